@@ -1,0 +1,1 @@
+"""Gradient noise scale inside your training job."""
