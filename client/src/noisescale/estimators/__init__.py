@@ -1,0 +1,1 @@
+"""Pure estimators of the gradient noise scale: numbers in, numbers out."""
