@@ -124,11 +124,14 @@ def fieller(means: MeansOfTerms, quantile: float) -> tuple[float | None, float |
     half_linear = means.a * means.c - q_sq * means.v_ac
     constant = means.a**2 - q_sq * means.v_aa
     discriminant = half_linear**2 - quadratic * constant
-    if quadratic == 0 or discriminant < 0:
+    if discriminant < 0:
         return None, None
-    # The root with the larger numerator first: the other one from the product, free of cancellation.
+    # One root from the sum without cancellation, the other from the product of both.
     far = half_linear + math.copysign(math.sqrt(discriminant), half_linear)
-    roots = sorted((far / quadratic, constant / far if far else 0.0))
+    near = constant / far if far else 0.0
+    if quadratic == 0:
+        return (near if near > 0 else None), None
+    roots = sorted((far / quadratic, near))
     if quadratic > 0:
         return (max(0.0, roots[0]), roots[1]) if roots[1] > 0 else (None, None)
     return (roots[1] if roots[1] > 0 else None), None
