@@ -93,6 +93,8 @@ def check_groups(num_groups: int, batch_size: float) -> None:
         EstimationError: With fewer than two groups or without examples.
     """
     if num_groups < 2:
-        raise EstimationError(f"num_groups must be at least 2, got {num_groups}: use gradient accumulation or more ranks")
+        raise EstimationError(
+            f"num_groups must be at least 2, got {num_groups}: use gradient accumulation or more ranks"
+        )
     if not batch_size > 0:
         raise EstimationError(f"batch_size must be positive, got {batch_size:g}: count the examples of the step")
