@@ -1,0 +1,169 @@
+"""Request bodies: bounded in size, inflated, and parsed into a model; what is refused says which field and why."""
+
+import reprlib
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from noisescale_server.services.errors import DomainError, FieldProblem, InvalidInput, refuse
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+MAX_PROBLEMS = 20
+"""Problems named in one answer; a column of 2,000 wrong values needs no 2,000 sentences."""
+
+MAX_SHOWN_CHARACTERS = 80
+
+GZIP_WINDOW = 16 + zlib.MAX_WBITS
+"""Tells zlib to expect a gzip header and to check its CRC."""
+
+MESSAGES = {
+    "extra_forbidden": "unknown field",
+    "missing": "is required",
+    "json_type": "must be JSON",
+}
+
+
+def _short_repr() -> reprlib.Repr:
+    short = reprlib.Repr()
+    short.maxlevel, short.maxdict, short.maxlist, short.maxtuple = 2, 3, 3, 3
+    short.maxstring, short.maxlong, short.maxother = MAX_SHOWN_CHARACTERS, 40, 60
+    return short
+
+
+_SHORT = _short_repr()
+
+
+class BodyTooLarge(DomainError):
+    """The body is over a limit, before or after inflating."""
+
+    def __init__(self, kind: str, limit: int) -> None:
+        super().__init__(f"the {kind} body is over {limit} bytes: send smaller batches")
+        self.limit = limit
+
+
+class MediaTypeNotSupported(DomainError):
+    """The body is not JSON, or packed in a way that is not supported."""
+
+
+def shown(value: object) -> str:
+    """A printable form of any value, at most 80 characters."""
+    return _SHORT.repr(value)[:MAX_SHOWN_CHARACTERS]
+
+
+async def read_body(request: Request) -> bytes:
+    """The body as sent, or inflated when it is gzip; never more than the limits of the settings.
+
+    Raises:
+        BodyTooLarge: By the announced length or by the bytes that came, packed or inflated.
+        MediaTypeNotSupported: For another content type than JSON, or another encoding than one gzip.
+        InvalidInput: When the gzip stream is damaged, cut short, or followed by anything.
+    """
+    settings = request.app.state.settings
+    _require_json(request)
+    is_gzip = _is_gzip(request)
+    _check_announced_length(request, settings.max_body_bytes)
+    if is_gzip:
+        return await _read_gzip(request, settings.max_body_bytes, settings.max_inflated_body_bytes)
+    return await _read_plain(request, settings.max_body_bytes)
+
+
+def parse(model: type[ModelT], raw: bytes) -> ModelT:
+    """The model read from JSON bytes.
+
+    Raises:
+        InvalidInput: Names every refused field, the first 20 of them.
+    """
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise invalid_input(error.errors(include_url=False), skip_location=0) from error
+
+
+def invalid_input(errors: Sequence[Mapping[str, Any]], *, skip_location: int) -> InvalidInput:
+    """Pydantic's errors as ours; `skip_location` drops FastAPI's leading "query", "path" or "body"."""
+    problems = [_field_problem(error, skip_location) for error in errors[:MAX_PROBLEMS]]
+    return InvalidInput(problems, count=len(errors))
+
+
+def field_path(location: Sequence[int | str]) -> str:
+    """`measurements.step[3]` for ("measurements", "step", 3); "body" for the whole."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            name = part if part.isidentifier() else shown(part)
+            path += f".{name}" if path else name
+    return path[: 3 * MAX_SHOWN_CHARACTERS] or "body"
+
+
+def _field_problem(error: Mapping[str, Any], skip_location: int) -> FieldProblem:
+    kind = error["type"]
+    # A missing field has no value, and a body that is not JSON would be repeated as a whole.
+    value = None if kind in ("missing", "json_invalid") else shown(error.get("input"))
+    return FieldProblem(field_path(error["loc"][skip_location:]), MESSAGES.get(kind, error["msg"]), value)
+
+
+def _require_json(request: Request) -> None:
+    content_type = request.headers.get("content-type", "")
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise MediaTypeNotSupported(f"Content-Type is {shown(content_type)}: send application/json")
+
+
+def _is_gzip(request: Request) -> bool:
+    encoding = ",".join(request.headers.getlist("content-encoding")).strip().lower()
+    if encoding in ("", "identity"):
+        return False
+    if encoding == "gzip":
+        return True
+    raise MediaTypeNotSupported(f"Content-Encoding is {shown(encoding)}: send gzip once, or none")
+
+
+def _check_announced_length(request: Request, limit: int) -> None:
+    announced = request.headers.get("content-length", "0")
+    if not (announced.isascii() and announced.isdigit()):
+        raise refuse("Content-Length", "must be a number of bytes", announced)
+    # Twenty digits are more than any limit, and int() refuses very long ones.
+    if len(announced) > 20 or int(announced) > limit:
+        raise BodyTooLarge("sent", limit)
+
+
+async def _read_plain(request: Request, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise BodyTooLarge("sent", limit)
+    return bytes(body)
+
+
+async def _read_gzip(request: Request, limit: int, inflated_limit: int) -> bytes:
+    inflater = zlib.decompressobj(wbits=GZIP_WINDOW)
+    body = bytearray()
+    received = 0
+    async for chunk in request.stream():
+        received += len(chunk)
+        if received > limit:
+            raise BodyTooLarge("sent", limit)
+        if inflater.eof and chunk:
+            raise refuse("body", "has bytes after the end of its gzip stream: send one gzip member")
+        body += _inflate(inflater, chunk, inflated_limit - len(body))
+        if inflater.unconsumed_tail or len(body) > inflated_limit:
+            raise BodyTooLarge("inflated", inflated_limit)
+        if inflater.unused_data:
+            raise refuse("body", "has bytes after the end of its gzip stream: send one gzip member")
+    if not inflater.eof:
+        raise refuse("body", "is gzip that ends early")
+    return bytes(body)
+
+
+def _inflate(inflater: "zlib._Decompress", chunk: bytes, room: int) -> bytes:
+    # One byte more than fits tells "exactly full" from "too large"; 0 would mean no bound at all.
+    try:
+        return inflater.decompress(chunk, room + 1)
+    except zlib.error as error:
+        raise refuse("body", f"is not gzip: {error}") from error

@@ -1,0 +1,90 @@
+"""What endpoints ask for: a session per request, the settings, the clock, and the common parameter types."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Depends, Path, Request
+from pydantic import AfterValidator, Field
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.services.errors import refuse
+from noisescale_server.settings import Settings
+
+MAX_INT64 = 2**63 - 1
+
+# Overrides and isolates of the Unicode bidirectional algorithm: they make a name read as another one.
+BIDIRECTIONAL_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def refuse_control_characters(text: str) -> str:
+    """The text itself.
+
+    Raises:
+        ValueError: When a control character, a lone surrogate or a bidirectional control is in it.
+    """
+    for position, character in enumerate(text):
+        code = ord(character)
+        if code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or character in BIDIRECTIONAL_CONTROLS:
+            raise ValueError(f"has the control character U+{code:04X} at position {position}: leave it out")
+    return text
+
+
+def check_range(low_name: str, low: float | None, high_name: str, high: float | None) -> None:
+    """Nothing, when the range is open or the right way round.
+
+    Raises:
+        InvalidInput: When low exceeds high.
+    """
+    if low is not None and high is not None and low > high:
+        raise refuse(low_name, f"must not exceed {high_name}, got {low} and {high}: exchange them", low)
+
+
+def get_settings(request: Request) -> Settings:
+    """The settings that `create_app` was given."""
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def get_now() -> datetime:
+    """The server's clock; tests override it."""
+    return datetime.now(UTC)
+
+
+async def get_session(request: Request) -> AsyncIterator[AsyncSession]:
+    """A session in one transaction, committed before the answer is sent and rolled back on any error."""
+    async with request.app.state.sessions() as session, session.begin():
+        yield session
+
+
+async def get_read_session(request: Request) -> AsyncIterator[AsyncSession]:
+    """A session for reading, on the replica where there is one."""
+    async with request.app.state.read_sessions() as session, session.begin():
+        yield session
+
+
+# scope="function": otherwise FastAPI commits after the 201 has been sent.
+Session = Annotated[AsyncSession, Depends(get_session, scope="function")]
+ReadSession = Annotated[AsyncSession, Depends(get_read_session, scope="function")]
+AppSettings = Annotated[Settings, Depends(get_settings)]
+Now = Annotated[datetime, Depends(get_now)]
+
+RunId = Annotated[UUID, Path(description="UUID of the run")]
+StreamId = Annotated[UUID, Path(description="UUID of the stream")]
+
+Text = Annotated[str, Field(max_length=256), AfterValidator(refuse_control_characters)]
+"""Free text to search or filter by."""
+
+Step = Annotated[int, Field(ge=0, le=MAX_INT64)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    404: {"description": "not found", "content": {"application/problem+json": {}}},
+    409: {"description": "contradicts what is stored", "content": {"application/problem+json": {}}},
+    422: {
+        "description": "input cannot be accepted; `errors` names the fields",
+        "content": {"application/problem+json": {}},
+    },
+    503: {"description": "database does not answer; see Retry-After", "content": {"application/problem+json": {}}},
+}

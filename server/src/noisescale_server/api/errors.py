@@ -1,0 +1,146 @@
+"""Errors as RFC 9457 problem+json: one table, one shape, one handler for our own errors."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from noisescale_server.api.body import BodyTooLarge, MediaTypeNotSupported, invalid_input
+from noisescale_server.services.errors import (
+    DatabaseUnreachable,
+    DomainError,
+    FieldProblem,
+    InvalidInput,
+    LayerNotFound,
+    RunIdTaken,
+    RunNotFound,
+    StreamConflict,
+    StreamGap,
+    StreamNotFound,
+)
+
+log = logging.getLogger(__name__)
+
+PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
+    RunNotFound: (404, "run-not-found", "Run not found"),
+    StreamNotFound: (404, "stream-not-found", "Stream not found"),
+    LayerNotFound: (404, "layer-not-found", "Layer not found"),
+    RunIdTaken: (409, "run-id-taken", "Run id is taken"),
+    StreamGap: (409, "stream-gap", "Records are missing before this batch"),
+    StreamConflict: (409, "stream-conflict", "Stream holds other content"),
+    InvalidInput: (422, "invalid-input", "Input cannot be accepted"),
+    BodyTooLarge: (413, "body-too-large", "Body is too large"),
+    MediaTypeNotSupported: (415, "media-type-not-supported", "Content type or encoding not supported"),
+    DatabaseUnreachable: (503, "database-unreachable", "Database does not answer"),
+}
+
+# SQLSTATE classes and codes after which the same request may well succeed: connection lost (08), shutting down or
+# starting up (57P), too many connections (53), deadlock and serialization (40), statement or lock time-out.
+TRY_AGAIN_PREFIXES = ("08", "57P", "53", "40", "57014", "55P03", "25P03")
+
+
+class ProblemResponse(JSONResponse):
+    """A JSON body with the media type of RFC 9457."""
+
+    media_type = "application/problem+json"
+
+
+def problem_response(
+    status: int,
+    slug: str,
+    title: str,
+    *,
+    detail: str | None = None,
+    errors: Sequence[FieldProblem] = (),
+    members: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> ProblemResponse:
+    """The one error shape of this API."""
+    content = {
+        "type": f"/errors/{slug}",
+        "title": title,
+        "status": status,
+        "detail": detail if detail is not None else title,
+        "errors": [{"field": item.field, "message": item.message, "value": item.value} for item in errors],
+        **(members or {}),
+    }
+    return ProblemResponse(content, status_code=status, headers=dict(headers or {}))
+
+
+def domain_problem(error: DomainError) -> ProblemResponse:
+    """The answer for one of our own errors; a subclass without its own line takes its parent's."""
+    status, slug, title = next(PROBLEMS[kind] for kind in type(error).__mro__ if kind in PROBLEMS)
+    return problem_response(
+        status,
+        slug,
+        title,
+        detail=str(error),
+        errors=error.problems if isinstance(error, InvalidInput) else (),
+        members={name: getattr(error, name) for name in error.members},
+        headers={"Retry-After": str(error.retry_after_seconds)} if isinstance(error, DatabaseUnreachable) else None,
+    )
+
+
+def status_problem(status: int, detail: str | None = None, headers: Mapping[str, str] | None = None) -> ProblemResponse:
+    """The answer for a bare HTTP status, such as the router's own 404 and 405."""
+    title = HTTPStatus(status).phrase
+    return problem_response(status, title.lower().replace(" ", "-"), title, detail=detail, headers=headers)
+
+
+def means_try_again(error: DBAPIError) -> bool:
+    """Whether the database was away or busy, as opposed to refusing the statement."""
+    sqlstate = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    if isinstance(sqlstate, str):
+        return sqlstate.startswith(TRY_AGAIN_PREFIXES)
+    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+
+
+async def _on_domain_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, DomainError)
+    return domain_problem(error)
+
+
+async def _on_request_validation(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return domain_problem(invalid_input(error.errors(), skip_location=1))
+
+
+async def _on_http_exception(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return status_problem(error.status_code, error.detail, error.headers)
+
+
+async def _on_database_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, DBAPIError) and not means_try_again(error):
+        return await _on_unexpected(request, error)
+    log.warning("database unreachable for %s %s: %s", request.method, request.url.path, type(error).__name__)
+    return domain_problem(DatabaseUnreachable("the database does not answer"))
+
+
+async def _on_client_disconnect(_request: Request, _error: Exception) -> Response:
+    return status_problem(400, "the connection ended before the body was complete")
+
+
+async def _on_unexpected(request: Request, error: Exception) -> Response:
+    log.error("unexpected error for %s %s", request.method, request.url.path, exc_info=error)
+    return status_problem(500, "an unexpected error, logged by the server: it is a bug of noisescale")
+
+
+def register_error_handlers(app: FastAPI) -> None:
+    """Every error that leaves this app is problem+json."""
+    app.add_exception_handler(DomainError, _on_domain_error)
+    app.add_exception_handler(RequestValidationError, _on_request_validation)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(DBAPIError, _on_database_error)
+    app.add_exception_handler(PoolTimeoutError, _on_database_error)
+    app.add_exception_handler(ConnectionError, _on_database_error)
+    app.add_exception_handler(ClientDisconnect, _on_client_disconnect)
+    app.add_exception_handler(Exception, _on_unexpected)

@@ -1,0 +1,1 @@
+"""What the product does: plain functions that know neither HTTP nor SQL."""

@@ -1,0 +1,123 @@
+"""What can go wrong in the product's own terms; `api/errors.py` gives each its HTTP status.
+
+DomainError
+├── NotFound
+│   ├── RunNotFound
+│   ├── StreamNotFound
+│   └── LayerNotFound            a `group` that no record of the run names
+├── Conflict
+│   ├── RunIdTaken               the id belongs to a run of another project
+│   ├── StreamGap                records are missing before this batch; says which number is expected
+│   └── StreamConflict           the same numbers came with other content, or for another run
+├── InvalidInput                 says which fields, and why
+└── DatabaseUnreachable          the caller may try again
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One refused field: its path (`measurements.step[3]`), why, and a short printable form of the value."""
+
+    field: str
+    message: str
+    value: str | None = None
+
+
+class DomainError(Exception):
+    """The root; `str(error)` is a sentence for the caller."""
+
+    members: ClassVar[tuple[str, ...]] = ()
+    """Attributes that the answer carries beside the sentence."""
+
+
+class NotFound(DomainError):
+    """Something named by the caller does not exist."""
+
+
+class RunNotFound(NotFound):
+    """No run has this id."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(f"no run has the id {run_id}: list them with GET /api/v1/runs, or create it")
+        self.run_id = run_id
+
+
+class StreamNotFound(NotFound):
+    """No stream has this id."""
+
+    def __init__(self, stream_id: UUID) -> None:
+        super().__init__(f"no stream has the id {stream_id}: its first batch creates it")
+        self.stream_id = stream_id
+
+
+class LayerNotFound(NotFound):
+    """No group record of the run names this layer."""
+
+    def __init__(self, run_id: UUID, name: str) -> None:
+        super().__init__(f"run {run_id} has no layer named {name!r}: see GET /api/v1/runs/{run_id}/groups")
+        self.run_id = run_id
+        self.name = name
+
+
+class Conflict(DomainError):
+    """The request contradicts what is stored."""
+
+
+class RunIdTaken(Conflict):
+    """A run of another project has this id; which one is not told."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(f"the id {run_id} is taken by a run of another project: create the run with a new id")
+        self.run_id = run_id
+
+
+class StreamGap(Conflict):
+    """Records are missing before this batch."""
+
+    members = ("expected_seq",)
+
+    def __init__(self, stream_id: UUID, *, expected_seq: int, first_seq: int) -> None:
+        super().__init__(
+            f"stream {stream_id} expects record {expected_seq} next, got a batch that starts at {first_seq}: "
+            f"send again from {expected_seq}, and declare lost what is no longer held"
+        )
+        self.stream_id = stream_id
+        self.expected_seq = expected_seq
+        self.first_seq = first_seq
+
+
+class StreamConflict(Conflict):
+    """The same record numbers came with other content, or the stream belongs to another run."""
+
+    def __init__(self, stream_id: UUID, reason: str) -> None:
+        super().__init__(f"stream {stream_id}: {reason}: start a new stream")
+        self.stream_id = stream_id
+
+
+class InvalidInput(DomainError):
+    """Fields that cannot be accepted, each with its reason."""
+
+    def __init__(self, problems: list[FieldProblem], *, count: int | None = None) -> None:
+        self.problems = problems
+        self.count = count if count is not None else len(problems)
+        first = problems[0]
+        more = f" (and {self.count - 1} more)" if self.count > 1 else ""
+        super().__init__(f"{first.field}: {first.message}{more}")
+
+
+class DatabaseUnreachable(DomainError):
+    """The database does not answer, or not in time."""
+
+    def __init__(self, reason: str, *, retry_after_seconds: int = 2) -> None:
+        super().__init__(f"{reason}: try again in {retry_after_seconds} s")
+        self.retry_after_seconds = retry_after_seconds
+
+
+def refuse(field: str, message: str, value: object = None) -> InvalidInput:
+    """The error for one field, ready to raise."""
+    shown = None if value is None else repr(value)[:80]
+    return InvalidInput([FieldProblem(field, message, shown)])

@@ -1,0 +1,44 @@
+"""Every setting of the server process: read once from the environment at the edge, then handed to `create_app`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from platformdirs import user_data_path
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+KIBIBYTE = 1024
+MEBIBYTE = 1024 * KIBIBYTE
+
+
+def default_data_dir() -> Path:
+    """The user's own data folder, never a folder of the repository."""
+    return user_data_path("noisescale", appauthor=False)
+
+
+class Settings(BaseSettings):
+    """Settings from `NOISESCALE_...` environment variables; arguments win over them."""
+
+    model_config = SettingsConfigDict(env_prefix="NOISESCALE_", extra="forbid", frozen=True)
+
+    database_url: str | None = Field(
+        None, description="Postgres 15+ address; without it the embedded Postgres is started"
+    )
+    database_read_url: str | None = Field(
+        None, description="a streaming replica that answers reads; default: database_url"
+    )
+    data_dir: Path = Field(default_factory=default_data_dir, description="where the embedded Postgres keeps its data")
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8321
+    workers: Annotated[int, Field(ge=1, le=256)] = 1
+
+    pool_size: Annotated[int, Field(ge=1, le=1_000)] = 10
+    pool_max_overflow: Annotated[int, Field(ge=0, le=1_000)] = 10
+    pool_wait_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 3.0
+    statement_timeout_seconds: Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)] = 5.0
+
+    max_body_bytes: Annotated[int, Field(ge=KIBIBYTE)] = 5 * MEBIBYTE
+    max_inflated_body_bytes: Annotated[int, Field(ge=KIBIBYTE)] = 16 * MEBIBYTE
+
+    silent_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    crashed_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0
