@@ -1,7 +1,7 @@
 """Unbiased |G|² and tr Σ of one optimizer step, from squared gradient norms.
 
 All three estimators rest on E|G_B|² = |G|² + tr Σ / B (McCandlish et al. 2018, arXiv:1812.06162, appendix A.1).
-Both terms are unbiased, their ratio is not: add the terms over many steps and divide last. A term may come out negative.
+Both terms are unbiased, their ratio is not: add the terms over many steps and divide last. A term may be negative.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def from_unequal_groups(*, weighted_sq_norm: float, big_sq_norm: float, num_grou
     Raises:
         EstimationError: With fewer than two groups or without examples.
 
-    Source: E W = |G|² + K tr Σ / N and E|Σ p_k g_k|² = |G|² + tr Σ / N, solved for both; equal sizes give `from_groups`.
+    Source: E W = |G|² + K tr Σ / N and E|Σ p_k g_k|² = |G|² + tr Σ / N, solved for both; `from_groups` at equal sizes.
     """
     check_groups(num_groups, batch_size)
     trace_cov = batch_size * (weighted_sq_norm - big_sq_norm) / (num_groups - 1)

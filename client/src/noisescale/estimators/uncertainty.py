@@ -1,7 +1,7 @@
 """Intervals for |G|², tr Σ and their ratio, and the three states a noise scale can be in.
 
-The interval is Fieller's: the set of ratios φ that the t-test of E[X] - φ E[Y] = 0 does not reject. It is bounded exactly
-when |G|² differs significantly from 0; otherwise only a lower bound is known, and a lower bound is what is reported.
+The interval is Fieller's: the set of ratios φ that the t-test of E[X] - φ E[Y] = 0 does not reject. It is bounded
+exactly when |G|² differs significantly from 0; otherwise only a lower bound is known, and that is what is reported.
 """
 
 import math
@@ -46,7 +46,7 @@ class NoiseScaleEstimate:
     Attributes:
         state: Resolved: interval bounded and z ≥ 5. Tentative: interval bounded, z < 5. Unresolved: no value.
         value: Ratio of sums in examples; None while unresolved.
-        low: Lower end of the interval in examples; while unresolved the lower bound, or None where even that is missing.
+        low: Lower end of the interval in examples; while unresolved the lower bound, None where that is missing too.
         high: Upper end in examples; None while unresolved.
         level: Confidence level of the interval.
         z: |G|² divided by its standard error; None without enough blocks.
@@ -90,8 +90,8 @@ class MeansOfTerms:
 def means_of_terms(window: WindowSums) -> MeansOfTerms:
     """Weighted means of the two terms and the covariance of those means, from the spread of the blocks.
 
-    With block weights w = n / Σn the covariance is m / (m - 1) · Σ w² (x - a)(y - c); equal blocks give the sample covariance
-    of block means divided by m.
+    With block weights w = n / Σn the covariance is m / (m - 1) · Σ w² (x - a)(y - c); equal blocks give the sample
+    covariance of block means divided by m.
 
     Raises:
         EstimationError: With fewer than two blocks.
@@ -140,8 +140,8 @@ def fieller(means: MeansOfTerms, quantile: float) -> tuple[float | None, float |
 def estimate(window: WindowSums, *, level: float = 0.95) -> NoiseScaleEstimate:
     """The noise scale of a window: value, interval and state.
 
-    The interval uses the t quantile with m - 1 degrees of freedom, m blocks. It is the set of the two-sided test, cut to
-    φ ≥ 0, where a ratio of a trace and a squared norm must lie.
+    The interval uses the t quantile with m - 1 degrees of freedom, m blocks. It is the set of the two-sided test,
+    cut to φ ≥ 0, where a ratio of a trace and a squared norm must lie.
 
     Args:
         window: Sums over at least 8 blocks; with fewer the answer is unresolved.

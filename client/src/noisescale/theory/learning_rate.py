@@ -52,7 +52,7 @@ def gain(*, from_batch: float, to_batch: float, noise_scale: float) -> float:
 def rescale(*, optimizer: str | None, from_batch: float, to_batch: float, noise_scale: float) -> Rule:
     """The factor on the learning rate when the batch goes from B to B'.
 
-    SGD: the gain. Adam and its kin: its square root, which is √(B'/B) far below φ (Malladi et al. 2022, arXiv:2205.10287).
+    SGD: the gain. Adam and its kin: its square root, √(B'/B) far below φ (Malladi et al. 2022, arXiv:2205.10287).
     Others (LARS, LAMB, Lion, Muon): no verified rule; the square root is a start for a search.
     """
     ratio = gain(from_batch=from_batch, to_batch=to_batch, noise_scale=noise_scale)

@@ -1,8 +1,8 @@
 """The trade-off between optimizer steps and examples, and the batch size that prices choose.
 
 Model: S = S_min (1 + B_crit / B), E = B S, so (S / S_min - 1)(E / E_min - 1) = 1 with B_crit = E_min / S_min.
-Source: McCandlish et al. 2018, arXiv:1812.06162, eq. 2.11 and appendix D.1. The cost model J = r S + E is ours to state:
-r is how many examples one would spend to save one optimizer step.
+Source: McCandlish et al. 2018, arXiv:1812.06162, eq. 2.11 and appendix D.1. The cost model is J = r S + E,
+where r is how many examples one would spend to save one optimizer step.
 """
 
 import math
@@ -38,9 +38,10 @@ def exchange_rate(*, preference: float, critical_batch: float) -> float:
 
 
 def regret(*, batch: float, best: float) -> float:
-    """Extra cost of training at a batch other than the best one, as a share, with steps and examples valued alike there.
+    """Extra cost of training at a batch other than the best one, as a share.
 
-    (2 + x + 1/x) / 4 - 1 for x = batch / best: 3 % at 1.4 ×, 12.5 % at 2 ×, 56 % at 4 ×.
+    (2 + x + 1/x) / 4 - 1 for x = batch / best: 3 % at 1.4 ×, 12.5 % at 2 ×, 56 % at 4 ×. Exact at r = B_crit, where
+    steps and examples are valued alike; at every other price it is less.
     """
     x = batch / best
     return (2 + x + 1 / x) / 4 - 1
