@@ -1,0 +1,52 @@
+"""Runs migrations over asyncpg: on the connection in `config.attributes`, or on a new one to the configured URL."""
+
+import asyncio
+import os
+import re
+
+from alembic import context
+from sqlalchemy import Connection, pool
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from noisescale_server.storage.engine import async_url
+from noisescale_server.storage.tables import Table
+
+PARTITION = re.compile(r"measurement_p\d\d")
+
+
+def is_ours(name: str | None, kind: str, _parents: object) -> bool:
+    """False for partitions: they follow their parent and have no class."""
+    return not (kind == "table" and name is not None and PARTITION.fullmatch(name))
+
+
+def database_url() -> str:
+    """The URL of the configuration, else of the environment."""
+    url = context.config.get_main_option("sqlalchemy.url") or os.environ.get("NOISESCALE_DATABASE_URL")
+    if not url:
+        raise SystemExit("no database to migrate: set NOISESCALE_DATABASE_URL=postgresql://user@host/database")
+    return url
+
+
+def migrate(connection: Connection) -> None:
+    """All migrations in one transaction."""
+    context.configure(
+        connection=connection, target_metadata=Table.metadata, include_name=is_ours, compare_server_default=True
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+async def connect_and_migrate() -> None:
+    """One connection, closed afterwards."""
+    engine = create_async_engine(async_url(database_url()), poolclass=pool.NullPool)
+    async with engine.connect() as connection:
+        await connection.run_sync(migrate)
+        await connection.commit()
+    await engine.dispose()
+
+
+given_connection = context.config.attributes.get("connection")
+if given_connection is None:
+    asyncio.run(connect_and_migrate())
+else:
+    migrate(given_connection)

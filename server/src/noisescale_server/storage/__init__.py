@@ -1,0 +1,1 @@
+"""The only SQL of the server: every function takes an `AsyncSession` first."""

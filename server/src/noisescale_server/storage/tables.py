@@ -1,0 +1,295 @@
+"""Every table as a mapped class; the migrations create exactly these.
+
+Columns carry the names of the wire format. Sums add, so a rollup row is a bigger measurement. `run_id` leads every key
+but those of the small reference tables: a distributed Postgres can place all that belongs to a run together. Only run
+and stream carry foreign keys: a check per measurement would cost more than the insert.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, DateTime, Double, ForeignKey, Index, MetaData, Text, UniqueConstraint, func
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+NAMING_CONVENTION = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+NUM_MEASUREMENT_PARTITIONS = 16
+
+
+class Table(DeclarativeBase):
+    """Naming convention and the mapping from Python types to columns."""
+
+    metadata = MetaData(naming_convention=NAMING_CONVENTION)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        str: Text,
+        int: BigInteger,
+        float: Double,
+        datetime: DateTime(timezone=True),
+        list[str]: ARRAY(Text),
+        list[int]: ARRAY(BigInteger),
+        list[float]: ARRAY(Double),
+        dict[str, Any]: JSONB,
+    }
+
+
+class Project(Table):
+    """A group of runs that one team compares."""
+
+    __tablename__ = "project"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
+    name: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Task(Table):
+    """What is trained: data, model family and loss, within one project."""
+
+    __tablename__ = "task"
+    __table_args__ = (UniqueConstraint("project_id", "name"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True, server_default=func.gen_random_uuid())
+    project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    unit: Mapped[str | None]
+    family: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Run(Table):
+    """One training run; `latest_*` and `noise_scale_*` repeat its newest measurements, for lists and sorting."""
+
+    __tablename__ = "run"
+    # no index on what every batch changes: an update then stays on its page
+    __table_args__ = (Index(None, "project_id"), Index(None, "task_id"), {"postgresql_with": {"fillfactor": 70}})
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    task_id: Mapped[UUID] = mapped_column(ForeignKey("task.id"))
+    name: Mapped[str]
+    tags: Mapped[list[str]] = mapped_column(server_default="{}")
+    config: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    unit: Mapped[str] = mapped_column(server_default="examples")
+    example: Mapped[str | None]
+    units_per_example: Mapped[float] = mapped_column(server_default="1")
+    num_devices: Mapped[int | None]
+    device: Mapped[str | None]
+    usd_per_device_hour: Mapped[float | None]
+    family: Mapped[str | None]
+    planned_steps: Mapped[int | None]
+    archived: Mapped[bool] = mapped_column(server_default="false")
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    # server clock of the last data: a wrong clock on a training host must not make a run look silent
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+    finish_status: Mapped[str | None]
+
+    optimizer: Mapped[str | None]
+    estimator: Mapped[str | None]
+    loss_reduction: Mapped[str | None]
+    first_step: Mapped[int | None]
+    latest_step: Mapped[int | None]
+    latest_examples: Mapped[int | None]
+    latest_loss: Mapped[float | None]
+    latest_lr: Mapped[float | None]
+    latest_global_batch: Mapped[float | None]
+    latest_num_micro_batches: Mapped[int | None]
+    latest_flags: Mapped[int] = mapped_column(server_default="0")
+    latest_refreshed_at: Mapped[datetime | None]
+
+    noise_scale_state: Mapped[str | None]
+    noise_scale_value: Mapped[float | None]
+    noise_scale_low: Mapped[float | None]
+    noise_scale_high: Mapped[float | None]
+    noise_scale_z: Mapped[float | None]
+    noise_scale_reason: Mapped[str | None]
+    noise_scale_updates_needed: Mapped[int | None]
+    noise_scale_num_updates: Mapped[int | None]
+    noise_scale_num_blocks: Mapped[int | None]
+    example_efficiency: Mapped[float | None]
+
+
+class Stream(Table):
+    """One process incarnation writing to one run: its cursor, its ledger and how it measures.
+
+    Always next_seq - 1 = num_stored + num_lost + num_rejected.
+    """
+
+    __tablename__ = "stream"
+    __table_args__ = ({"postgresql_with": {"fillfactor": 70}},)
+
+    run_id: Mapped[UUID] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True, unique=True)
+    next_seq: Mapped[int] = mapped_column(server_default="1")
+    last_first_seq: Mapped[int | None]
+    last_crc: Mapped[int | None]
+    num_stored: Mapped[int] = mapped_column(server_default="0")
+    num_lost: Mapped[int] = mapped_column(server_default="0")
+    num_rejected: Mapped[int] = mapped_column(server_default="0")
+    # how far apart the rows are: a read sizes its windows by it
+    num_measurements: Mapped[int] = mapped_column(server_default="0")
+    num_estimates: Mapped[int] = mapped_column(server_default="0")
+    first_step: Mapped[int | None]
+    last_step: Mapped[int | None]
+    started_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+
+    estimator: Mapped[str | None]
+    kind: Mapped[str] = mapped_column(server_default="simple")
+    unit: Mapped[str | None]
+    units_per_example: Mapped[float | None]
+    loss_reduction: Mapped[str | None]
+    optimizer: Mapped[str | None]
+    batch_size_source: Mapped[str | None]
+    rank: Mapped[int | None]
+    host: Mapped[str | None]
+    client_version: Mapped[str | None]
+
+
+class StreamLoss(Table):
+    """Records that the client declared lost or rejected, as a range of seq."""
+
+    __tablename__ = "stream_loss"
+
+    run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    stream_id: Mapped[UUID] = mapped_column(primary_key=True)
+    from_seq: Mapped[int] = mapped_column(primary_key=True)
+    to_seq: Mapped[int]
+    reason: Mapped[str]
+
+
+class Measurement(Table):
+    """The updates since the previous row of the stream, as sums."""
+
+    __tablename__ = "measurement"
+    __table_args__ = (
+        Index(None, "run_id", "stream_id", "step"),
+        {"postgresql_partition_by": "HASH (run_id)"},
+    )
+
+    run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    stream_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    step: Mapped[int]
+    num_updates: Mapped[int]
+    wall_time: Mapped[float]
+    examples: Mapped[int | None]
+    micro_batch_size: Mapped[float | None]
+    num_micro_batches: Mapped[int]
+    global_batch: Mapped[float | None]
+    sum_trace_cov: Mapped[float | None]
+    sum_grad_sq_norm: Mapped[float | None]
+    sum_trace_cov_sq: Mapped[float | None]
+    sum_grad_sq_norm_sq: Mapped[float | None]
+    sum_trace_cov_grad_sq_norm: Mapped[float | None]
+    sum_loss: Mapped[float | None]
+    num_loss: Mapped[int]
+    lr: Mapped[float | None]
+    flags: Mapped[int]
+
+
+class Metric(Table):
+    """Evaluation loss, accuracy, score: one value of one `log_metrics` call, which may hold several names."""
+
+    __tablename__ = "metric"
+    __table_args__ = (Index(None, "run_id", "name", "stream_id", "step"),)
+
+    run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    stream_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    step: Mapped[int]
+    wall_time: Mapped[float]
+    value: Mapped[float | None]
+
+
+class GroupMeasurement(Table):
+    """The five sums per layer since the stream's last group record; arrays with one element a layer, network order."""
+
+    __tablename__ = "group_measurement"
+    __table_args__ = (Index(None, "run_id", "stream_id", "step"),)
+
+    run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    stream_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    step: Mapped[int]
+    wall_time: Mapped[float]
+    names: Mapped[list[str]]
+    num_updates: Mapped[list[int]]
+    sum_trace_cov: Mapped[list[float]]
+    sum_grad_sq_norm: Mapped[list[float]]
+    sum_trace_cov_sq: Mapped[list[float]]
+    sum_grad_sq_norm_sq: Mapped[list[float]]
+    sum_trace_cov_grad_sq_norm: Mapped[list[float]]
+
+
+class Rollup(Table):
+    """All measurements of one stream with step // 32**level = bucket, added up.
+
+    `num_estimates` counts the updates inside the five sums, `num_updates` all updates. Minima and maxima are of row
+    means. `*_last` belong to the row with the highest step. `sum_global_batch` is weighted by updates, of which
+    `num_global_batch` had a known batch.
+    """
+
+    __tablename__ = "rollup"
+    __table_args__ = ({"postgresql_with": {"fillfactor": 80}},)
+
+    run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    stream_id: Mapped[UUID] = mapped_column(primary_key=True)
+    series: Mapped[str] = mapped_column(primary_key=True)
+    level: Mapped[int] = mapped_column(primary_key=True)
+    bucket: Mapped[int] = mapped_column(primary_key=True)
+    num_rows: Mapped[int]
+    num_updates: Mapped[int]
+    num_estimates: Mapped[int]
+    sum_trace_cov: Mapped[float]
+    sum_grad_sq_norm: Mapped[float]
+    sum_trace_cov_sq: Mapped[float]
+    sum_grad_sq_norm_sq: Mapped[float]
+    sum_trace_cov_grad_sq_norm: Mapped[float]
+    trace_cov_min: Mapped[float | None]
+    trace_cov_max: Mapped[float | None]
+    grad_sq_norm_min: Mapped[float | None]
+    grad_sq_norm_max: Mapped[float | None]
+    sum_loss: Mapped[float]
+    num_loss: Mapped[int]
+    loss_min: Mapped[float | None]
+    loss_max: Mapped[float | None]
+    sum_global_batch: Mapped[float]
+    num_global_batch: Mapped[int]
+    global_batch_min: Mapped[float | None]
+    global_batch_max: Mapped[float | None]
+    step_first: Mapped[int]
+    step_last: Mapped[int]
+    lr_last: Mapped[float | None]
+    examples_last: Mapped[int | None]
+    wall_time_last: Mapped[float | None]
+    flags: Mapped[int]
+
+
+class ReferenceValue(Table):
+    """A published number with its source and the strength of its evidence; verified ones only."""
+
+    __tablename__ = "reference_value"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    task: Mapped[str]
+    quantity: Mapped[str]
+    # a number, [low, high], an object, a text or null, as `kind` says
+    value: Mapped[Any] = mapped_column(JSONB(none_as_null=True), nullable=True)
+    unit: Mapped[str | None]
+    source: Mapped[str]
+    source_address: Mapped[str | None]
+    evidence: Mapped[str | None]
+    note: Mapped[str | None]
+    kind: Mapped[str]
