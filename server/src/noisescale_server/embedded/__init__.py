@@ -1,0 +1,21 @@
+"""A Postgres of our own for machines without one, under a supervisor that leaves nothing behind."""
+
+from noisescale_server.embedded.errors import (
+    DataFolderClosedError,
+    DataFolderInUseError,
+    EmbeddedPostgresError,
+    PostgresFailedError,
+    UnsupportedPlatformError,
+    WrongThreadError,
+)
+from noisescale_server.embedded.supervisor import EmbeddedPostgres
+
+__all__ = [
+    "DataFolderClosedError",
+    "DataFolderInUseError",
+    "EmbeddedPostgres",
+    "EmbeddedPostgresError",
+    "PostgresFailedError",
+    "UnsupportedPlatformError",
+    "WrongThreadError",
+]
