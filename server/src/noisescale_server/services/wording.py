@@ -1,0 +1,152 @@
+"""The sentences of a recommendation: plain, present tense, the reader's units, cost said with gain."""
+
+import math
+
+from noisescale.estimators.uncertainty import Reason, State
+from noisescale.theory.learning_rate import Family, Rule, family_of
+from noisescale_server.services.advice import Caution, DecisionWord, Interval, Predicted, RunSoFar
+
+_UNCALIBRATED = (
+    "No sweep has tied the noise scale to a critical batch size here; over published tasks the two differ by × or ÷ 7."
+)
+_NO_ESTIMATE = {
+    "one_small_batch": "Each step has one small batch, and one alone cannot separate signal from noise.",
+    "batch_size_unknown": "The batch size is unknown: it was neither given nor readable from the model's input.",
+    "no_backward": "No backward pass was seen between optimizer steps.",
+    "nonfinite_gradient": "The gradients are not finite.",
+}
+
+
+def number(value: float) -> str:
+    """Three significant digits with thousands separators: 1,490, 44.2, 0.031."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{round(value, 2 - math.floor(math.log10(abs(value)))):,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def ratio(value: float) -> str:
+    """A ratio as people say it: 2.9 ×, 0.4 ×, 12 ×."""
+    return f"{value:.0f} ×" if value >= 10 else f"{value:.1f} ×" if value >= 0.1 else f"{value:.2g} ×"
+
+
+def percent(value: float) -> str:
+    """A share as a percentage."""
+    return f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.1f} %"
+
+
+def missing(run: RunSoFar) -> str:
+    """Why nothing can be said yet."""
+    scale = run.noise_scale
+    if run.batch_size is None:
+        return _NO_ESTIMATE["batch_size_unknown"]
+    if scale.reason is Reason.NO_ESTIMATES:
+        return _NO_ESTIMATE.get(run.reason or "", "No step has an estimate of the noise scale yet.")
+    if scale.reason is Reason.TOO_FEW_UPDATES:
+        return f"Only {scale.num_updates:,} measured steps so far; the first estimate takes 8."
+    if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
+        return "tr Σ is not positive: small batches may hold the same data, or be measured after averaging."
+    if scale.low is None:
+        return "The gradient signal cannot be told from noise yet; no bound can be given."
+    return f"The noise scale is above {number(scale.low)} {run.example}s; no upper bound can be given."
+
+
+def bound_hint(run: RunSoFar) -> str | None:
+    """What a lower bound alone already says."""
+    low, batch = run.noise_scale.low, run.batch_size
+    if low is None or batch is None or low < batch:
+        return None
+    return f"The batch of {number(batch)} is not too large."
+
+
+def because(run: RunSoFar, word: DecisionWord, best: Interval) -> str:
+    """The reason of a decision in one sentence."""
+    scale, batch = run.noise_scale, run.batch_size
+    if scale.value is None or batch is None:
+        return missing(run)
+    compared = f"The noise scale is {ratio(scale.value / batch)} the batch of {number(batch)} {run.example}s"
+    if word == "keep":
+        return f"{compared}: within 2 × of the best batch at this price."
+    if word != "insufficient_evidence":
+        return f"{compared}, and the whole interval of the best batch, {_span(best)}, lies on one side of it."
+    if scale.state is State.TENTATIVE:
+        needed = f" about {scale.updates_needed:,} measured steps resolve it" if scale.updates_needed else ""
+        return f"{compared}, but that is tentative (z {scale.z:.1f}):{needed or ' it needs more steps'}."
+    return f"{compared}, but the best batch may lie anywhere in {_span(best)} until a sweep or a branch calibrates it."
+
+
+def _span(interval: Interval) -> str:
+    return f"{number(interval.low)} – {number(interval.high)}"
+
+
+def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float) -> str:
+    """The decision in a few words."""
+    match word:
+        case "increase":
+            return f"Raise the batch to {to_batch:,}"
+        case "decrease":
+            return f"Lower the batch to {to_batch:,}"
+        case "keep":
+            return f"Keep {number(run.batch_size or best)}"
+        case _ if run.noise_scale.state is State.TENTATIVE or run.batch_size is None:
+            return "Not enough evidence yet"
+    if max(best / run.batch_size, run.batch_size / best) <= 2:
+        return "Probably keep; not calibrated here"
+    return f"Probably {'raise' if best > run.batch_size else 'lower'}; not calibrated here"
+
+
+def effect(word: DecisionWord, predicted: Predicted, run: RunSoFar) -> str:
+    """What following the advice would change, cost beside gain."""
+    steps, examples = predicted.steps_factor, predicted.examples_factor
+    verb = "Predicted" if word in ("increase", "decrease") else "The best guess would give"
+    return f"{verb}: {_change(steps)} steps, {_change(examples)} {run.example}s to the same loss."
+
+
+def _change(factor: Interval) -> str:
+    return f"{_signed(factor.value)} ({_signed(factor.low)} to {_signed(factor.high)})"
+
+
+def _signed(factor: float) -> str:
+    if factor >= 2:
+        return ratio(factor)
+    share = round(100 * (factor - 1))
+    return f"{'+' if share > 0 else '−' if share < 0 else '±'}{abs(share)} %"
+
+
+def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
+    """How the learning rate was rescaled, and what it is good for."""
+    name = optimizer or "unknown optimizer"
+    if not rule.is_verified:
+        return f"{name}: no verified rule; start a search here, keep warm-up the same in examples."
+    return f"{name}, {rule.name}: the centre of a short search; keep warm-up the same in examples."
+
+
+def warnings(run: RunSoFar) -> tuple[Caution, ...]:
+    """What the reader must know before following the advice."""
+    found = [Caution("uncalibrated", _UNCALIBRATED)]
+    if family_of(run.optimizer) is Family.ADAM and _is_language(run):
+        found.append(Caution("adam_language_model", "Noise scale can under-read for Adam language models."))
+    return tuple(found)
+
+
+def _is_language(run: RunSoFar) -> bool:
+    return "token" in run.unit.lower() or "language" in (run.family or "").lower()
+
+
+def next_step(word: DecisionWord, run: RunSoFar) -> str:
+    """The next cheapest thing that would make the answer surer."""
+    scale = run.noise_scale
+    if scale.reason is Reason.NO_ESTIMATES or run.batch_size is None:
+        return "Accumulate gradients over 8 or more micro-batches, or use several ranks, and pass batch_size=."
+    if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
+        return "Check that micro-batches hold different data and that gradients are read before averaging."
+    if scale.updates_needed:
+        return f"Keep training: about {scale.updates_needed:,} measured steps resolve it, more micro-batches sooner."
+    if scale.state is not State.RESOLVED:
+        return "Keep training, and split each step into more micro-batches."
+    if word == "insufficient_evidence":
+        return "Try half and twice the batch from a checkpoint, or run a small sweep: that calibrates this task."
+    return (
+        "Confirm it with a short branch from a checkpoint: the same held-out loss, present batch against the new one."
+    )
