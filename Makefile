@@ -1,0 +1,64 @@
+# `make` lists the commands. Everything happens in $(VENV); nothing outside the checkout is touched but the user's data folder.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+TORCH_VERSION ?= 2.13.0
+SOURCES := client server dashboard migrations tests benchmarks examples
+
+.DEFAULT_GOAL := help
+.PHONY: help setup torch demo up migrate check test test-full test-gpu torture bench docs clean
+
+help:  ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "noisescale needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The wheels' own metadata decide what is installed; the stamp is renewed when one of them changes.
+$(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml server/pyproject.toml dashboard/pyproject.toml constraints.txt requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable client --editable server --editable dashboard --requirement requirements-dev.txt
+	@touch $@
+
+setup: $(VENV)/installed torch  ## virtual environment with everything, PyTorch included
+
+torch: $(VENV)/installed
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { \
+		echo "PyTorch is missing: installing torch==$(TORCH_VERSION) from the configured package index."; \
+		echo "A CPU build is about 200 MB, the CUDA build of PyPI several GB; README.md says how to choose."; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH_VERSION); }
+
+demo: setup  ## serve, and train four real runs that log into it; Ctrl-C ends it
+	@$(BIN)/python examples/run_demo.py
+
+up: $(VENV)/installed  ## serve API and dashboard on an embedded Postgres
+	@$(BIN)/noisescale up
+
+migrate: $(VENV)/installed  ## bring the database to the newest schema
+	@$(BIN)/noisescale migrate
+
+check: $(VENV)/installed  ## formatting, lint, types, import directions, docstrings
+	$(BIN)/ruff format --check --quiet $(SOURCES)
+	$(BIN)/ruff check --quiet $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pydoclint --quiet client/src server/src dashboard/src
+
+test: setup check  ## what a change can break, browser tests included
+	$(BIN)/pytest -m "not slow and not gpu"
+
+test-full: setup  ## long statistics and faults as well
+	$(BIN)/pytest -m "slow"
+
+test-gpu: setup  ## what needs a CUDA device
+	$(BIN)/pytest -m gpu
+
+bench: setup  ## every benchmark; results in benchmarks/results
+	@for file in benchmarks/benchmark_*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(VENV)/installed  ## check that the documentation is whole
+	$(BIN)/pytest tests/docs
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The demo: four real training runs, small enough for a laptop, logged with the SDK like any other job."""

@@ -1,0 +1,108 @@
+"""`make demo`: serve, train four real runs that log into the server, and keep serving until Ctrl-C.
+
+With NOISESCALE_URL set, or a server of this user already running, the runs go there and no server is started.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from demo import characters, digits
+from demo.train import PLANS, Plan, train
+
+TASKS = {"digits": digits.make_task, "characters": characters.make_task}
+START_TIMEOUT_SECONDS = 180.0
+console = Console()
+
+
+def is_ready(url: str) -> bool:
+    """Whether a noisescale server answers there."""
+    try:
+        return httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False
+
+
+@contextmanager
+def server(url: str) -> Iterator[subprocess.Popen[bytes] | None]:
+    """A server at that address: the one that answers there, else one of our own that ends with us."""
+    if is_ready(url):
+        yield None
+        return
+    command = [str(Path(sys.executable).with_name("noisescale")), "up"]
+    process = subprocess.Popen(command)
+    try:
+        wait_until_ready(url, process)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Return once the server answers.
+
+    Raises:
+        SystemExit: If it ends or does not answer in time.
+    """
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
+    while not is_ready(url):
+        if process.poll() is not None:
+            raise SystemExit("The server did not start; its message is above.")
+        if time.monotonic() > deadline:
+            raise SystemExit(f"The server did not answer at {url} within {START_TIMEOUT_SECONDS:.0f} s.")
+        time.sleep(0.2)
+
+
+def run_all(plans: tuple[Plan, ...]) -> None:
+    """Train every plan, one after the other, with a progress bar each."""
+    torch.set_num_threads(1)
+    columns = (
+        TextColumn("{task.description:<16}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        bars = {plan: progress.add_task(plan.name, total=plan.steps, loss=float("nan")) for plan in plans}
+        for plan in plans:
+            bar = bars[plan]
+            train(TASKS[plan.task](), plan, lambda step, loss: progress.update(bar, completed=step + 1, loss=loss))
+
+
+def main() -> None:
+    """Entry of `make demo`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--once", action="store_true", help="end after training instead of serving on")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiply every run's number of steps")
+    arguments = parser.parse_args()
+    os.environ.setdefault("NOISESCALE_GROUP_SECONDS", "1")
+    plans = tuple(plan.scaled(arguments.scale) for plan in PLANS)
+    url = f"http://{os.environ.get('NOISESCALE_HOST', '127.0.0.1')}:{os.environ.get('NOISESCALE_PORT', '8321')}"
+    url = os.environ.setdefault("NOISESCALE_URL", url)
+    with server(url) as process:
+        console.print(f"\nDashboard: [bold]{url}[/bold]   four runs appear there while they train\n")
+        run_all(plans)
+        console.print(f"\nDone. The runs stay at [bold]{url}[/bold]")
+        if process is not None and not arguments.once:
+            console.print("Serving until Ctrl-C.")
+            process.wait()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        console.print("\nStopped; the data are kept.")
