@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Path, Request
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.errors import refuse
@@ -88,3 +88,9 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
     },
     503: {"description": "database does not answer; see Retry-After", "content": {"application/problem+json": {}}},
 }
+
+
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """What OpenAPI says about a body that the endpoint reads itself."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

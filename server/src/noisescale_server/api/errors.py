@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from asyncpg.exceptions import InterfaceError as DriverInterfaceError
+from asyncpg.exceptions import PostgresError
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -22,6 +24,7 @@ from noisescale_server.services.errors import (
     LayerNotFound,
     RunIdTaken,
     RunNotFound,
+    SchemaOutdated,
     StreamConflict,
     StreamGap,
     StreamNotFound,
@@ -40,11 +43,16 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     BodyTooLarge: (413, "body-too-large", "Body is too large"),
     MediaTypeNotSupported: (415, "media-type-not-supported", "Content type or encoding not supported"),
     DatabaseUnreachable: (503, "database-unreachable", "Database does not answer"),
+    SchemaOutdated: (503, "schema-outdated", "Database schema is older than this server"),
 }
 
 # SQLSTATE classes and codes after which the same request may well succeed: connection lost (08), shutting down or
 # starting up (57P), too many connections (53), deadlock and serialization (40), statement or lock time-out.
 TRY_AGAIN_PREFIXES = ("08", "57P", "53", "40", "57014", "55P03", "25P03")
+
+
+# SQLAlchemy leaves errors of connecting as the driver and the operating system raise them.
+DATABASE_ERRORS = (DBAPIError, PoolTimeoutError, PostgresError, DriverInterfaceError, OSError)
 
 
 class ProblemResponse(JSONResponse):
@@ -95,12 +103,15 @@ def status_problem(status: int, detail: str | None = None, headers: Mapping[str,
     return problem_response(status, title.lower().replace(" ", "-"), title, detail=detail, headers=headers)
 
 
-def means_try_again(error: DBAPIError) -> bool:
+def means_try_again(error: Exception) -> bool:
     """Whether the database was away or busy, as opposed to refusing the statement."""
-    sqlstate = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    driver_error = error.orig if isinstance(error, DBAPIError) else error
+    sqlstate = getattr(driver_error, "sqlstate", None)
     if isinstance(sqlstate, str):
         return sqlstate.startswith(TRY_AGAIN_PREFIXES)
-    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    return isinstance(error, PoolTimeoutError | OSError | DriverInterfaceError)
 
 
 async def _on_domain_error(_request: Request, error: Exception) -> Response:
@@ -119,7 +130,7 @@ async def _on_http_exception(_request: Request, error: Exception) -> Response:
 
 
 async def _on_database_error(request: Request, error: Exception) -> Response:
-    if isinstance(error, DBAPIError) and not means_try_again(error):
+    if not means_try_again(error):
         return await _on_unexpected(request, error)
     log.warning("database unreachable for %s %s: %s", request.method, request.url.path, type(error).__name__)
     return domain_problem(DatabaseUnreachable("the database does not answer"))
@@ -139,8 +150,7 @@ def register_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(DomainError, _on_domain_error)
     app.add_exception_handler(RequestValidationError, _on_request_validation)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(DBAPIError, _on_database_error)
-    app.add_exception_handler(PoolTimeoutError, _on_database_error)
-    app.add_exception_handler(ConnectionError, _on_database_error)
+    for kind in DATABASE_ERRORS:
+        app.add_exception_handler(kind, _on_database_error)
     app.add_exception_handler(ClientDisconnect, _on_client_disconnect)
     app.add_exception_handler(Exception, _on_unexpected)

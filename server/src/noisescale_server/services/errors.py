@@ -10,7 +10,8 @@ DomainError
 │   ├── StreamGap                records are missing before this batch; says which number is expected
 │   └── StreamConflict           the same numbers came with other content, or for another run
 ├── InvalidInput                 says which fields, and why
-└── DatabaseUnreachable          the caller may try again
+├── DatabaseUnreachable          the caller may try again
+└── SchemaOutdated               a migration of this release has not run
 """
 
 from dataclasses import dataclass
@@ -115,6 +116,17 @@ class DatabaseUnreachable(DomainError):
     def __init__(self, reason: str, *, retry_after_seconds: int = 2) -> None:
         super().__init__(f"{reason}: try again in {retry_after_seconds} s")
         self.retry_after_seconds = retry_after_seconds
+
+
+class SchemaOutdated(DomainError):
+    """A migration of this release has not run."""
+
+    def __init__(self, revision: str | None, newest: str) -> None:
+        super().__init__(
+            f"the database is at migration {revision}, this release needs {newest}: run `noisescale migrate`"
+        )
+        self.revision = revision
+        self.newest = newest
 
 
 def refuse(field: str, message: str, value: object = None) -> InvalidInput:

@@ -1,0 +1,89 @@
+"""Runs and estimates as JSON answers; see docs/rest.md."""
+
+from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_server.api import cursor
+from noisescale_server.api.schemas_runs import Interval, LatestNoiseScale, RowDecision, RunAnswer, RunPage
+from noisescale_server.services import advice
+from noisescale_server.services.runs import Page, RunView
+from noisescale_server.storage.run_queries import SORT_COLUMNS, Sort
+
+
+def run_answer(view: RunView) -> RunAnswer:
+    """One run."""
+    run = view.row.run
+    return RunAnswer(
+        id=run.id,
+        project=view.row.project,
+        task=view.row.task,
+        name=run.name,
+        tags=run.tags,
+        config=run.config,
+        unit=run.unit,
+        example=run.example or "example",
+        units_per_example=run.units_per_example,
+        num_devices=run.num_devices,
+        device=run.device,
+        usd_per_device_hour=run.usd_per_device_hour,
+        family=run.family,
+        planned_steps=run.planned_steps,
+        archived=run.archived,
+        status=view.status,
+        created_at=run.created_at,
+        updated_at=run.updated_at,
+        finished_at=run.finished_at,
+        optimizer=run.optimizer,
+        estimator=run.estimator,
+        lr=run.latest_lr,
+        loss_reduction=run.loss_reduction,
+        first_step=run.first_step,
+        last_step=run.latest_step,
+        examples=run.latest_examples,
+        global_batch=run.latest_global_batch,
+        num_micro_batches=run.latest_num_micro_batches,
+        loss=run.latest_loss,
+        noise_scale=estimate_answer(view.noise_scale, view.reason),
+        example_efficiency=interval_answer(view.example_efficiency),
+        step_efficiency=interval_answer(view.step_efficiency),
+        decision=decision_answer(view.decision),
+    )
+
+
+def page_answer(page: Page, sort: Sort) -> RunPage:
+    """A page of runs with the cursor of the next."""
+    next_cursor = None
+    if page.has_more:
+        last = page.runs[-1].row.run
+        next_cursor = cursor.encode(sort, getattr(last, SORT_COLUMNS[sort.column].key), last.id)
+    return RunPage(runs=[run_answer(view) for view in page.runs], next_cursor=next_cursor, total=page.total)
+
+
+def estimate_answer(estimate: NoiseScaleEstimate, reason: str | None) -> LatestNoiseScale:
+    """An estimate, in examples."""
+    return LatestNoiseScale(
+        state=estimate.state.value,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        level=estimate.level,
+        z=estimate.z,
+        reason=reason,
+        num_updates=estimate.num_updates,
+        num_blocks=estimate.num_blocks,
+        updates_needed=estimate.updates_needed,
+    )
+
+
+def interval_answer(interval: advice.Interval | None) -> Interval | None:
+    """A value with its interval, or null."""
+    return None if interval is None else Interval(value=interval.value, low=interval.low, high=interval.high)
+
+
+def decision_answer(decision: advice.Decision) -> RowDecision:
+    """The decision of a table row."""
+    return RowDecision(
+        decision=decision.decision,
+        batch_size=decision.batch_size,
+        low=decision.low,
+        high=decision.high,
+        reason=decision.reason,
+    )

@@ -1,0 +1,56 @@
+"""Cursors of paged lists: opaque to callers, checked when they come back."""
+
+import base64
+from typing import Any
+from uuid import UUID
+
+from pydantic import AwareDatetime, TypeAdapter
+
+from noisescale_server.api.deps import Number, Step, Text
+from noisescale_server.services.errors import refuse
+from noisescale_server.storage.run_queries import After, Sort
+
+MAX_CURSOR_CHARACTERS = 2_000
+
+# What a cursor holds: the sort it belongs to, the value of the sorted column in the last row, and that row's id.
+A_NUMBER: TypeAdapter[Any] = TypeAdapter(tuple[str, Number | None, UUID])
+BY_COLUMN: dict[str, TypeAdapter[Any]] = {
+    "name": TypeAdapter(tuple[str, Text, UUID]),
+    "created_at": TypeAdapter(tuple[str, AwareDatetime, UUID]),
+    "updated_at": TypeAdapter(tuple[str, AwareDatetime, UUID]),
+    "last_step": TypeAdapter(tuple[str, Step | None, UUID]),
+}
+
+
+def encode(sort: Sort, value: Any, run_id: UUID) -> str:
+    """The cursor behind a row with this value in the sorted column."""
+    content = _adapter(sort).dump_json((spelled(sort), value, run_id))
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def decode(cursor: str, sort: Sort) -> After:
+    """The row that the cursor stands behind.
+
+    Raises:
+        InvalidInput: When it was not made by `encode` for the same sort.
+    """
+    try:
+        made_for, value, run_id = _adapter(sort).validate_json(_unpacked(cursor))
+    except ValueError as error:
+        raise refuse("cursor", "is not a cursor of this list: start without one", cursor) from error
+    if made_for != spelled(sort):
+        raise refuse("cursor", f"belongs to another sort than {spelled(sort)}: start without one", cursor)
+    return After(value, run_id)
+
+
+def spelled(sort: Sort) -> str:
+    """The sort as in the query: `-updated_at`."""
+    return f"-{sort.column}" if sort.is_descending else sort.column
+
+
+def _adapter(sort: Sort) -> TypeAdapter[Any]:
+    return BY_COLUMN.get(sort.column, A_NUMBER)
+
+
+def _unpacked(cursor: str) -> bytes:
+    return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)

@@ -1,0 +1,172 @@
+"""/api/v1/runs: create, list, read, change, delete."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+from uuid import UUID, uuid4
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from noisescale_server.api import cursor as cursors
+from noisescale_server.api.answers import page_answer, run_answer
+from noisescale_server.api.body import parse, read_body
+from noisescale_server.api.deps import (
+    AppSettings,
+    Now,
+    Number,
+    ReadSession,
+    RunId,
+    Session,
+    Text,
+    body_of,
+    check_range,
+)
+from noisescale_server.api.schemas_runs import NewRun, RunAnswer, RunPage, RunPatch
+from noisescale_server.services import runs
+from noisescale_server.services.errors import refuse
+from noisescale_server.services.runs import Patience, Status
+from noisescale_server.settings import Settings
+from noisescale_server.storage.run_queries import RunFilter, Sort
+from noisescale_server.storage.runs import NewRun as StoredNewRun
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+MAX_IDS = 200
+
+SortName = Literal[
+    "name",
+    "-name",
+    "created_at",
+    "-created_at",
+    "updated_at",
+    "-updated_at",
+    "last_step",
+    "-last_step",
+    "loss",
+    "-loss",
+    "noise_scale",
+    "-noise_scale",
+    "global_batch",
+    "-global_batch",
+    "example_efficiency",
+    "-example_efficiency",
+]
+
+
+class RunQuery(BaseModel):
+    """Which runs, in which order, from where."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    project: Text | None = None
+    task: Text | None = None
+    status: Annotated[list[Status], Field(max_length=5)] = []
+    tag: Annotated[list[Text], Field(max_length=32, description="runs that have all of them")] = []
+    q: Annotated[Text | None, Field(description="part of the name")] = None
+    archived: bool = False
+    batch_min: Number | None = None
+    batch_max: Number | None = None
+    noise_scale_min: Number | None = None
+    noise_scale_max: Number | None = None
+    ids: Annotated[str | None, Field(max_length=10_000, description="UUIDs, separated by commas")] = None
+    sort: SortName = "-updated_at"
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    cursor: Annotated[str | None, Field(max_length=cursors.MAX_CURSOR_CHARACTERS)] = None
+
+
+@router.post("", status_code=201, response_model=RunAnswer, openapi_extra=body_of(NewRun))
+async def create_run(
+    request: Request, response: Response, session: Session, settings: AppSettings, now: Now
+) -> RunAnswer:
+    """Create a run; the same id again gives the same run of that project."""
+    body = parse(NewRun, await read_body(request))
+    new = StoredNewRun(**{**body.model_dump(), "id": body.id or uuid4()})
+    view, is_created = await runs.create(session, new, now=now, patience=patience(settings))
+    response.status_code = 201 if is_created else 200
+    return run_answer(view)
+
+
+@router.get("")
+async def list_runs(
+    query: Annotated[RunQuery, Query()], session: ReadSession, settings: AppSettings, now: Now
+) -> RunPage:
+    """Runs in pages, each with its latest noise scale, efficiencies and decision."""
+    sort = Sort(query.sort.removeprefix("-"), is_descending=query.sort.startswith("-"))
+    page = await runs.list_page(
+        session,
+        run_filter(query, now, settings),
+        sort,
+        limit=query.limit,
+        after=None if query.cursor is None else cursors.decode(query.cursor, sort),
+        now=now,
+        patience=patience(settings),
+    )
+    return page_answer(page, sort)
+
+
+@router.get("/{run_id}")
+async def get_run(run_id: RunId, session: ReadSession, settings: AppSettings, now: Now) -> RunAnswer:
+    """One run."""
+    return run_answer(await runs.get(session, run_id, now=now, patience=patience(settings)))
+
+
+@router.patch("/{run_id}", response_model=RunAnswer, openapi_extra=body_of(RunPatch))
+async def change_run(run_id: RunId, request: Request, session: Session, settings: AppSettings, now: Now) -> RunAnswer:
+    """Rename, tag, archive, or move to another task of the project."""
+    changes = parse(RunPatch, await read_body(request)).model_dump(exclude_unset=True)
+    return run_answer(await runs.change(session, run_id, changes, now=now, patience=patience(settings)))
+
+
+@router.delete("/{run_id}", status_code=204)
+async def delete_run(run_id: RunId, session: Session) -> None:
+    """Delete the run with all its data."""
+    await runs.remove(session, run_id)
+
+
+def patience(settings: Settings) -> Patience:
+    """How long a run may send nothing before it is called silent, then crashed."""
+    return Patience(timedelta(seconds=settings.silent_after_seconds), timedelta(seconds=settings.crashed_after_seconds))
+
+
+def run_filter(query: RunQuery, now: datetime, settings: Settings) -> RunFilter:
+    """The filter that the query asks for.
+
+    Raises:
+        InvalidInput: For a range the wrong way round, or ids that are no UUIDs.
+    """
+    check_range("batch_min", query.batch_min, "batch_max", query.batch_max)
+    check_range("noise_scale_min", query.noise_scale_min, "noise_scale_max", query.noise_scale_max)
+    wait = patience(settings)
+    return RunFilter(
+        silent_before=now - wait.silent_after,
+        crashed_before=now - wait.crashed_after,
+        project=query.project,
+        task=query.task,
+        statuses=query.status,
+        tags=query.tag,
+        text=query.q,
+        archived=query.archived,
+        batch_min=query.batch_min,
+        batch_max=query.batch_max,
+        noise_scale_min=query.noise_scale_min,
+        noise_scale_max=query.noise_scale_max,
+        ids=None if query.ids is None else read_ids(query.ids),
+    )
+
+
+def read_ids(listed: str) -> list[UUID]:
+    """The UUIDs of a comma-separated list.
+
+    Raises:
+        InvalidInput: For one that is no UUID, or more than 200.
+    """
+    parts = listed.split(",")
+    if len(parts) > MAX_IDS:
+        raise refuse("ids", f"has {len(parts)} ids, at most {MAX_IDS} are read: ask in pieces")
+    found = []
+    for position, part in enumerate(parts):
+        try:
+            found.append(UUID(part))
+        except ValueError as error:
+            raise refuse(f"ids[{position}]", "must be a UUID", part) from error
+    return found

@@ -1,0 +1,209 @@
+"""Bodies and answers about runs, version 1; see docs/rest.md."""
+
+import json
+import math
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from noisescale_server.api.deps import MAX_INT64, refuse_control_characters
+
+MAX_CONFIG_BYTES = 64 * 1024
+MAX_CONFIG_DEPTH = 8
+MAX_TAGS = 32
+
+
+def refuse_blank(text: str) -> str:
+    """The text itself.
+
+    Raises:
+        ValueError: When nothing but white space is in it.
+    """
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+def refuse_repeated(tags: list[str]) -> list[str]:
+    """The tags themselves.
+
+    Raises:
+        ValueError: When one occurs twice.
+    """
+    repeated = {tag for tag in tags if tags.count(tag) > 1}
+    if repeated:
+        raise ValueError(f"has {min(repeated)!r} more than once: send each tag once")
+    return tags
+
+
+def check_config(config: dict[str, Any]) -> dict[str, Any]:
+    """The config itself: JSON that Postgres and every reader can hold.
+
+    Raises:
+        ValueError: For a number that is not finite, a NUL or lone surrogate, more than 8 levels or 64 KiB; says where.
+    """
+    _check_json(config, "", 1)
+    size = len(json.dumps(config, ensure_ascii=False).encode())
+    if size > MAX_CONFIG_BYTES:
+        raise ValueError(f"has {size} bytes as JSON, at most {MAX_CONFIG_BYTES} are kept: leave large values out")
+    return config
+
+
+def _check_json(value: object, path: str, depth: int) -> None:
+    if depth > MAX_CONFIG_DEPTH + 1:
+        raise ValueError(f"is nested deeper than {MAX_CONFIG_DEPTH} levels at {path[:80]}: flatten it")
+    match value:
+        case str():
+            _check_text(value, path)
+        case float() if not math.isfinite(value):
+            raise ValueError(f"has a number that is not finite at {path[:80]}: send null or text")
+        case dict():
+            for key, item in value.items():
+                _check_text(key, path)
+                _check_json(item, f"{path}.{key}" if path else key, depth + 1)
+        case list():
+            for position, item in enumerate(value):
+                _check_json(item, f"{path}[{position}]", depth + 1)
+
+
+def _check_text(text: str, path: str) -> None:
+    if "\x00" in text:
+        raise ValueError(f"has a NUL character at {path[:80] or 'a key'}: Postgres cannot keep it")
+
+
+Name = Annotated[
+    str, Field(min_length=1, max_length=256), AfterValidator(refuse_control_characters), AfterValidator(refuse_blank)
+]
+Tag = Annotated[
+    str, Field(min_length=1, max_length=64), AfterValidator(refuse_control_characters), AfterValidator(refuse_blank)
+]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS), AfterValidator(refuse_repeated)]
+Config = Annotated[dict[str, Any], AfterValidator(check_config)]
+PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Body(BaseModel):
+    """A request body: types as sent, no unknown field."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class RunFields(Body):
+    """What describes a run; also the `run.run` of the wire format."""
+
+    project: Name
+    task: Name = "default"
+    name: Name | None = None
+    tags: Tags = []
+    config: Config = {}
+    unit: Name = "examples"
+    example: Name = "example"
+    units_per_example: PositiveNumber = 1.0
+    num_devices: Annotated[int, Field(ge=1, le=10_000_000)] = 1
+    device: Name | None = None
+    usd_per_device_hour: Price | None = None
+    family: Name | None = None
+    planned_steps: Annotated[int, Field(ge=1, le=MAX_INT64)] | None = None
+
+
+class NewRun(RunFields):
+    """Body of POST /api/v1/runs."""
+
+    id: UUID | None = None
+
+
+class RunPatch(Body):
+    """Body of PATCH /api/v1/runs/{run_id}: what is left out stays."""
+
+    name: Name = ""
+    tags: Tags = []
+    archived: bool = False
+    task: Name = ""
+
+
+class Answer(BaseModel):
+    """Part of an answer; built by us, so it is not checked again."""
+
+    model_config = ConfigDict(ser_json_inf_nan="null")
+
+
+class Interval(Answer):
+    """A value with its interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class LatestNoiseScale(Answer):
+    """A noise scale in examples with interval and state."""
+
+    state: Literal["resolved", "tentative", "unresolved"]
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float
+    z: float | None
+    reason: str | None
+    num_updates: int
+    num_blocks: int
+    updates_needed: int | None
+
+
+class RowDecision(Answer):
+    """What to do with the batch size, in short."""
+
+    decision: Literal["increase", "decrease", "keep", "insufficient_evidence"]
+    batch_size: float | None
+    low: float | None
+    high: float | None
+    reason: str
+
+
+class RunAnswer(Answer):
+    """One run."""
+
+    id: UUID
+    project: str
+    task: str
+    name: str
+    tags: list[str]
+    config: dict[str, Any]
+    unit: str
+    example: str
+    units_per_example: float
+    num_devices: int | None
+    device: str | None
+    usd_per_device_hour: float | None
+    family: str | None
+    planned_steps: int | None
+    archived: bool
+    status: Literal["running", "finished", "failed", "silent", "crashed"]
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+    optimizer: str | None
+    estimator: str | None
+    lr: float | None
+    loss_reduction: str | None
+    first_step: int | None
+    last_step: int | None
+    examples: int | None
+    global_batch: float | None
+    num_micro_batches: int | None
+    loss: float | None
+    noise_scale: LatestNoiseScale
+    example_efficiency: Interval | None
+    step_efficiency: Interval | None
+    decision: RowDecision
+
+
+class RunPage(Answer):
+    """A page of runs."""
+
+    runs: list[RunAnswer]
+    next_cursor: str | None
+    total: int

@@ -1,0 +1,45 @@
+"""Whatever below /api no route answers: 404, or 405 where another method would have been answered.
+
+It stands behind the real routes and before the dashboard, whose catch-all answers every unknown address with a page.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
+
+from noisescale_server.api.errors import status_problem
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+class UnknownPath:
+    """An ASGI app, not a function: Starlette lets it answer every method, also made-up ones."""
+
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+        self.routes = tuple(routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 404, or 405 with the methods that would do."""
+        allowed = [method for method in METHODS if self._answers(scope, method)]
+        if allowed:
+            detail = f"{scope['path'][:200]} does not answer {scope['method'][:20]}: use {', '.join(allowed)}"
+            response = status_problem(405, detail, {"Allow": ", ".join(allowed)})
+        else:
+            detail = f"nothing is at {Request(scope).url.path[:200]!r}: see /docs"
+            response = status_problem(404, detail)
+        await response(scope, receive, send)
+
+    def _answers(self, scope: Scope, method: str) -> bool:
+        asked: dict[str, Any] = {**scope, "method": method}
+        return any(route.matches(asked)[0] is Match.FULL for route in self.routes)
+
+
+def register_unknown_api_paths(app: FastAPI) -> None:
+    """Add the 404 for /api and all below; call it after every router."""
+    unknown = UnknownPath(app.routes)
+    app.router.routes.append(Route("/api", unknown, include_in_schema=False))
+    app.router.routes.append(Route("/api/{rest:path}", unknown, include_in_schema=False))

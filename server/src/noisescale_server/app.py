@@ -1,0 +1,89 @@
+"""The only place where the server is wired together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from alembic.script import ScriptDirectory
+from fastapi import APIRouter, FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+
+from noisescale_server.api import docs_page, health, projects, reference_values, runs
+from noisescale_server.api.deps import PROBLEM_RESPONSES
+from noisescale_server.api.errors import register_error_handlers
+from noisescale_server.api.unknown import register_unknown_api_paths
+from noisescale_server.migrating import migrations_folder
+from noisescale_server.services import reference_values as reference_value_service
+from noisescale_server.services.health import Migrations
+from noisescale_server.settings import Settings
+from noisescale_server.storage.engine import create_engine, session_factory
+
+ROUTERS = (runs.router, reference_values.router, projects.router)
+
+GZIP_FROM_BYTES = 1_000
+GZIP_LEVEL = 4
+"""Level 9, the default, takes four times the time for 2 % less."""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The API without the dashboard, which `main` mounts behind it.
+
+    Raises:
+        ValueError: Without a database address.
+    """
+    if settings.database_url is None:
+        raise ValueError("database_url is missing: set NOISESCALE_DATABASE_URL, or start with `noisescale up`")
+    app = FastAPI(
+        title="noisescale",
+        description="Gradient noise scales of training runs, and the batch sizes they advise.",
+        version="1",
+        lifespan=connected,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.settings = settings
+    app.state.migrations = shipped_migrations()
+    app.state.reference_values = reference_value_service.load()
+    app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
+    register_error_handlers(app)
+    include_routes(app)
+    return app
+
+
+def include_routes(app: FastAPI) -> None:
+    """Every route of the API, the answer to unknown paths last."""
+    version_1 = APIRouter(prefix="/api/v1", responses=PROBLEM_RESPONSES)
+    for router in ROUTERS:
+        version_1.include_router(router)
+    app.include_router(version_1)
+    app.include_router(health.router)
+    app.include_router(docs_page.router)
+    register_unknown_api_paths(app)
+
+
+def shipped_migrations() -> Migrations:
+    """The migrations that belong to this release.
+
+    Raises:
+        FileNotFoundError: When the installation has none.
+        alembic.script.revision.MultipleHeads: When they do not form one line.
+    """
+    scripts = ScriptDirectory(str(migrations_folder()))
+    newest = scripts.get_current_head()
+    assert newest is not None, "the first migration ships with the first release"
+    return Migrations(frozenset(script.revision for script in scripts.walk_revisions()), newest)
+
+
+@asynccontextmanager
+async def connected(app: FastAPI) -> AsyncIterator[None]:
+    """Engines and session factories while the app runs; connections open when first needed."""
+    settings: Settings = app.state.settings
+    assert settings.database_url is not None, "create_app refuses settings without it"
+    engine = create_engine(settings.database_url, pool_size=settings.pool_size)
+    read_engine = engine
+    if settings.database_read_url is not None:
+        read_engine = create_engine(settings.database_read_url, pool_size=settings.pool_size)
+    app.state.sessions = session_factory(engine)
+    app.state.read_sessions = session_factory(read_engine)
+    yield
+    await engine.dispose()
+    await read_engine.dispose()

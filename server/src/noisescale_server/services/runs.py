@@ -1,0 +1,214 @@
+"""Life cycle of a run: created once, listed, changed, removed; its status follows from the clock."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale.theory.efficiency import example_efficiency, step_efficiency
+from noisescale_server.services.advice import Decision, Interval, Preference, RunSoFar
+from noisescale_server.services.errors import RunIdTaken, RunNotFound
+from noisescale_server.services.recommendation import decide, share_interval
+from noisescale_server.storage import run_queries, runs
+from noisescale_server.storage.run_queries import After, RunFilter, RunRow, Sort
+from noisescale_server.storage.runs import NewRun
+from noisescale_server.storage.tables import Run
+
+Status = Literal["running", "finished", "failed", "silent", "crashed"]
+
+LEVEL = 0.95
+"""Confidence level of the estimates kept with a run."""
+
+BALANCED = Preference()
+"""Table rows show the decision for a reader who values steps and examples alike."""
+
+NO_ESTIMATE_FLAGS = ((4, "one_small_batch"), (8, "batch_size_unknown"), (32, "no_backward"), (1, "nonfinite_gradient"))
+"""Bits of a measurement's flags and what they say, the likeliest reason for a run without estimates first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a run may send nothing."""
+
+    silent_after: timedelta
+    crashed_after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as people see it, at one moment of the server's clock.
+
+    Attributes:
+        row: What is stored.
+        status: Derived from the clock when nothing has come for a while.
+        noise_scale: Estimate over the latest window.
+        reason: Why it has no value, in more detail than the estimate knows.
+        example_efficiency: φ / (B + φ) with its interval; None while unresolved or without a batch size.
+        step_efficiency: B / (B + φ) likewise.
+        decision: What to do with the batch size, for a balanced reader.
+    """
+
+    row: RunRow
+    status: Status
+    noise_scale: NoiseScaleEstimate
+    reason: str | None
+    example_efficiency: Interval | None
+    step_efficiency: Interval | None
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Runs in order, how many there are in all, and whether more follow."""
+
+    runs: list[RunView]
+    total: int
+    has_more: bool
+
+
+async def create(session: AsyncSession, new: NewRun, *, now: datetime, patience: Patience) -> tuple[RunView, bool]:
+    """The run and True if it was created, False if the project already had it.
+
+    Raises:
+        RunIdTaken: When another project has a run of this id.
+    """
+    is_created = await runs.create_if_absent(session, new)
+    row = await run_queries.get_row(session, new.id)
+    if row is None or row.project != new.project:
+        raise RunIdTaken(new.id)
+    return view(row, now=now, patience=patience), is_created
+
+
+async def get(session: AsyncSession, run_id: UUID, *, now: datetime, patience: Patience) -> RunView:
+    """The run.
+
+    Raises:
+        RunNotFound: When no run has this id.
+    """
+    row = await run_queries.get_row(session, run_id)
+    if row is None:
+        raise RunNotFound(run_id)
+    return view(row, now=now, patience=patience)
+
+
+async def list_page(
+    session: AsyncSession,
+    wanted: RunFilter,
+    sort: Sort,
+    *,
+    limit: int,
+    after: After | None,
+    now: datetime,
+    patience: Patience,
+) -> Page:
+    """A page of runs in order."""
+    # One row more than asked for tells whether another page follows.
+    rows = await run_queries.list_page(session, wanted, sort, limit=limit + 1, after=after)
+    total = await run_queries.count(session, wanted)
+    views = [view(row, now=now, patience=patience) for row in rows[:limit]]
+    return Page(views, total, has_more=len(rows) > limit)
+
+
+async def change(
+    session: AsyncSession, run_id: UUID, changes: dict[str, Any], *, now: datetime, patience: Patience
+) -> RunView:
+    """The run after the changes of `name`, `tags`, `archived` and `task`.
+
+    Raises:
+        RunNotFound: When no run has this id.
+    """
+    row = await run_queries.get_row(session, run_id, is_locked=True)
+    if row is None:
+        raise RunNotFound(run_id)
+    values = {name: value for name, value in changes.items() if name != "task"}
+    if "task" in changes:
+        run = row.run
+        values["task_id"] = await run_queries.task_id(
+            session, run.project_id, changes["task"], unit=run.unit, family=run.family
+        )
+    if values:
+        await run_queries.change(session, run_id, values)
+    await session.refresh(row.run)
+    return await get(session, run_id, now=now, patience=patience)
+
+
+async def remove(session: AsyncSession, run_id: UUID) -> None:
+    """Nothing; the run and all its data are gone when the transaction commits.
+
+    Raises:
+        RunNotFound: When no run has this id.
+    """
+    if not await run_queries.remove(session, run_id):
+        raise RunNotFound(run_id)
+
+
+def view(row: RunRow, *, now: datetime, patience: Patience) -> RunView:
+    """The run as people see it now."""
+    so_far = run_so_far(row.run)
+    batch, scale = so_far.batch_size, so_far.noise_scale
+    return RunView(
+        row=row,
+        status=status_of(row.run, now=now, patience=patience),
+        noise_scale=scale,
+        reason=reason_of(row.run, scale),
+        example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
+        step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
+        decision=decide(so_far, BALANCED),
+    )
+
+
+def status_of(run: Run, *, now: datetime, patience: Patience) -> Status:
+    """What the run is doing; silent and crashed follow from the clock and end when data arrive."""
+    if run.finish_status is not None:
+        return "finished" if run.finish_status == "finished" else "failed"
+    quiet = now - run.updated_at
+    if quiet >= patience.crashed_after:
+        return "crashed"
+    return "silent" if quiet >= patience.silent_after else "running"
+
+
+def run_so_far(run: Run) -> RunSoFar:
+    """What the decision is made from."""
+    scale = latest_estimate(run)
+    return RunSoFar(
+        noise_scale=scale,
+        batch_size=run.latest_global_batch,
+        optimizer=run.optimizer,
+        learning_rate=run.latest_lr,
+        example=run.example or "example",
+        unit=run.unit,
+        family=run.family,
+        reason=reason_of(run, scale),
+    )
+
+
+def reason_of(run: Run, scale: NoiseScaleEstimate) -> str | None:
+    """Why there is no value: the flags of the newest row say more than that there are no estimates."""
+    if scale.reason is Reason.NO_ESTIMATES:
+        return next((name for bit, name in NO_ESTIMATE_FLAGS if run.latest_flags & bit), scale.reason)
+    return scale.reason
+
+
+def latest_estimate(run: Run) -> NoiseScaleEstimate:
+    """The estimate over the latest window as it was kept with the run."""
+    state = State(run.noise_scale_state or State.UNRESOLVED)
+    missing = next((reason for reason in Reason if reason == run.noise_scale_reason), Reason.NO_ESTIMATES)
+    return NoiseScaleEstimate(
+        state=state,
+        value=run.noise_scale_value,
+        low=run.noise_scale_low,
+        high=run.noise_scale_high,
+        level=LEVEL,
+        z=run.noise_scale_z,
+        reason=missing if state is State.UNRESOLVED else None,
+        updates_needed=run.noise_scale_updates_needed,
+        num_updates=run.noise_scale_num_updates or 0,
+        num_blocks=run.noise_scale_num_blocks or 0,
+        trace_cov=None,
+        trace_cov_se=None,
+        grad_sq_norm=None,
+        grad_sq_norm_se=None,
+    )

@@ -1,0 +1,200 @@
+"""Reading runs in pages: filters, sort, keyset cursor; and the few changes a run allows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+
+from noisescale_server.storage.tables import Project, Run, Stream, Table, Task
+
+SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
+    "name": Run.name,
+    "created_at": Run.created_at,
+    "updated_at": Run.updated_at,
+    "last_step": Run.latest_step,
+    "loss": Run.latest_loss,
+    "noise_scale": Run.noise_scale_value,
+    "global_batch": Run.latest_global_batch,
+    "example_efficiency": Run.example_efficiency,
+}
+
+DELETE_TIMEOUT = "10min"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run with the names of its project and task."""
+
+    run: Run
+    project: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs; None or empty means any.
+
+    Attributes:
+        statuses: Any of running, silent, crashed, finished, failed.
+        tags: All of them.
+        text: Part of the name, in any case.
+        silent_before: Runs without data since this moment are silent.
+        crashed_before: Runs without data since this moment have crashed.
+    """
+
+    silent_before: datetime
+    crashed_before: datetime
+    project: str | None = None
+    task: str | None = None
+    statuses: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    text: str | None = None
+    archived: bool = False
+    batch_min: float | None = None
+    batch_max: float | None = None
+    noise_scale_min: float | None = None
+    noise_scale_max: float | None = None
+    ids: Sequence[UUID] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A column of `SORT_COLUMNS` and its direction; nulls come last either way."""
+
+    column: str
+    is_descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """The last row of the page before: its value in the sorted column and its id."""
+
+    value: Any
+    run_id: UUID
+
+
+async def get_row(session: AsyncSession, run_id: UUID, *, is_locked: bool = False) -> RunRow | None:
+    """The run with its names, or None; locked until the transaction ends when asked for."""
+    query = _rows().where(Run.id == run_id)
+    if is_locked:
+        query = query.with_for_update(of=Run)
+    found = (await session.execute(query)).one_or_none()
+    return RunRow(*found) if found else None
+
+
+async def list_page(
+    session: AsyncSession, wanted: RunFilter, sort: Sort, *, limit: int, after: After | None
+) -> list[RunRow]:
+    """Up to `limit` runs in order, those behind `after` only."""
+    column = SORT_COLUMNS[sort.column]
+    ordered = column.desc() if sort.is_descending else column.asc()
+    # Ids first: sorting whole rows would carry every config through the sort.
+    ids = select(Run.id).where(*_conditions(wanted)).order_by(ordered.nulls_last(), Run.id).limit(limit)
+    if after is not None:
+        ids = ids.where(_is_behind(column, sort, after))
+    query = _rows().where(Run.id.in_(ids)).order_by(ordered.nulls_last(), Run.id)
+    return [RunRow(*found) for found in await session.execute(query)]
+
+
+async def count(session: AsyncSession, wanted: RunFilter) -> int:
+    """How many runs the filter lets through."""
+    found = await session.scalar(select(func.count()).select_from(Run).where(*_conditions(wanted)))
+    return found or 0
+
+
+async def change(session: AsyncSession, run_id: UUID, values: dict[str, Any]) -> None:
+    """Set columns of a run."""
+    await session.execute(update(Run).where(Run.id == run_id).values(values))
+
+
+async def task_id(session: AsyncSession, project_id: UUID, name: str, *, unit: str, family: str | None) -> UUID:
+    """The id of a task of the project, created when it is new."""
+    task = insert(Task).values(project_id=project_id, name=name, unit=unit, family=family)
+    await session.execute(task.on_conflict_do_nothing())
+    return (await session.scalars(select(Task.id).where(Task.project_id == project_id, Task.name == name))).one()
+
+
+async def remove(session: AsyncSession, run_id: UUID) -> bool:
+    """True if the run was there; its rows in every table are deleted, in this transaction.
+
+    Locks the streams before the run, as ingestion does, so that the two wait for each other instead of dying.
+    """
+    await session.execute(text(f"SET LOCAL statement_timeout = '{DELETE_TIMEOUT}'"))
+    await session.execute(select(Stream.id).where(Stream.run_id == run_id).order_by(Stream.id).with_for_update())
+    if await get_row(session, run_id, is_locked=True) is None:
+        return False
+    for table in reversed(Table.metadata.sorted_tables):
+        if "run_id" in table.columns:
+            await session.execute(delete(table).where(table.c.run_id == run_id))
+    await session.execute(delete(Run).where(Run.id == run_id))
+    return True
+
+
+async def count_by_project(session: AsyncSession) -> list[tuple[str, int, list[str]]]:
+    """(project, number of runs, its task names in order) of every project, by name."""
+    num_runs = select(func.count()).where(Run.project_id == Project.id).correlate(Project).scalar_subquery()
+    tasks = select(func.array_agg(Task.name)).where(Task.project_id == Project.id).correlate(Project).scalar_subquery()
+    found = await session.execute(select(Project.name, num_runs, tasks).order_by(Project.name))
+    return [(name, runs, sorted(tasks or [])) for name, runs, tasks in found]
+
+
+def _rows() -> Select[Run, str, str]:
+    return (
+        select(Run, Project.name, Task.name)
+        .join(Project, Project.id == Run.project_id)
+        .join(Task, Task.id == Run.task_id)
+    )
+
+
+def _is_behind(column: InstrumentedAttribute[Any], sort: Sort, after: After) -> ColumnElement[bool]:
+    if after.value is None:
+        return and_(column.is_(None), Run.id > after.run_id)
+    further = column < after.value if sort.is_descending else column > after.value
+    return or_(further, and_(column == after.value, Run.id > after.run_id), column.is_(None))
+
+
+def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [Run.archived == wanted.archived]
+    project_id = select(Project.id).where(Project.name == wanted.project).scalar_subquery()
+    if wanted.project is not None:
+        conditions.append(Run.project_id == project_id)
+    if wanted.task is not None:
+        conditions.append(Run.task_id.in_(select(Task.id).where(Task.name == wanted.task)))
+    if wanted.statuses:
+        conditions.append(or_(*(_has_status(status, wanted) for status in wanted.statuses)))
+    if wanted.tags:
+        conditions.append(Run.tags.contains(list(wanted.tags)))
+    if wanted.text:
+        conditions.append(Run.name.icontains(wanted.text, autoescape=True))
+    if wanted.ids is not None:
+        conditions.append(Run.id.in_(wanted.ids))
+    return conditions + _ranges(wanted)
+
+
+def _ranges(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    bounds = (
+        (wanted.batch_min, Run.latest_global_batch.__ge__),
+        (wanted.batch_max, Run.latest_global_batch.__le__),
+        (wanted.noise_scale_min, Run.noise_scale_value.__ge__),
+        (wanted.noise_scale_max, Run.noise_scale_value.__le__),
+    )
+    return [compare(bound) for bound, compare in bounds if bound is not None]
+
+
+def _has_status(status: str, wanted: RunFilter) -> ColumnElement[bool]:
+    is_open = Run.finish_status.is_(None)
+    match status:
+        case "running":
+            return and_(is_open, Run.updated_at > wanted.silent_before)
+        case "silent":
+            return and_(is_open, Run.updated_at <= wanted.silent_before, Run.updated_at > wanted.crashed_before)
+        case "crashed":
+            return and_(is_open, Run.updated_at <= wanted.crashed_before)
+        case _:
+            return Run.finish_status == status
