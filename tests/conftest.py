@@ -1,0 +1,87 @@
+"""One throw-away Postgres a test session, built by the migrations; databases, sessions and clients on it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
+from noisescale_server.embedded import EmbeddedPostgres
+from noisescale_server.migrating import migrate
+from noisescale_server.settings import Settings
+from noisescale_server.storage.engine import create_engine
+
+TEMPLATE = "template_noisescale"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    """A cluster without fsync that goes with the session; never any other database."""
+    with EmbeddedPostgres.throw_away() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def template_database(postgres: EmbeddedPostgres) -> str:
+    """The name of a migrated, empty database to copy; nobody connects to it."""
+    postgres.create_database(TEMPLATE)
+    migrate(postgres.url(TEMPLATE))
+    return TEMPLATE
+
+
+@pytest.fixture(scope="session")
+def new_database(postgres: EmbeddedPostgres, template_database: str) -> Callable[[], str]:
+    """A function that makes a fresh copy of the template and gives its URL."""
+    numbers = count(1)
+
+    def create() -> str:
+        name = f"test_{next(numbers)}"
+        postgres.create_database(name, template=template_database)
+        return postgres.url(name)
+
+    return create
+
+
+@pytest.fixture
+def database_url(new_database: Callable[[], str]) -> str:
+    """A database of its own for a test that commits."""
+    return new_database()
+
+
+@pytest.fixture(scope="session")
+async def shared_engine(new_database: Callable[[], str]) -> AsyncIterator[AsyncEngine]:
+    """The engine of the tests that roll back."""
+    engine = create_engine(new_database())
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture
+async def session(shared_engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
+    """A session whose work is rolled back after the test, also what it commits."""
+    async with shared_engine.connect() as connection, connection.begin() as transaction:
+        async with AsyncSession(
+            bind=connection, join_transaction_mode="create_savepoint", expire_on_commit=False
+        ) as opened:
+            yield opened
+        await transaction.rollback()
+
+
+@pytest.fixture
+async def app(database_url: str) -> AsyncIterator[FastAPI]:
+    """The whole server on a database of its own."""
+    from noisescale_server.app import create_app
+
+    created = create_app(Settings(database_url=database_url, pool_size=4))
+    async with created.router.lifespan_context(created):
+        yield created
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """HTTP straight into the app, without a socket."""
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as opened:
+        yield opened
