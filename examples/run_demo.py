@@ -11,12 +11,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from demo import characters, digits
 from demo.train import PLANS, Plan, train
@@ -78,8 +79,12 @@ def run_all(plans: tuple[Plan, ...]) -> None:
     with Progress(*columns, console=console) as progress:
         bars = {plan: progress.add_task(plan.name, total=plan.steps, loss=float("nan")) for plan in plans}
         for plan in plans:
-            bar = bars[plan]
-            train(TASKS[plan.task](), plan, lambda step, loss: progress.update(bar, completed=step + 1, loss=loss))
+            train(TASKS[plan.task](), plan, partial(show, progress, bars[plan]))
+
+
+def show(progress: Progress, bar: TaskID, step: int, loss: float) -> None:
+    """Move a bar to the step just finished."""
+    progress.update(bar, completed=step + 1, loss=loss)
 
 
 def main() -> None:
