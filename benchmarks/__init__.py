@@ -1,0 +1,1 @@
+"""Benchmarks: each file measures one promise and writes benchmarks/results/<what>.csv."""

@@ -1,0 +1,115 @@
+"""Ingestion over HTTP into a durable Postgres, pyramid included.
+
+1. Throughput: 4 senders, batches of 1,000 rows.
+2. Latency: 1,000 streams that each send 5 rows every 5 seconds.
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import time
+from uuid import UUID, uuid4
+
+import httpx
+from harness import Figure, percentile, server, write
+from payloads import MeasurementBatches, run_batch
+
+HEADERS = {"Content-Type": "application/json"}
+GZIP = HEADERS | {"Content-Encoding": "gzip"}
+SENDERS = 4
+ROWS = 1000
+
+
+def send_all(url: str, seed: int, batches: int, compressed: bool, ready, go, results) -> None:
+    """One sender process: encode everything, wait for the start, send, and report the seconds of each request."""
+    run_id, stream_id = UUID(int=seed, version=4), uuid4()
+    source = MeasurementBatches(run_id, ROWS, seed, compressed=compressed)
+    bodies = [source.body(index * ROWS) for index in range(batches)]
+    with httpx.Client(base_url=url, timeout=60) as client:
+        path = f"/api/v1/streams/{stream_id}/batches"
+        client.post(path, content=run_batch(run_id, name=f"sender-{seed}"), headers=HEADERS).raise_for_status()
+        ready.release()
+        go.wait()
+        seconds = []
+        for body in bodies:
+            start = time.perf_counter()
+            client.post(path, content=body, headers=GZIP if compressed else HEADERS).raise_for_status()
+            seconds.append(time.perf_counter() - start)
+    results.put(seconds)
+
+
+def throughput(url: str, batches: int, *, compressed: bool, seed: int) -> list[Figure]:
+    """Rows per second of all senders together, and the latency of a batch."""
+    context = multiprocessing.get_context("spawn")
+    ready, go, results = context.Semaphore(0), context.Event(), context.Queue()
+    senders = [
+        context.Process(target=send_all, args=(url, seed + index, batches, compressed, ready, go, results))
+        for index in range(SENDERS)
+    ]
+    for sender in senders:
+        sender.start()
+    for _ in senders:
+        ready.acquire()
+    start = time.perf_counter()
+    go.set()
+    latencies = [value for _ in senders for value in results.get()]
+    seconds = time.perf_counter() - start
+    for sender in senders:
+        sender.join()
+    kind = "gzip" if compressed else "plain"
+    rate = SENDERS * batches * ROWS / seconds
+    return [
+        Figure(f"ingest, {SENDERS} senders, {ROWS}-row batches, {kind}", rate, "rows/s", "at least 60,000"),
+        Figure(f"batch latency p50, {kind}", 1e3 * percentile(latencies, 0.5), "ms"),
+        Figure(f"batch latency p99, {kind}", 1e3 * percentile(latencies, 0.99), "ms"),
+    ]
+
+
+async def many_streams(url: str, *, streams: int, rounds: int, period: float, rows: int) -> list[Figure]:
+    """Latency of small batches from many streams, spread evenly over the period."""
+    sources = [(uuid4(), MeasurementBatches(uuid4(), rows, seed)) for seed in range(streams)]
+    limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
+    seconds: list[float] = []
+    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
+
+        async def post(stream_id: UUID, body: bytes, headers: dict[str, str]) -> float:
+            start = time.perf_counter()
+            answer = await client.post(f"/api/v1/streams/{stream_id}/batches", content=body, headers=headers)
+            answer.raise_for_status()
+            return time.perf_counter() - start
+
+        for index, (stream_id, source) in enumerate(sources):
+            await post(stream_id, run_batch(source.run_id, name=f"stream-{index}"), HEADERS)
+        bodies = [[source.body(round_ * rows) for _, source in sources] for round_ in range(rounds)]
+
+        async def at(delay: float, stream_id: UUID, body: bytes) -> None:
+            await asyncio.sleep(delay)
+            seconds.append(await post(stream_id, body, GZIP))
+
+        for round_ in range(rounds):
+            begin = time.perf_counter()
+            await asyncio.gather(*(at(period * i / streams, sources[i][0], bodies[round_][i]) for i in range(streams)))
+            await asyncio.sleep(max(0.0, period - (time.perf_counter() - begin)))
+    name = f"{streams:,} streams × {rows} rows every {period:g} s"
+    return [
+        Figure(f"{name}, p50", 1e3 * percentile(seconds, 0.5), "ms"),
+        Figure(f"{name}, p99", 1e3 * percentile(seconds, 0.99), "ms", "at most 250"),
+    ]
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=150, help="batches of each sender")
+    parser.add_argument("--workers", type=int, default=1, help="server processes")
+    arguments = parser.parse_args()
+    with server(workers=arguments.workers) as url:
+        throughput(url, 20, compressed=True, seed=1)  # warm-up
+        figures = throughput(url, arguments.batches, compressed=True, seed=101)
+        figures += throughput(url, arguments.batches, compressed=False, seed=201)
+        figures += asyncio.run(many_streams(url, streams=1000, rounds=6, period=5.0, rows=5))
+    write("ingest", figures)
+
+
+if __name__ == "__main__":
+    main()

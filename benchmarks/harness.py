@@ -1,0 +1,109 @@
+"""What every benchmark needs: a real server on a durable embedded Postgres, percentiles, and a results file."""
+
+import csv
+import os
+import platform
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number.
+
+    Attributes:
+        name: What was measured.
+        value: The number.
+        unit: Its unit.
+        target: What the design asks for, as a sentence; empty if nothing.
+    """
+
+    name: str
+    value: float
+    unit: str
+    target: str = ""
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def server(*, workers: int = 1) -> Iterator[str]:
+    """The address of a `noisescale up` with its own durable Postgres in a temporary folder."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        port = free_port()
+        environment = os.environ | {
+            "NOISESCALE_PORT": str(port),
+            "NOISESCALE_DATA_DIR": f"{folder}/data",
+            "NOISESCALE_DIR": f"{folder}/state",
+            "NOISESCALE_WORKERS": str(workers),
+        }
+        environment.pop("NOISESCALE_DATABASE_URL", None)
+        process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "up"], env=environment)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait(url, process)
+            yield url
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
+
+
+def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK:
+                return
+        except httpx.HTTPError:
+            time.sleep(0.2)
+    raise RuntimeError(f"no server at {url}")
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least that share of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def write(what: str, figures: Sequence[Figure]) -> None:
+    """Print the figures and write them with commit, machine, date and command to results/<what>.csv."""
+    RESULTS.mkdir(exist_ok=True)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    command = f"python benchmarks/benchmark_{what}.py"
+    with (RESULTS / f"{what}.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["figure", "value", "unit", "target", "commit", "machine", "date", "command"])
+        for figure in figures:
+            print(f"{figure.name:<60} {figure.value:>14,.4g} {figure.unit:<10} {figure.target}")
+            rows.writerow(
+                [
+                    figure.name,
+                    f"{figure.value:.6g}",
+                    figure.unit,
+                    figure.target,
+                    commit.strip(),
+                    machine,
+                    stamp,
+                    command,
+                ]
+            )
