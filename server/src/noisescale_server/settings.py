@@ -7,12 +7,19 @@ from platformdirs import user_data_path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from noisescale_server.embedded.privileges import is_root
+
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
 
 
 def default_data_dir() -> Path:
-    """The user's own data folder, never a folder of the repository."""
+    """The user's own data folder, never a folder of the repository.
+
+    Root's home is closed to the unprivileged user that Postgres runs as, so root has the usual place of a service.
+    """
+    if is_root():
+        return Path("/var/lib/noisescale")
     return user_data_path("noisescale", appauthor=False)
 
 

@@ -41,7 +41,7 @@ class DataFolderClosedError(EmbeddedPostgresError):
 
     def __init__(self, data_dir: Path, closed: Path, user: str) -> None:
         super().__init__(
-            f"Postgres refuses to run as root and runs as {user}, to whom {closed} is closed, on the way to {data_dir}: "
+            f"Postgres refuses to run as root and runs as {user}, to whom {closed} is closed, so not to {data_dir}: "
             "set NOISESCALE_DATA_DIR to a folder below open ones, such as /var/lib/noisescale"
         )
 

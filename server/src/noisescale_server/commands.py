@@ -1,0 +1,125 @@
+"""The server's subcommands of `noisescale`: up, serve, migrate."""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from noisescale_server import discovery, migrating, serving
+from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from noisescale_server.settings import Settings
+
+Subparsers = argparse._SubParsersAction  # argparse has no public name for what add_subparsers() returns
+
+
+class NoDatabaseError(RuntimeError):
+    """`serve` brings no database."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "serve needs a database: set NOISESCALE_DATABASE_URL=postgresql://user@host/database, "
+            "or run `noisescale up`, which brings its own"
+        )
+
+
+def register_up(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
+    """Add `up`: everything on this machine."""
+    parser = subparsers.add_parser(
+        "up", help="start database (unless NOISESCALE_DATABASE_URL is set), API and dashboard"
+    )
+    _add_address(parser)
+    _add_data_dir(parser)
+    parser.set_defaults(run=_reporting(_up))
+
+
+def register_serve(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
+    """Add `serve`: API and dashboard on a database that is there and migrated."""
+    parser = subparsers.add_parser("serve", help="serve API and dashboard from the database in NOISESCALE_DATABASE_URL")
+    _add_address(parser)
+    parser.set_defaults(run=_reporting(_serve))
+
+
+def register_migrate(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
+    """Add `migrate`: bring the database to the newest schema."""
+    parser = subparsers.add_parser("migrate", help="bring the database to the newest schema")
+    _add_data_dir(parser)
+    parser.set_defaults(run=_reporting(_migrate))
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address to listen on (NOISESCALE_HOST, default 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port, 0 for any free one (NOISESCALE_PORT, default 8321)")
+    parser.add_argument("--workers", type=int, help="processes that answer requests (NOISESCALE_WORKERS, default 1)")
+
+
+def _add_data_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data-dir", type=Path, help="folder of the embedded database (NOISESCALE_DATA_DIR)")
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    """The environment's settings, and over them what was typed."""
+    typed = {name: getattr(arguments, name, None) for name in ("host", "port", "workers", "data_dir")}
+    return Settings(**{name: value for name, value in typed.items() if value is not None})
+
+
+def _reporting(command: Callable[[Settings], int]) -> Callable[[argparse.Namespace], int]:
+    """The command with its refusals as one sentence on stderr, exit code 1; Ctrl-C and SIGTERM are a normal end."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            with serving.termination_as_interrupt():
+                return command(_settings(arguments))
+        except KeyboardInterrupt:
+            return 0
+        except ValidationError as error:
+            print("noisescale: " + "; ".join(_wrong_setting(detail) for detail in error.errors()), file=sys.stderr)
+        except (EmbeddedPostgresError, NoDatabaseError, serving.AddressError) as error:
+            print(f"noisescale: {error}", file=sys.stderr)
+        return 1
+
+    return run
+
+
+def _wrong_setting(detail: ErrorDetails) -> str:
+    name = ".".join(str(part) for part in detail["loc"])
+    return f"setting {name} (NOISESCALE_{name.upper()}) is {detail['input']!r}: {detail['msg']}"
+
+
+@contextlib.contextmanager
+def _database(settings: Settings) -> Iterator[str]:
+    """The URL of the configured database, or of the embedded one, which runs while the block does."""
+    if settings.database_url is not None:
+        yield settings.database_url
+        return
+    with EmbeddedPostgres(settings.data_dir / "postgres") as postgres:
+        yield postgres.url()
+
+
+def _up(settings: Settings) -> int:
+    # the port first: to be refused costs nothing then
+    with serving.listen(settings) as listener, _database(settings) as database_url:
+        migrating.migrate(database_url)
+        url = serving.url_of(listener)
+        with discovery.announced(url, discovery.server_file(os.environ)):
+            print(f"noisescale is at {url} (Ctrl-C stops it)", flush=True)
+            return serving.serve(settings, listener, database_url=database_url)
+
+
+def _serve(settings: Settings) -> int:
+    if settings.database_url is None:
+        raise NoDatabaseError
+    with serving.listen(settings) as listener:
+        print(f"noisescale is at {serving.url_of(listener)} (Ctrl-C stops it)", flush=True)
+        return serving.serve(settings, listener, database_url=settings.database_url)
+
+
+def _migrate(settings: Settings) -> int:
+    with _database(settings) as database_url:
+        migrating.migrate(database_url)
+    print("the database has the newest schema")
+    return 0

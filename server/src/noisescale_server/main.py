@@ -1,0 +1,34 @@
+"""The application that uvicorn's workers run: the API, and whatever other distributions mount on it."""
+
+import multiprocessing
+import signal
+from importlib.metadata import entry_points
+
+from fastapi import FastAPI
+
+from noisescale_server.app import create_app
+from noisescale_server.embedded.launch import die_with_parent
+from noisescale_server.settings import Settings
+
+MOUNT_GROUP = "noisescale.asgi"
+
+
+def create() -> FastAPI:
+    """The API with the settings of the environment, and every app of the entry-point group `noisescale.asgi`.
+
+    Each entry point is a function `mount(app: FastAPI) -> None`. The API's routes come first, also its 404 for unknown
+    paths below `/api`, so that no mounted catch-all can answer for it.
+    """
+    app = create_app(Settings())
+    for entry_point in entry_points(group=MOUNT_GROUP):
+        mount = entry_point.load()
+        mount(app)
+    return app
+
+
+def create_in_worker() -> FastAPI:
+    """The same in one of several worker processes, which ends when the parent ends, and with it the database."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid is not None:
+        die_with_parent(signal.SIGTERM, parent.pid)
+    return create()

@@ -1,0 +1,115 @@
+"""Running the web server: one process or several, on a port that is ours before anything else starts."""
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from noisescale_server.settings import Settings
+
+_APPLICATION = "noisescale_server.main:create_in_worker"
+# the asyncio loop costs 44 ms a request when several workers share a socket; uvloop does not exist on Windows
+_LOOP = "asyncio" if sys.platform == "win32" else "uvloop"
+_GRACEFUL_SHUTDOWN_SECONDS = 10
+# training jobs send every few seconds: with uvicorn's 5 s they would meet a connection that is just being closed
+_KEEP_ALIVE_SECONDS = 65
+_BACKLOG = 2048
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
+
+
+class AddressError(OSError):
+    """The server cannot listen where it was told to."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(
+            f"cannot listen on {host} port {port} ({reason}): choose another with --port, or 0 for any free one"
+        )
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A listening socket on the configured address.
+
+    Raises:
+        AddressError: When the port is taken or the address is not this machine's.
+    """
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise AddressError(settings.host, settings.port, error.strerror or str(error)) from error
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """The address at which this machine reaches the socket."""
+    host, port = listener.getsockname()[:2]
+    reachable = _ANY_ADDRESS.get(host, host)
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+@contextlib.contextmanager
+def termination_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal end the block as Ctrl-C does, so that whatever it holds is released."""
+    signals = [signal.SIGTERM] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
+    before = {number: signal.signal(number, _interrupt) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def serve(settings: Settings, listener: socket.socket, *, database_url: str) -> int:
+    """Serve until a signal comes; the exit code.
+
+    The application reads its settings from the environment, in this process as in any worker.
+    """
+    os.environ |= {
+        "NOISESCALE_DATABASE_URL": database_url,
+        "NOISESCALE_DATA_DIR": str(settings.data_dir),
+        "NOISESCALE_HOST": settings.host,
+        "NOISESCALE_PORT": str(listener.getsockname()[1]),
+        "NOISESCALE_WORKERS": str(settings.workers),
+    }
+    config = uvicorn.Config(
+        _APPLICATION,
+        factory=True,
+        loop=_LOOP,
+        workers=settings.workers,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=_GRACEFUL_SHUTDOWN_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+    )
+    return _serve_alone(config, listener) if settings.workers == 1 else _serve_with_workers(config, listener)
+
+
+def _serve_alone(config: uvicorn.Config, listener: socket.socket) -> int:
+    server = uvicorn.Server(config)
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn raises the signal again after it has closed everything
+        pass
+    return 0 if server.started else STARTUP_FAILURE
+
+
+def _serve_with_workers(config: uvicorn.Config, listener: socket.socket) -> int:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    supervisor = Multiprocess(config, sockets=[listener])
+    try:
+        supervisor.run()
+    finally:
+        for number, handler in handlers.items():  # it leaves its own, which would swallow a second Ctrl-C
+            signal.signal(number, handler)
+    return STARTUP_FAILURE if any(worker.exitcode == STARTUP_FAILURE for worker in supervisor.processes) else 0

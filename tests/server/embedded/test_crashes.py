@@ -1,0 +1,96 @@
+"""The owner dies, Postgres dies, or a pid comes back as another program."""
+
+import signal
+import subprocess
+import time
+
+import asyncpg
+
+from noisescale_server.embedded import EmbeddedPostgres, binaries, cluster, postmaster_pid, programs
+from noisescale_server.embedded.privileges import postgres_identity
+
+
+async def last_written(postgres: EmbeddedPostgres) -> int:
+    connection = await asyncpg.connect(postgres.url(driver="postgresql"))
+    try:
+        return await connection.fetchval("SELECT max(number) FROM written")
+    finally:
+        await connection.close()
+
+
+def test_postgres_stops_by_itself_when_its_owner_is_killed(data_dir, start_owner):
+    owner = start_owner(data_dir)
+
+    owner.kill()
+
+    owner.postmaster.wait(timeout=10)
+    assert not owner.postmaster.is_running()
+
+
+async def test_no_acknowledged_row_is_lost_when_the_owner_is_killed(data_dir, start_owner):
+    owner = start_owner(data_dir)
+    acknowledged = owner.acknowledged(200)
+
+    acknowledged = max(acknowledged, owner.kill())
+    with EmbeddedPostgres(data_dir) as postgres:  # at once: the orphan may still be stopping
+        kept = await last_written(postgres)
+
+    assert kept >= acknowledged
+
+
+async def test_no_acknowledged_row_is_lost_when_postgres_and_its_owner_are_killed(data_dir, start_owner):
+    owner = start_owner(data_dir)
+    acknowledged = owner.acknowledged(200)
+
+    owner.kill_postmaster()
+    acknowledged = max(acknowledged, owner.kill())
+    assert (data_dir / "cluster" / "postmaster.pid").exists()
+    with EmbeddedPostgres(data_dir) as postgres:
+        kept = await last_written(postgres)
+
+    assert kept >= acknowledged
+    assert not owner.socket_folder().exists()
+
+
+async def test_a_reused_pid_in_the_pid_file_is_neither_believed_nor_killed(data_dir, start_owner):
+    """Same user and alive: Postgres itself would refuse to start over this one."""
+    owner = start_owner(data_dir)
+    owner.kill_postmaster()
+    owner.kill()
+    stranger = programs.start(
+        ["/bin/sleep", "60"],
+        identity=postgres_identity(),
+        death_signal=signal.SIGKILL,
+        output=subprocess.DEVNULL,
+    )
+    pid_file = data_dir / "cluster" / "postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    pid_file.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
+
+    with EmbeddedPostgres(data_dir) as postgres:
+        is_stranger_alive = stranger.poll() is None
+        new_pid = postgres.pid
+    stranger.kill()
+    stranger.wait()
+
+    assert is_stranger_alive
+    assert new_pid != stranger.pid
+
+
+def test_a_postgres_that_outlived_its_owner_is_stopped_first(data_dir):
+    """Without a death signal, as on macOS, it goes on; it is told by its command line."""
+    arguments = cluster.postmaster_arguments(
+        data_dir / "cluster", binaries.locate(), socket_folder=data_dir / "cluster", port=1, durable=True
+    )
+    orphan = programs.start(
+        arguments, identity=postgres_identity(), death_signal=signal.SIGKILL, output=subprocess.DEVNULL
+    )
+    while postmaster_pid.postmaster_of(data_dir / "cluster") is None:
+        time.sleep(0.01)
+
+    with EmbeddedPostgres(data_dir) as postgres:
+        exit_code = orphan.wait(timeout=10)
+        pid = postgres.pid
+
+    assert exit_code == 0
+    assert pid != orphan.pid
