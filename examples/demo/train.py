@@ -33,10 +33,10 @@ class Plan:
 
 
 PLANS = (
-    Plan("digits", batch_size=32, learning_rate=0.1, steps=800),
-    Plan("digits", batch_size=256, learning_rate=0.2, steps=800),
-    Plan("characters", batch_size=16, learning_rate=1e-3, steps=700),
-    Plan("characters", batch_size=128, learning_rate=2e-3, steps=400),
+    Plan("digits", batch_size=256, learning_rate=0.05, steps=800),
+    Plan("digits", batch_size=2048, learning_rate=0.05, steps=300),
+    Plan("characters", batch_size=16, learning_rate=1e-3, steps=500),
+    Plan("characters", batch_size=128, learning_rate=2e-3, steps=300),
 )
 
 
