@@ -105,7 +105,8 @@ def _field_problem(error: Mapping[str, Any], skip_location: int) -> FieldProblem
     kind = error["type"]
     # A missing field has no value, and a body that is not JSON would be repeated as a whole.
     value = None if kind in ("missing", "json_invalid") else shown(error.get("input"))
-    return FieldProblem(field_path(error["loc"][skip_location:]), MESSAGES.get(kind, error["msg"]), value)
+    message = MESSAGES.get(kind) or error["msg"].removeprefix("Value error, ")
+    return FieldProblem(field_path(error["loc"][skip_location:]), message, value)
 
 
 def _require_json(request: Request) -> None:

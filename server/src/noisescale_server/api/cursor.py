@@ -1,10 +1,11 @@
 """Cursors of paged lists: opaque to callers, checked when they come back."""
 
 import base64
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AwareDatetime, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from noisescale_server.api.deps import Number, Step, Text
 from noisescale_server.services.errors import refuse
@@ -13,19 +14,20 @@ from noisescale_server.storage.run_queries import After, Sort
 MAX_CURSOR_CHARACTERS = 2_000
 
 # What a cursor holds: the sort it belongs to, the value of the sorted column in the last row, and that row's id.
-A_NUMBER: TypeAdapter[Any] = TypeAdapter(tuple[str, Number | None, UUID])
+Moment = Annotated[datetime, Field(ge=datetime(2000, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
+STRICT = ConfigDict(strict=True)
+A_NUMBER: TypeAdapter[Any] = TypeAdapter(tuple[str, Number | None, UUID], config=STRICT)
 BY_COLUMN: dict[str, TypeAdapter[Any]] = {
-    "name": TypeAdapter(tuple[str, Text, UUID]),
-    "created_at": TypeAdapter(tuple[str, AwareDatetime, UUID]),
-    "updated_at": TypeAdapter(tuple[str, AwareDatetime, UUID]),
-    "last_step": TypeAdapter(tuple[str, Step | None, UUID]),
+    "name": TypeAdapter(tuple[str, Text, UUID], config=STRICT),
+    "created_at": TypeAdapter(tuple[str, Moment, UUID], config=STRICT),
+    "updated_at": TypeAdapter(tuple[str, Moment, UUID], config=STRICT),
+    "last_step": TypeAdapter(tuple[str, Step | None, UUID], config=STRICT),
 }
 
 
 def encode(sort: Sort, value: Any, run_id: UUID) -> str:
     """The cursor behind a row with this value in the sorted column."""
-    content = _adapter(sort).dump_json((spelled(sort), value, run_id))
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+    return _packed(_adapter(sort).dump_json((spelled(sort), value, run_id)))
 
 
 def decode(cursor: str, sort: Sort) -> After:
@@ -54,3 +56,7 @@ def _adapter(sort: Sort) -> TypeAdapter[Any]:
 
 def _unpacked(cursor: str) -> bytes:
     return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+
+
+def _packed(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, text, type_coerce, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -169,7 +169,7 @@ def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
     if wanted.statuses:
         conditions.append(or_(*(_has_status(status, wanted) for status in wanted.statuses)))
     if wanted.tags:
-        conditions.append(Run.tags.contains(list(wanted.tags)))
+        conditions.append(type_coerce(Run.tags, ARRAY(Text)).contains(list(wanted.tags)))
     if wanted.text:
         conditions.append(Run.name.icontains(wanted.text, autoescape=True))
     if wanted.ids is not None:

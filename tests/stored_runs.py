@@ -1,0 +1,66 @@
+"""Runs put straight into the tables, with the columns that ingestion would fill."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+from fastapi import FastAPI
+from sqlalchemy import update
+
+from noisescale_server.storage import runs
+from noisescale_server.storage.runs import NewRun
+from noisescale_server.storage.tables import Run
+
+
+async def store_run(app: FastAPI, *, project: str = "demo", task: str = "digits", **columns: Any) -> UUID:
+    """The id of a new run with these columns."""
+    run_id = columns.pop("id", None) or uuid4()
+    async with app.state.sessions() as session, session.begin():
+        await runs.create_if_absent(session, NewRun(id=run_id, project=project, task=task, example="image"))
+        await session.execute(update(Run).where(Run.id == run_id).values(updated_at=datetime.now(UTC)))
+        if columns:
+            await session.execute(update(Run).where(Run.id == run_id).values(columns))
+    return run_id
+
+
+def resolved(value: float = 500.0, *, low: float = 400.0, high: float = 650.0, batch: float = 250.0) -> dict[str, Any]:
+    """Columns of a run whose noise scale is resolved."""
+    return {
+        "noise_scale_state": "resolved",
+        "noise_scale_value": value,
+        "noise_scale_low": low,
+        "noise_scale_high": high,
+        "noise_scale_z": 7.5,
+        "noise_scale_num_updates": 512,
+        "noise_scale_num_blocks": 16,
+        "latest_global_batch": batch,
+        "example_efficiency": value / (value + batch),
+        "latest_step": 900,
+        "latest_examples": 225_000,
+        "latest_loss": 0.31,
+        "latest_lr": 0.1,
+        "optimizer": "SGD",
+    }
+
+
+async def names_of_all_pages(client: httpx.AsyncClient, *, limit: int, **query: Any) -> list[str]:
+    """Names of the listed runs, page after page."""
+    names: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await client.get(
+            "/api/v1/runs", params={**query, "limit": limit} | ({"cursor": cursor} if cursor else {})
+        )
+        assert page.status_code == 200, page.text
+        names += [run["name"] for run in page.json()["runs"]]
+        cursor = page.json()["next_cursor"]
+        if cursor is None:
+            return names
+
+
+def names(page: httpx.Response) -> Sequence[str]:
+    """Names of the runs of one page."""
+    assert page.status_code == 200, page.text
+    return [run["name"] for run in page.json()["runs"]]
