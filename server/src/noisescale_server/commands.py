@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -104,18 +105,23 @@ def _up(settings: Settings) -> int:
     # the port first: to be refused costs nothing then
     with serving.listen(settings) as listener, _database(settings) as database_url:
         migrating.migrate(database_url)
-        url = serving.url_of(listener)
-        with discovery.announced(url, discovery.server_file(os.environ)):
-            print(f"noisescale is at {url} (Ctrl-C stops it)", flush=True)
-            return serving.serve(settings, listener, database_url=database_url)
+        prepared = serving.prepare(settings, listener, database_url=database_url)
+        with discovery.announced(serving.url_of(listener), discovery.server_file(os.environ)):
+            _say_address(listener)
+            return serving.serve(prepared, listener)
 
 
 def _serve(settings: Settings) -> int:
     if settings.database_url is None:
         raise NoDatabaseError
     with serving.listen(settings) as listener:
-        print(f"noisescale is at {serving.url_of(listener)} (Ctrl-C stops it)", flush=True)
-        return serving.serve(settings, listener, database_url=settings.database_url)
+        prepared = serving.prepare(settings, listener, database_url=settings.database_url)
+        _say_address(listener)
+        return serving.serve(prepared, listener)
+
+
+def _say_address(listener: socket.socket) -> None:
+    print(f"noisescale is at {serving.url_of(listener)} (Ctrl-C stops it)", flush=True)
 
 
 def _migrate(settings: Settings) -> int:

@@ -42,8 +42,11 @@ def listen(settings: Settings) -> socket.socket:
     try:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+    except socket.gaierror as error:
+        raise AddressError(settings.host, settings.port, error.strerror or "unknown host") from error
     except OSError as error:
-        raise AddressError(settings.host, settings.port, error.strerror or str(error)) from error
+        # create_server adds the address to the reason, where we have said it already
+        raise AddressError(settings.host, settings.port, os.strerror(error.errno or 0)) from error
     return listener
 
 
@@ -70,8 +73,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def serve(settings: Settings, listener: socket.socket, *, database_url: str) -> int:
-    """Serve until a signal comes; the exit code.
+def prepare(settings: Settings, listener: socket.socket, *, database_url: str) -> uvicorn.Config:
+    """What to run. A single process has the application loaded, so that its errors come before any address is told.
 
     The application reads its settings from the environment, in this process as in any worker.
     """
@@ -92,15 +95,20 @@ def serve(settings: Settings, listener: socket.socket, *, database_url: str) -> 
         timeout_graceful_shutdown=_GRACEFUL_SHUTDOWN_SECONDS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
-    return _serve_alone(config, listener) if settings.workers == 1 else _serve_with_workers(config, listener)
+    if config.workers == 1:
+        config.load()
+    return config
+
+
+def serve(config: uvicorn.Config, listener: socket.socket) -> int:
+    """Serve until a signal comes; the exit code."""
+    return _serve_alone(config, listener) if config.workers == 1 else _serve_with_workers(config, listener)
 
 
 def _serve_alone(config: uvicorn.Config, listener: socket.socket) -> int:
     server = uvicorn.Server(config)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again after it has closed everything
         server.run(sockets=[listener])
-    except KeyboardInterrupt:  # uvicorn raises the signal again after it has closed everything
-        pass
     return 0 if server.started else STARTUP_FAILURE
 
 

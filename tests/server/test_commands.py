@@ -1,0 +1,247 @@
+"""up, serve and migrate, as processes: what they say, what they leave, and how they end."""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from noisescale_server import commands, discovery, migrating, serving
+from noisescale_server.embedded import EmbeddedPostgres
+from noisescale_server.settings import Settings
+
+COMMAND_LINE = """
+import argparse, sys
+from noisescale_server import commands
+subparsers = (parser := argparse.ArgumentParser()).add_subparsers()
+for register in (commands.register_up, commands.register_serve, commands.register_migrate):
+    register(subparsers)
+arguments = parser.parse_args()
+sys.exit(arguments.run(arguments))
+"""
+
+
+class Server:
+    """A running `up` or `serve`, in a session of its own as in a terminal of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", COMMAND_LINE, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.said = self.process.stdout.readline()
+        self.url = self.said.split(" is at ")[-1].split()[0] if " is at " in self.said else ""
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(self.url + path, timeout=30)
+
+    def descendants(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def exit_code_and_errors(self) -> tuple[int, str]:
+        errors = self.process.communicate(timeout=30)[1]
+        return self.process.returncode, errors
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A folder for data and the server's address, open to the user that Postgres runs as when we are root."""
+    folder = Path(tempfile.mkdtemp(prefix="noisescale-test-", dir="/tmp"))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("NOISESCALE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NOISESCALE_DATA_DIR", str(home / "data"))
+    monkeypatch.setenv("NOISESCALE_DIR", str(home / "run"))
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Server]]:
+    """Start servers; what is left of them ends with the test."""
+    servers: list[Server] = []
+
+    def start_one(*arguments: str) -> Server:
+        servers.append(Server(*arguments))
+        return servers[-1]
+
+    yield start_one
+
+    for server in servers:
+        left = server.descendants() if server.process.poll() is None else []
+        server.process.kill()
+        server.process.communicate()
+        psutil.wait_procs(left, timeout=10)
+
+
+def run(*arguments: str) -> int:
+    """The exit code of a command run here."""
+    parser = argparse.ArgumentParser()
+    subparsers = parser.add_subparsers()
+    for register in (commands.register_up, commands.register_serve, commands.register_migrate):
+        register(subparsers)
+    parsed = parser.parse_args(arguments)
+    return parsed.run(parsed)
+
+
+class TestUp:
+    def test_serves_a_migrated_database_and_ends_cleanly_on_sigterm(self, start, home):
+        server = start("up", "--port", "0")
+        file = home / "run" / "server.json"
+        announced, mode = json.loads(file.read_text()), file.stat().st_mode & 0o777
+        ready = server.get("/readyz")
+        started = server.descendants()
+        programs = {process.name() for process in started}
+
+        server.process.terminate()
+
+        assert server.exit_code_and_errors() == (0, "")
+        assert server.said == f"noisescale is at {server.url} (Ctrl-C stops it)\n"
+        assert (announced, mode) == ({"url": server.url, "pid": server.process.pid}, 0o600)
+        assert ready.status_code == 200
+        assert programs == {"postgres"}
+        assert psutil.wait_procs(started, timeout=5)[1] == []
+        assert not file.exists()
+
+    def test_answers_fast_with_several_workers_and_ends_cleanly_on_ctrl_c(self, start):
+        """On the asyncio loop every request of a kept connection takes 44 ms when several workers share the socket."""
+        server = start("up", "--port", "0", "--workers", "2")
+        started = server.descendants()
+        seconds = []
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            client.get("/livez")
+            for _ in range(30):
+                before = time.perf_counter()
+                client.get("/livez")
+                seconds.append(time.perf_counter() - before)
+
+        os.killpg(server.process.pid, signal.SIGINT)
+
+        assert server.exit_code_and_errors() == (0, "")
+        assert statistics.median(seconds) < 0.02
+        assert psutil.wait_procs(started, timeout=5)[1] == []
+
+    def test_leaves_neither_workers_nor_postgres_when_it_is_killed(self, start):
+        server = start("up", "--port", "0", "--workers", "2")
+        server.get("/livez")
+        started = server.descendants()
+
+        server.process.kill()
+
+        assert psutil.wait_procs(started, timeout=15)[1] == []
+        assert len(started) >= 3
+
+    def test_a_port_that_is_taken_is_one_sentence_with_the_way_out(self, capsys, home):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+
+            exit_code = run("up", "--port", str(port))
+
+        errors = capsys.readouterr().err
+        assert exit_code == 1
+        assert errors == (
+            f"noisescale: cannot listen on 127.0.0.1 port {port} (Address already in use): "
+            "choose another with --port, or 0 for any free one\n"
+        )
+
+    def test_a_second_one_on_the_same_data_is_refused_with_the_owners_pid(self, home, capsys):
+        with EmbeddedPostgres(home / "data" / "postgres"):
+            exit_code = run("up", "--port", "0")
+
+        assert exit_code == 1
+        assert f"belongs to process {os.getpid()}, which is running: stop that process" in capsys.readouterr().err
+
+    def test_a_setting_that_is_no_number_is_named(self, monkeypatch, capsys):
+        monkeypatch.setenv("NOISESCALE_PORT", "banana")
+
+        exit_code = run("up")
+
+        assert exit_code == 1
+        assert "setting port (NOISESCALE_PORT) is 'banana'" in capsys.readouterr().err
+
+
+class TestServeAndMigrate:
+    def test_serve_refuses_without_a_database_and_says_the_way_out(self, capsys):
+        exit_code = run("serve")
+
+        assert exit_code == 1
+        assert "set NOISESCALE_DATABASE_URL=postgresql://" in capsys.readouterr().err
+
+    def test_serve_answers_from_the_database_that_migrate_has_prepared(self, start, monkeypatch, capsys):
+        with EmbeddedPostgres.throw_away() as postgres:
+            monkeypatch.setenv("NOISESCALE_DATABASE_URL", postgres.url(driver="postgresql"))
+            exit_code = run("migrate")
+            server = start("serve", "--port", "0")
+            ready = server.get("/readyz")
+            server.process.terminate()
+
+            assert server.exit_code_and_errors() == (0, "")
+
+        assert (exit_code, capsys.readouterr().out) == (0, "the database has the newest schema\n")
+        assert ready.status_code == 200
+
+
+class TestMigrationsFolder:
+    def test_the_wheels_folder_comes_first(self, tmp_path, monkeypatch):
+        (tmp_path / "env.py").touch()
+        monkeypatch.setattr(migrating, "_IN_THE_WHEEL", tmp_path)
+
+        assert migrating.migrations_folder() == tmp_path
+
+    def test_a_checkout_has_its_own(self):
+        assert (migrating.migrations_folder() / "versions").is_dir()
+
+    def test_an_installation_without_any_says_so(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(migrating, "_IN_THE_WHEEL", tmp_path)
+        monkeypatch.setattr(migrating, "_IN_THE_CHECKOUT", tmp_path)
+
+        with pytest.raises(FileNotFoundError, match="install noisescale-server again"):
+            migrating.migrations_folder()
+
+
+class TestDiscovery:
+    @pytest.mark.parametrize(
+        ("environment", "expected"),
+        [
+            ({"NOISESCALE_DIR": "/n", "XDG_STATE_HOME": "/x"}, Path("/n/server.json")),
+            ({"XDG_STATE_HOME": "/x"}, Path("/x/noisescale/server.json")),
+            ({}, Path.home() / ".local/state/noisescale/server.json"),
+        ],
+    )
+    def test_the_file_is_where_the_client_looks(self, environment, expected):
+        assert discovery.server_file(environment) == expected
+
+    def test_a_file_that_another_server_wrote_meanwhile_stays(self, tmp_path):
+        file = tmp_path / "server.json"
+
+        with discovery.announced("http://127.0.0.1:1", file):
+            file.write_text('{"url": "http://127.0.0.1:2", "pid": 1}')
+
+        assert "127.0.0.1:2" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("host", "url"), [("127.0.0.1", "http://127.0.0.1:"), ("0.0.0.0", "http://127.0.0.1:"), ("::1", "http://[::1]:")]
+)
+def test_the_address_told_is_one_that_this_machine_reaches(host, url):
+    with serving.listen(Settings(host=host, port=0)) as listener:
+        assert serving.url_of(listener) == f"{url}{listener.getsockname()[1]}"
