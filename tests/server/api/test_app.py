@@ -1,0 +1,184 @@
+"""What holds for the whole app: unknown paths, health, compression, documentation, a database that is away."""
+
+import gzip
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
+from sqlalchemy import text
+
+from noisescale_server.app import create_app
+from noisescale_server.settings import Settings
+from problems import assert_problem
+from stored_runs import store_run
+
+UNREACHABLE = "postgresql://nobody@127.0.0.1:1/none"
+
+
+async def ask(app: FastAPI, path: str) -> httpx.Response:
+    """The answer of an app that is not yet running."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client,
+    ):
+        return await client.get(path)
+
+
+class TestUnknownPaths:
+    @pytest.mark.parametrize("path", ["/api", "/api/", "/api/nothing", "/api/v1", "/api/v1/runs/", "/api/v2/runs"])
+    @pytest.mark.parametrize(
+        "method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
+    )
+    async def test_below_api_they_are_404_problems_for_every_method(
+        self, shared_client: httpx.AsyncClient, method: str, path: str
+    ) -> None:
+        answer = await shared_client.request(method, path)
+
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+
+    async def test_elsewhere_they_are_404_problems_too(self, shared_client: httpx.AsyncClient) -> None:
+        assert_problem(await shared_client.get("/nothing"), 404, "not-found")
+
+    @pytest.mark.parametrize("method", ["PUT", "DELETE", "PROPFIND"])
+    async def test_another_method_on_a_known_path_is_405_and_says_which_would_do(
+        self, shared_client: httpx.AsyncClient, method: str
+    ) -> None:
+        answer = await shared_client.request(method, "/api/v1/runs")
+
+        assert_problem(answer, 405, "method-not-allowed")
+        assert answer.headers["allow"] == "GET, POST"
+
+    async def test_a_later_mounted_catch_all_does_not_answer_for_the_api(self, app: FastAPI) -> None:
+        """As the dashboard's: it answers every unknown GET with a page."""
+        app.mount("/", create_page())
+        transport = httpx.ASGITransport(app)
+
+        async with httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client:
+            page, unknown = await client.get("/anything"), await client.get("/api/anything")
+
+        assert page.text == "page"
+        assert_problem(unknown, 404, "not-found")
+
+
+def create_page() -> FastAPI:
+    """An app that answers everything."""
+    page = FastAPI()
+
+    @page.get("/{rest:path}")
+    async def show(rest: str) -> PlainTextResponse:
+        return PlainTextResponse("page")
+
+    return page
+
+
+class TestHealth:
+    async def test_livez_needs_no_database(self) -> None:
+        answer = await ask(create_app(Settings(database_url=UNREACHABLE)), "/livez")
+
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+    async def test_readyz_is_ok_on_a_migrated_database(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get("/readyz")
+
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+    async def test_readyz_is_503_while_a_migration_is_missing(self, app: FastAPI, client: httpx.AsyncClient) -> None:
+        older = sorted(app.state.migrations.known - {app.state.migrations.newest})[0]
+        await execute(app, f"UPDATE alembic_version SET version_num = '{older}'")
+
+        assert_problem(await client.get("/readyz"), 503, "schema-outdated")
+
+    async def test_readyz_is_503_without_any_migration(self, app: FastAPI, client: httpx.AsyncClient) -> None:
+        await execute(app, "DROP TABLE alembic_version")
+
+        assert_problem(await client.get("/readyz"), 503, "schema-outdated")
+
+    async def test_readyz_is_ok_with_the_schema_of_a_newer_release(
+        self, app: FastAPI, client: httpx.AsyncClient
+    ) -> None:
+        await execute(app, "UPDATE alembic_version SET version_num = 'of_the_future'")
+
+        assert (await client.get("/readyz")).status_code == 200
+
+
+async def execute(app: FastAPI, statement: str) -> None:
+    """Run one statement and commit it."""
+    async with app.state.sessions() as session, session.begin():
+        await session.execute(text(statement))
+
+
+class TestDatabaseAway:
+    @pytest.mark.parametrize("path", ["/readyz", "/api/v1/runs", "/api/v1/projects"])
+    @pytest.mark.parametrize("url", [UNREACHABLE, "postgresql://nobody@/none?host=/nowhere/at-all"])
+    async def test_it_is_503_with_retry_after(self, path: str, url: str) -> None:
+        answer = await ask(create_app(Settings(database_url=url)), path)
+
+        assert_problem(answer, 503, "database-unreachable")
+        assert int(answer.headers["retry-after"]) > 0
+
+    def test_an_app_without_a_database_address_is_refused_with_the_way_out(self) -> None:
+        with pytest.raises(ValueError, match="NOISESCALE_DATABASE_URL"):
+            create_app(Settings(database_url=None))
+
+
+class TestCompression:
+    async def test_long_answers_are_gzipped_when_asked(self, shared_client: httpx.AsyncClient) -> None:
+        packed = {"Accept-Encoding": "gzip"}
+        async with shared_client.stream("GET", "/api/v1/reference-values", headers=packed) as answer:
+            raw = b"".join([chunk async for chunk in answer.aiter_raw()])
+
+        assert answer.headers["content-encoding"] == "gzip"
+        assert len(raw) < len(gzip.decompress(raw)) / 4
+
+    async def test_nobody_gets_gzip_who_did_not_ask(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get("/api/v1/reference-values", headers={"Accept-Encoding": "identity"})
+
+        assert "content-encoding" not in answer.headers
+
+
+class TestDocumentation:
+    async def test_the_page_names_every_operation_and_loads_nothing(self, shared_client: httpx.AsyncClient) -> None:
+        page = (await shared_client.get("/docs")).text
+        openapi = (await shared_client.get("/openapi.json")).json()
+
+        for path, methods in openapi["paths"].items():
+            for method in methods:
+                assert f"{method.upper()} {path}" in page
+        assert not re.search(r"<script|<link|<img|https?://", page)
+
+    async def test_every_operation_of_version_1_documents_its_problems(self, shared_client: httpx.AsyncClient) -> None:
+        openapi = (await shared_client.get("/openapi.json")).json()
+
+        for path, methods in openapi["paths"].items():
+            for operation in methods.values():
+                if path.startswith("/api/v1"):
+                    assert "application/problem+json" in operation["responses"]["422"]["content"]
+                    assert "application/problem+json" in operation["responses"]["503"]["content"]
+
+    async def test_bodies_are_documented(self, shared_client: httpx.AsyncClient) -> None:
+        openapi = (await shared_client.get("/openapi.json")).json()
+
+        schema = openapi["paths"]["/api/v1/runs"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert schema["required"] == ["project"]
+
+
+class TestReadReplica:
+    async def test_reads_go_to_it_and_writes_do_not(self, new_database: Callable[[], str]) -> None:
+        created = create_app(Settings(database_url=new_database(), database_read_url=new_database()))
+        transport = httpx.ASGITransport(created)
+        async with (
+            created.router.lifespan_context(created),
+            httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client,
+        ):
+            run_id = await store_run(created)
+
+            read = await client.get(f"/api/v1/runs/{run_id}")
+            written = await client.patch(f"/api/v1/runs/{run_id}", json={"name": "new"})
+
+        assert read.status_code == 404
+        assert written.status_code == 200
