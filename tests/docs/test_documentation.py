@@ -1,0 +1,73 @@
+"""Documentation that may not rot: what code offers, the docs name."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import noisescale_dashboard.settings
+from noisescale import config
+from noisescale.estimators.uncertainty import Reason, State
+from noisescale_server.api.errors import PROBLEMS
+from noisescale_server.api.wire_schemas import Measurements
+from noisescale_server.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_every_setting_of_the_server_is_documented(name):
+    assert f"`NOISESCALE_{name.upper()}`" in text("docs/operating.md")
+
+
+@pytest.mark.parametrize("name", sorted(noisescale_dashboard.settings.DashboardSettings.model_fields))
+def test_every_setting_of_the_dashboard_is_documented(name):
+    assert f"`NOISESCALE_DASHBOARD_{name.upper()}`" in text("docs/operating.md")
+
+
+@pytest.mark.parametrize("name", sorted(config.Config.__dataclass_fields__))
+def test_every_setting_of_the_client_is_documented(name):
+    variable = "RANK" if name == "rank" else f"NOISESCALE_{name.upper()}"
+
+    assert f"`{variable}`" in text("docs/operating.md")
+
+
+@pytest.mark.parametrize("slug", sorted({slug for _, slug, _ in PROBLEMS.values()}))
+def test_every_kind_of_problem_is_documented(slug):
+    assert f"`/errors/{slug}`" in text("docs/operating.md")
+
+
+@pytest.mark.parametrize("field", list(Measurements.model_fields))
+def test_every_wire_column_is_documented_with_its_meaning(field):
+    assert re.search(rf"^\| `{field}` \| \S", text("docs/wire.md"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_every_state_is_in_the_glossary(state):
+    assert f"| `{state}` |" in text("docs/glossary.md")
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_is_documented(reason):
+    assert f"`{reason}`" in text("docs/rest.md")
+
+
+def test_every_file_that_the_architecture_page_names_exists():
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", text("docs/architecture.md"))
+    roots = (".", "client/src/noisescale", "server/src/noisescale_server", "dashboard/src/noisescale_dashboard")
+    roots = (*roots, "client/src/noisescale/..", "server/src/noisescale_server/..")
+
+    missing = [name for name in named if not any((ROOT / root / name).exists() for root in roots)]
+
+    assert len(named) > 10
+    assert missing == []
+
+
+def test_decisions_are_numbered_without_gaps():
+    numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs/decisions").glob("*.md"))
+
+    assert numbers == list(range(1, len(numbers) + 1))
