@@ -198,3 +198,15 @@ def test_batches_round_to_a_power_of_two_or_three_times_one(batch, rounded):
 )
 def test_numbers_have_three_significant_digits(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e160, 1e300, 1.7e308])
+@pytest.mark.parametrize("batch_size", [5e-324, 1.0, 1e300])
+@pytest.mark.parametrize("preference", [0.001, 0.5, 0.999])
+def test_no_finite_noise_scale_is_too_absurd_for_an_answer(value, batch_size, preference):
+    estimate = noise_scale(value=value, low=value * 0.9, high=value)
+
+    answer = recommend(run(batch_size=batch_size, estimate=estimate), Preference(preference))
+
+    assert answer.reason
+    assert answer.interval is None or math.isfinite(answer.interval.high)

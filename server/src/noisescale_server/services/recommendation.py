@@ -34,6 +34,9 @@ KAPPA_LOG10_SD = 0.87
 
 Source: McCandlish et al. 2018, arXiv:1812.06162, Table 1; computed from its rows."""
 
+LARGEST_BATCH = 1e300
+"""Beyond it the ends of the interval leave float64; only vanished gradients get there."""
+
 KEEP_REGRET = 0.125
 """A batch within 2 × of the best one costs at most this much more."""
 
@@ -97,7 +100,7 @@ def recommend(run: RunSoFar, wish: Preference) -> Recommendation:
 
 
 def price(noise_scale: NoiseScaleEstimate, wish: Preference) -> _Priced | None:
-    """B_crit and the best batch at the reader's price, with intervals; None while the noise scale has no value.
+    """B_crit and the best batch at the reader's price, with intervals; None without a noise scale, or beyond float64.
 
     Statistical and model error add on the log scale; the best batch √(r B_crit) has half the log error of B_crit.
 
@@ -111,6 +114,8 @@ def price(noise_scale: NoiseScaleEstimate, wish: Preference) -> _Priced | None:
         return None
     rate = wish.examples_per_step or trade_off.exchange_rate(preference=wish.preference, critical_batch=value)
     best = trade_off.best_batch(critical_batch=value, examples_per_step=rate)
+    if best > LARGEST_BATCH:
+        return None
     model = NormalDist().inv_cdf(0.5 + noise_scale.level / 2) * KAPPA_LOG10_SD * math.log(10)
     down = math.hypot(math.log(value / low), model) if low else math.inf
     up = math.hypot(math.log(high / value), model)
