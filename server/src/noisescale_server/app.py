@@ -7,7 +7,7 @@ from alembic.script import ScriptDirectory
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from noisescale_server.api import docs_page, health, projects, reference_values, runs
+from noisescale_server.api import docs_page, health, projects, reference_values, runs, streams
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
 from noisescale_server.api.unknown import register_unknown_api_paths
@@ -17,7 +17,7 @@ from noisescale_server.services.health import Migrations
 from noisescale_server.settings import Settings
 from noisescale_server.storage.engine import create_engine, session_factory
 
-ROUTERS = (runs.router, reference_values.router, projects.router)
+ROUTERS = (runs.router, streams.router, reference_values.router, projects.router)
 
 GZIP_FROM_BYTES = 1_000
 GZIP_LEVEL = 4

@@ -44,7 +44,7 @@ async def test_run_id_leads_every_key_but_those_of_reference_tables(session: Asy
             " WHERE contype = 'p' AND conparentid = 0 AND connamespace = 'public'::regnamespace"
         )
     )
-    leading = {table: column for table, column in rows}
+    leading = dict(rows.all())
     small = {"alembic_version", "project", "task", "run", "reference_value"}
 
     assert {table for table, column in leading.items() if column != "run_id"} == small

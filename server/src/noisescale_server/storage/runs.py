@@ -53,6 +53,12 @@ async def create_if_absent(session: AsyncSession, new: NewRun) -> bool:
     return created is not None
 
 
+async def hold(session: AsyncSession, run_id: UUID) -> bool:
+    """True if the run exists; it cannot be deleted until the transaction ends."""
+    held = select(Run.id).where(Run.id == run_id).with_for_update(read=True, key_share=True)
+    return await session.scalar(held) is not None
+
+
 def _row(new: NewRun, project_id: ScalarSelect[UUID]) -> dict[str, Any]:
     task_id = select(Task.id).where(Task.project_id == project_id, Task.name == new.task).scalar_subquery()
     values = {name: value for name, value in asdict(new).items() if name not in {"project", "task"}}

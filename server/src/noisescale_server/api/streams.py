@@ -1,0 +1,146 @@
+"""/api/v1/streams: batches of measurements in, the cursor out."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from noisescale_server.api.body import parse, read_body
+from noisescale_server.api.deps import ReadSession, RunId, StreamId, body_of
+from noisescale_server.api.schemas_runs import Answer
+from noisescale_server.api.transactions import commit_with_retry
+from noisescale_server.api.wire_checks import check
+from noisescale_server.api.wire_schemas import BatchBody, Finish, Groups, Measurements, Metrics, RunRecord
+from noisescale_server.services import ingestion, streams
+from noisescale_server.services.ingestion import Batch
+from noisescale_server.services.streams import StreamOfRun
+from noisescale_server.storage.groups import GroupRecord
+from noisescale_server.storage.measurements import COLUMN_NAMES, MeasurementColumns
+from noisescale_server.storage.metrics import MetricColumns
+from noisescale_server.storage.runs import NewRun
+from noisescale_server.storage.streams import Loss, StreamInfo
+from noisescale_server.storage.tables import Stream
+
+router = APIRouter(tags=["streams"])
+
+
+class Acked(Answer):
+    """What is stored or declared lost, after COMMIT."""
+
+    acked_seq: int
+
+
+class LostRange(Answer):
+    """Records that will never come."""
+
+    from_: Annotated[int, Field(alias="from")]
+    to: int
+    reason: str
+
+
+class StreamAnswer(Answer):
+    """A stream's cursor and ledger: always acked_seq = num_stored + num_lost + num_rejected."""
+
+    stream_id: UUID
+    run_id: UUID
+    acked_seq: int
+    num_stored: int
+    num_lost: int
+    num_rejected: int
+    first_step: int | None
+    last_step: int | None
+    started_at: datetime
+    finished_at: datetime | None
+
+
+class StreamOfRunAnswer(StreamAnswer):
+    """A stream with the steps that views take from it."""
+
+    live_steps: list[tuple[int, int]]
+    lost: list[LostRange]
+
+
+class StreamsAnswer(Answer):
+    """All streams of a run, oldest first."""
+
+    streams: list[StreamOfRunAnswer]
+
+
+@router.post("/streams/{stream_id}/batches", openapi_extra=body_of(BatchBody))
+async def post_batch(stream_id: StreamId, request: Request) -> Acked:
+    """Store a batch once, however often it is sent; the answer comes after COMMIT."""
+    body = parse(BatchBody, await read_body(request))
+    check(body)
+    batch = batch_of(stream_id, body)
+    acked_seq = await commit_with_retry(request.app.state.sessions, lambda session: ingestion.accept(session, batch))
+    return Acked(acked_seq=acked_seq)
+
+
+@router.get("/streams/{stream_id}")
+async def get_stream(stream_id: StreamId, session: ReadSession) -> StreamAnswer:
+    """The stream's cursor and ledger."""
+    return StreamAnswer(**_stream_fields(await streams.get(session, stream_id)))
+
+
+@router.get("/runs/{run_id}/streams")
+async def get_streams_of_run(run_id: RunId, session: ReadSession) -> StreamsAnswer:
+    """The run's streams, the steps that views take from each, and what was lost."""
+    return StreamsAnswer(streams=[_stream_of_run(one) for one in await streams.of_run(session, run_id)])
+
+
+def batch_of(stream_id: UUID, body: BatchBody) -> Batch:
+    """The batch in the terms of the services."""
+    return Batch(
+        run_id=body.run_id,
+        stream_id=stream_id,
+        first_seq=body.first_seq,
+        last_seq=body.last_seq,
+        crc32=body.crc32,
+        run=_run_record(body.run_id, body.run) if body.run else None,
+        measurements=_measurements(body.measurements) if body.measurements else None,
+        metrics=_metrics(body.metrics) if body.metrics else None,
+        groups=[_group_record(record) for record in body.groups],
+        finish=_finish(body.finish) if body.finish else None,
+        lost=[Loss(lost.from_, lost.to, lost.reason) for lost in body.lost],
+    )
+
+
+def _run_record(run_id: UUID, record: RunRecord) -> ingestion.RunRecord:
+    info = record.stream.model_dump() | {"started_at": _utc(record.stream.started_at)}
+    return ingestion.RunRecord(record.seq, NewRun(id=run_id, **record.run.model_dump()), StreamInfo(**info))
+
+
+def _measurements(columns: Measurements) -> MeasurementColumns:
+    return MeasurementColumns(*(getattr(columns, name) for name in COLUMN_NAMES))
+
+
+def _metrics(columns: Metrics) -> MetricColumns:
+    return MetricColumns(**{name: getattr(columns, name) for name in Metrics.model_fields})
+
+
+def _group_record(record: Groups) -> GroupRecord:
+    return GroupRecord(**{name: getattr(record, name) for name in Groups.model_fields})
+
+
+def _finish(record: Finish) -> ingestion.Finish:
+    return ingestion.Finish(record.seq, record.status, _utc(record.wall_time))
+
+
+def _utc(unix_seconds: float) -> datetime:
+    return datetime.fromtimestamp(unix_seconds, UTC)
+
+
+def _stream_of_run(one: StreamOfRun) -> StreamOfRunAnswer:
+    lost = [LostRange(**{"from": loss.from_seq, "to": loss.to_seq, "reason": loss.reason}) for loss in one.lost]
+    return StreamOfRunAnswer(**_stream_fields(one.stream), live_steps=one.live_steps, lost=lost)
+
+
+def _stream_fields(stream: Stream) -> dict[str, object]:
+    same = ("run_id", "num_stored", "num_lost", "num_rejected", "first_step", "last_step", "started_at", "finished_at")
+    return {
+        "stream_id": stream.id,
+        "acked_seq": stream.next_seq - 1,
+        **{name: getattr(stream, name) for name in same},
+    }

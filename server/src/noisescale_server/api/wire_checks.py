@@ -1,0 +1,141 @@
+"""What a batch must hold beyond the types of its fields: equal columns, rising numbers, every record accounted for."""
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+from pydantic import BaseModel
+
+from noisescale_server.api.wire_schemas import MAX_RECORDS, BatchBody, Groups, Measurements, Metrics
+from noisescale_server.services.errors import refuse
+
+ESTIMATE_SUMS = (
+    "sum_trace_cov",
+    "sum_grad_sq_norm",
+    "sum_trace_cov_sq",
+    "sum_grad_sq_norm_sq",
+    "sum_trace_cov_grad_sq_norm",
+)
+
+Place = tuple[int, int, str]
+"""(first record, last record, the field that holds them)."""
+
+
+def check(body: BatchBody) -> None:
+    """Nothing, when the batch is consistent.
+
+    Raises:
+        InvalidInput: Names the first field that is not.
+    """
+    if body.measurements is not None:
+        check_measurements(body.measurements)
+    if body.metrics is not None:
+        check_metrics(body.metrics)
+    for position, record in enumerate(body.groups):
+        check_groups(record, f"groups[{position}]")
+    check_places(body)
+
+
+def check_measurements(columns: Measurements) -> None:
+    """Nothing, when the columns are equally long, `seq` rises, and the five sums are null together."""
+    check_lengths(columns, "measurements", "seq")
+    check_rising(columns.seq, "measurements.seq", may_repeat=False)
+    check_sums(columns, "measurements")
+
+
+def check_metrics(columns: Metrics) -> None:
+    """Nothing, when the columns are equally long, `seq` does not fall, and no call names a value twice."""
+    check_lengths(columns, "metrics", "seq")
+    check_rising(columns.seq, "metrics.seq", may_repeat=True)
+    seen: set[tuple[int, str]] = set()
+    for position, key in enumerate(zip(columns.seq, columns.name, strict=True)):
+        if key in seen:
+            raise refuse(f"metrics.name[{position}]", "is named twice in one record: send one value a name", key[1])
+        seen.add(key)
+
+
+def check_groups(record: Groups, path: str) -> None:
+    """Nothing, when the columns are equally long, no layer comes twice, and the five sums are null together."""
+    check_lengths(record, path, "names")
+    repeated = next((i for i, name in enumerate(record.names) if name in record.names[:i]), None)
+    if repeated is not None:
+        raise refuse(
+            f"{path}.names[{repeated}]", "is in this record twice: name each layer once", record.names[repeated]
+        )
+    check_sums(record, path)
+
+
+def check_lengths(columns: BaseModel, path: str, leading: str) -> None:
+    """Nothing, when every list is as long as the leading one."""
+    expected = len(getattr(columns, leading))
+    for name in type(columns).model_fields:
+        column = getattr(columns, name)
+        if isinstance(column, list) and len(column) != expected:
+            message = f"has {len(column)} elements where {leading} has {expected}: columns must be equally long"
+            raise refuse(f"{path}.{name}", message)
+
+
+def check_rising(numbers: Sequence[int], path: str, *, may_repeat: bool) -> None:
+    """Nothing, when the numbers rise; equal neighbours pass where they may repeat."""
+    in_order = operator.le if may_repeat else operator.lt
+    if all(map(in_order, numbers, islice(numbers, 1, None))):
+        return
+    position = next(i for i in range(1, len(numbers)) if not in_order(numbers[i - 1], numbers[i]))
+    message = (
+        f"must be {'at least' if may_repeat else 'above'} the number before it, {numbers[position - 1]}: send in order"
+    )
+    raise refuse(f"{path}[{position}]", message, numbers[position])
+
+
+def check_sums(columns: BaseModel, path: str) -> None:
+    """Nothing, when the five sums of each row are all null or all numbers."""
+    sums = [getattr(columns, name) for name in ESTIMATE_SUMS]
+    # `in` runs in C: the usual batch has no null at all
+    if not any(None in column for column in sums):
+        return
+    for position, row in enumerate(zip(*sums, strict=True)):
+        missing = [name for name, value in zip(ESTIMATE_SUMS, row, strict=True) if value is None]
+        if missing and len(missing) < len(ESTIMATE_SUMS):
+            message = "is null where another of the five estimate sums is a number: send all or none"
+            raise refuse(f"{path}.{missing[0]}[{position}]", message)
+
+
+def check_places(body: BatchBody) -> None:
+    """Nothing, when every record from first_seq to last_seq is in exactly one place, and at most 2,000 came."""
+    if body.last_seq < body.first_seq:
+        raise refuse("last_seq", f"must not be below first_seq, {body.first_seq}", body.last_seq)
+    expected, num_records = body.first_seq, 0
+    for first, last, path in sorted(_places(body)):
+        if last < first:
+            raise refuse(f"{path}.to", f"must not be below from, {first}", last)
+        if first < expected:
+            why = "is below first_seq" if first < body.first_seq else "is accounted for twice"
+            raise refuse(path, f"record {first} {why}: each record belongs in one place", first)
+        if first > expected:
+            raise refuse("last_seq", f"record {expected} is neither sent nor declared lost: do one of both", expected)
+        expected = last + 1
+        num_records += not path.startswith("lost")
+    if expected != body.last_seq + 1:
+        message = f"is {body.last_seq}, but the records end at {expected - 1}: send or declare lost what is between"
+        raise refuse("last_seq", message, body.last_seq)
+    if num_records > MAX_RECORDS:
+        raise refuse("last_seq", f"{num_records} records came, at most {MAX_RECORDS} fit: send smaller batches")
+
+
+def _places(body: BatchBody) -> Iterable[Place]:
+    return chain(
+        _one("run", body.run.seq) if body.run else (),
+        _each("measurements.seq", body.measurements.seq) if body.measurements else (),
+        ((seq, seq, "metrics.seq") for seq in set(body.metrics.seq)) if body.metrics else (),
+        ((record.seq, record.seq, f"groups[{i}].seq") for i, record in enumerate(body.groups)),
+        _one("finish", body.finish.seq) if body.finish else (),
+        ((lost.from_, lost.to, f"lost[{i}]") for i, lost in enumerate(body.lost)),
+    )
+
+
+def _one(path: str, seq: int) -> Iterator[Place]:
+    yield seq, seq, f"{path}.seq"
+
+
+def _each(path: str, numbers: Sequence[int]) -> Iterator[Place]:
+    return ((seq, seq, f"{path}[{i}]") for i, seq in enumerate(numbers))

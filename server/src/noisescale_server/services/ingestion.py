@@ -1,0 +1,221 @@
+"""Accepts a batch once, however often it is sent: the stream's cursor decides what is new.
+
+One transaction: lock the cursor, drop what is stored already, insert the rest and fold it into the pyramid, move the
+cursor on, refresh what the run shows. The row lock lets any number of servers take batches of one stream.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.services import latest
+from noisescale_server.services.errors import RunNotFound, StreamConflict, StreamGap
+from noisescale_server.storage import groups, measurements, metrics, run_news, runs, streams
+from noisescale_server.storage.groups import GroupRecord
+from noisescale_server.storage.measurements import MeasurementColumns
+from noisescale_server.storage.metrics import MetricColumns
+from noisescale_server.storage.run_news import RunNews
+from noisescale_server.storage.runs import NewRun
+from noisescale_server.storage.streams import Advance, Coverage, Cursor, Loss, StreamInfo
+
+REJECTED = "rejected"
+"""The reason of a loss that the server caused by refusing a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The first record of a stream."""
+
+    seq: int
+    run: NewRun
+    stream: StreamInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last record of a stream."""
+
+    seq: int
+    status: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records first_seq … last_seq of a stream: each is in one of the parts, or declared lost."""
+
+    run_id: UUID
+    stream_id: UUID
+    first_seq: int
+    last_seq: int
+    crc32: int
+    run: RunRecord | None = None
+    measurements: MeasurementColumns | None = None
+    metrics: MetricColumns | None = None
+    groups: Sequence[GroupRecord] = ()
+    finish: Finish | None = None
+    lost: Sequence[Loss] = ()
+
+    def since(self, seq: int) -> "Batch":
+        """The same batch without the records before `seq`."""
+        if seq <= self.first_seq:
+            return self
+        return replace(
+            self,
+            run=self.run if self.run and self.run.seq >= seq else None,
+            measurements=self.measurements and self.measurements.since(seq),
+            metrics=self.metrics and self.metrics.since(seq),
+            groups=[record for record in self.groups if record.seq >= seq],
+            finish=self.finish if self.finish and self.finish.seq >= seq else None,
+            lost=[Loss(max(loss.from_seq, seq), loss.to_seq, loss.reason) for loss in self.lost if loss.to_seq >= seq],
+        )
+
+
+async def accept(session: AsyncSession, batch: Batch) -> int:
+    """The last record that is stored or declared lost, for the client to forget all up to there.
+
+    Raises:
+        RunNotFound: When neither the run nor a `run` record exists.
+        StreamGap: When records before this batch are missing.
+        StreamConflict: When the stream belongs to another run, or these numbers came with another checksum.
+    """
+    cursor = await streams.lock(session, batch.stream_id) or await _create(session, batch)
+    if cursor.run_id != batch.run_id:
+        raise StreamConflict(batch.stream_id, "it belongs to another run")
+    if batch.first_seq > cursor.next_seq:
+        raise StreamGap(batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq)
+    if batch.last_seq < cursor.next_seq:
+        _check_repeated(batch, cursor)
+        return cursor.next_seq - 1
+    await _store(session, batch.since(cursor.next_seq), cursor)
+    return batch.last_seq
+
+
+async def _create(session: AsyncSession, batch: Batch) -> Cursor:
+    """The locked cursor of a stream that was not there, with its run if a `run` record came."""
+    if batch.run is not None:
+        await runs.create_if_absent(session, batch.run.run)
+    if not await runs.hold(session, batch.run_id):
+        raise RunNotFound(batch.run_id)
+    started_at = batch.run.stream.started_at if batch.run else datetime.now(UTC)
+    await streams.create_if_absent(session, run_id=batch.run_id, stream_id=batch.stream_id, started_at=started_at)
+    cursor = await streams.lock(session, batch.stream_id)
+    assert cursor is not None, "only a deleted run takes its streams with it, and this one is held"
+    return cursor
+
+
+def _check_repeated(batch: Batch, cursor: Cursor) -> None:
+    is_newest_batch = (batch.first_seq, batch.last_seq) == (cursor.last_first_seq, cursor.next_seq - 1)
+    if is_newest_batch and batch.crc32 != cursor.last_crc:
+        numbers = f"records {batch.first_seq} to {batch.last_seq}"
+        reason = f"{numbers} came before with checksum {cursor.last_crc}, now with {batch.crc32}"
+        raise StreamConflict(batch.stream_id, reason)
+
+
+async def _store(session: AsyncSession, new: Batch, cursor: Cursor) -> None:
+    run_id, stream_id = new.run_id, new.stream_id
+    if new.run is not None:
+        await streams.describe(session, run_id=run_id, stream_id=stream_id, info=new.run.stream)
+    if new.measurements:
+        await measurements.store(
+            session, run_id=run_id, stream_id=stream_id, series=cursor.kind, columns=new.measurements
+        )
+    if new.metrics:
+        await metrics.store(session, run_id=run_id, stream_id=stream_id, columns=new.metrics)
+    if new.groups:
+        await groups.store(session, run_id=run_id, stream_id=stream_id, records=new.groups)
+    if new.lost:
+        await streams.store_losses(session, run_id=run_id, stream_id=stream_id, losses=new.lost)
+    change = advance_of(new, cursor)
+    await streams.advance(session, run_id=run_id, stream_id=stream_id, change=change)
+    await _tell_run(session, new, cursor, change)
+
+
+def advance_of(new: Batch, cursor: Cursor) -> Advance:
+    """How far the batch moves the stream on; what it holds before the cursor has been dropped."""
+    rows = new.measurements
+    first_seq = max(new.first_seq, cursor.next_seq)
+    num_rejected = sum(loss.to_seq - loss.from_seq + 1 for loss in new.lost if loss.reason == REJECTED)
+    num_lost = sum(loss.to_seq - loss.from_seq + 1 for loss in new.lost) - num_rejected
+    return Advance(
+        # the numbers as sent, for telling a repeated batch from another one
+        first_seq=new.first_seq,
+        next_seq=new.last_seq + 1,
+        crc32=new.crc32,
+        num_stored=new.last_seq - first_seq + 1 - num_lost - num_rejected,
+        num_lost=num_lost,
+        num_rejected=num_rejected,
+        num_measurements=len(rows) if rows else 0,
+        num_estimates=len(rows) - rows.sum_trace_cov.count(None) if rows else 0,
+        first_step=_first_step(rows) if rows else None,
+        last_step=max(rows.step) if rows else None,
+        finished_at=new.finish.at if new.finish else None,
+    )
+
+
+def _first_step(rows: MeasurementColumns) -> int:
+    """The first step that the rows cover; a stream that began within a row covers from step 0."""
+    before = min(step - num_updates for step, num_updates in zip(rows.step, rows.num_updates, strict=True))
+    return max(0, before + 1)
+
+
+async def _tell_run(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
+    """Nothing; the run shows what the batch brought, and once a second the latest window's noise scale."""
+    noise_scale = None
+    if cursor.is_newest and (cursor.is_due or new.finish is not None):
+        noise_scale = await latest.noise_scale(session, new.run_id, await _coverage(session, new, cursor, change))
+    await run_news.store(session, new.run_id, news_of(new, cursor, change), noise_scale=noise_scale)
+
+
+async def _coverage(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> list[Coverage]:
+    """The steps of the run's streams with this batch; a lone stream needs no query."""
+    if not cursor.is_alone:
+        return await streams.coverage_of_run(session, new.run_id)
+    first_steps = [step for step in (cursor.first_step, change.first_step) if step is not None]
+    last_steps = [step for step in (cursor.last_step, change.last_step) if step is not None]
+    if not first_steps:
+        return []
+    return [
+        Coverage(
+            stream_id=new.stream_id,
+            started_at=cursor.started_at,
+            first_step=min(first_steps),
+            last_step=max(last_steps),
+            num_measurements=cursor.num_measurements + change.num_measurements,
+            num_estimates=cursor.num_estimates + change.num_estimates,
+        )
+    ]
+
+
+def news_of(new: Batch, cursor: Cursor, change: Advance) -> RunNews:
+    """What the run's row takes from the batch: all of it only if no newer stream has taken over."""
+    if not cursor.is_newest:
+        return RunNews(first_step=change.first_step)
+    info, finish = new.run and new.run.stream, new.finish
+    return RunNews(
+        is_resumed=cursor.next_seq == 1,
+        first_step=change.first_step,
+        optimizer=info.optimizer if info else None,
+        estimator=info.estimator if info else None,
+        loss_reduction=info.loss_reduction if info else None,
+        finished_at=finish.at if finish else None,
+        finish_status=finish.status if finish else None,
+        **(_of_newest_row(new.measurements) if new.measurements else {}),
+    )
+
+
+def _of_newest_row(rows: MeasurementColumns) -> dict[str, Any]:
+    sum_loss, num_loss = rows.sum_loss[-1], rows.num_loss[-1]
+    return {
+        "latest_step": rows.step[-1],
+        "latest_examples": rows.examples[-1],
+        "latest_loss": sum_loss / num_loss if sum_loss is not None and num_loss else None,
+        "latest_lr": rows.lr[-1],
+        "latest_global_batch": rows.global_batch[-1],
+        "latest_num_micro_batches": rows.num_micro_batches[-1],
+        "latest_flags": rows.flags[-1],
+    }

@@ -1,0 +1,120 @@
+"""Which stream a view shows at each step: the newest one that covers it.
+
+A job that resumes from a checkpoint logs steps again under a new stream. Both are kept. A read cuts its range into the
+intervals that one stream owns and takes each from that stream's own pyramid, so nothing is ever subtracted.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from noisescale_server.storage.pyramid import BITS_PER_LEVEL
+from noisescale_server.storage.series import Piece
+from noisescale_server.storage.streams import Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class LiveInterval:
+    """Steps from `low` to `high`, both included, that a view takes from one stream.
+
+    `is_first` and `is_last` say that the stream has no steps before `low`, after `high`: its buckets there hold nothing
+    else.
+    """
+
+    stream_id: UUID
+    low: int
+    high: int
+    is_first: bool
+    is_last: bool
+
+
+def live_intervals(streams: Iterable[Coverage]) -> list[LiveInterval]:
+    """Disjoint intervals in the order of steps; together they are all steps that any stream covers."""
+    newest_first = sorted(streams, key=lambda stream: (stream.started_at, stream.stream_id), reverse=True)
+    taken: list[tuple[int, int]] = []
+    live: list[LiveInterval] = []
+    for stream in newest_first:
+        for low, high in _uncovered(stream.first_step, stream.last_step, taken):
+            live.append(LiveInterval(stream.stream_id, low, high, low == stream.first_step, high == stream.last_step))
+        taken = _joined([*taken, (stream.first_step, stream.last_step)])
+    return sorted(live, key=lambda interval: interval.low)
+
+
+def _uncovered(low: int, high: int, taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What [low, high] leaves free of the disjoint, sorted intervals `taken`."""
+    free = []
+    for taken_low, taken_high in taken:
+        if taken_high < low or taken_low > high:
+            continue
+        if taken_low > low:
+            free.append((low, taken_low - 1))
+        low = taken_high + 1
+    return [*free, (low, high)] if low <= high else free
+
+
+def _joined(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(intervals):
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def cut(intervals: Iterable[LiveInterval], low: int, high: int) -> list[LiveInterval]:
+    """The intervals within [low, high]."""
+    return [
+        LiveInterval(
+            one.stream_id,
+            max(one.low, low),
+            min(one.high, high),
+            one.is_first and one.low >= low,
+            one.is_last and one.high <= high,
+        )
+        for one in intervals
+        if one.low <= high and one.high >= low
+    ]
+
+
+def pieces(intervals: Sequence[LiveInterval], level: int) -> list[Piece]:
+    """Whole buckets of `level` and below it, down to rows, that hold exactly the rows of the intervals.
+
+    A bucket of `level` that is taken whole is shared with no other piece: blocks can be read off it without grouping.
+    """
+    found: list[Piece] = []
+    for index, interval in enumerate(intervals):
+        before = intervals[index - 1].high if index else -1
+        after = intervals[index + 1].low if index + 1 < len(intervals) else None
+        low, high = _widened(interval, level, before, after)
+        found += _decomposed(interval.stream_id, low, high, level)
+    return found
+
+
+def _widened(interval: LiveInterval, level: int, before: int, after: int | None) -> tuple[int, int]:
+    """The interval out to the bucket's ends, where its stream has nothing else and no other interval reaches in."""
+    size = 1 << (BITS_PER_LEVEL * level)
+    low, high = interval.low, interval.high
+    bucket_low = low - low % size
+    bucket_high = high - high % size + size - 1
+    if interval.is_first and bucket_low > before:
+        low = bucket_low
+    if interval.is_last and (after is None or bucket_high < after):
+        high = bucket_high
+    return low, high
+
+
+def _decomposed(stream_id: UUID, low: int, high: int, level: int) -> list[Piece]:
+    if low > high:
+        return []
+    if level == 0:
+        return [Piece(stream_id, 0, low, high)]
+    size = 1 << (BITS_PER_LEVEL * level)
+    first, end = -(-low // size), (high + 1) // size
+    if first >= end:
+        return _decomposed(stream_id, low, high, level - 1)
+    return [
+        *_decomposed(stream_id, low, first * size - 1, level - 1),
+        Piece(stream_id, level, first, end - 1),
+        *_decomposed(stream_id, end * size, high, level - 1),
+    ]

@@ -1,0 +1,127 @@
+"""Which level of the pyramid, how many blocks a point, how many steps a window: chosen so that a read stays small.
+
+Steps are counted from 0 in blocks of 32**level, so the same step always falls in the same block and point.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from noisescale.estimators.uncertainty import MIN_BLOCKS
+from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
+from noisescale_server.storage.streams import Coverage
+
+MAX_BLOCKS_READ = 30_000
+"""Blocks that one read may add up: about 20 ms of Postgres."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """How a range of steps is shown.
+
+    Attributes:
+        level: Level of the blocks whose spread gives the intervals.
+        steps_per_block: 32**level.
+        steps_per_point: A multiple of steps_per_block, or a power of two below it.
+        window_steps: Steps over which each point is estimated.
+        is_widened: The window is longer than asked for.
+    """
+
+    level: int
+    steps_per_block: int
+    steps_per_point: int
+    window_steps: int
+    is_widened: bool
+
+    @property
+    def point_level(self) -> int:
+        """Level that points are read from."""
+        if self.steps_per_point >= self.steps_per_block:
+            return self.level
+        return (self.steps_per_point.bit_length() - 1) // BITS_PER_LEVEL
+
+    @property
+    def buckets_per_point(self) -> int:
+        """Buckets of `point_level` in a point."""
+        return self.steps_per_point >> (BITS_PER_LEVEL * self.point_level)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Steps `low` … `high`, both included, of a run that covers `run_low` … `run_high`."""
+
+    run_low: int
+    run_high: int
+    low: int
+    high: int
+
+    @property
+    def num_steps(self) -> int:
+        """Steps in the range."""
+        return self.high - self.low + 1
+
+
+def choose(wanted: Range, *, window: int, max_points: int, spacing: int) -> Resolution:
+    """At most `max_points` points with windows of at least `window` steps and 8 blocks.
+
+    Args:
+        wanted: The steps to show.
+        window: Steps asked for.
+        max_points: Most points in the answer.
+        spacing: Steps between rows that hold estimates: closer blocks would be empty.
+    """
+    steps_per_point = -(-wanted.num_steps // max_points)
+    window_steps = max(window, MIN_BLOCKS * spacing, steps_per_point)
+    # Blocks must also fit where the run has just begun: 8 of them in an eighth of what there is.
+    reach = max(wanted.low - wanted.run_low + 1, (wanted.high - wanted.run_low + 1) // MIN_BLOCKS)
+    level = level_with_blocks(min(window_steps, reach))
+    while level < TOP_LEVEL and (wanted.num_steps + window_steps) // max(block(level), spacing) > MAX_BLOCKS_READ:
+        level += 1
+        window_steps = max(window_steps, MIN_BLOCKS * block(level))
+    return Resolution(
+        level=level,
+        steps_per_block=block(level),
+        steps_per_point=_steps_per_point(wanted, steps_per_point, block(level), max_points),
+        window_steps=window_steps,
+        is_widened=window_steps > window,
+    )
+
+
+def block(level: int) -> int:
+    """Steps of a block of this level."""
+    return 1 << (BITS_PER_LEVEL * level)
+
+
+def level_with_blocks(num_steps: int) -> int:
+    """The highest level of which 8 blocks fit into `num_steps`; 0 if none does."""
+    fitting = [level for level in range(TOP_LEVEL + 1) if MIN_BLOCKS * block(level) <= num_steps]
+    return max(fitting, default=0)
+
+
+def _steps_per_point(wanted: Range, at_least: int, steps_per_block: int, max_points: int) -> int:
+    if at_least >= steps_per_block:
+        steps = -(-at_least // steps_per_block) * steps_per_block
+        # Points start at multiples of their length, so the range may touch one more than it has room for.
+        while _num_points(wanted, steps) > max_points:
+            steps += steps_per_block
+        return steps
+    steps = 1 << (at_least - 1).bit_length()
+    while steps < steps_per_block and _num_points(wanted, steps) > max_points:
+        steps *= 2
+    return steps
+
+
+def _num_points(wanted: Range, steps: int) -> int:
+    return wanted.high // steps - wanted.low // steps + 1
+
+
+def spacing_of(streams: Iterable[Coverage]) -> int:
+    """Steps between neighbouring rows with estimates, of the stream that logs most rarely; 1 if no estimate is there.
+
+    Streams with fewer than 8 estimates say nothing about the spacing of the others and are left out.
+    """
+    spans = [
+        -(-(stream.last_step - stream.first_step + 1) // stream.num_estimates)
+        for stream in streams
+        if stream.num_estimates >= MIN_BLOCKS
+    ]
+    return max(spans, default=1)

@@ -1,0 +1,210 @@
+"""Reads pieces of the pyramid as points: the statistics of a point's blocks, added up by Postgres.
+
+A *block* is a row (level 0) or a bucket; a *point* is a number of neighbouring blocks. Only points travel.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.estimators.windows import WindowSums
+from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
+
+SERIES = "simple"
+"""The kind of noise scale whose sums are read."""
+
+ONE_POINT = 1 << 55
+"""More blocks than any run has: everything is added up to one point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one stream with low <= step <= high (level 0), or its buckets low … high of a level of the pyramid."""
+
+    stream_id: UUID
+    level: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class PointColumns:
+    """Points in the order of steps, as columns.
+
+    The first ten after `point` are the sums that an interval is made of, over blocks of n updates with the sums
+    X of tr Σ and Y of |G|²: m, Σn, ΣX, ΣY, ΣX², ΣY², ΣXY, ΣnX, ΣnY, Σn².
+
+    Attributes:
+        point: Number of the point: its first step // steps per point.
+        last: [step, seq, lr, examples, wall_time] of the last row.
+    """
+
+    point: Sequence[int] = ()
+    num_blocks: Sequence[int] = ()
+    num_updates: Sequence[float] = ()
+    trace_cov: Sequence[float] = ()
+    grad_sq_norm: Sequence[float] = ()
+    trace_cov_sq: Sequence[float] = ()
+    grad_sq_norm_sq: Sequence[float] = ()
+    cross: Sequence[float] = ()
+    weighted_trace_cov: Sequence[float] = ()
+    weighted_grad_sq_norm: Sequence[float] = ()
+    num_updates_sq: Sequence[float] = ()
+    trace_cov_min: Sequence[float | None] = ()
+    trace_cov_max: Sequence[float | None] = ()
+    grad_sq_norm_min: Sequence[float | None] = ()
+    grad_sq_norm_max: Sequence[float | None] = ()
+    sum_loss: Sequence[float] = ()
+    num_loss: Sequence[int] = ()
+    loss_min: Sequence[float | None] = ()
+    loss_max: Sequence[float | None] = ()
+    sum_global_batch: Sequence[float] = ()
+    num_global_batch: Sequence[int] = ()
+    global_batch_min: Sequence[float | None] = ()
+    global_batch_max: Sequence[float | None] = ()
+    flags: Sequence[int] = ()
+    last: Sequence[list[float | None]] = ()
+
+    def __len__(self) -> int:
+        return len(self.point)
+
+    def block_sums(self) -> Iterable[tuple[float, ...]]:
+        """The ten sums, point by point."""
+        return zip(
+            self.num_blocks,
+            self.num_updates,
+            self.trace_cov,
+            self.grad_sq_norm,
+            self.trace_cov_sq,
+            self.grad_sq_norm_sq,
+            self.cross,
+            self.weighted_trace_cov,
+            self.weighted_grad_sq_norm,
+            self.num_updates_sq,
+            strict=True,
+        )
+
+
+_SUMS_OVER_BLOCKS = """
+  count(*) FILTER (WHERE num_estimates > 0) AS num_blocks,
+  sum(num_estimates::float8) AS num_updates,
+  sum(sum_trace_cov) AS trace_cov,
+  sum(sum_grad_sq_norm) AS grad_sq_norm,
+  sum(sum_trace_cov * sum_trace_cov) AS trace_cov_sq,
+  sum(sum_grad_sq_norm * sum_grad_sq_norm) AS grad_sq_norm_sq,
+  sum(sum_trace_cov * sum_grad_sq_norm) AS cross,
+  sum(num_estimates * sum_trace_cov) AS weighted_trace_cov,
+  sum(num_estimates * sum_grad_sq_norm) AS weighted_grad_sq_norm,
+  sum(num_estimates::float8 * num_estimates) AS num_updates_sq"""
+
+_OWN_COLUMNS = (
+    "trace_cov_min",
+    "trace_cov_max",
+    "grad_sq_norm_min",
+    "grad_sq_norm_max",
+    "sum_loss",
+    "num_loss",
+    "loss_min",
+    "loss_max",
+    "sum_global_batch",
+    "num_global_batch",
+    "global_batch_min",
+    "global_batch_max",
+    "flags",
+    "last",
+)
+_BLOCK_COLUMNS = ("num_estimates", "sum_trace_cov", "sum_grad_sq_norm", *_OWN_COLUMNS)
+
+_PIECES = (
+    "piece AS MATERIALIZED (SELECT * FROM unnest($2::uuid[], $3::int[], $4::bigint[], $5::bigint[])"
+    " AS piece(stream_id, level, low, high))"
+)
+
+
+def _own(name: str) -> str:
+    return aggregate(name, name)
+
+
+# OFFSET 0 keeps the planner from turning the loop over pieces into a join that reads whole streams.
+_ROWS = f"""
+  SELECT m.step, {", ".join(f"{OF_ROW[name]} AS {name}" for name in _BLOCK_COLUMNS)}
+  FROM piece CROSS JOIN LATERAL (
+    SELECT * FROM measurement
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high OFFSET 0
+  ) AS m
+  WHERE piece.level = 0"""  # noqa: S608 - column names of our own
+
+
+def _buckets(condition: str) -> str:
+    columns = ", ".join(f"{LAST_OF_BUCKET if name == 'last' else name} AS {name}" for name in _BLOCK_COLUMNS)
+    return f"""
+  SELECT r.bucket, piece.level, {columns}
+  FROM piece CROSS JOIN LATERAL (
+    SELECT * FROM rollup
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = '{SERIES}' AND level = piece.level
+      AND bucket BETWEEN piece.low AND piece.high OFFSET 0
+  ) AS r
+  WHERE {condition}"""  # noqa: S608
+
+
+_POINT_COLUMNS = f"{_SUMS_OVER_BLOCKS},\n  {', '.join(map(_own, _OWN_COLUMNS))}"
+
+_POINTS_OF_ROWS = f"""
+WITH {_PIECES}, block AS ({_ROWS})
+SELECT step / $6::bigint AS point, {_POINT_COLUMNS}
+FROM block GROUP BY 1 ORDER BY 1
+"""  # noqa: S608
+
+_POINTS_OF_BUCKETS = f"""
+WITH {_PIECES},
+edge_rows AS ({_ROWS}),
+edge_buckets AS ({_buckets("piece.level BETWEEN 1 AND $7::int - 1")}),
+edge AS (
+  SELECT step >> ({BITS_PER_LEVEL} * $7::int) AS block, {", ".join(_BLOCK_COLUMNS)} FROM edge_rows
+  UNION ALL
+  SELECT bucket >> ({BITS_PER_LEVEL} * ($7::int - level)) AS block, {", ".join(_BLOCK_COLUMNS)} FROM edge_buckets
+),
+whole AS ({_buckets("piece.level = $7::int")}),
+block AS (
+  SELECT block, {", ".join(map(_own, _BLOCK_COLUMNS))} FROM edge GROUP BY block
+  UNION ALL
+  SELECT bucket AS block, {", ".join(_BLOCK_COLUMNS)} FROM whole
+)
+SELECT block / $6::bigint AS point, {_POINT_COLUMNS}
+FROM block GROUP BY 1 ORDER BY 1
+"""  # noqa: S608
+
+
+async def points(
+    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, level: int, blocks_per_point: int
+) -> PointColumns:
+    """Points of `blocks_per_point` blocks of `level`, as far as there are rows.
+
+    Pieces below `level` are edges: those within one bucket make one block. A bucket whose piece is of `level` is a
+    block by itself.
+    """
+    if not pieces:
+        return PointColumns()
+    parameters = (
+        run_id,
+        [piece.stream_id for piece in pieces],
+        [piece.level for piece in pieces],
+        [piece.low for piece in pieces],
+        [piece.high for piece in pieces],
+        blocks_per_point,
+        *((level,) if level else ()),
+    )
+    statement = _POINTS_OF_BUCKETS if level else _POINTS_OF_ROWS
+    rows = (await (await session.connection()).exec_driver_sql(statement, parameters)).all()
+    return PointColumns(*zip(*rows, strict=True)) if rows else PointColumns()
+
+
+async def window(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, level: int) -> WindowSums:
+    """The sums over all blocks of the pieces."""
+    found = await points(session, run_id, pieces, level=level, blocks_per_point=ONE_POINT)
+    if not found:
+        return WindowSums()
+    [(num_blocks, *sums)] = found.block_sums()
+    return WindowSums(int(num_blocks), *sums)

@@ -1,0 +1,209 @@
+"""Streams: the cursor of each process that writes, and its ledger."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.tables import Stream, StreamLoss
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """How a stream measures, as its `run` record says."""
+
+    estimator: str | None
+    kind: str
+    unit: str | None
+    units_per_example: float | None
+    loss_reduction: str | None
+    optimizer: str | None
+    batch_size_source: str | None
+    rank: int | None
+    host: str | None
+    client_version: str | None
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """What ingestion needs of a stream whose row it has locked.
+
+    Attributes:
+        run_id: The run the stream belongs to.
+        next_seq: The record expected next.
+        last_first_seq: First record of the newest batch.
+        last_crc: Its checksum.
+        kind: The kind of noise scale its sums are of.
+        num_measurements: Rows so far.
+        num_estimates: Rows with sums so far.
+        first_step: First step covered so far.
+        last_step: Last step so far.
+        started_at: When its process started.
+        is_newest: No other stream of the run started later.
+        is_alone: The run has no other stream.
+        is_due: The run's latest noise scale is older than a second.
+        run_first_step: First step of the run so far.
+    """
+
+    run_id: UUID
+    next_seq: int
+    last_first_seq: int | None
+    last_crc: int | None
+    kind: str
+    num_measurements: int
+    num_estimates: int
+    first_step: int | None
+    last_step: int | None
+    started_at: datetime
+    is_newest: bool
+    is_alone: bool
+    is_due: bool
+    run_first_step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What one batch changes in the stream's row."""
+
+    first_seq: int
+    next_seq: int
+    crc32: int
+    num_stored: int
+    num_lost: int
+    num_rejected: int
+    num_measurements: int
+    num_estimates: int
+    first_step: int | None
+    last_step: int | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A range of records that will never come."""
+
+    from_seq: int
+    to_seq: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The steps that one stream has logged, both ends included, and in how many rows.
+
+    Attributes:
+        stream_id: The stream.
+        started_at: When its process started; the newest wins.
+        first_step: First step covered.
+        last_step: Last step covered.
+        num_measurements: Its rows.
+        num_estimates: Its rows that hold estimates.
+    """
+
+    stream_id: UUID
+    started_at: datetime
+    first_step: int
+    last_step: int
+    num_measurements: int
+    num_estimates: int
+
+
+# The others of the run are looked up in the same round trip: whether this stream is the one that the run shows.
+_LOCK = text("""
+SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measurements, s.num_estimates,
+  s.first_step, s.last_step, s.started_at,
+  NOT EXISTS (
+    SELECT FROM stream o WHERE o.run_id = s.run_id AND (o.started_at, o.id) > (s.started_at, s.id)
+  ) AS is_newest,
+  NOT EXISTS (SELECT FROM stream o WHERE o.run_id = s.run_id AND o.id <> s.id) AS is_alone,
+  coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due,
+  r.first_step AS run_first_step
+FROM stream s JOIN run r ON r.id = s.run_id
+WHERE s.id = :stream_id
+FOR UPDATE OF s
+""")
+
+_ADVANCE = text("""
+UPDATE stream SET
+  next_seq = :next_seq, last_first_seq = :first_seq, last_crc = :crc32,
+  num_stored = num_stored + :num_stored, num_lost = num_lost + :num_lost, num_rejected = num_rejected + :num_rejected,
+  num_measurements = num_measurements + :num_measurements, num_estimates = num_estimates + :num_estimates,
+  first_step = least(first_step, CAST(:first_step AS bigint)),
+  last_step = greatest(last_step, CAST(:last_step AS bigint)),
+  finished_at = coalesce(CAST(:finished_at AS timestamptz), finished_at), updated_at = clock_timestamp()
+WHERE run_id = :run_id AND id = :stream_id
+""")
+
+
+_COVERAGE = text("""
+SELECT id, started_at, first_step, last_step, num_measurements, num_estimates
+FROM stream WHERE run_id = :run_id AND first_step IS NOT NULL
+ORDER BY started_at, id
+""")
+
+
+async def lock(session: AsyncSession, stream_id: UUID) -> Cursor | None:
+    """The stream's cursor, its row locked until the transaction ends; None while there is no such stream."""
+    found = (await session.execute(_LOCK, {"stream_id": stream_id})).one_or_none()
+    return None if found is None else Cursor(*found)
+
+
+async def create_if_absent(session: AsyncSession, *, run_id: UUID, stream_id: UUID, started_at: datetime) -> None:
+    """Nothing; afterwards the stream exists, made here or by another sender at the same moment."""
+    values = {"run_id": run_id, "id": stream_id, "started_at": started_at}
+    await session.execute(insert(Stream).values(values).on_conflict_do_nothing())
+
+
+async def describe(session: AsyncSession, *, run_id: UUID, stream_id: UUID, info: StreamInfo) -> None:
+    """Nothing; the stream's row says how it measures."""
+    values = {name: getattr(info, name) for name in StreamInfo.__slots__}
+    await session.execute(update(Stream).where(Stream.run_id == run_id, Stream.id == stream_id).values(values))
+
+
+async def advance(session: AsyncSession, *, run_id: UUID, stream_id: UUID, change: Advance) -> None:
+    """Nothing; cursor and ledger are moved on."""
+    values = {name: getattr(change, name) for name in Advance.__slots__}
+    await session.execute(_ADVANCE, values | {"run_id": run_id, "stream_id": stream_id})
+
+
+async def store_losses(session: AsyncSession, *, run_id: UUID, stream_id: UUID, losses: Sequence[Loss]) -> None:
+    """Nothing; the ranges are kept."""
+    rows = [
+        {
+            "run_id": run_id,
+            "stream_id": stream_id,
+            "from_seq": loss.from_seq,
+            "to_seq": loss.to_seq,
+            "reason": loss.reason,
+        }
+        for loss in losses
+    ]
+    await session.execute(insert(StreamLoss), rows)
+
+
+async def get(session: AsyncSession, stream_id: UUID) -> Stream | None:
+    """The stream, or None."""
+    return (await session.scalars(select(Stream).where(Stream.id == stream_id))).one_or_none()
+
+
+async def of_run(session: AsyncSession, run_id: UUID) -> Sequence[Stream]:
+    """The run's streams, oldest first."""
+    chosen = select(Stream).where(Stream.run_id == run_id).order_by(Stream.started_at, Stream.id)
+    return (await session.scalars(chosen)).all()
+
+
+async def losses_of_run(session: AsyncSession, run_id: UUID) -> Sequence[StreamLoss]:
+    """All declared losses of the run, in order."""
+    chosen = select(StreamLoss).where(StreamLoss.run_id == run_id).order_by(StreamLoss.stream_id, StreamLoss.from_seq)
+    return (await session.scalars(chosen)).all()
+
+
+async def coverage_of_run(session: AsyncSession, run_id: UUID) -> list[Coverage]:
+    """The steps of those streams that have any, oldest stream first."""
+    found = await session.execute(_COVERAGE, {"run_id": run_id})
+    return [Coverage(*row) for row in found]
