@@ -1,1 +1,83 @@
-"""Gradient noise scale inside your training job."""
+"""Gradient noise scale inside your training job.
+
+    import noisescale
+
+    noisescale.watch(model, optimizer)
+    noisescale.log_gradients(loss=loss)   # before clipping and optimizer.step()
+
+Names load on first use: importing this package loads neither torch nor httpx.
+"""
+
+from typing import TYPE_CHECKING
+
+from noisescale.lazy import exports
+from noisescale.version import __version__
+
+if TYPE_CHECKING:
+    from noisescale.active_run import (
+        finish,
+        ignore,
+        init,
+        log_gradients,
+        log_metrics,
+        log_norms,
+        micro_batch,
+        noise_scale,
+        unwatch,
+        watch,
+    )
+    from noisescale.config import Config
+    from noisescale.errors import (
+        ConfigError,
+        EstimationError,
+        NoiseScaleError,
+        TransportError,
+        UnsupportedLayerError,
+    )
+    from noisescale.recent_updates import NoiseScale
+    from noisescale.run import Run
+
+_MODULES = {
+    "init": "noisescale.active_run",
+    "watch": "noisescale.active_run",
+    "unwatch": "noisescale.active_run",
+    "micro_batch": "noisescale.active_run",
+    "ignore": "noisescale.active_run",
+    "log_gradients": "noisescale.active_run",
+    "log_norms": "noisescale.active_run",
+    "log_metrics": "noisescale.active_run",
+    "noise_scale": "noisescale.active_run",
+    "finish": "noisescale.active_run",
+    "Run": "noisescale.run",
+    "NoiseScale": "noisescale.recent_updates",
+    "Config": "noisescale.config",
+    "NoiseScaleError": "noisescale.errors",
+    "ConfigError": "noisescale.errors",
+    "UnsupportedLayerError": "noisescale.errors",
+    "EstimationError": "noisescale.errors",
+    "TransportError": "noisescale.errors",
+}
+
+__getattr__, __dir__ = exports(__name__, _MODULES)
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "EstimationError",
+    "NoiseScale",
+    "NoiseScaleError",
+    "Run",
+    "TransportError",
+    "UnsupportedLayerError",
+    "__version__",
+    "finish",
+    "ignore",
+    "init",
+    "log_gradients",
+    "log_metrics",
+    "log_norms",
+    "micro_batch",
+    "noise_scale",
+    "unwatch",
+    "watch",
+]

@@ -1,0 +1,19 @@
+"""From a model's backward pass to squared gradient norms; the only folder that imports torch, and only on first use."""
+
+from typing import TYPE_CHECKING
+
+from noisescale.lazy import exports
+
+if TYPE_CHECKING:
+    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.watch import Watch
+
+_MODULES = {
+    "Watch": "noisescale.capture.watch",
+    "StepNorms": "noisescale.capture.step_norms",
+    "squared_norms": "noisescale.capture.squared_norms",
+}
+
+__getattr__, __dir__ = exports(__name__, _MODULES)
+
+__all__ = ["StepNorms", "Watch"]

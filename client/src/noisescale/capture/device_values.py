@@ -1,0 +1,67 @@
+"""Numbers that a device computed, read without ever waiting for it."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+Tag = TypeVar("Tag")
+
+
+class Event(Protocol):
+    """What this file needs of `torch.cuda.Event`."""
+
+    def record(self) -> None:
+        """Mark this point of the device's queue."""
+
+    def query(self) -> bool:
+        """Whether the device has passed the mark."""
+
+    def synchronize(self) -> None:
+        """Wait until it has."""
+
+
+class DeviceValues(Generic[Tag]):
+    """A queue of fp64 vectors on their way to the host, each with a tag.
+
+    CPU values are there at once. From CUDA a vector travels through a pinned buffer behind an event and is read when
+    a later call finds the event passed, normally one step late.
+    """
+
+    def __init__(self, make_event: Callable[[], Event] | None = None) -> None:
+        self._make_event = make_event
+        self._on_their_way: deque[tuple[Tag, Tensor, Event | None]] = deque()
+
+    def send(self, tag: Tag, values: Tensor) -> None:
+        """Start the journey of a vector; returns at once."""
+        make_event = self._make_event or (torch.cuda.Event if values.is_cuda else None)
+        if make_event is None:
+            self._on_their_way.append((tag, values, None))
+            return
+        # The caching host allocator hands a pinned block out again only when the copy into it is over.
+        buffer = torch.empty(values.shape, dtype=values.dtype, pin_memory=values.is_cuda)
+        buffer.copy_(values, non_blocking=True)
+        event = make_event()
+        event.record()
+        self._on_their_way.append((tag, buffer, event))
+
+    def arrived(self) -> list[tuple[Tag, list[float]]]:
+        """The vectors that have arrived, in the order sent; never waits."""
+        arrivals = []
+        while self._on_their_way and _is_there(self._on_their_way[0][2]):
+            tag, values, _ = self._on_their_way.popleft()
+            arrivals.append((tag, values.tolist()))
+        return arrivals
+
+    def drain(self) -> list[tuple[Tag, list[float]]]:
+        """All vectors; waits for the device, so for the end of a run only."""
+        for _, _, event in self._on_their_way:
+            if event is not None:
+                event.synchronize()
+        return self.arrived()
+
+
+def _is_there(event: Event | None) -> bool:
+    return event is None or event.query()

@@ -1,0 +1,61 @@
+"""Which layer a parameter belongs to, read from its name."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from noisescale.errors import ConfigError
+
+MAX_GROUPS = 256
+"""Groups per record of the wire format."""
+
+OTHER = "other"
+
+Grouping = Literal["layer", "none"] | Callable[[str], str]
+
+
+def group_parameters(names: Sequence[str], grouping: Grouping = "layer") -> tuple[list[str], list[int]]:
+    """Group names in network order, and for each parameter the index of its group.
+
+    With more than 256 layers the names are cut to fewer components; what is left over then goes to "other".
+
+    Args:
+        names: Parameter names as in `model.named_parameters()`.
+        grouping: "layer", "none" for no groups at all, or a function from parameter name to group name.
+
+    Raises:
+        ConfigError: For another grouping.
+    """
+    if grouping == "none":
+        return [], [-1] * len(names)
+    if grouping == "layer":
+        labels = _bounded([layer_of(name) for name in names])
+    elif callable(grouping):
+        labels = _bounded([str(grouping(name)) for name in names])
+    else:
+        raise ConfigError(f"groups must be 'layer', 'none' or a function of the parameter name, got {grouping!r}")
+    groups = list(dict.fromkeys(labels))
+    position = {group: index for index, group in enumerate(groups)}
+    return groups, [position[label] for label in labels]
+
+
+def layer_of(name: str) -> str:
+    """The module path up to its first numeric component, else the path without the parameter's own name.
+
+    "blocks.0.attn.qkv.weight" is "blocks.0", "embed.weight" is "embed", "0.weight" is "0", "weight" stays itself.
+    """
+    path = name.split(".")[:-1]
+    for depth, component in enumerate(path, start=1):
+        if component.isdecimal():
+            return ".".join(path[:depth])
+    return ".".join(path) or name
+
+
+def _bounded(labels: list[str]) -> list[str]:
+    depth = max((label.count(".") + 1 for label in labels), default=1)
+    while len(set(labels)) > MAX_GROUPS and depth > 1:
+        depth -= 1
+        labels = [".".join(label.split(".")[:depth]) for label in labels]
+    kept = set(list(dict.fromkeys(labels))[: MAX_GROUPS - 1])
+    if len(set(labels)) <= MAX_GROUPS:
+        return labels
+    return [label if label in kept else OTHER for label in labels]

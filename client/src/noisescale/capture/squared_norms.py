@@ -1,0 +1,95 @@
+"""Squared norms of many tensors to 1e-6 relative, without waiting for the device.
+
+The two norms of an estimate are nearly equal, so their errors come out amplified by about 2 (1 + B_simple / B):
+PyTorch's own fp32 norm, which is 5.5e-3 low at 38.6 M elements on the CPU, would decide the answer.
+"""
+
+# P tensors, R rows, C columns of a row
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+ROW = 1024
+"""Elements per row: 1 Ki rows with an fp64 finish err by 1e-9 in the time that 64 Ki rows take for 3e-7."""
+
+SMALL = 8192
+"""Elements up to which one fp64 pass is quicker than cutting rows."""
+
+BUFFER = 64 * ROW
+"""Elements of the fp32 buffer that 16-bit gradients pass through; it stays in the cache."""
+
+
+def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
+    """Σ x² of each tensor, fp64, shape [P], on the device of the first.
+
+    Never synchronises with the host, except that an uncoalesced sparse tensor on CUDA has to be coalesced.
+
+    Args:
+        tensors: Any shape, dtype and layout; empty and sparse ones too. At least one.
+    """
+    values = [_values(tensor) for tensor in tensors]
+    device = values[0].device
+    norms = _norms(values) if all(value.device == device for value in values) else _norms_by_device(values, device)
+    return torch.stack(norms).square_()
+
+
+def _norms_by_device(values: list[Tensor], target: torch.device) -> list[Tensor]:
+    norms: list[Tensor] = [torch.empty(())] * len(values)
+    for device in {value.device for value in values}:
+        indices = [i for i, value in enumerate(values) if value.device == device]
+        for i, norm in zip(indices, _norms([values[i] for i in indices]), strict=True):
+            norms[i] = norm.to(target, non_blocking=True)
+    return norms
+
+
+def _norms(values: list[Tensor]) -> list[Tensor]:
+    """Norms as fp64 scalars; all values are on one device."""
+    if values[0].device.type != "cpu":
+        return _norms_on_accelerator(values)
+    if all(value.numel() <= SMALL for value in values):
+        return _foreach_norm(values, torch.float64)
+    small = iter(_foreach_norm([value for value in values if value.numel() <= SMALL], torch.float64))
+    return [next(small) if value.numel() <= SMALL else _norm_by_rows(value) for value in values]
+
+
+def _norms_on_accelerator(values: list[Tensor]) -> list[Tensor]:
+    # dtype=float32: without it the norm of 16-bit gradients is rounded to 16 bits, 3.6e-3 off.
+    doubles = [value.dtype == torch.float64 for value in values]
+    wide = iter(_foreach_norm([v for v, is_double in zip(values, doubles, strict=True) if is_double], torch.float64))
+    rest = iter(
+        _foreach_norm([v for v, is_double in zip(values, doubles, strict=True) if not is_double], torch.float32)
+    )
+    return [next(wide) if is_double else next(rest).double() for is_double in doubles]
+
+
+def _foreach_norm(values: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    return list(torch._foreach_norm(values, 2, dtype=dtype)) if values else []
+
+
+def _norm_by_rows(value: Tensor) -> Tensor:
+    flat = value.reshape(-1)
+    if flat.dtype in (torch.float32, torch.float64):
+        norm_R = _row_norms(flat)
+    else:
+        buffer = torch.empty(BUFFER, dtype=torch.float32)
+        norm_R = torch.cat([_row_norms(buffer[: part.numel()].copy_(part)) for part in flat.split(BUFFER)])
+    norm: Tensor = torch.linalg.vector_norm(norm_R, dtype=torch.float64)
+    return norm
+
+
+def _row_norms(flat: Tensor) -> Tensor:
+    whole = flat.numel() // ROW * ROW
+    norm_R: Tensor = torch.linalg.vector_norm(flat[:whole].view(-1, ROW), dim=1)
+    if whole == flat.numel():
+        return norm_R
+    return torch.cat([norm_R, torch.linalg.vector_norm(flat[whole:]).unsqueeze(0)])
+
+
+def _values(tensor: Tensor) -> Tensor:
+    """The elements that count, as a real dense tensor."""
+    tensor = tensor.detach()
+    if tensor.layout != torch.strided:
+        tensor = tensor.coalesce().values()
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor

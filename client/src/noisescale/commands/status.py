@@ -1,0 +1,41 @@
+"""`noisescale status`: which server this machine would send to, and whether it answers."""
+
+import argparse
+import sys
+
+from noisescale.config import Config
+from noisescale.errors import ConfigError, TransportError
+from noisescale.transport.http import HttpServer
+from noisescale.version import __version__
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("status", help="which server runs are sent to, and whether it answers")
+    parser.add_argument("--url", help="ask this server instead of the configured one")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 when the server is ready; 1 when not; 2 for wrong settings."""
+    try:
+        config = Config.from_env(url=arguments.url)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"server   {config.url}")
+    print(f"project  {config.project}")
+    server = HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
+    try:
+        is_ready = server.is_ready()
+    except TransportError as error:
+        print(f"state    not reachable: {error}")
+        print("to do    start one with `noisescale up`, or set NOISESCALE_URL to one that runs")
+        return 1
+    finally:
+        server.close()
+    if not is_ready:
+        print("state    answers, but is not ready: its database may be starting; look at its log")
+        return 1
+    print(f"state    ready; runs appear at {config.url}")
+    return 0

@@ -1,0 +1,135 @@
+"""Where the client sends, as whom, and how often: argument > environment > default.
+
+The environment is read in `Config.from_env` and nowhere else.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from noisescale.errors import ConfigError
+
+DEFAULT_URL = "http://127.0.0.1:8321"
+
+MODES = ("online", "disabled")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Settings of one run's client.
+
+    Attributes:
+        url: Address of the server, without a path.
+        api_key: Sent as `Authorization: Bearer`; never stored, printed or logged.
+        mode: "online", or "disabled": no hooks, no thread, nothing sent.
+        project: Project of runs that name none.
+        task: Task of runs that name none.
+        run_id: The run to write to; several processes and resumed jobs share one. None: a new run.
+        name: Name of the run; None: the server takes the first characters of its id.
+        log_every: Updates per row sent.
+        group_seconds: Least time between two records of layers, in seconds.
+        strict: Errors inside a watched run are raised instead of counted. For tests.
+        rank: Rank of this process in the job.
+    """
+
+    url: str = DEFAULT_URL
+    api_key: str | None = field(default=None, repr=False)
+    mode: str = "online"
+    project: str = "default"
+    task: str = "default"
+    run_id: str | None = None
+    name: str | None = None
+    log_every: int = 1
+    group_seconds: float = 10.0
+    strict: bool = False
+    rank: int = 0
+
+    def __post_init__(self) -> None:
+        if self.mode == "offline":
+            raise ConfigError("mode 'offline' is not there yet: use 'online', which trains on while no server answers")
+        if self.mode not in MODES:
+            raise ConfigError(f"mode must be one of {', '.join(MODES)}, got {self.mode!r}: set NOISESCALE_MODE=online")
+        if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
+            raise ConfigError(f"url must look like {DEFAULT_URL}, got {self.url!r}: set NOISESCALE_URL")
+        if self.log_every < 1:
+            raise ConfigError(f"log_every must be at least 1 update, got {self.log_every}: set NOISESCALE_LOG_EVERY=1")
+        if not self.group_seconds >= 0:
+            raise ConfigError(f"group_seconds must be at least 0 s, got {self.group_seconds}: 10 is the default")
+        if not self.project:
+            raise ConfigError("project must not be empty: leave it out for 'default'")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **arguments: object) -> "Config":
+        """Settings from arguments, then the environment, then defaults.
+
+        Args:
+            environ: Stands in for `os.environ`.
+            arguments: Fields of `Config`; None means "not given".
+
+        Raises:
+            ConfigError: For a value outside its limits or an unknown field.
+        """
+        values = _from_environment(os.environ if environ is None else environ)
+        values |= {name: value for name, value in arguments.items() if value is not None}
+        unknown = sorted(set(values) - set(cls.__dataclass_fields__))
+        if unknown:
+            raise ConfigError(f"unknown setting {unknown[0]!r}: known are {', '.join(cls.__dataclass_fields__)}")
+        if values.get("run_id") is not None:
+            values["run_id"] = _uuid(values["run_id"])
+        return replace(cls(), **values)  # type: ignore[arg-type]  # names checked above, values in __post_init__
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
+    texts = {"url", "api_key", "mode", "project", "task", "run_id", "name"}
+    values: dict[str, object] = {
+        name: environ[f"NOISESCALE_{name.upper()}"] for name in texts if environ.get(f"NOISESCALE_{name.upper()}")
+    }
+    numbers: dict[str, tuple[str, Callable[[str], float]]] = {
+        "log_every": ("NOISESCALE_LOG_EVERY", int),
+        "group_seconds": ("NOISESCALE_GROUP_SECONDS", float),
+        "rank": ("RANK", int),
+    }
+    for name, (variable, kind) in numbers.items():
+        if environ.get(variable):
+            values[name] = _number(variable, environ[variable], kind)
+    if environ.get("NOISESCALE_STRICT"):
+        values["strict"] = environ["NOISESCALE_STRICT"].lower() not in ("0", "false", "no")
+    if "url" not in values:
+        values["url"] = embedded_server_url(environ) or DEFAULT_URL
+    return values
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """The folder where an embedded server of the same user says where it listens."""
+    if environ.get("NOISESCALE_DIR"):
+        return Path(environ["NOISESCALE_DIR"])
+    state_home = environ.get("XDG_STATE_HOME")
+    return (Path(state_home) if state_home else Path.home() / ".local" / "state") / "noisescale"
+
+
+def embedded_server_url(environ: Mapping[str, str]) -> str | None:
+    """The address in `server.json` of an embedded server of this user; None where there is no such file."""
+    try:
+        content = json.loads((state_folder(environ) / "server.json").read_text())
+    except (OSError, ValueError, RuntimeError):  # no file, half written, or no home folder
+        return None
+    url = content.get("url") if isinstance(content, dict) else None
+    return url if isinstance(url, str) and url else None
+
+
+def _number(variable: str, text: str, kind: Callable[[str], float]) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ConfigError(f"{variable} must be a number, got {text!r}") from None
+
+
+def _uuid(text: object) -> str:
+    try:
+        return str(UUID(str(text)))
+    except ValueError:
+        raise ConfigError(f"run_id must be a UUID, got {text!r}: make one with uuid.uuid4()") from None

@@ -1,0 +1,80 @@
+"""Nothing of ours raises into a training loop: counted, logged once, raised again only when strict.
+
+One of the client's three `except Exception` is here; the others are the hook body and the uploader's loop.
+"""
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+logger = logging.getLogger("noisescale")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Faults:
+    """Our own errors inside a watched run.
+
+    Attributes:
+        count: How many there were.
+    """
+
+    def __init__(self, *, is_strict: bool) -> None:
+        self.count = 0
+        self._is_strict = is_strict
+        self._known: set[tuple[type, str]] = set()
+
+    def report(self, fault: Exception) -> None:
+        """Count an error and log its first occurrence; raise it when strict."""
+        self.count += 1
+        if self._is_strict:
+            raise fault
+        kind = (type(fault), str(fault)[:80])
+        if kind not in self._known and len(self._known) < 100:
+            self._known.add(kind)
+            logger.warning("noisescale left something out, training goes on: %s", fault, exc_info=fault)
+
+
+class Notices:
+    """Sentences that are said once a run."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def once(self, key: str, message: str, level: int = logging.WARNING) -> None:
+        """Say a sentence unless one with this key was said."""
+        if key not in self._said:
+            self._said.add(key)
+            logger.log(level, "%s", message)
+
+
+class Guarded(Protocol):
+    """What `never_raises` needs of its object."""
+
+    faults: Faults
+
+    @property
+    def is_recording(self) -> bool:
+        """False when disabled or finished: then nothing is done."""
+
+
+S = TypeVar("S", bound=Guarded)
+
+
+def never_raises(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R | None]:
+    """The method, but an error is reported to `self.faults` and None comes back.
+
+    Nothing happens while `self.is_recording` is false. KeyboardInterrupt and SystemExit pass.
+    """
+
+    @functools.wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
+        try:
+            return method(self, *args, **kwargs) if self.is_recording else None
+        except Exception as fault:  # noqa: BLE001  # the public calls: one of the client's three
+            self.faults.report(fault)
+            return None
+
+    return call

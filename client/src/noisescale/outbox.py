@@ -1,0 +1,65 @@
+"""Hands a run's records to the transport, and says at the end what did not arrive."""
+
+import os
+from collections.abc import Callable
+
+from noisescale import transport
+from noisescale.config import Config
+from noisescale.guard import logger
+from noisescale.transport.wire import Record, RunRecord
+from noisescale.version import __version__
+
+
+class Outbox:
+    """The stream of one run from this process.
+
+    Args:
+        run_id: The run to write to.
+        config: Where to, and as whom.
+        describe: Gives the run record when the first record is sent.
+        on_fault: Told about our own faults while delivering.
+    """
+
+    def __init__(
+        self, run_id: str, config: Config, describe: Callable[[], RunRecord], on_fault: Callable[[Exception], None]
+    ) -> None:
+        self._run_id = run_id
+        self._url = config.url
+        self._pid = os.getpid()
+        self._stream = transport.Stream(run_id, transport.MemorySpool(), describe)
+        server = transport.HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
+        self._uploader = transport.Uploader(self._stream, server, on_fault)
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this is a forked child that has logged nothing: it leaves nothing behind."""
+        return os.getpid() != self._pid and self._stream.stream_id is None
+
+    def send(self, record: Record) -> None:
+        """Hand a record over; returns at once."""
+        self._uploader.notify(self._stream.append(record))
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Whether everything has arrived; waits for at most so long."""
+        return self._uploader.flush(timeout_seconds)
+
+    def close(self, timeout_seconds: float) -> None:
+        """Deliver what is left for at most so long, and say what did not arrive."""
+        if not self._uploader.flush(timeout_seconds):
+            delivery = self._stream.delivery()
+            logger.warning(
+                "%d of %d records of run %s were not delivered to %s: %s",
+                delivery.num_waiting,
+                delivery.num_logged,
+                self._run_id,
+                self._url,
+                self._why(),
+            )
+        self._uploader.close()
+
+    def _why(self) -> str:
+        if self._uploader.stop_reason is not None:
+            return self._uploader.stop_reason
+        if self._uploader.has_reached_server:
+            return "the server did not take them in time"
+        return "no server answered; start one with `noisescale up`, or set NOISESCALE_URL"

@@ -1,0 +1,152 @@
+"""Adds updates up into rows and layer records: sums only, the ratio is taken when somebody looks."""
+
+from collections.abc import Callable, Sequence
+
+from noisescale.estimators.noise_scale import Terms
+from noisescale.transport.wire import Flags, GroupRecord, Measurement
+from noisescale.updates import Update
+
+MIN_GROUP_UPDATES = 10
+"""Least updates between two layer records."""
+
+
+class TermSums:
+    """First and second moments of the two terms over some updates."""
+
+    __slots__ = ("cross", "grad_sq_norm", "grad_sq_norm_sq", "num_updates", "trace_cov", "trace_cov_sq")
+
+    def __init__(self) -> None:
+        self.num_updates = 0
+        self.trace_cov = self.grad_sq_norm = self.trace_cov_sq = self.grad_sq_norm_sq = self.cross = 0.0
+
+    def add(self, terms: Terms) -> None:
+        """Add one update."""
+        trace_cov, grad_sq_norm = terms.trace_cov, terms.grad_sq_norm
+        self.num_updates += 1
+        self.trace_cov += trace_cov
+        self.grad_sq_norm += grad_sq_norm
+        self.trace_cov_sq += trace_cov * trace_cov
+        self.grad_sq_norm_sq += grad_sq_norm * grad_sq_norm
+        self.cross += trace_cov * grad_sq_norm
+
+    def moments(self) -> tuple[float, float, float, float, float]:
+        """The five sums in the order of the wire format."""
+        return self.trace_cov, self.grad_sq_norm, self.trace_cov_sq, self.grad_sq_norm_sq, self.cross
+
+
+class RowSums:
+    """The updates since the last row."""
+
+    def __init__(self) -> None:
+        self.num_covered = 0
+        self._terms = TermSums()
+        self._sum_loss = 0.0
+        self._num_loss = 0
+        self._flags = Flags(0)
+
+    def add(self, update: Update) -> None:
+        """Add one update."""
+        self.num_covered += 1
+        self._flags |= update.flags
+        if update.terms is not None:
+            self._terms.add(update.terms)
+        if update.loss is not None:
+            self._sum_loss += update.loss
+            self._num_loss += 1
+
+    def row(self, last: Update) -> Measurement:
+        """The row that ends with this update; sizes and learning rate are the last update's."""
+        terms = self._terms
+        sums = terms.moments() if terms.num_updates else (None,) * 5
+        return Measurement(
+            step=last.logged.step,
+            num_updates=terms.num_updates or self.num_covered,
+            wall_time=last.logged.wall_time,
+            examples=last.logged.examples,
+            micro_batch_size=last.micro_batch_size,
+            num_micro_batches=last.num_micro_batches,
+            global_batch=last.global_batch,
+            sum_trace_cov=sums[0],
+            sum_grad_sq_norm=sums[1],
+            sum_trace_cov_sq=sums[2],
+            sum_grad_sq_norm_sq=sums[3],
+            sum_trace_cov_grad_sq_norm=sums[4],
+            sum_loss=self._sum_loss if self._num_loss else None,
+            num_loss=self._num_loss,
+            lr=last.logged.lr,
+            flags=int(self._flags),
+        )
+
+
+class Recording:
+    """Rows every `log_every` updates, layer records every `group_seconds` and 10 updates.
+
+    Args:
+        append: Takes the records.
+        log_every: Updates per row.
+        group_seconds: Least time between two layer records.
+        group_names: Layers of the updates, in their order.
+        start_time: Unix seconds from which the first `group_seconds` count.
+    """
+
+    def __init__(
+        self,
+        append: Callable[[Measurement | GroupRecord], None],
+        *,
+        log_every: int,
+        group_seconds: float,
+        group_names: Sequence[str],
+        start_time: float,
+    ) -> None:
+        self._append = append
+        self._log_every = log_every
+        self._group_seconds = group_seconds
+        self._group_names = group_names
+        self._last: Update | None = None
+        self._row = RowSums()
+        self._start_groups(start_time)
+
+    def _start_groups(self, wall_time: float) -> None:
+        self._groups = [TermSums() for _ in self._group_names]
+        self._groups_since = wall_time
+
+    def add(self, update: Update) -> None:
+        """Add one update and hand out what is due."""
+        self._last = update
+        self._row.add(update)
+        for sums, terms in zip(self._groups, update.layers, strict=False):  # an update without terms has no layers
+            sums.add(terms)
+        if self._row.num_covered >= self._log_every:
+            self._append(self._row.row(update))
+            self._row = RowSums()
+        if self._groups and self._groups[0].num_updates >= MIN_GROUP_UPDATES:
+            wall_time = update.logged.wall_time
+            if wall_time - self._groups_since >= self._group_seconds:
+                self._append_groups(update)
+
+    def flush(self) -> None:
+        """Hand out what has been added since the last records."""
+        if self._last is None:
+            return
+        if self._row.num_covered:
+            self._append(self._row.row(self._last))
+            self._row = RowSums()
+        if self._groups and self._groups[0].num_updates:
+            self._append_groups(self._last)
+
+    def _append_groups(self, last: Update) -> None:
+        groups = self._groups
+        self._append(
+            GroupRecord(
+                step=last.logged.step,
+                wall_time=last.logged.wall_time,
+                names=list(self._group_names),
+                num_updates=[group.num_updates for group in groups],
+                sum_trace_cov=[group.trace_cov for group in groups],
+                sum_grad_sq_norm=[group.grad_sq_norm for group in groups],
+                sum_trace_cov_sq=[group.trace_cov_sq for group in groups],
+                sum_grad_sq_norm_sq=[group.grad_sq_norm_sq for group in groups],
+                sum_trace_cov_grad_sq_norm=[group.cross for group in groups],
+            )
+        )
+        self._start_groups(last.logged.wall_time)

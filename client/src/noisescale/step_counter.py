@@ -1,0 +1,90 @@
+"""Numbers the optimizer steps of a run and counts its examples."""
+
+import operator
+
+from noisescale.errors import ConfigError
+
+
+class StepCounter:
+    """Step numbers, also where the caller gives some, and cumulative examples.
+
+    Attributes:
+        next_step: Number of the next step that nobody numbers.
+    """
+
+    def __init__(self) -> None:
+        self.next_step = 0
+        self._offset = 0
+        self._num_counted = 0
+        self._examples = 0.0
+
+    @property
+    def newest_step(self) -> int:
+        """The last step that was numbered; 0 before the first."""
+        return max(0, self.next_step - 1)
+
+    def start_watch(self) -> None:
+        """The optimizer's own steps count from 0 again."""
+        self._offset = self.next_step
+        self._num_counted = 0
+
+    def number(self, step: int | None) -> int:
+        """The number of a step: as given, or the next.
+
+        Raises:
+            ConfigError: For a number that is none of a step.
+        """
+        number = self.next_step if step is None else checked_step(step)
+        self.next_step = number + 1
+        return number
+
+    def number_watched(self, step: int | None, num_steps: int) -> int:
+        """The number of a watched step; a given one shifts all that follow.
+
+        Args:
+            step: As given by the caller.
+            num_steps: Optimizer steps before this one.
+        """
+        if step is not None:
+            self._offset = checked_step(step) - num_steps
+        return self.number(num_steps + self._offset)
+
+    def count_watched(self, batch_size: float | None, num_steps: int) -> int | None:
+        """Cumulative examples; steps that were not logged count as large as this one. None where it is unknown.
+
+        Args:
+            batch_size: Examples of this step.
+            num_steps: Optimizer steps before this one.
+        """
+        num_covered = max(1, num_steps + 1 - self._num_counted)
+        self._num_counted = num_steps + 1
+        return None if batch_size is None else self.count(batch_size * num_covered)
+
+    def count(self, num_examples: float) -> int:
+        """Cumulative examples after so many more."""
+        self._examples += num_examples
+        return round(self._examples)
+
+
+def checked_step(step: int) -> int:
+    """The step itself.
+
+    Raises:
+        ConfigError: Unless 0 ≤ step < 2^63.
+    """
+    number = operator.index(step)
+    if not 0 <= number < 1 << 63:
+        raise ConfigError(f"step must be at least 0 and below 2^63, got {number}: count optimizer steps from 0")
+    return number
+
+
+def checked_size(name: str, size: float, *, may_be_zero: bool = False) -> float:
+    """The number of examples itself.
+
+    Raises:
+        ConfigError: For one that is not positive and finite.
+    """
+    number = float(size)
+    if isinstance(size, bool) or not 0 <= number < float("inf") or (number == 0 and not may_be_zero):
+        raise ConfigError(f"{name} must be a positive number of examples, got {size!r}")
+    return number

@@ -1,0 +1,23 @@
+"""From a measurement to the server: never blocking, never raising."""
+
+from typing import TYPE_CHECKING
+
+from noisescale.lazy import exports
+
+if TYPE_CHECKING:
+    from noisescale.transport.http import HttpServer
+    from noisescale.transport.spool import MemorySpool, Spool
+    from noisescale.transport.stream import Stream
+    from noisescale.transport.uploader import Uploader
+
+_MODULES = {
+    "HttpServer": "noisescale.transport.http",
+    "MemorySpool": "noisescale.transport.spool",
+    "Spool": "noisescale.transport.spool",
+    "Stream": "noisescale.transport.stream",
+    "Uploader": "noisescale.transport.uploader",
+}
+
+__getattr__, __dir__ = exports(__name__, _MODULES)
+
+__all__ = ["HttpServer", "MemorySpool", "Spool", "Stream", "Uploader"]

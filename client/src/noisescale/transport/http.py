@@ -1,0 +1,89 @@
+"""One POST; the only file that knows HTTP."""
+
+import gzip
+import json
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import httpx
+
+from noisescale.errors import TransportError
+from noisescale.transport.answers import Answer
+
+GZIP_FROM_BYTES = 1024
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class HttpServer:
+    """A noisescale server behind a URL. The connection is made by the thread that posts, and kept.
+
+    Args:
+        url: Address of the server.
+        api_key: For the Authorization header; it goes to this address only, since no redirect is followed.
+        user_agent: Name and version of the client.
+    """
+
+    def __init__(self, url: str, api_key: str | None, user_agent: str) -> None:
+        self.url = url.rstrip("/")
+        self._headers = {"Content-Type": "application/json", "User-Agent": user_agent}
+        if api_key is not None:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._client: httpx.Client | None = None
+
+    def post_batch(self, stream_id: str, body: bytes) -> Answer:
+        """The server's answer to a batch.
+
+        Raises:
+            TransportError: Without an answer.
+        """
+        headers = dict(self._headers)
+        if len(body) >= GZIP_FROM_BYTES:
+            body = gzip.compress(body, compresslevel=1)
+            headers["Content-Encoding"] = "gzip"
+        try:
+            response = self._open().post(
+                f"{self.url}/api/v1/streams/{stream_id}/batches", content=body, headers=headers
+            )
+        except httpx.HTTPError as error:
+            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
+        return Answer(response.status_code, _json_object(response.content), response.headers.get("Retry-After"))
+
+    def is_ready(self) -> bool:
+        """Whether `/readyz` answers 200.
+
+        Raises:
+            TransportError: Without an answer.
+        """
+        try:
+            return self._open().get(f"{self.url}/readyz", headers=self._headers).status_code == 200
+        except httpx.HTTPError as error:
+            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def forget(self) -> None:
+        """Leave an inherited connection alone, in a forked child: it is the parent's."""
+        self._client = None
+
+    def _open(self) -> httpx.Client:
+        if self._client is None:
+            # A proxy of the environment cannot reach this machine's own loopback.
+            is_loopback = urlsplit(self.url).hostname in LOOPBACK
+            timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+            self._client = httpx.Client(timeout=timeout, follow_redirects=False, trust_env=not is_loopback)
+        return self._client
+
+
+def _json_object(content: bytes) -> Mapping[str, object]:
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,247 @@
+"""The thread that delivers a stream: batch, retry, flush(timeout), survive fork.
+
+One of the client's three `except Exception` is here: whatever goes wrong while delivering, the thread goes on.
+"""
+
+import logging
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Protocol
+
+from noisescale.errors import TransportError
+from noisescale.transport.answers import Action, Answer, Decision, decide
+from noisescale.transport.stream import Stream
+from noisescale.transport.wire import Batch, to_json
+
+MAX_RECORDS = 1000
+MAX_BYTES = 1 << 20
+INTERVAL_SECONDS = 0.5
+FIRST_BACKOFF_SECONDS = 0.5
+LAST_BACKOFF_SECONDS = 60.0
+COMPLAINT_SECONDS = 60.0
+UNREACHED_SECONDS = 2.0
+"""How long a flush waits for a server that never answered."""
+
+logger = logging.getLogger("noisescale")
+
+
+class Server(Protocol):
+    """What the uploader needs of `http.HttpServer`."""
+
+    url: str
+
+    def post_batch(self, stream_id: str, body: bytes) -> Answer:
+        """The answer to a batch; TransportError without one."""
+
+    def close(self) -> None:
+        """Give the connection back."""
+
+    def forget(self) -> None:
+        """Leave an inherited connection alone."""
+
+
+class Uploader:
+    """Delivers one stream from a daemon thread, started by the first record.
+
+    Args:
+        stream: What to deliver.
+        server: Where to.
+        on_fault: Told about our own faults.
+        interval_seconds: Longest time that a record waits for company.
+        first_backoff_seconds: Upper end of the first pause after a failure; doubles up to a minute.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        server: Server,
+        on_fault: Callable[[Exception], None],
+        *,
+        interval_seconds: float = INTERVAL_SECONDS,
+        first_backoff_seconds: float = FIRST_BACKOFF_SECONDS,
+    ) -> None:
+        self._stream = stream
+        self._server = server
+        self._on_fault = on_fault
+        self._interval_seconds = interval_seconds
+        self._first_backoff_seconds = first_backoff_seconds
+        self._start()
+        _live.add(self)
+
+    def _start(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._is_urgent = False
+        self._is_closing = False
+        self._is_told_to_wait = False
+        self._not_before = 0.0
+        self._num_failures = 0
+        self._num_failures_in_a_row = 0
+        self._last_complaint = -COMPLAINT_SECONDS
+        self._max_records = MAX_RECORDS
+        self.has_reached_server = False
+        self.stop_reason: str | None = None
+
+    def restart_after_fork(self) -> None:
+        """Forget the parent's thread, locks, connection and records."""
+        self._server.forget()
+        self._stream.restart_after_fork()
+        self._start()
+
+    def notify(self, num_waiting: int) -> None:
+        """Records were appended; the thread starts with the first and hurries when a batch is full."""
+        if self._thread is None and not self._is_closing:
+            self._thread = threading.Thread(target=self._run, name="noisescale-uploader", daemon=True)
+            self._thread.start()
+        if num_waiting == MAX_RECORDS:
+            with self._changed:
+                self._changed.notify_all()
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Whether the server has an account of every record; waits until then, or for so long.
+
+        Where no server was ever reached it waits for one attempt only: nobody is there to wait for.
+        """
+        start = time.monotonic()
+        failures_before = self._num_failures
+        with self._changed:
+            while self._stream.delivery().num_waiting and not self.stop_reason and self._thread is not None:
+                self._is_urgent = True
+                self._changed.notify_all()
+                waited = time.monotonic() - start
+                has_failed = self._num_failures > failures_before or waited > UNREACHED_SECONDS
+                if waited >= timeout_seconds or (not self.has_reached_server and has_failed):
+                    break
+                self._changed.wait(min(0.05, timeout_seconds - waited))
+        return self._stream.delivery().num_waiting == 0
+
+    def close(self) -> None:
+        """Let the thread end; a request on its way is not waited for."""
+        self._is_closing = True
+        with self._changed:
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout=0.5)
+
+    def _run(self) -> None:
+        while not self._is_closing and self.stop_reason is None:
+            self._pause()
+            try:
+                self._deliver()
+            except Exception as fault:  # noqa: BLE001  # the uploader's loop: one of the client's three
+                self._on_fault(fault)
+                self._back_off()
+        self._server.close()
+
+    def _pause(self) -> None:
+        with self._changed:
+            is_full = self._stream.delivery().num_waiting >= MAX_RECORDS
+            if not (self._is_closing or self._is_urgent or is_full):
+                self._changed.wait(self._interval_seconds)
+            while not self._is_closing and (seconds := self._not_before - time.monotonic()) > 0:
+                # A flush cuts our own backoff short, but not the time that the server asked for.
+                if self._is_urgent and not self._is_told_to_wait:
+                    break
+                self._changed.wait(seconds)
+            self._is_urgent = False
+
+    def _deliver(self) -> None:
+        """Post batches while there is reason to hurry."""
+        is_behind = True
+        while is_behind and not self._is_closing:
+            batch = self._stream.next_batch(max_records=self._max_records, max_bytes=MAX_BYTES)
+            stream_id = self._stream.stream_id
+            if batch is None or stream_id is None:
+                return
+            try:
+                answer = self._server.post_batch(stream_id, to_json(batch))
+            except TransportError as error:
+                self._back_off(str(error))
+                return
+            self.has_reached_server = True
+            is_behind = self._act(batch, answer, decide(answer))
+            with self._changed:
+                self._changed.notify_all()
+
+    def _act(self, batch: Batch, answer: Answer, decision: Decision) -> bool:
+        """Whether to post the next batch at once."""
+        told = f"{self._server.url} answered {answer.status} {answer.body.get('detail', '')}".strip()
+        match decision.action:
+            case Action.ADVANCE if decision.seq >= batch.last_seq:
+                self._advance(decision.seq)
+                return self._stream.delivery().num_waiting >= self._max_records or self._is_urgent
+            case Action.RESEND_RUN if batch.first_seq > 1:
+                return self._stream.rewind(1)
+            case Action.REWIND if decision.seq != batch.first_seq and self._stream.rewind(decision.seq):
+                return True
+            case Action.NEW_STREAM | Action.REWIND if decision.seq != batch.first_seq:
+                self._complain(f"{told}: this stream is not ours, a new one takes over")
+                self._stream.start_anew()
+                return True
+            case Action.SPLIT:
+                return self._split(batch, told)
+            case Action.STOP:
+                self._stop(f"{told}: the run was deleted")
+            case Action.WAIT:
+                self._complain(f"{told}: trying again in {decision.wait_seconds:.0f} s, training goes on")
+                self._wait(decision.wait_seconds, is_told=True)
+            case _:
+                self._back_off(told)
+        return False
+
+    def _advance(self, seq: int) -> None:
+        self._stream.acknowledge(seq)
+        self._num_failures_in_a_row = 0
+        self._max_records = min(MAX_RECORDS, 2 * self._max_records)
+
+    def _split(self, batch: Batch, told: str) -> bool:
+        if len(batch.records) > 1:
+            self._max_records = len(batch.records) // 2
+            return True
+        if not batch.records or batch.first_seq == 1:
+            self._stop(f"{told}: nothing can be stored without the run's first record")
+            return False
+        self._complain(f"{told}: record {batch.records[0][0]} is declared lost")
+        self._stream.reject(batch.records[0][0])
+        return True
+
+    def _stop(self, reason: str) -> None:
+        self.stop_reason = reason
+        logger.warning("noisescale sends nothing more: %s", reason)
+
+    def _back_off(self, reason: str | None = None) -> None:
+        """Wait a random part of a time that doubles: a thousand jobs must not come back at the same moment."""
+        if reason is not None:
+            self._complain(f"{reason}: records wait in memory, training goes on")
+        longest = min(LAST_BACKOFF_SECONDS, self._first_backoff_seconds * 2 ** min(self._num_failures_in_a_row, 20))
+        self._num_failures_in_a_row += 1
+        self._wait(random.uniform(0, longest), is_told=False)  # noqa: S311  # no secret, only spread
+
+    def _wait(self, seconds: float, *, is_told: bool) -> None:
+        with self._changed:
+            self._num_failures += 1
+            self._is_told_to_wait = is_told
+            self._not_before = time.monotonic() + seconds
+            self._changed.notify_all()
+
+    def _complain(self, message: str) -> None:
+        now = time.monotonic()
+        if now - self._last_complaint >= COMPLAINT_SECONDS:
+            self._last_complaint = now
+            logger.warning("%s", message)
+
+
+_live: weakref.WeakSet[Uploader] = weakref.WeakSet()
+
+
+def _restart_after_fork() -> None:
+    for uploader in list(_live):
+        uploader.restart_after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restart_after_fork)

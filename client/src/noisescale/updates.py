@@ -1,0 +1,143 @@
+"""One optimizer step as it is recorded: its two terms, or the flag that says why there are none."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from noisescale.capture.step_norms import StepNorms
+from noisescale.estimators.noise_scale import Terms, from_unequal_groups, two_batch
+from noisescale.transport.wire import Flags
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStep:
+    """What the host knows when a step is logged.
+
+    Attributes:
+        step: Number of the optimizer step, from 0.
+        wall_time: Unix seconds.
+        lr: Learning rate; None where unknown.
+        examples: Cumulative examples of this process, this step included; None where unknown.
+    """
+
+    step: int
+    wall_time: float
+    lr: float | None = None
+    examples: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One optimizer step.
+
+    Attributes:
+        logged: When and where.
+        num_micro_batches: Small batches in the step.
+        micro_batch_size: Mean examples of a small batch.
+        global_batch: Examples of the step.
+        terms: tr Σ and |G|²; None where a flag says why.
+        layers: The same per layer, in the order of the watched groups; empty without terms.
+        loss: Finite, or None.
+        flags: See `Flags`.
+    """
+
+    logged: LoggedStep
+    num_micro_batches: int
+    micro_batch_size: float | None
+    global_batch: float | None
+    terms: Terms | None
+    layers: Sequence[Terms]
+    loss: float | None
+    flags: Flags
+
+
+def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
+    """The update of a watched step."""
+    sizes = norms.sizes
+    flags = Flags(0)
+    if sizes.num_small_batches == 0:
+        flags |= Flags.NO_BACKWARD
+    elif sizes.num_small_batches == 1:
+        flags |= Flags.ONE_SMALL_BATCH
+    if sizes.batch_size is None:
+        flags |= Flags.BATCH_SIZE_UNKNOWN
+    if sizes.shares is not None:
+        flags |= Flags.UNEQUAL_MICRO_BATCHES
+    layers: list[Terms] = []
+    if norms.weighted_sq_norms and sizes.batch_size is not None:
+        layers = [
+            from_unequal_groups(
+                weighted_sq_norm=weighted_sq_norm,
+                big_sq_norm=big_sq_norm,
+                num_groups=sizes.num_small_batches,
+                batch_size=sizes.batch_size,
+            )
+            for weighted_sq_norm, big_sq_norm in zip(norms.weighted_sq_norms, norms.big_sq_norms, strict=True)
+        ]
+        if not has_finite_squares(layers[0]):
+            layers, flags = [], flags | Flags.NONFINITE_GRADIENT
+    micro_batch_size = sizes.batch_size / sizes.num_small_batches if sizes.batch_size and layers else None
+    return _update(logged, sizes.num_small_batches, micro_batch_size, sizes.batch_size, layers, norms.loss, flags)
+
+
+def update_from_two_batches(
+    logged: LoggedStep,
+    *,
+    small_batch_size: float,
+    big_batch_size: float,
+    small_sq_norm: float,
+    big_sq_norm: float,
+    num_small: int | None,
+    loss: float | None,
+) -> Update:
+    """The update of a step whose norms the caller measured; arguments as in `two_batch`."""
+    flags = Flags(0)
+    layers: list[Terms] = []
+    num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
+    if small_batch_size == big_batch_size:
+        flags |= Flags.ONE_SMALL_BATCH
+    else:
+        layers = [
+            two_batch(
+                small_sq_norm=small_sq_norm,
+                big_sq_norm=big_sq_norm,
+                small_batch_size=small_batch_size,
+                big_batch_size=big_batch_size,
+            )
+        ]
+        if not has_finite_squares(layers[0]):
+            layers, flags = [], flags | Flags.NONFINITE_GRADIENT
+    return _update(logged, num_micro_batches, small_batch_size, big_batch_size, layers, loss, flags)
+
+
+def update_without_norms(logged: LoggedStep, loss: float | None) -> Update:
+    """The update of a step in which nothing was watched."""
+    return _update(logged, 0, None, None, [], loss, Flags.NO_BACKWARD | Flags.BATCH_SIZE_UNKNOWN)
+
+
+def has_finite_squares(terms: Terms) -> bool:
+    """Whether the terms and their second moments are numbers."""
+    return math.isfinite(terms.trace_cov * terms.trace_cov) and math.isfinite(terms.grad_sq_norm * terms.grad_sq_norm)
+
+
+def _update(
+    logged: LoggedStep,
+    num_micro_batches: int,
+    micro_batch_size: float | None,
+    global_batch: float | None,
+    layers: list[Terms],
+    loss: float | None,
+    flags: Flags,
+) -> Update:
+    """An update whose first layer is the total."""
+    is_nonfinite_loss = loss is not None and not math.isfinite(loss)
+    return Update(
+        logged,
+        num_micro_batches,
+        micro_batch_size,
+        global_batch,
+        layers[0] if layers else None,
+        layers[1:],
+        None if is_nonfinite_loss else loss,
+        flags | Flags.NONFINITE_LOSS if is_nonfinite_loss else flags,
+    )
