@@ -150,6 +150,15 @@ class TestUp:
         assert psutil.wait_procs(started, timeout=15)[1] == []
         assert len(started) >= 3
 
+    @pytest.mark.parametrize("workers", ["1", "2"])
+    def test_ends_when_its_terminal_is_closed(self, start, workers):
+        server = start("up", "--port", "0", "--workers", workers)
+        server.get("/livez")
+
+        server.process.send_signal(signal.SIGHUP)
+
+        assert server.exit_code_and_errors() == (0, "")
+
     def test_a_port_that_is_taken_is_one_sentence_with_the_way_out(self, capsys, home):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]

@@ -5,8 +5,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
@@ -21,6 +22,7 @@ _GRACEFUL_SHUTDOWN_SECONDS = 10
 # training jobs send every few seconds: with uvicorn's 5 s they would meet a connection that is just being closed
 _KEEP_ALIVE_SECONDS = 65
 _BACKLOG = 2048
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, *(() if sys.platform == "win32" else (signal.SIGHUP,)))
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
@@ -60,17 +62,27 @@ def url_of(listener: socket.socket) -> str:
 @contextlib.contextmanager
 def termination_as_interrupt() -> Iterator[None]:
     """Let SIGTERM and a closed terminal end the block as Ctrl-C does, so that whatever it holds is released."""
-    signals = [signal.SIGTERM] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
-    before = {number: signal.signal(number, _interrupt) for number in signals}
-    try:
+    with _restored(_ENDING_SIGNALS) as before:
+        signal.signal(signal.SIGTERM, _interrupt)
+        if sys.platform != "win32" and before[signal.SIGHUP] is not signal.SIG_IGN:  # nohup ignores it
+            # whoever handles SIGTERM at that time: we, or uvicorn while it serves
+            signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _restored(signals: Iterable[signal.Signals]) -> Iterator[dict[signal.Signals, Any]]:
+    """The handlers now, which come back after the block."""
+    before = {number: signal.getsignal(number) for number in signals}
+    try:
+        yield before
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def prepare(settings: Settings, listener: socket.socket, *, database_url: str) -> uvicorn.Config:
@@ -113,11 +125,9 @@ def _serve_alone(config: uvicorn.Config, listener: socket.socket) -> int:
 
 
 def _serve_with_workers(config: uvicorn.Config, listener: socket.socket) -> int:
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    supervisor = Multiprocess(config, sockets=[listener])
-    try:
+    with _restored(_ENDING_SIGNALS) as before:  # uvicorn leaves its own, which would swallow a second Ctrl-C
+        supervisor = Multiprocess(config, sockets=[listener])
+        if sys.platform != "win32":
+            signal.signal(signal.SIGHUP, before[signal.SIGHUP])  # uvicorn's would restart the workers
         supervisor.run()
-    finally:
-        for number, handler in handlers.items():  # it leaves its own, which would swallow a second Ctrl-C
-            signal.signal(number, handler)
     return STARTUP_FAILURE if any(worker.exitcode == STARTUP_FAILURE for worker in supervisor.processes) else 0

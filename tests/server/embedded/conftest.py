@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import psutil
 import pytest
 
-from noisescale_server.embedded import EmbeddedPostgres
+from noisescale_server.embedded import EmbeddedPostgres, socket_folder
 
 OWNER_SCRIPT = Path(__file__).parent / "owner.py"
 
@@ -102,6 +102,7 @@ def start_owner() -> Iterator[Callable[..., Owner]]:
     for owner in owners:
         owner.kill()
         assert wait_until_gone(owner.postmaster)
+        socket_folder.remove(owner.socket_folder())
 
 
 def wait_until_gone(process: psutil.Process, seconds: float = 10) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from noisescale_server.embedded import (
     DataFolderClosedError,
     EmbeddedPostgres,
+    ForeignDataFolderError,
     UnsupportedPlatformError,
     binaries,
     programs,
@@ -32,6 +33,16 @@ def test_root_runs_postgres_as_nobody_without_groups(data_dir):
 
 
 @pytest.mark.root
+def test_a_strict_umask_does_not_close_the_folders_that_root_makes(open_folder):
+    before = os.umask(0o077)
+    try:
+        with EmbeddedPostgres(open_folder / "new" / "data", durable=False) as postgres:
+            assert postgres.pid
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.root
 def test_root_is_told_which_folder_is_closed_to_postgres(open_folder):
     closed = open_folder / "home"
     closed.mkdir(mode=0o700)
@@ -40,6 +51,14 @@ def test_root_is_told_which_folder_is_closed_to_postgres(open_folder):
         EmbeddedPostgres(closed / "data").start()
 
     assert closed.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.root
+def test_root_refuses_another_users_data(open_folder):
+    os.chown(open_folder, 12345, 12345)
+
+    with pytest.raises(ForeignDataFolderError, match="belongs to user 12345 and we are user 0: run"):
+        EmbeddedPostgres(open_folder).start()
 
 
 @pytest.mark.root

@@ -35,6 +35,7 @@ class DataLock:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.previous_owner = self._read()
+            self.sign(self.previous_owner.socket_folder if self.previous_owner else None)
         except BlockingIOError:
             owner = self._read()
             os.close(self._descriptor)

@@ -3,6 +3,7 @@
 EmbeddedPostgresError
 ├── UnsupportedPlatformError   no binaries here, or no way to give up root
 ├── DataFolderInUseError       another process owns the data folder
+├── ForeignDataFolderError     the folder belongs to another user
 ├── DataFolderClosedError      the folder is closed to the user that Postgres runs as
 ├── WrongThreadError           started off the main thread
 └── PostgresFailedError        Postgres or one of its tools ended with an error
@@ -34,6 +35,16 @@ class DataFolderInUseError(EmbeddedPostgresError):
             f"stop that process, or set NOISESCALE_DATA_DIR to another folder"
         )
         self.owner_pid = owner_pid
+
+
+class ForeignDataFolderError(EmbeddedPostgresError):
+    """Another user made the data folder; Postgres runs on its own files only."""
+
+    def __init__(self, data_dir: Path, owner: int, ours: int) -> None:
+        super().__init__(
+            f"{data_dir} belongs to user {owner} and we are user {ours}: "
+            f"run noisescale as user {owner}, or set NOISESCALE_DATA_DIR to another folder"
+        )
 
 
 class DataFolderClosedError(EmbeddedPostgresError):

@@ -41,9 +41,15 @@ def die_with_parent(death_signal: int, parent: int) -> None:
 
 
 def _give_up_root(uid: int, gid: int) -> None:
-    os.setgroups([])
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
+    try:
+        os.setgroups([])
+        os.setgid(gid)
+        os.setuid(uid)
+    except PermissionError:
+        raise SystemExit(
+            f"root may not become user {uid} here, and Postgres refuses to run as root: "
+            "allow the capabilities SETUID and SETGID, or set NOISESCALE_DATABASE_URL to a Postgres of your own"
+        ) from None
 
 
 def _take_over_pid_file(path: Path) -> None:

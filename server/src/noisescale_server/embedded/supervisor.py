@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from noisescale_server.embedded.binaries import Binaries
 from noisescale_server.embedded.data_lock import DataLock
 from noisescale_server.embedded.errors import (
     DataFolderClosedError,
+    ForeignDataFolderError,
     PostgresFailedError,
     UnsupportedPlatformError,
     WrongThreadError,
@@ -98,9 +100,13 @@ class EmbeddedPostgres:
 
     def _make_data_dir(self) -> None:
         """Make the folder ours alone; when we are root, others may pass through to what they know by name and own."""
-        if not self._data_dir.exists():
-            self._data_dir.mkdir(parents=True)
-            self._data_dir.chmod(0o700 if self._identity is None else 0o711)
+        missing = [folder for folder in (self._data_dir, *self._data_dir.parents) if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir()
+            folder.chmod(0o700 if self._identity is None else 0o711)  # whatever the umask
+        owner = self._data_dir.stat().st_uid
+        if owner != os.geteuid():
+            raise ForeignDataFolderError(self._data_dir, owner, os.geteuid())
         if self._identity is not None:
             closed = closed_folder(self._data_dir, self._identity)
             if closed is not None:

@@ -1,0 +1,34 @@
+"""What other distributions mount on the API's app."""
+
+from importlib.metadata import EntryPoint
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.responses import PlainTextResponse
+
+from noisescale_server import main
+
+
+def mount(app: FastAPI) -> None:
+    """Answers every GET, as a dashboard does."""
+    app.add_api_route("/{path:path}", lambda path: PlainTextResponse(f"page {path}"), response_model=None)
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> FastAPI:
+    monkeypatch.setenv("NOISESCALE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    found = EntryPoint(name="pages", value=f"{__name__}:mount", group="noisescale.asgi")
+    monkeypatch.setattr(EntryPoint, "load", lambda entry_point: mount)
+    monkeypatch.setattr(main, "entry_points", lambda group: [found] if group == "noisescale.asgi" else [])
+    return main.create()
+
+
+async def test_a_mounted_catch_all_answers_for_pages_and_never_for_the_api(app):
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        page = await client.get("/runs")
+        unknown = await client.get("/api/v9/nothing")
+
+    assert page.text == "page runs"
+    assert unknown.status_code == 404
+    assert unknown.headers["content-type"] == "application/problem+json"
