@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from alembic.script import ScriptDirectory
 from fastapi import APIRouter, FastAPI
+from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
 from noisescale_server.api import docs_page, health, projects, reference_values, runs, streams
@@ -78,12 +79,22 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
     """Engines and session factories while the app runs; connections open when first needed."""
     settings: Settings = app.state.settings
     assert settings.database_url is not None, "create_app refuses settings without it"
-    engine = create_engine(settings.database_url, pool_size=settings.pool_size)
-    read_engine = engine
+    engine = read_engine = engine_for(settings.database_url, settings)
     if settings.database_read_url is not None:
-        read_engine = create_engine(settings.database_read_url, pool_size=settings.pool_size)
+        read_engine = engine_for(settings.database_read_url, settings)
     app.state.sessions = session_factory(engine)
     app.state.read_sessions = session_factory(read_engine)
     yield
     await engine.dispose()
     await read_engine.dispose()
+
+
+def engine_for(url: str, settings: Settings) -> AsyncEngine:
+    """An engine on this database with the limits of the settings."""
+    return create_engine(
+        url,
+        pool_size=settings.pool_size,
+        max_overflow=settings.pool_max_overflow,
+        pool_wait_seconds=settings.pool_wait_seconds,
+        statement_timeout_seconds=settings.statement_timeout_seconds,
+    )
