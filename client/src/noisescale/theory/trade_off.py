@@ -20,8 +20,8 @@ def examples_factor(*, from_batch: float, to_batch: float, critical_batch: float
 
 def best_batch(*, critical_batch: float, examples_per_step: float) -> float:
     """B that minimises r S + E: √(r B_crit), r in examples per step."""
-    # two roots: the product of two large numbers overflows where their geometric mean does not
-    return math.sqrt(examples_per_step) * math.sqrt(critical_batch)
+    # a ratio under the root: the product of two large numbers overflows where their geometric mean does not
+    return critical_batch * math.sqrt(examples_per_step / critical_batch)
 
 
 def exchange_rate(*, preference: float, critical_batch: float) -> float:
