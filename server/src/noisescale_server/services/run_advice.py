@@ -1,18 +1,29 @@
 """The recommendation for a stored run: its row, its noise scale, and what it has spent so far."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services.advice import Preference, Recommendation, RunSoFar
+from noisescale_server.services import series
+from noisescale_server.services.advice import Preference, Recommendation, RunSoFar, SpentPoint
 from noisescale_server.services.errors import RunNotFound
+from noisescale_server.services.latest import LATEST_SHARE
 from noisescale_server.services.recommendation import recommend
 from noisescale_server.services.runs import run_so_far
+from noisescale_server.services.series import Series
 from noisescale_server.storage import runs
 from noisescale_server.storage.tables import Run
 
+NUM_STRETCHES = 100
+"""Stretches that the run so far is cut into, each with its own noise scale."""
+
 SECONDS_PER_HOUR = 3_600
+
+LR, WALL_TIME = 2, 4
+"""Positions in `PointColumns.last`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +32,7 @@ class RunAdvice:
 
     Attributes:
         run: The run as stored.
-        step: The step it stands at.
+        step: The step it stands at, or the last one before `to_step`.
         so_far: What the recommendation was made from.
         recommendation: The advice.
     """
@@ -41,5 +52,75 @@ async def advise(session: AsyncSession, run_id: UUID, wish: Preference, *, to_st
     run = await runs.get(session, run_id)
     if run is None:
         raise RunNotFound(run_id)
-    so_far = run_so_far(run)
-    return RunAdvice(run, run.latest_step, so_far, recommend(so_far, wish))
+    window = latest_window(run, to_step)
+    past = await series.of_run(session, run_id, low=None, high=to_step, max_points=NUM_STRETCHES, window=window)
+    now = run_so_far(run) if to_step is None else so_far_at_end(past)
+    so_far = replace(now, spent=list(spent(past)), usd_spent=usd_spent(past))
+    return RunAdvice(run, last_step(past), so_far, recommend(so_far, wish))
+
+
+def latest_window(run: Run, to_step: int | None) -> int | None:
+    """Steps of the latest window of a run that stands at `to_step`; None without any step."""
+    if run.first_step is None or run.latest_step is None:
+        return None
+    last = run.latest_step if to_step is None else max(run.first_step, min(to_step, run.latest_step))
+    return -(-(last - run.first_step + 1) // LATEST_SHARE)
+
+
+def last_step(past: Series) -> int | None:
+    """The last step that holds anything."""
+    step = past.points.last[-1][0] if past.points.last else None
+    return None if step is None else int(step)
+
+
+def so_far_at_end(past: Series) -> RunSoFar:
+    """The run as it was at the end of the series."""
+    now = run_so_far(past.run)
+    if not past.estimates:
+        return replace(now, noise_scale=past.latest, batch_size=None, learning_rate=None)
+    estimate = past.estimates[-1]
+    return replace(
+        now,
+        noise_scale=estimate,
+        batch_size=batch_size_of(past, -1),
+        learning_rate=past.points.last[-1][LR],
+        reason=estimate.reason,
+    )
+
+
+def spent(past: Series) -> Iterator[SpentPoint]:
+    """Examples, batch size and noise scale of each stretch, oldest first."""
+    for position, estimate in enumerate(past.estimates):
+        yield SpentPoint(
+            examples=past.points.sum_global_batch[position],
+            batch_size=batch_size_of(past, position),
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+        )
+
+
+def batch_size_of(past: Series, position: int) -> float | None:
+    """Mean global batch of a stretch, over the updates whose batch is known."""
+    num_updates = past.points.num_global_batch[position]
+    return past.points.sum_global_batch[position] / num_updates if num_updates else None
+
+
+def usd_spent(past: Series) -> float | None:
+    """Price of the devices' hours so far; None without a price or with fewer than two moments.
+
+    The time between a job and the one that resumed it is not counted; the first stretch counts as an average one.
+    """
+    run = past.run
+    resumptions = [event.step for event in past.events if event.kind == "resumed"]
+    moments = [(last[0], last[WALL_TIME]) for last in past.points.last]
+    seconds = [
+        max(0.0, after - before)
+        for (step, before), (next_step, after) in pairwise(moments)
+        if step is not None and next_step is not None and before is not None and after is not None
+        if not any(step < resumed <= next_step for resumed in resumptions)
+    ]
+    if run.usd_per_device_hour is None or not seconds:
+        return None
+    hours = (sum(seconds) + sum(seconds) / len(seconds)) / SECONDS_PER_HOUR
+    return run.usd_per_device_hour * (run.num_devices or 1) * hours

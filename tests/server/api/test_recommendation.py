@@ -1,0 +1,219 @@
+"""GET /api/v1/runs/{run_id}/recommendation: advice from what is stored."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, without_estimates
+from problems import assert_problem
+from stored_runs import resolved, store_run
+
+NOISE_SCALE = 100.0
+
+
+async def send(client: httpx.AsyncClient, run_id: UUID, **parts: Any) -> None:
+    answer = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=make_batch(run_id=run_id, **parts))
+    assert answer.status_code == 200, answer.text
+
+
+async def recommendation(client: httpx.AsyncClient, run_id: UUID, **query: Any) -> dict[str, Any]:
+    answer = await client.get(f"/api/v1/runs/{run_id}/recommendation", params=query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.fixture(scope="module")
+async def trained(shared_client: httpx.AsyncClient) -> UUID:
+    """400 steps at batch 256, then 200 at batch 512, a second each, on two devices at 3.6 USD an hour."""
+    run_id = uuid4()
+    run = make_run(example="image", num_devices=2, usd_per_device_hour=3.6)
+    batch = [256.0] * 400 + [512.0] * 200
+    measurements = make_measurements(steps=range(600), noise_scale=NOISE_SCALE, global_batch=256.0)
+    await send(shared_client, run_id, run=run, measurements=measurements | {"global_batch": batch})
+    return run_id
+
+
+class TestAdvice:
+    async def test_it_says_what_to_do_and_what_it_rests_on(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        found = await recommendation(shared_client, trained)
+
+        assert (found["run_id"], found["step"], found["unit"], found["example"]) == (
+            str(trained),
+            599,
+            "images",
+            "image",
+        )
+        assert found["noise_scale"]["state"] == "resolved"
+        assert found["noise_scale"]["value"] == pytest.approx(NOISE_SCALE, rel=0.3)
+        assert found["current_batch_size"] == 512
+        assert found["critical_batch"]["value"] == found["noise_scale"]["value"]
+        assert found["interval"]["low"] < found["interval"]["value"] < found["interval"]["high"]
+        assert found["learning_rate"]["current"] == pytest.approx(0.1)
+        assert found["calibration"] == {"state": "uncalibrated", "kappa_log10_sd": 0.87}
+        assert found["preference"] == 0.5
+        assert found["reason"]
+        assert found["next_step"]
+
+    async def test_it_agrees_with_the_row_of_the_run(self, shared_client: httpx.AsyncClient, trained: UUID) -> None:
+        found = await recommendation(shared_client, trained)
+        row = (await shared_client.get(f"/api/v1/runs/{trained}")).json()
+
+        assert row["decision"]["decision"] == found["decision"]
+        assert row["decision"]["batch_size"] == found["recommended_batch_size"]
+        assert row["noise_scale"] == found["noise_scale"]
+        assert row["example_efficiency"]["value"] == found["example_efficiency"]["now"]["value"]
+
+    async def test_a_preference_for_few_steps_asks_for_a_larger_batch(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        few_examples = await recommendation(shared_client, trained, preference=0.2)
+        few_steps = await recommendation(shared_client, trained, preference=0.8)
+
+        assert few_steps["recommended_batch_size"] == pytest.approx(
+            16 * few_examples["recommended_batch_size"], rel=0.5
+        )
+
+    async def test_a_price_of_a_step_overrides_the_preference(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        found = await recommendation(shared_client, trained, examples_per_step=400, preference=0.9)
+
+        assert found["exchange_rate"] == {"examples_per_step": 400.0, "source": "examples_per_step"}
+        assert found["preference"] is None
+        assert found["interval"]["value"] == pytest.approx((400 * found["critical_batch"]["value"]) ** 0.5)
+
+    async def test_to_step_gives_the_advice_of_that_moment(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        found = await recommendation(shared_client, trained, to_step=299)
+
+        assert found["step"] == 299
+        assert found["current_batch_size"] == 256
+        assert found["noise_scale"]["value"] == pytest.approx(NOISE_SCALE, rel=0.5)
+        assert found["waste"]["examples"]["value"] < 300 * 256
+
+    async def test_to_step_beyond_the_end_is_now(self, shared_client: httpx.AsyncClient, trained: UUID) -> None:
+        found = await recommendation(shared_client, trained, to_step=2**63 - 1)
+
+        assert found["step"] == 599
+        assert found["current_batch_size"] == 512
+
+
+class TestWaste:
+    async def test_it_is_the_share_that_smaller_batches_would_have_saved(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        waste = (await recommendation(shared_client, trained))["waste"]
+
+        first, second = 400 * 256, 200 * 512
+        expected = first * 256 / (256 + NOISE_SCALE) + second * 512 / (512 + NOISE_SCALE)
+        assert waste["fraction"]["value"] == pytest.approx(expected / (first + second), rel=0.05)
+        assert waste["examples"]["value"] == pytest.approx(waste["covered"] * expected, rel=0.05)
+        assert waste["covered"] > 0.9
+        assert waste["fraction"]["low"] < waste["fraction"]["value"] < waste["fraction"]["high"]
+
+    async def test_it_has_a_price_where_the_devices_have_one(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        waste = (await recommendation(shared_client, trained))["waste"]
+
+        usd_spent = 3.6 * 2 * 600 / 3_600
+        assert waste["usd"]["value"] == pytest.approx(usd_spent * waste["fraction"]["value"], rel=0.01)
+
+    async def test_the_time_between_a_job_and_its_resumption_is_not_paid(self, client: httpx.AsyncClient) -> None:
+        run_id, day = uuid4(), 86_400.0
+        run = make_run(num_devices=1, usd_per_device_hour=1.0)
+        first = make_measurements(steps=range(300))
+        late = make_measurements(steps=range(300, 600))
+        late["wall_time"] = [moment + day for moment in late["wall_time"]]
+        await send(client, run_id, run=run, measurements=first)
+        await send(client, run_id, run=run, stream=make_stream(started_at=STARTED_AT + day), measurements=late)
+
+        waste = (await recommendation(client, run_id))["waste"]
+
+        assert waste["usd"]["value"] / waste["fraction"]["value"] == pytest.approx(600 / 3_600, rel=0.02)
+
+    async def test_without_a_price_there_is_none(self, client: httpx.AsyncClient) -> None:
+        run_id = uuid4()
+        await send(client, run_id, measurements=make_measurements(steps=range(100)))
+
+        assert (await recommendation(client, run_id))["waste"]["usd"] is None
+
+
+class TestNothingToSay:
+    async def test_a_run_without_data_has_no_advice_and_says_so(self, client: httpx.AsyncClient, app: FastAPI) -> None:
+        found = await recommendation(client, await store_run(app))
+
+        assert found["decision"] == "insufficient_evidence"
+        for name in (
+            "step",
+            "recommended_batch_size",
+            "interval",
+            "critical_batch",
+            "predicted",
+            "waste",
+            "learning_rate",
+        ):
+            assert found[name] is None, name
+        assert found["next_step"]
+
+    async def test_one_small_batch_a_step_is_named_as_the_reason(self, client: httpx.AsyncClient) -> None:
+        run_id = uuid4()
+        measurements = without_estimates(make_measurements(steps=range(50)), range(50))
+        await send(client, run_id, measurements=measurements)
+
+        found = await recommendation(client, run_id)
+
+        assert found["noise_scale"]["reason"] == "one_small_batch"
+        assert "one small batch" in found["reason"]
+        assert found["waste"] is None
+
+    async def test_an_unknown_run_is_404(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get(f"/api/v1/runs/{uuid4()}/recommendation")
+
+        assert_problem(answer, 404, "run-not-found")
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("query", "field"),
+        [
+            ("preference=0", "preference"),
+            ("preference=1", "preference"),
+            ("preference=nan", "preference"),
+            ("preference=half", "preference"),
+            ("examples_per_step=0", "examples_per_step"),
+            ("examples_per_step=-1", "examples_per_step"),
+            ("examples_per_step=inf", "examples_per_step"),
+            ("examples_per_step=1e300", "examples_per_step"),
+            ("to_step=-1", "to_step"),
+            ("to_step=1.5", "to_step"),
+            ("to_step=9223372036854775808", "to_step"),
+            ("prefer=0.5", "prefer"),
+        ],
+    )
+    async def test_it_is_named(self, shared_client: httpx.AsyncClient, query: str, field: str) -> None:
+        answer = await shared_client.get(f"/api/v1/runs/{uuid4()}/recommendation?{query}")
+
+        assert_problem(answer, 422, "invalid-input", field=field)
+
+    @pytest.mark.parametrize("value", [5e-324, 1e-300, 1e300, 1.7e308])
+    async def test_absurd_but_finite_numbers_in_the_tables_make_no_500(
+        self, shared_client: httpx.AsyncClient, shared_app: FastAPI, value: float
+    ) -> None:
+        run_id = await store_run(
+            shared_app, project="absurd", **resolved(value, low=value / 2, high=value, batch=min(value, 1e300))
+        )
+
+        listed = await shared_client.get("/api/v1/runs", params={"project": "absurd"})
+        found = await recommendation(shared_client, run_id, preference=0.999)
+
+        assert listed.status_code == 200
+        assert "Infinity" not in listed.text
+        assert found["reason"]
