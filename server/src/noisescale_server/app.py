@@ -8,7 +8,16 @@ from fastapi import APIRouter, FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
-from noisescale_server.api import docs_page, health, projects, recommendation, reference_values, runs, streams
+from noisescale_server.api import (
+    docs_page,
+    health,
+    noise_scale,
+    projects,
+    recommendation,
+    reference_values,
+    runs,
+    streams,
+)
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
 from noisescale_server.api.unknown import register_unknown_api_paths
@@ -18,7 +27,14 @@ from noisescale_server.services.health import Migrations
 from noisescale_server.settings import Settings
 from noisescale_server.storage.engine import create_engine, session_factory
 
-ROUTERS = (runs.router, recommendation.router, streams.router, reference_values.router, projects.router)
+ROUTERS = (
+    runs.router,
+    recommendation.router,
+    streams.router,
+    noise_scale.router,
+    reference_values.router,
+    projects.router,
+)
 
 GZIP_FROM_BYTES = 1_000
 GZIP_LEVEL = 4

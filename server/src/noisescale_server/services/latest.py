@@ -6,9 +6,9 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate, estimate
-from noisescale.estimators.windows import WindowSums
 from noisescale_server.services.live import cut, live_intervals, pieces
 from noisescale_server.services.resolution import block, level_with_blocks, spacing_of
+from noisescale_server.services.windows import NOTHING_MEASURED
 from noisescale_server.storage import series
 from noisescale_server.storage.streams import Coverage
 
@@ -30,7 +30,7 @@ async def noise_scale(session: AsyncSession, run_id: UUID, streams: Sequence[Cov
     A resumed job is shown where it stands, not where the one before it had got to.
     """
     if not any(stream.num_estimates for stream in streams):
-        return estimate(WindowSums())
+        return NOTHING_MEASURED
     intervals = live_intervals(streams)
     first, last = intervals[0].low, newest(streams).last_step
     num_steps = max(-(-(last - first + 1) // LATEST_SHARE), MIN_BLOCKS * spacing_of(streams))

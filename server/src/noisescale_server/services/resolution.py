@@ -44,6 +44,11 @@ class Resolution:
         """Buckets of `point_level` in a point."""
         return self.steps_per_point >> (BITS_PER_LEVEL * self.point_level)
 
+    @property
+    def num_window_points(self) -> int:
+        """Points in a window."""
+        return -(-self.window_steps // self.steps_per_point)
+
 
 @dataclass(frozen=True, slots=True)
 class Range:

@@ -70,6 +70,10 @@ class PointColumns:
     def __len__(self) -> int:
         return len(self.point)
 
+    def since(self, position: int) -> "PointColumns":
+        """The points from this position on."""
+        return PointColumns(*(getattr(self, name)[position:] for name in PointColumns.__slots__)) if position else self
+
     def block_sums(self) -> Iterable[tuple[float, ...]]:
         """The ten sums, point by point."""
         return zip(

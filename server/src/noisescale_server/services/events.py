@@ -1,0 +1,57 @@
+"""What happened along a run that a chart should mark: the batch or the learning rate changed, a job was resumed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from noisescale_server.services.live import LiveInterval
+from noisescale_server.storage.series import PointColumns
+
+LR_FACTOR = 1.25
+"""Smaller changes between neighbouring points are a schedule at work, not an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change at a step; `before` and `after` are of the batch or the learning rate, None for a resumption."""
+
+    step: int
+    kind: Literal["batch", "lr", "resumed"]
+    before: float | None = None
+    after: float | None = None
+
+
+def events_of(points: PointColumns, intervals: Sequence[LiveInterval], *, run_low: int) -> list[Event]:
+    """The events of the points, in the order of steps.
+
+    Args:
+        points: What is shown.
+        intervals: The live intervals shown.
+        run_low: First step of the run, where the first stream did not take over from any other.
+    """
+    resumed = [Event(one.low, "resumed") for one in intervals if one.is_first and one.low > run_low]
+    return sorted([*_lr_events(points), *_batch_events(points), *resumed], key=lambda event: event.step)
+
+
+def _lr_events(points: PointColumns) -> list[Event]:
+    rates = [(int(last[0] or 0), last[2]) for last in points.last if last[2] is not None and last[2] > 0]
+    return [
+        Event(step, "lr", before, after)
+        for (_, before), (step, after) in pairwise(rates)
+        if before is not None and after is not None and max(before, after) >= LR_FACTOR * min(before, after)
+    ]
+
+
+def _batch_events(points: PointColumns) -> list[Event]:
+    """Changes between points of one batch size each, that last for two points: an epoch's short last batch is none."""
+    rows = zip(points.last, points.global_batch_min, points.global_batch_max, strict=True)
+    steady = [(int(last[0] or 0), low) for last, low, high in rows if low is not None and low == high]
+    if not steady:
+        return []
+    events, current = [], steady[0][1]
+    for (step, batch), (_, following) in pairwise([*steady, steady[-1]]):
+        if batch != current and batch == following:
+            events.append(Event(step, "batch", current, batch))
+            current = batch
+    return events

@@ -1,0 +1,117 @@
+"""The noise scale along a run: points with their estimates, the latest window, the run's average, and events."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_server.services import latest, windows
+from noisescale_server.services.errors import RunNotFound
+from noisescale_server.services.events import Event, events_of
+from noisescale_server.services.live import LiveInterval, cut, live_intervals
+from noisescale_server.services.resolution import Range, Resolution, choose, spacing_of
+from noisescale_server.services.run_average import run_average
+from noisescale_server.storage import runs, streams
+from noisescale_server.storage.series import PointColumns
+from noisescale_server.storage.streams import Coverage
+from noisescale_server.storage.tables import Run
+
+DEFAULT_WINDOW_SHARE = 100
+"""A window is a hundredth of the run's steps unless asked otherwise."""
+
+NUM_AVERAGED = 100
+"""Windows that the run's average is taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What the chart of a run shows.
+
+    Attributes:
+        run: The run.
+        low: First step of the first point; None while the run has no steps.
+        high: Last step asked for.
+        how: Level, points and window.
+        is_widened: Windows are longer than asked for.
+        points: What the steps of each point hold.
+        estimates: One a point, over its window.
+        latest: Over the last 5 % of the steps.
+        run_average: Mean over steps of the resolved window values.
+        events: Changes along the points.
+    """
+
+    run: Run
+    low: int | None
+    high: int | None
+    how: Resolution
+    is_widened: bool
+    points: PointColumns
+    estimates: list[NoiseScaleEstimate]
+    latest: NoiseScaleEstimate
+    run_average: NoiseScaleEstimate
+    events: list[Event]
+
+
+async def of_run(
+    session: AsyncSession, run_id: UUID, *, low: int | None, high: int | None, max_points: int, window: int | None
+) -> Series:
+    """The series of a range, by default of the whole run.
+
+    Raises:
+        RunNotFound: When no run has this id.
+    """
+    run = await runs.get(session, run_id)
+    if run is None:
+        raise RunNotFound(run_id)
+    covered = await streams.coverage_of_run(session, run_id)
+    live = live_intervals(covered)
+    wanted = _range(live, low, high)
+    if wanted is None:
+        return _empty(run, low, high)
+    spacing = spacing_of(covered)
+    default_window = -(-(wanted.run_high - wanted.run_low + 1) // DEFAULT_WINDOW_SHARE)
+    how = choose(wanted, window=window or default_window, max_points=max_points, spacing=spacing)
+    shown = await windows.read(session, run_id, live, wanted, how, is_sparse=spacing > 1)
+    return Series(
+        run=run,
+        low=shown.low,
+        high=wanted.high,
+        how=how,
+        is_widened=how.is_widened or shown.is_widened,
+        points=shown.points,
+        estimates=shown.estimates,
+        latest=await latest.noise_scale(session, run_id, covered),
+        run_average=await _run_average(session, run_id, covered, live),
+        events=events_of(shown.points, cut(live, shown.low, wanted.high), run_low=wanted.run_low),
+    )
+
+
+def _range(live: Sequence[LiveInterval], low: int | None, high: int | None) -> Range | None:
+    """The steps asked for, as far as the run has them; None where it has none."""
+    if not live:
+        return None
+    run_low, run_high = live[0].low, live[-1].high
+    first = run_low if low is None else max(low, run_low)
+    last = run_high if high is None else min(high, run_high)
+    return Range(run_low, run_high, first, last) if first <= last else None
+
+
+async def _run_average(
+    session: AsyncSession, run_id: UUID, covered: Sequence[Coverage], live: Sequence[LiveInterval]
+) -> NoiseScaleEstimate:
+    """The average up to where the newest stream stands, at one resolution whatever range is shown."""
+    first, last = live[0].low, latest.newest(covered).last_step
+    whole = Range(first, last, first, last)
+    spacing = spacing_of(covered)
+    window = -(-whole.num_steps // latest.LATEST_SHARE)
+    how = choose(whole, window=window, max_points=NUM_AVERAGED, spacing=spacing)
+    found = await windows.read(session, run_id, live, whole, how, is_sparse=spacing > 1)
+    return run_average(found.points.num_updates, found.estimates)
+
+
+def _empty(run: Run, low: int | None, high: int | None) -> Series:
+    nothing = windows.NOTHING_MEASURED
+    how = Resolution(level=0, steps_per_block=1, steps_per_point=1, window_steps=8, is_widened=False)
+    return Series(run, low, high, how, False, PointColumns(), [], nothing, nothing, [])
