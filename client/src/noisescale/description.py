@@ -133,6 +133,16 @@ def _clean(text: str) -> str:
     return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
 
 
+def checked_metric_name(name: str) -> str:
+    """The name itself.
+
+    Raises:
+        ConfigError: For one that the server would refuse.
+    """
+    _check_text("the name of a metric", name, MAX_NAME)
+    return name
+
+
 def _check_text(name: str, text: object, longest: int) -> None:
     if text is None:
         return

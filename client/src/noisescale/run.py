@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from noisescale import capture
 from noisescale.config import Config
-from noisescale.description import RunDescription
+from noisescale.description import RunDescription, checked_metric_name
 from noisescale.errors import ConfigError
 from noisescale.explanations import explain_sizes
 from noisescale.guard import Faults, Notices, logger, never_raises
@@ -49,9 +49,10 @@ class Run:
     Args:
         config: Settings of the client.
         description: What the run is called and made of.
+        outbox: Takes the records; None: made from the settings, unless the mode is "disabled".
     """
 
-    def __init__(self, config: Config, description: RunDescription) -> None:
+    def __init__(self, config: Config, description: RunDescription, outbox: Outbox | None = None) -> None:
         self.id = config.run_id or str(uuid.uuid4())
         self.config = config
         self.faults = Faults(is_strict=config.strict)
@@ -68,9 +69,10 @@ class Run:
         self._recent = RecentUpdates()
         self._recording = self._new_recording([], config.log_every)
         self._steps = StepCounter()
-        self._outbox: Outbox | None = None
-        if config.mode == "online":
+        self._outbox = outbox
+        if outbox is None and config.mode == "online":
             self._outbox = Outbox(self.id, config, self._run_record, self.faults.report)
+        if self._outbox is not None:
             _open_runs.add(self)
 
     @property
@@ -278,7 +280,8 @@ class Run:
         """
         if values:
             number = self._steps.newest_step if step is None else checked_step(step)
-            self._send(MetricRecord(number, self._now(), {name: float(value) for name, value in values.items()}))
+            numbers = {checked_metric_name(name): float(value) for name, value in values.items()}
+            self._send(MetricRecord(number, self._now(), numbers))
 
     # ---- results
 

@@ -70,11 +70,11 @@ def checked_step(step: int) -> int:
     """The step itself.
 
     Raises:
-        ConfigError: Unless 0 ≤ step < 2^63.
+        ConfigError: Unless 0 ≤ step < 2^53: beyond it JSON readers lose digits.
     """
     number = operator.index(step)
-    if not 0 <= number < 1 << 63:
-        raise ConfigError(f"step must be at least 0 and below 2^63, got {number}: count optimizer steps from 0")
+    if not 0 <= number < 1 << 53:
+        raise ConfigError(f"step must be at least 0 and below 2^53, got {number}: count optimizer steps from 0")
     return number
 
 

@@ -8,6 +8,9 @@ from noisescale.capture.step_norms import StepNorms
 from noisescale.estimators.noise_scale import Terms, from_unequal_groups, two_batch
 from noisescale.transport.wire import Flags
 
+MAX_TERM = 1e70
+"""The server takes sums up to 1e75; a gradient of this size has diverged long ago."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedStep:
@@ -116,8 +119,8 @@ def update_without_norms(logged: LoggedStep, loss: float | None) -> Update:
 
 
 def has_finite_squares(terms: Terms) -> bool:
-    """Whether the terms and their second moments are numbers."""
-    return math.isfinite(terms.trace_cov * terms.trace_cov) and math.isfinite(terms.grad_sq_norm * terms.grad_sq_norm)
+    """Whether the terms are numbers whose squares can be added up in double precision."""
+    return abs(terms.trace_cov) < MAX_TERM and abs(terms.grad_sq_norm) < MAX_TERM
 
 
 def _update(

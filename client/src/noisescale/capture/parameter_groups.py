@@ -8,6 +8,8 @@ from noisescale.errors import ConfigError
 MAX_GROUPS = 256
 """Groups per record of the wire format."""
 
+MAX_NAME = 256
+
 OTHER = "other"
 
 Grouping = Literal["layer", "none"] | Callable[[str], str]
@@ -30,12 +32,18 @@ def group_parameters(names: Sequence[str], grouping: Grouping = "layer") -> tupl
     if grouping == "layer":
         labels = _bounded([layer_of(name) for name in names])
     elif callable(grouping):
-        labels = _bounded([str(grouping(name)) for name in names])
+        labels = _bounded([_checked(str(grouping(name))) for name in names])
     else:
         raise ConfigError(f"groups must be 'layer', 'none' or a function of the parameter name, got {grouping!r}")
     groups = list(dict.fromkeys(labels))
     position = {group: index for index, group in enumerate(groups)}
     return groups, [position[label] for label in labels]
+
+
+def _checked(label: str) -> str:
+    if not label.strip() or len(label) > MAX_NAME or not label.isprintable():
+        raise ConfigError(f"names of groups must be printable texts of 1 to {MAX_NAME} characters, got {label[:80]!r}")
+    return label
 
 
 def layer_of(name: str) -> str:

@@ -1,0 +1,84 @@
+"""Runs that keep their records instead of sending them, small models, and the truth about their gradients."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from noisescale.config import Config
+from noisescale.description import RunDescription
+from noisescale.run import Run
+from noisescale.transport.wire import GroupRecord, Measurement, MetricRecord, Record
+
+torch.set_num_threads(1)
+
+
+class KeptRecords:
+    """Stands in for `outbox.Outbox`."""
+
+    is_inherited = False
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.is_closed = False
+
+    def send(self, record: Record) -> None:
+        self.records.append(record)
+
+    def flush(self, timeout_seconds: float) -> bool:
+        return True
+
+    def close(self, timeout_seconds: float) -> None:
+        self.is_closed = True
+
+    def rows(self) -> list[Measurement]:
+        return [record for record in self.records if isinstance(record, Measurement)]
+
+    def groups(self) -> list[GroupRecord]:
+        return [record for record in self.records if isinstance(record, GroupRecord)]
+
+    def metrics(self) -> list[MetricRecord]:
+        return [record for record in self.records if isinstance(record, MetricRecord)]
+
+
+def make_kept_run(*, strict: bool = True, **settings: object) -> tuple[Run, KeptRecords]:
+    """A run and where its records go."""
+    kept = KeptRecords()
+    described = {name: settings.pop(name) for name in ("example", "unit", "units_per_example") if name in settings}
+    return Run(Config(strict=strict, **settings), RunDescription(**described), kept), kept
+
+
+def make_model(seed: int = 0) -> nn.Sequential:
+    """Two linear layers and a normalisation, 4 inputs, 3 classes."""
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Tanh(), nn.Linear(8, 3))
+
+
+def make_batch(num_examples: int = 16, seed: int = 1) -> tuple[Tensor, Tensor]:
+    """Inputs [B, 4] and classes [B]."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(num_examples, 4, generator=generator), torch.randint(0, 3, (num_examples,), generator=generator)
+
+
+def gradient_of_each(model: nn.Module, inputs: Tensor, classes: Tensor) -> dict[str, Tensor]:
+    """One backward per example: name -> [B, ...]."""
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    rows = [
+        torch.autograd.grad(nn.functional.cross_entropy(model(x[None]), y[None]), parameters)
+        for x, y in zip(inputs, classes, strict=True)
+    ]
+    return {name: torch.stack([row[i] for row in rows]).double() for i, name in enumerate(names)}
+
+
+def brute_force_terms(gradients: Sequence[Tensor], sizes: Sequence[int]) -> tuple[float, float]:
+    """tr Σ and |G|² from per-example gradients [B, ...] of some parameters, split into groups of these sizes.
+
+    By pairs of groups: |G|² is the weighted mean of g_j · g_k over j ≠ k, which equals MATH 2.3 solved for it.
+    """
+    flat = torch.cat([gradient.flatten(1) for gradient in gradients], dim=1)
+    means = [part.mean(0) for part in flat.split(list(sizes))]
+    total = sum(sizes)
+    whole = flat.mean(0)
+    weighted = sum(size / total * mean @ mean for size, mean in zip(sizes, means, strict=True))
+    trace_cov = total * (weighted - whole @ whole) / (len(sizes) - 1)
+    return float(trace_cov), float(whole @ whole - trace_cov / total)
