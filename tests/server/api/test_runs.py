@@ -1,13 +1,15 @@
 """POST, GET, PATCH and DELETE of single runs."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
+from factories import make_batch
 from noisescale_server.storage.tables import Table
 from problems import assert_problem
 from stored_runs import resolved, store_run
@@ -81,6 +83,14 @@ class TestCreate:
         assert_problem(answer, 409, "run-id-taken")
         assert "demo" not in answer.text
         assert [item["name"] for item in (await client.get("/api/v1/projects")).json()["projects"]] == ["demo"]
+
+    async def test_many_at_once_create_one_run(self, client: httpx.AsyncClient) -> None:
+        body = {**FULL, "id": str(uuid4())}
+
+        answers = await asyncio.gather(*(client.post("/api/v1/runs", json=body) for _ in range(8)))
+
+        assert sorted(answer.status_code for answer in answers) == [200] * 7 + [201]
+        assert len({answer.text for answer in answers}) == 1
 
 
 class TestRead:
@@ -178,6 +188,28 @@ class TestDelete:
         answer = await client.delete(f"/api/v1/runs/{run_id}")
 
         assert_problem(answer, 404, "run-not-found")
+
+    async def test_it_and_ingestion_wait_for_each_other(self, client: httpx.AsyncClient, app: FastAPI) -> None:
+        """Whichever comes first, no row of a deleted run is left, and nobody is told of a deadlock."""
+        batches = [make_batch() for _ in range(6)]
+        runs, streams = [batch["run_id"] for batch in batches], [uuid4() for _ in batches]
+        for stream, batch in zip(streams, batches, strict=True):
+            await client.post(f"/api/v1/streams/{stream}/batches", json=batch)
+        more = [
+            make_batch(run_id=run, first_seq=batch["last_seq"] + 1) for run, batch in zip(runs, batches, strict=True)
+        ]
+
+        answers = await asyncio.gather(
+            *(client.post(f"/api/v1/streams/{s}/batches", json=b) for s, b in zip(streams, more, strict=True)),
+            *(client.delete(f"/api/v1/runs/{run}") for run in runs),
+        )
+
+        assert {answer.status_code for answer in answers[:6]} <= {200, 404}
+        assert [answer.status_code for answer in answers[6:]] == [204] * 6
+        async with app.state.sessions() as session:
+            for table in Table.metadata.sorted_tables:
+                if "run_id" in table.columns:
+                    assert await session.scalar(select(func.count()).select_from(table)) == 0, table.name
 
 
 async def fill_every_table(app: FastAPI, run_id: UUID) -> None:
