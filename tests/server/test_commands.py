@@ -44,6 +44,7 @@ class Server:
             text=True,
             start_new_session=True,
         )
+        self._known: list[psutil.Process] = []
         self.said = self.process.stdout.readline()
         self.url = self.said.split(" is at ")[-1].split()[0] if " is at " in self.said else ""
 
@@ -51,7 +52,16 @@ class Server:
         return httpx.get(self.url + path, timeout=30)
 
     def descendants(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children(recursive=True)
+        self._known = psutil.Process(self.process.pid).children(recursive=True)
+        return self._known
+
+    def kill(self) -> None:
+        """End it and whatever it started that is known."""
+        known = self.descendants() if self.process.poll() is None else self._known
+        self.process.kill()
+        for process in psutil.wait_procs(known, timeout=10)[1]:
+            process.kill()
+        self.process.communicate()
 
     def exit_code_and_errors(self) -> tuple[int, str]:
         errors = self.process.communicate(timeout=30)[1]
@@ -87,10 +97,7 @@ def start() -> Iterator[Callable[..., Server]]:
     yield start_one
 
     for server in servers:
-        left = server.descendants() if server.process.poll() is None else []
-        server.process.kill()
-        server.process.communicate()
-        psutil.wait_procs(left, timeout=10)
+        server.kill()
 
 
 def run(*arguments: str) -> int:

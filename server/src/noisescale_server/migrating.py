@@ -13,8 +13,7 @@ _IN_THE_CHECKOUT = _PACKAGE.parents[2] / "migrations"
 def migrations_folder() -> Path:
     """The folder with `env.py` and the versions: inside an installed package, or beside `server/` in a checkout.
 
-    Raises:
-        FileNotFoundError: When the installation has neither.
+    Raises FileNotFoundError when the installation has neither.
     """
     for folder in (_IN_THE_WHEEL, _IN_THE_CHECKOUT):
         if (folder / "env.py").is_file():

@@ -38,8 +38,7 @@ class AddressError(OSError):
 def listen(settings: Settings) -> socket.socket:
     """A listening socket on the configured address.
 
-    Raises:
-        AddressError: When the port is taken or the address is not this machine's.
+    Raises AddressError when the port is taken or the address is not this machine's.
     """
     try:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]

@@ -1,12 +1,13 @@
 """The owner dies, Postgres dies, or a pid comes back as another program."""
 
+import os
 import signal
 import subprocess
 import time
 
 import asyncpg
 
-from noisescale_server.embedded import EmbeddedPostgres, binaries, cluster, postmaster_pid, programs
+from noisescale_server.embedded import EmbeddedPostgres, binaries, cluster, launch, postmaster_pid, programs
 from noisescale_server.embedded.privileges import postgres_identity
 
 
@@ -94,3 +95,14 @@ def test_a_postgres_that_outlived_its_owner_is_stopped_first(data_dir):
 
     assert exit_code == 0
     assert pid != orphan.pid
+
+
+def test_a_stale_ready_is_not_taken_for_the_new_postgres(tmp_path):
+    """In a restarted container the new postmaster often has the pid of the old one."""
+    pid_file = tmp_path / "postmaster.pid"
+    pid_file.write_text("1\n/data\n1763647820\n5432\n/tmp/s\n\n  5432001 12\nready   \n")
+
+    launch._take_over_pid_file(pid_file)
+
+    assert pid_file.read_text() == f"{os.getpid()}\n/data\n1763647820\n5432\n/tmp/s\n\n  5432001 12\n"
+    assert postmaster_pid.read(tmp_path) == postmaster_pid.PidFile(pid=os.getpid(), status=None)

@@ -35,8 +35,7 @@ class Binaries:
 def locate() -> Binaries:
     """The newest Postgres in the installed wheel.
 
-    Raises:
-        UnsupportedPlatformError: When the wheel is missing or has no Postgres for this platform.
+    Raises UnsupportedPlatformError when the wheel is missing or has no Postgres for this platform.
     """
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:

@@ -28,8 +28,7 @@ class Launch(TypedDict):
 def die_with_parent(death_signal: int, parent: int) -> None:
     """Ask the kernel for a signal when the thread that started this process ends (Linux; elsewhere nothing happens).
 
-    Raises:
-        SystemExit: When the parent has died before the kernel was asked.
+    Raises SystemExit when the parent has died before the kernel was asked.
     """
     if sys.platform != "linux":
         return

@@ -44,8 +44,7 @@ def start(
 def run(arguments: list[str], *, identity: Identity | None, text: str = "") -> str:
     """What the program printed, having run to its end with `text` as its input.
 
-    Raises:
-        PostgresFailedError: When its exit code is not 0.
+    Raises PostgresFailedError when its exit code is not 0.
     """
     process = start(
         arguments, identity=identity, death_signal=signal.SIGKILL, output=subprocess.PIPE, stdin=subprocess.PIPE

@@ -18,8 +18,7 @@ _MAX_SOCKET_PATH_BYTES = 103  # sun_path with its NUL: 104 bytes on macOS, 108 o
 def create(identity: Identity | None) -> Path:
     """A new folder with mode 0700, owned by the user that Postgres runs as.
 
-    Raises:
-        UnsupportedPlatformError: When no folder for temporary files has a path short and open enough.
+    Raises UnsupportedPlatformError when no folder for temporary files has a path short and open enough.
     """
     for parent in dict.fromkeys([Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]):  # noqa: S108
         if _suits(parent, identity):

@@ -78,8 +78,7 @@ class EmbeddedPostgres:
     def start(self) -> None:
         """Start Postgres and return when it accepts connections, however long the recovery after a crash takes.
 
-        Raises:
-            EmbeddedPostgresError: When it cannot run; each kind says the way out.
+        Raises EmbeddedPostgresError when it cannot run; each kind says the way out.
         """
         if self._process is not None:
             raise RuntimeError(f"the embedded Postgres in {self._data_dir} is already started")
