@@ -148,22 +148,22 @@ class Run:
             num_examples: Its size, where sizes differ; counted units such as unmasked tokens are fine, they are taken
                 as shares of the `batch_size` that is logged. None: read from the model's input.
         """
-        self._begin_micro_batch()
+        self._begin_micro_batch(num_examples)
         try:
             yield
         finally:
             self._end_micro_batch(num_examples)
 
     @never_raises
-    def _begin_micro_batch(self) -> None:
+    def _begin_micro_batch(self, num_examples: float | None) -> None:
+        if num_examples is not None:
+            checked_size("num_examples", num_examples, may_be_zero=True)
         if self._watch is not None:
             self._watch.begin_micro_batch()
 
     @never_raises
     def _end_micro_batch(self, num_examples: float | None) -> None:
         if self._watch is not None:
-            if num_examples is not None:
-                num_examples = checked_size("num_examples", num_examples, may_be_zero=True)
             self._watch.end_micro_batch(num_examples)
 
     @contextlib.contextmanager

@@ -5,7 +5,7 @@ backward pass.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -148,9 +148,16 @@ class ForwardHook:
 def leading_dimension(arguments: Sequence[object]) -> float | None:
     """Length of the first dimension of the first tensor, looked for one level deep; None where there is none."""
     for argument in arguments:
-        inner = argument.values() if isinstance(argument, dict) else argument
-        candidates = [argument] if isinstance(argument, Tensor) else inner if isinstance(inner, list | tuple) else []
-        for candidate in candidates:
-            if isinstance(candidate, Tensor) and candidate.dim():
+        for candidate in _tensors_in(argument):
+            if candidate.dim():
                 return candidate.shape[0]
     return None
+
+
+def _tensors_in(argument: object) -> list[Tensor]:
+    inner: Sequence[object] = [argument]
+    if isinstance(argument, Mapping):
+        inner = list(argument.values())
+    elif isinstance(argument, list | tuple):
+        inner = argument
+    return [item for item in inner if isinstance(item, Tensor)]

@@ -130,9 +130,10 @@ class Watch(Generic[Tag]):
         self._accumulation.is_marked = True
 
     def end_micro_batch(self, num_examples: float | None) -> None:
-        """Close the marked small batch."""
-        self._accumulation.is_marked = False
-        self._accumulation.end_small_batch(num_examples)
+        """Close the marked small batch; nothing where its beginning was refused."""
+        if self._accumulation.is_marked:
+            self._accumulation.is_marked = False
+            self._accumulation.end_small_batch(num_examples)
 
     def ignore(self, is_ignoring: bool) -> None:
         """Leave backward passes out from here on, or no longer."""

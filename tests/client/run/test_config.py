@@ -1,0 +1,138 @@
+import json
+
+import pytest
+
+import noisescale
+from noisescale.config import DEFAULT_URL, Config
+from noisescale.description import RunDescription, storable_config
+from noisescale.errors import ConfigError
+
+RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"
+
+
+def test_an_argument_beats_the_environment_and_that_beats_the_default():
+    environ = {"NOISESCALE_PROJECT": "environment", "NOISESCALE_TASK": "environment", "NOISESCALE_DIR": "/nowhere"}
+
+    config = Config.from_env(environ, project="argument", task=None)
+
+    assert (config.project, config.task, config.url) == ("argument", "environment", DEFAULT_URL)
+
+
+def test_every_setting_can_come_from_the_environment():
+    environ = {
+        "NOISESCALE_URL": "https://example.org",
+        "NOISESCALE_API_KEY": "ns_w_key",
+        "NOISESCALE_MODE": "disabled",
+        "NOISESCALE_RUN_ID": RUN_ID,
+        "NOISESCALE_NAME": "first",
+        "NOISESCALE_LOG_EVERY": "50",
+        "NOISESCALE_GROUP_SECONDS": "2.5",
+        "NOISESCALE_STRICT": "1",
+        "RANK": "3",
+    }
+
+    config = Config.from_env(environ)
+
+    assert config == Config(
+        "https://example.org", "ns_w_key", "disabled", "default", "default", RUN_ID, "first", 50, 2.5, True, 3
+    )
+
+
+def test_an_embedded_server_of_the_same_user_is_found(tmp_path):
+    (tmp_path / "server.json").write_text(json.dumps({"url": "http://127.0.0.1:9999", "pid": 1}))
+    (tmp_path / "noisescale").mkdir()
+    (tmp_path / "noisescale" / "server.json").write_text(json.dumps({"url": "http://127.0.0.1:7777", "pid": 1}))
+
+    assert Config.from_env({"NOISESCALE_DIR": str(tmp_path)}).url == "http://127.0.0.1:9999"
+    assert Config.from_env({"XDG_STATE_HOME": str(tmp_path)}).url == "http://127.0.0.1:7777"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"url": 5}'])
+def test_a_damaged_server_file_is_as_good_as_none(tmp_path, content):
+    (tmp_path / "server.json").write_text(content)
+
+    assert Config.from_env({"NOISESCALE_DIR": str(tmp_path)}).url == DEFAULT_URL
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"NOISESCALE_MODE": "offline"}, "not there yet"),
+        ({"NOISESCALE_MODE": "of"}, "online, disabled"),
+        ({"NOISESCALE_URL": "localhost:8321"}, "http://127.0.0.1:8321"),
+        ({"NOISESCALE_LOG_EVERY": "often"}, "NOISESCALE_LOG_EVERY must be a number, got 'often'"),
+        ({"NOISESCALE_LOG_EVERY": "0"}, "at least 1"),
+        ({"NOISESCALE_RUN_ID": "mine"}, "UUID"),
+        ({"NOISESCALE_GROUP_SECONDS": "nan"}, "at least 0 s"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_value_and_the_way_out(environ, message):
+    with pytest.raises(ConfigError, match=message):
+        Config.from_env(environ)
+
+
+def test_the_key_is_not_in_the_repr():
+    assert "ns_w" not in repr(Config(api_key="ns_w_key"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"project": ""}, "project"),
+        ({"name": "a\nb"}, "printable"),
+        ({"tags": "baseline"}, "in a list"),
+        ({"tags": ["a", "a"]}, "different"),
+        ({"units_per_example": 0}, "positive number, got 0"),
+        ({"usd_per_device_hour": -1.0}, "got -1.0"),
+        ({"planned_steps": float("nan")}, "planned_steps"),
+        ({"config": [1]}, "vars\\(args\\)"),
+    ],
+)
+def test_init_refuses_wrong_arguments(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        noisescale.init(mode="disabled", **arguments)
+
+
+def test_secrets_are_masked_and_ordinary_settings_are_not():
+    config = {
+        "api_key": "k", "WANDB_API_KEY": "k", "hfToken": "k", "password": 5, "db": {"Passwd": "k", "port": 5432},
+        "aws_secret_access_key": "k", "auth_token": "k",
+        "num_tokens": 4096, "tokenizer": "bpe", "pad_token": "<pad>", "key_size": 64, "author": "me", "monkey": "no", "max_tokens": 5,
+    }  # fmt: skip
+
+    stored = storable_config(config)
+
+    masked = {name for name, value in stored.items() if value == "***"}
+    assert masked == {"api_key", "WANDB_API_KEY", "hfToken", "password", "aws_secret_access_key", "auth_token"}
+    assert stored["db"] == {"Passwd": "***", "port": 5432}
+
+
+def test_what_is_no_json_becomes_text():
+    stored = storable_config(
+        {"lr": float("inf"), 3: {1, 1}, "path": object, "shape": (1, 2), "nul": "a\0b\ud800", "big": 1 << 70}
+    )
+
+    assert stored == {
+        "lr": "inf", "3": "{1}", "path": "<class 'object'>", "shape": [1, 2], "nul": "a\ufffdb\ufffd", "big": str(1 << 70)
+    }  # fmt: skip
+
+
+def test_a_config_that_is_too_large_or_deep_is_cut_and_said(caplog):
+    deep = current = {}
+    for _ in range(30):
+        current["in"] = current = {}
+
+    stored = storable_config({"small": 1, "blob": "x" * 70_000, "deep": deep})
+
+    assert set(stored) == {"small", "deep"}
+    assert "blob" in caplog.text
+    assert len(json.dumps(stored)) < 1000
+
+
+def test_a_description_gives_the_body_of_a_run():
+    body = RunDescription(project="demo", config={"hidden": 64}, planned_steps=1200).to_json()
+
+    assert body == {
+        "project": "demo", "task": "default", "tags": [], "config": {"hidden": 64}, "example": "example",
+        "unit": "examples", "units_per_example": 1.0, "num_devices": 1, "planned_steps": 1200,
+    }  # fmt: skip
