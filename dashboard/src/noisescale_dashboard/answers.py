@@ -1,0 +1,386 @@
+"""What the REST API answers, as frozen dataclasses; the words are those of docs/rest.md."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+Json = Mapping[str, Any]
+Row = TypeVar("Row")
+
+
+def picked(row: type[Row], data: Json) -> Row:
+    """`row` filled with those fields of `data` that it knows: a newer server may say more."""
+    known = {field.name for field in fields(row)}  # type: ignore[arg-type]  # Row is always a dataclass here
+    return row(**{name: value for name, value in data.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value with its interval; all None where nothing can be said."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    text: str | None = None
+
+
+def interval(data: Json | None) -> Interval:
+    """The interval in `data`, an empty one for null or {}."""
+    return picked(Interval, data or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A noise scale in examples, with its state (docs/rest.md, "An estimate")."""
+
+    state: str = "unresolved"
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    z: float | None = None
+    reason: str | None = None
+    num_updates: int | None = None
+    num_blocks: int | None = None
+    updates_needed: float | None = None
+
+
+def estimate(data: Json | None) -> Estimate:
+    """The estimate in `data`; an unresolved one for null."""
+    return picked(Estimate, data or {"reason": "no_estimates"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Which batch size to use, short enough for a table row."""
+
+    decision: str = "insufficient_evidence"
+    batch_size: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One training run with its latest values."""
+
+    id: str
+    project: str
+    task: str
+    name: str
+    status: str
+    created_at: str
+    updated_at: str
+    noise_scale: Estimate
+    example_efficiency: Interval
+    step_efficiency: Interval
+    decision: Decision
+    tags: tuple[str, ...] = ()
+    config: Json | None = None
+    unit: str = "examples"
+    example: str = "example"
+    units_per_example: float = 1
+    num_devices: int | None = None
+    device: str | None = None
+    usd_per_device_hour: float | None = None
+    family: str | None = None
+    planned_steps: int | None = None
+    archived: bool = False
+    finished_at: str | None = None
+    optimizer: str | None = None
+    estimator: str | None = None
+    lr: float | None = None
+    loss_reduction: str | None = None
+    first_step: int | None = None
+    last_step: int | None = None
+    examples: int | None = None
+    global_batch: float | None = None
+    num_micro_batches: int | None = None
+    loss: float | None = None
+
+
+def run(data: Json) -> Run:
+    """The run in `data`."""
+    nested = {
+        "noise_scale": estimate(data.get("noise_scale")),
+        "example_efficiency": interval(data.get("example_efficiency")),
+        "step_efficiency": interval(data.get("step_efficiency")),
+        "decision": picked(Decision, data.get("decision") or {}),
+        "tags": tuple(data.get("tags") or ()),
+    }
+    return picked(Run, {**data, **nested})
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """One page of the run list; `next_cursor` is None on the last one."""
+
+    runs: tuple[Run, ...]
+    next_cursor: str | None
+    total: int
+
+
+def run_page(data: Json) -> RunPage:
+    """The page of runs in `data`."""
+    return RunPage(tuple(run(row) for row in data["runs"]), data.get("next_cursor"), data["total"])
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project and its tasks."""
+
+    name: str
+    num_runs: int
+    tasks: tuple[str, ...] = ()
+
+
+def projects(data: Json) -> tuple[Project, ...]:
+    """The projects in `data`."""
+    return tuple(picked(Project, row) for row in data["projects"])
+
+
+Numbers = tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Columns of a series, oldest first, all of one length."""
+
+    step: tuple[int, ...] = ()
+    examples: Numbers = ()
+    wall_time: Numbers = ()
+    value: Numbers = ()
+    low: Numbers = ()
+    high: Numbers = ()
+    state: tuple[str, ...] = ()
+    reason: tuple[str | None, ...] = ()
+    trace_cov: Numbers = ()
+    trace_cov_se: Numbers = ()
+    grad_sq_norm: Numbers = ()
+    grad_sq_norm_se: Numbers = ()
+    loss: Numbers = ()
+    loss_min: Numbers = ()
+    loss_max: Numbers = ()
+    global_batch: Numbers = ()
+    lr: Numbers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a step: `batch`, `lr` or `resumed`."""
+
+    step: int
+    kind: str
+    before: float | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseScaleSeries:
+    """The noise scale over training, in examples."""
+
+    points: Points
+    latest: Estimate
+    run_average: Estimate
+    events: tuple[Event, ...] = ()
+    unit: str = "examples"
+    units_per_example: float = 1
+    window_steps: int | None = None
+    widened: bool = False
+    steps_per_block: int | None = None
+    num_points: int = 0
+
+
+def noise_scale_series(data: Json) -> NoiseScaleSeries:
+    """The series in `data`."""
+    columns = {name: tuple(column) for name, column in data["points"].items()}
+    nested = {
+        "points": picked(Points, columns),
+        "latest": estimate(data.get("latest")),
+        "run_average": estimate(data.get("run_average")),
+        "events": tuple(
+            Event(row["step"], row["kind"], row.get("from"), row.get("to")) for row in data.get("events") or ()
+        ),
+    }
+    return picked(NoiseScaleSeries, {**data, **nested})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSeries:
+    """A layer's noise scale over training, few points."""
+
+    step: tuple[int, ...] = ()
+    value: Numbers = ()
+    low: Numbers = ()
+    high: Numbers = ()
+    state: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One layer or parameter group."""
+
+    name: str
+    estimate: Estimate
+    series: GroupSeries
+    trace_cov: float | None = None
+    grad_sq_norm: float | None = None
+
+
+def groups(data: Json) -> tuple[Group, ...]:
+    """The layers in `data`, in network order."""
+    return tuple(_group(row) for row in data["groups"])
+
+
+def _group(data: Json) -> Group:
+    columns = {name: tuple(column) for name, column in (data.get("series") or {}).items()}
+    nested = {"estimate": estimate(data.get("estimate")), "series": picked(GroupSeries, columns)}
+    return picked(Group, {**data, **nested})
+
+
+@dataclass(frozen=True, slots=True)
+class LostRange:
+    """Records that never reached the server, declared by the client."""
+
+    first_seq: int
+    last_seq: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One process that logged into a run, with its ledger."""
+
+    stream_id: str
+    num_stored: int = 0
+    num_lost: int = 0
+    num_rejected: int = 0
+    acked_seq: int = 0
+    first_step: int | None = None
+    last_step: int | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    live_steps: tuple[Sequence[int], ...] = ()
+    lost: tuple[LostRange, ...] = ()
+
+
+def streams(data: Json) -> tuple[Stream, ...]:
+    """The streams in `data`, oldest first."""
+    return tuple(_stream(row) for row in data["streams"])
+
+
+def _stream(data: Json) -> Stream:
+    lost = tuple(LostRange(row["from"], row["to"], row["reason"]) for row in data.get("lost") or ())
+    return picked(Stream, {**data, "lost": lost, "live_steps": tuple(data.get("live_steps") or ())})
+
+
+@dataclass(frozen=True, slots=True)
+class NowAndThen:
+    """A quantity with the batch in use and with the recommended one."""
+
+    now: Interval = Interval()
+    recommended: Interval = Interval()
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRate:
+    """The learning rate that goes with the recommended batch."""
+
+    current: float | None = None
+    recommended: float | None = None
+    low: float | None = None
+    high: float | None = None
+    rule: str | None = None
+    candidates: tuple[float, ...] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waste:
+    """Examples that taught nothing new so far, predicted."""
+
+    examples: Interval = Interval()
+    fraction: Interval = Interval()
+    usd: Interval = Interval()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How well the noise scale is tied to a measured critical batch here."""
+
+    state: str = "uncalibrated"
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """A caution that goes with a recommendation."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Which batch size to use, why, and what it would change."""
+
+    decision: str
+    headline: str | None
+    reason: str | None
+    noise_scale: Estimate
+    interval: Interval
+    statistical_interval: Interval
+    critical_batch: Interval
+    calibration: Calibration
+    learning_rate: LearningRate
+    example_efficiency: NowAndThen
+    step_efficiency: NowAndThen
+    steps_factor: Interval
+    examples_factor: Interval
+    waste: Waste
+    warnings: tuple[Caution, ...]
+    step: int | None = None
+    effect: str | None = None
+    current_batch_size: float | None = None
+    recommended_batch_size: float | None = None
+    preference: float | None = None
+    next_step: str | None = None
+
+
+def recommendation(data: Json) -> Recommendation:
+    """The recommendation in `data`."""
+    predicted = data.get("predicted") or {}
+    rate = data.get("learning_rate") or {}
+    nested = {
+        "noise_scale": estimate(data.get("noise_scale")),
+        "interval": interval(data.get("interval")),
+        "statistical_interval": interval(data.get("statistical_interval")),
+        "critical_batch": interval(data.get("critical_batch")),
+        "calibration": picked(Calibration, data.get("calibration") or {}),
+        "learning_rate": picked(LearningRate, {**rate, "candidates": tuple(rate.get("candidates") or ())}),
+        "example_efficiency": _now_and_then(data.get("example_efficiency")),
+        "step_efficiency": _now_and_then(data.get("step_efficiency")),
+        "steps_factor": interval(predicted.get("steps_factor")),
+        "examples_factor": interval(predicted.get("examples_factor")),
+        "waste": _waste(data.get("waste") or {}),
+        "warnings": tuple(picked(Caution, row) for row in data.get("warnings") or ()),
+    }
+    return picked(Recommendation, {"headline": None, "reason": None, **data, **nested})
+
+
+def _now_and_then(data: Json | None) -> NowAndThen:
+    pair = data or {}
+    return NowAndThen(interval(pair.get("now")), interval(pair.get("recommended")))
+
+
+def _waste(data: Json) -> Waste:
+    usd = data.get("usd")
+    return Waste(
+        interval(data.get("examples")),
+        interval(data.get("fraction")),
+        Interval(value=usd) if isinstance(usd, int | float) else interval(usd),
+        data.get("text"),
+    )

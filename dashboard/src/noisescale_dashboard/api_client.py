@@ -1,0 +1,122 @@
+"""Answers of the REST API as dataclasses. The only file of the dashboard that speaks HTTP."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from noisescale_dashboard import answers
+
+FORWARDED_HEADERS = ("authorization", "cookie")
+API = "/api/v1"
+
+
+@dataclass(eq=False)
+class ApiProblem(Exception):
+    """The API refused or did not answer; `status` is None when there was no answer."""
+
+    request: str
+    status: int | None
+    title: str
+    detail: str
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the thing asked for does not exist, or not for this visitor."""
+        # 422: an address typed by hand need not hold a UUID
+        return self.status in (404, 422)
+
+
+Query = Mapping[str, str | int | float | bool | list[str] | None]
+
+
+class ApiClient:
+    """Reads the API on behalf of one visitor at a time: `visitor` is the headers that came with the call."""
+
+    def __init__(
+        self, *, base_url: str, transport: httpx.AsyncBaseTransport | None = None, timeout_seconds: float = 10.0
+    ) -> None:
+        self._http = httpx.AsyncClient(base_url=base_url, transport=transport, timeout=timeout_seconds)
+
+    async def runs(self, visitor: Mapping[str, str], query: Query) -> answers.RunPage:
+        """One page of runs, filtered and sorted by the server."""
+        return answers.run_page(await self._get(visitor, f"{API}/runs", query))
+
+    async def projects(self, visitor: Mapping[str, str]) -> tuple[answers.Project, ...]:
+        """All projects the visitor may see."""
+        return answers.projects(await self._get(visitor, f"{API}/projects"))
+
+    async def run(self, visitor: Mapping[str, str], run_id: str) -> answers.Run:
+        """One run."""
+        return answers.run(await self._get(visitor, _run_path(run_id)))
+
+    async def noise_scale(
+        self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
+    ) -> answers.NoiseScaleSeries:
+        """The noise scale over training."""
+        return answers.noise_scale_series(await self._get(visitor, f"{_run_path(run_id)}/noise-scale", query))
+
+    async def groups(
+        self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
+    ) -> tuple[answers.Group, ...]:
+        """The noise scale of each layer, in network order."""
+        return answers.groups(await self._get(visitor, f"{_run_path(run_id)}/groups", query))
+
+    async def streams(self, visitor: Mapping[str, str], run_id: str) -> tuple[answers.Stream, ...]:
+        """The processes that logged into the run, with what was stored and lost."""
+        return answers.streams(await self._get(visitor, f"{_run_path(run_id)}/streams"))
+
+    async def recommendation(
+        self, visitor: Mapping[str, str], run_id: str, preference: float
+    ) -> answers.Recommendation:
+        """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps)."""
+        path = f"{_run_path(run_id)}/recommendation"
+        return answers.recommendation(await self._get(visitor, path, {"preference": preference}))
+
+    async def sparklines(
+        self, visitor: Mapping[str, str], run_ids: list[str], *, points: int = 28, at_once: int = 8
+    ) -> dict[str, answers.NoiseScaleSeries]:
+        """A short series of each run; runs whose series cannot be read are left out of the picture."""
+        gate = asyncio.Semaphore(at_once)
+
+        async def one(run_id: str) -> tuple[str, answers.NoiseScaleSeries] | None:
+            async with gate:
+                try:
+                    return run_id, await self.noise_scale(visitor, run_id, {"points": points})
+                except ApiProblem:
+                    return None
+
+        found = await asyncio.gather(*(one(run_id) for run_id in run_ids))
+        return dict(pair for pair in found if pair is not None)
+
+    async def _get(self, visitor: Mapping[str, str], path: str, query: Query | None = None) -> Any:
+        request = f"GET {path}"
+        params = {name: value for name, value in (query or {}).items() if value is not None and value != ""}
+        try:
+            response = await self._http.get(path, params=params, headers=dict(visitor))
+        except httpx.TransportError as error:
+            raise ApiProblem(request, None, "The server did not answer", str(error)) from error
+        if response.is_success:
+            return response.json()
+        raise _problem(request, response)
+
+
+def visitor_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those request headers by which the API knows the visitor."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {name: lower[name] for name in FORWARDED_HEADERS if name in lower}
+
+
+def _run_path(run_id: str) -> str:
+    # quoted: a run id comes from the address bar, and must not reach another path of the API
+    return f"{API}/runs/{quote(run_id, safe='')}"
+
+
+def _problem(request: str, response: httpx.Response) -> ApiProblem:
+    is_problem = response.headers.get("content-type", "").startswith("application/problem+json")
+    body = response.json() if is_problem else {}
+    title = body.get("title") or response.reason_phrase or "Refused"
+    return ApiProblem(request, response.status_code, title, body.get("detail") or title)

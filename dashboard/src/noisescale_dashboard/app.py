@@ -1,0 +1,106 @@
+"""The dashboard as an application: the only place where pages, API client and server meet."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+from dash import Dash, Input, Output, html
+from dash.exceptions import PreventUpdate
+from fastapi import FastAPI
+from fastapi.middleware.gzip import GZipMiddleware
+
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.page_routes import PageRoutes
+from noisescale_dashboard.pages import run, runs, shell, states
+from noisescale_dashboard.pages.parts import Child
+from noisescale_dashboard.settings import DashboardSettings
+
+ASSETS = Path(__file__).parent / "assets"
+SAME_PROCESS = "http://127.0.0.1"
+"""Base address of calls that never leave the process; only its form matters."""
+INDEX = """<!DOCTYPE html>
+<html lang="en">
+<head>
+{%metas%}
+<title>{%title%}</title>
+<link rel="icon" type="image/svg+xml" href="/assets/mark.svg">
+<link rel="preload" href="/assets/fonts/inter.woff2" as="font" type="font/woff2" crossorigin>
+<script src="/assets/boot/first-theme.js"></script>
+{%css%}
+</head>
+<body>
+{%app_entry%}
+<footer>{%config%}{%scripts%}{%renderer%}</footer>
+</body>
+</html>"""
+META_TAGS = [
+    {"name": "viewport", "content": "width=device-width, initial-scale=1"},
+    {"name": "color-scheme", "content": "light dark"},
+]
+
+
+def mount(app: FastAPI) -> None:
+    """Put the dashboard on `app`, after its API routes; entry point of the group `noisescale.asgi`.
+
+    It reads the API of the same process, or the one at NOISESCALE_DASHBOARD_API_URL.
+    """
+    settings = DashboardSettings()
+    transport = None if settings.api_url else httpx.ASGITransport(app=app)
+    _install(app, settings, _client(settings, transport))
+
+
+def create_app(settings: DashboardSettings, api: ApiClient | None = None) -> FastAPI:
+    """The dashboard alone, reading `api` or the address in the settings."""
+    app = FastAPI(openapi_url=None)
+    app.add_middleware(GZipMiddleware, minimum_size=500)
+    _install(app, settings, api or _client(settings, None))
+    return app
+
+
+def _client(settings: DashboardSettings, transport: httpx.AsyncBaseTransport | None) -> ApiClient:
+    return ApiClient(
+        base_url=settings.api_url or SAME_PROCESS, transport=transport, timeout_seconds=settings.api_timeout_seconds
+    )
+
+
+def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
+    dashboard = Dash(
+        "noisescale_dashboard",
+        server=app,  # type: ignore[arg-type]  # annotated for Flask; a FastAPI app selects that backend
+        assets_folder=str(ASSETS),
+        assets_ignore=r"first-theme\.js",
+        title="noisescale",
+        update_title="",
+        index_string=INDEX,
+        meta_tags=META_TAGS,
+        serve_locally=True,
+        suppress_callback_exceptions=True,
+        add_log_handler=False,
+    )
+    # no callback uses a socket, and with it every open tab would hold one
+    dashboard.backend.websocket_capability = False
+    dashboard.layout = shell.layout()
+    for page in (shell, runs, run):
+        page.register(dashboard, api)
+    _register_routing(dashboard, settings)
+    app.add_middleware(PageRoutes, script_hashes=dashboard.csp_hashes())
+
+
+def _register_routing(dashboard: Dash, settings: DashboardSettings) -> None:
+    @dashboard.callback(Output("page", "children"), Input("address", "pathname"), Input("narrow", "data"))
+    def show_page(pathname: str | None, narrow: bool | None) -> list[Child]:
+        if pathname is None or narrow is None:
+            raise PreventUpdate
+        return page_at(pathname, narrow=narrow, settings=settings)
+
+
+def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list[Child]:
+    """The page of an address."""
+    parts = [unquote(part) for part in pathname.split("/") if part]
+    look: dict[str, Any] = {"narrow": narrow, "refresh_seconds": settings.refresh_seconds}
+    if parts in ([], ["runs"]):
+        return runs.layout(**look)
+    if len(parts) == 2 and parts[0] == "runs":
+        return run.layout(parts[1], **look)
+    return shell.page([html.B("Not found")], states.no_such_page())

@@ -1,0 +1,132 @@
+/* The address holds all of a view, defaults left out. A choice makes a new entry of the history, a drag or zoom replaces it. */
+(function () {
+  const skip = () => window.dash_clientside.no_update;
+  const RUNS = { q: "", project: null, status: null, sort: "-updated_at", page: 0 };
+  const RUN = { x: "step", w: "auto", from: null, to: null, layer: null, pref: 0.5 };
+  const KINDS = ["step", "units", "time", "loss"];
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+  function triggers() {
+    return window.dash_clientside.callback_context.triggered.map((t) => t.prop_id);
+  }
+
+  function write(view, defaults, replace) {
+    const query = new URLSearchParams();
+    Object.keys(defaults).forEach((key) => {
+      const value = view[key];
+      if (key !== "page" && value !== null && value !== "" && value !== defaults[key]) query.set(key, value);
+    });
+    const said = query.toString();
+    const url = window.location.pathname + (said ? "?" + said : "");
+    if (url === window.location.pathname + window.location.search) return;
+    window.history[replace ? "replaceState" : "pushState"](null, "", url);
+    window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+  }
+
+  function readRuns(search) {
+    const query = new URLSearchParams(search || "");
+    return Object.assign({}, RUNS, {
+      q: query.get("q") || "", project: query.get("project"), status: query.get("status"), sort: query.get("sort") || RUNS.sort,
+    });
+  }
+
+  function readRun(search) {
+    const query = new URLSearchParams(search || "");
+    const number = (key) => (query.get(key) !== null && Number.isFinite(Number(query.get(key))) ? Number(query.get(key)) : null);
+    const pref = number("pref");
+    return Object.assign({}, RUN, {
+      x: KINDS.includes(query.get("x")) ? query.get("x") : RUN.x,
+      w: number("w") === null ? RUN.w : String(number("w")),
+      from: number("from"), to: number("to"), layer: query.get("layer"),
+      pref: pref === null ? RUN.pref : Math.min(1, Math.max(0, pref)),
+    });
+  }
+
+  function runsView(search, q, project, status, order, sort, back, next, view, cursors) {
+    const by = triggers();
+    const known = view || null;
+    let now;
+    if (!known || by.includes("address.search")) {
+      now = readRuns(search);
+      if (known && same(Object.assign({}, known, { page: 0 }), now)) return [skip(), skip(), skip(), skip(), skip()];
+      return [now, now.q, now.project, now.status, now.sort];
+    }
+    const turn = by.includes("runs-next.n_clicks") ? 1 : by.includes("runs-previous.n_clicks") ? -1 : 0;
+    if (turn) {
+      const page = Math.min(Math.max(0, known.page + turn), cursors.length - 1);
+      return [Object.assign({}, known, { page }), skip(), skip(), skip(), skip()];
+    }
+    const chosen = by.includes("runs-sort.data") ? sort : order;
+    now = { q: q || "", project: project || null, status: status || null, sort: chosen || RUNS.sort, page: 0 };
+    if (same(Object.assign({}, known, { page: 0 }), now)) return [skip(), skip(), skip(), skip(), skip()];
+    write(now, RUNS, by.includes("runs-q.value"));
+    return [now, skip(), skip(), skip(), now.sort];
+  }
+
+  /* Steps that a zoomed range of the x axis covers, read from the points that are drawn. */
+  function zoomed(relayout, figures, kind) {
+    if (!relayout) return undefined;
+    if (relayout["xaxis.autorange"]) return { from: null, to: null };
+    const ends = relayout["xaxis.range"] || [relayout["xaxis.range[0]"], relayout["xaxis.range[1]"]];
+    if (ends[0] === undefined || ends[1] === undefined) return undefined;
+    const low = Math.min(ends[0], ends[1]), high = Math.max(ends[0], ends[1]);
+    if (kind === "step") return { from: Math.max(0, Math.floor(low)), to: Math.ceil(high) };
+    const batch = figures && figures.noise.data.find((trace) => trace.name === "batch");
+    if (!batch) return undefined;
+    const steps = batch.x.map((x, i) => (x !== null && x >= low && x <= high ? batch.customdata[i][2] : null)).filter((s) => s !== null);
+    if (!steps.length) return undefined;
+    return { from: Math.min(...steps), to: Math.max(...steps) };
+  }
+
+  function runView(search, x, windowIndex, pref, layer, noise, terms, loss, view, figures, windows) {
+    const by = triggers();
+    const nothing = [skip(), skip(), skip(), skip(), skip(), skip(), skip(), skip()];
+    if (!window.location.pathname.startsWith("/runs/")) return nothing;
+    if (!view || by.includes("address.search")) {
+      const now = readRun(search);
+      if (view && same(view, now)) return nothing;
+      return parts(view, now, [now.x, Math.max(0, windows.indexOf(now.w)), now.pref, now.layer]);
+    }
+    const now = Object.assign({}, view);
+    const dragged = by.some((id) => id.endsWith(".relayoutData")) || by.includes("run-pref.value");
+    if (by.some((id) => id.endsWith(".relayoutData"))) {
+      const relayout = by.includes("run-noise.relayoutData") ? noise : by.includes("run-terms.relayoutData") ? terms : loss;
+      const kind = by.includes("run-loss.relayoutData") && view.x === "loss" ? "step" : view.x;
+      const range = zoomed(relayout, figures, kind);
+      if (!range) return nothing;
+      Object.assign(now, range);
+    } else {
+      Object.assign(now, { x: x || RUN.x, w: windows[windowIndex] || RUN.w, pref: pref === null || pref === undefined ? RUN.pref : pref, layer: layer || null });
+    }
+    if (same(view, now)) return nothing;
+    write(now, RUN, dragged);
+    return parts(view, now, [skip(), skip(), skip(), skip()]);
+  }
+
+  /* One store for each callback that reads the view, so that a moved slider does not fetch the series again. */
+  function parts(before, now, controls) {
+    const pick = (v, keys) => (v ? keys.map((key) => v[key]) : null);
+    const changed = (keys) => !before || !same(pick(before, keys), pick(now, keys));
+    const series = ["x", "w", "from", "to", "layer"];
+    return [
+      now,
+      changed(series) ? now : skip(),
+      changed(["pref"]) ? now.pref : skip(),
+      changed(["from", "to"]) ? { from: now.from, to: now.to } : skip(),
+      ...controls,
+    ];
+  }
+
+  /* Links between pages keep what is loaded. */
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest("a[data-go]");
+    if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button) return;
+    event.preventDefault();
+    window.history.pushState(null, "", link.getAttribute("href"));
+    window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+    window.scrollTo(0, 0);
+  });
+
+  window.dash_clientside = window.dash_clientside || {};
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { runsView, runView });
+})();

@@ -1,0 +1,34 @@
+/* Live pages ask for news only while someone looks and something runs. */
+(function () {
+  const skip = () => window.dash_clientside.no_update;
+
+  function pulse(ticks, live) {
+    if (!ticks || document.hidden || !live || !live.running) return skip();
+    return Date.now();
+  }
+
+  function liveWords(ticks, live) {
+    if (!live || !live.running) return live && live.words ? live.words : "";
+    const seconds = Math.max(0, Math.round((Date.now() - live.received) / 1000));
+    if (seconds > 20) return "live updates paused";
+    const dot = { namespace: "dash_html_components", type: "Span", props: { className: "dot running" } };
+    return [dot, "live, " + seconds + " s ago"];
+  }
+
+  function received(live) {
+    return live ? Object.assign({}, live, { received: Date.now() }) : skip();
+  }
+
+  function withSparklines(rows, sparks) {
+    if (!rows) return skip();
+    return rows.map((row) => Object.assign({}, row, { spark: sparks && sparks[row.id] ? sparks[row.id].spark : null }));
+  }
+
+  function layerClicked(click, names) {
+    if (!click || !click.points || !click.points.length || !names) return skip();
+    return names[Math.round(click.points[0].y)] || skip();
+  }
+
+  window.dash_clientside = window.dash_clientside || {};
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, liveWords, received, withSparklines, layerClicked });
+})();

@@ -1,0 +1,81 @@
+/* Light and dark: tokens are CSS variables; figures are drawn light and recoloured here. Narrow: figures take it as data. */
+(function () {
+  const skip = () => window.dash_clientside.no_update;
+  const NARROW = window.matchMedia("(max-width: 860px)");
+  const SYSTEM = window.matchMedia("(prefers-color-scheme: dark)");
+  const root = document.documentElement;
+  const current = () => root.getAttribute("data-mantine-color-scheme") || "light";
+
+  function watchWidth() {
+    if (!window.noisescaleWatchesWidth) {
+      window.noisescaleWatchesWidth = true;
+      NARROW.addEventListener("change", (e) => window.dash_clientside.set_props("narrow", { data: e.matches }));
+      SYSTEM.addEventListener("change", (e) => {
+        if (window.localStorage.getItem("mantine-color-scheme-value")) return;
+        paint(e.matches ? "dark" : "light");
+        window.dash_clientside.set_props("theme", { data: current() });
+      });
+    }
+    return NARROW.matches;
+  }
+
+  function paint(theme) {
+    root.setAttribute("data-mantine-color-scheme", theme);
+  }
+
+  function switchTheme(clicks, shown) {
+    if (!clicks || !window.dash_clientside.callback_context.triggered.length) return current();
+    const next = (shown || current()) === "dark" ? "light" : "dark";
+    window.localStorage.setItem("mantine-color-scheme-value", next);
+    paint(next);
+    return next;
+  }
+
+  function translator(palette) {
+    const hex = {}, rgb = {};
+    const parse = (h) => [1, 3, 5].map((i) => parseInt(h.slice(i, i + 2), 16)).join(",");
+    Object.keys(palette).forEach((light) => {
+      hex[light.toUpperCase()] = palette[light];
+      rgb[parse(light)] = parse(palette[light]);
+    });
+    return (color) => {
+      if (typeof color !== "string") return color;
+      if (color[0] === "#") return hex[color.toUpperCase()] || color;
+      const found = /^rgba\((\d+),(\d+),(\d+),([\d.]+)\)$/.exec(color);
+      const to = found && rgb[found.slice(1, 4).join(",")];
+      return to ? "rgba(" + to + "," + found[4] + ")" : color;
+    };
+  }
+
+  /* Only under keys that name a colour: a layer may be called "#2A6BD4". */
+  function recolored(node, translate, isColor) {
+    if (Array.isArray(node)) {
+      if (!isColor && (!node.length || typeof node[0] !== "object")) return node;
+      return node.map((item) => recolored(item, translate, isColor));
+    }
+    if (node && typeof node === "object") {
+      const copy = {};
+      Object.keys(node).forEach((key) => {
+        const data = key === "x" || key === "y" || key === "z" || key === "customdata";
+        copy[key] = data ? node[key] : recolored(node[key], translate, /color/i.test(key));
+      });
+      return copy;
+    }
+    return isColor ? translate(node) : node;
+  }
+
+  function shown(figure, theme, palette) {
+    if (!figure) return skip();
+    return theme === "dark" ? recolored(figure, translator(palette), false) : figure;
+  }
+
+  function paintRun(figures, theme, palette) {
+    if (!figures) return [skip(), skip(), skip()];
+    return ["noise", "terms", "loss"].map((name) => shown(figures[name], theme || current(), palette));
+  }
+
+  const paintOne = (figure, theme, palette) => shown(figure, theme || current(), palette);
+
+  window.dash_clientside = window.dash_clientside || {};
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { watchWidth, switchTheme, paintRun, paintOne });
+})();

@@ -1,0 +1,1 @@
+"""Pure functions from answers of the API to figures, one figure a file."""

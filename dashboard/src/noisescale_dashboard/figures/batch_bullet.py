@@ -1,0 +1,84 @@
+"""The batch in use and the recommended one with its intervals, on one axis of powers of two."""
+
+import math
+
+import plotly.graph_objects as go
+
+from noisescale_dashboard.answers import Recommendation
+from noisescale_dashboard.figures import axes
+from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
+from noisescale_dashboard.number_format import count
+
+HEIGHT = 92
+CLOSE_LABELS = 0.16
+"""Labels nearer than this share of the axis are set on two sides."""
+
+
+def batch_bullet(recommendation: Recommendation) -> go.Figure:
+    """■ now and ● recommended; broad bar: statistical 95 %, thin bar: 95 % with the model error."""
+    now, best = recommendation.current_batch_size, recommendation.recommended_batch_size
+    whole, statistical = recommendation.interval, recommendation.statistical_interval
+    low, high = _ends([now, best, whole.low, whole.high, statistical.low, statistical.high])
+    figure = blank_figure(height=HEIGHT, left=8, right=8, top=26, bottom=24)
+    figure.update_layout(hovermode=False)
+    figure.update_yaxes(visible=False, range=[-1, 1])
+    values, words = axes.power_of_two_ticks(low, high)
+    figure.update_xaxes(
+        type="log", range=[math.log10(low), math.log10(high)], tickvals=values, ticktext=words,
+        showline=False, ticks="", showspikes=False, fixedrange=True,
+    )  # fmt: skip
+    figure.add_shape(
+        type="line", x0=low, x1=high, y0=0, y1=0, line={"color": LIGHT.line_strong, "width": 1}, layer="below"
+    )
+    for bar, half in ((whole, 0.1), (statistical, 0.26)):
+        if bar.low is not None and bar.high is not None:
+            figure.add_shape(
+                type="rect", x0=max(bar.low, low), x1=min(bar.high, high), y0=-half, y1=half,
+                fillcolor=translucent(LIGHT.recommended, 0.28), line={"width": 0},
+            )  # fmt: skip
+    _add_batches(figure, now, best, decades=math.log10(high / low))
+    return figure
+
+
+def _ends(known: list[float | None]) -> tuple[float, float]:
+    found = [value for value in known if value]
+    if not found:
+        return 16.0, 4096.0
+    # at most 12 doublings around the two batches: an uncalibrated interval may be a thousandfold
+    center = math.log2(found[0])
+    first = max(math.floor(math.log2(min(found)) - 0.3), center - 6)
+    last = min(math.ceil(math.log2(max(found)) + 0.3), center + 6)
+    return 2.0**first, 2.0**last
+
+
+def _add_batches(figure: go.Figure, now: float | None, best: float | None, *, decades: float) -> None:
+    are_close = bool(now and best and abs(math.log10(now / best)) < CLOSE_LABELS * decades)
+    _add_batch(
+        figure, now, f"<b>now {count(now)}</b>", LIGHT.batch, LIGHT.batch_text, "square", _side(now, best, are_close)
+    )
+    if best != now:
+        _add_batch(
+            figure, best, f"<b>{count(best)}</b>", LIGHT.recommended, LIGHT.recommended_text, "circle",
+            _side(best, now, are_close),
+        )  # fmt: skip
+
+
+def _side(own: float | None, other: float | None, are_close: bool) -> str:
+    if not are_close or own is None or other is None or own == other:
+        return "center"
+    return "right" if own < other else "left"
+
+
+def _add_batch(
+    figure: go.Figure, batch: float | None, words: str, color: str, text_color: str, symbol: str, anchor: str
+) -> None:
+    if not batch:
+        return
+    figure.add_scatter(
+        x=[batch], y=[0], mode="markers", name=symbol, cliponaxis=False,
+        marker={"size": 12, "color": color, "symbol": symbol, "line": {"width": 2, "color": LIGHT.panel}},
+    )  # fmt: skip
+    figure.add_annotation(
+        x=math.log10(batch), y=0.5, text=words, xanchor=anchor, yanchor="bottom", showarrow=False,
+        xshift={"right": 6, "left": -6}.get(anchor, 0), font={"size": 12, "color": text_color, "family": FONT},
+    )  # fmt: skip

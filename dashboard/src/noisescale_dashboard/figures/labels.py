@@ -1,0 +1,120 @@
+"""Words inside figures: end labels that do not overlap, events, axis titles, and names shown as they are written."""
+
+import html
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from noisescale_dashboard.answers import Event
+from noisescale_dashboard.figures.theme import FONT, LIGHT
+from noisescale_dashboard.number_format import significant
+
+NAME_LIMIT = 80
+LINE_PIXELS = 14
+EVENTS_WITH_WORDS = 6
+
+
+def plain(text: str, limit: int = NAME_LIMIT) -> str:
+    """`text` as plotly shows it literally: no tag, link, TeX or turned writing direction, cut at `limit` characters."""
+    printable = "".join(character if character.isprintable() else "�" for character in text)
+    cut = printable if len(printable) <= limit else printable[: limit - 1] + "…"
+    # a word joiner after $ ends what plotly takes for TeX without being seen
+    return html.escape(cut, quote=False).replace("$", "$\u2060")
+
+
+@dataclass(frozen=True, slots=True)
+class EndLabel:
+    """What is written beside the last point of a line."""
+
+    y: float
+    head: str
+    color: str
+    detail: str | None = None
+
+    @property
+    def pixels(self) -> int:
+        """Height of the label."""
+        return 2 * LINE_PIXELS if self.detail else LINE_PIXELS
+
+
+def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Centres near the wanted ones (pixels, any order) whose boxes of the given heights do not overlap."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    placed = list(wanted)
+    for below, above in itertools.pairwise(order):
+        gap = (heights[below] + heights[above]) / 2
+        overlap = placed[below] + gap - placed[above]
+        if overlap > 0:
+            placed[below] -= overlap / 2
+            placed[above] += overlap / 2
+    return placed
+
+
+def write_end_labels(figure: go.Figure, labels: Sequence[EndLabel], *, low: float, high: float, is_log: bool) -> None:
+    """Write `labels` into the right margin, at the height of their values, pushed apart."""
+    height = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+    scale = math.log10 if is_log else float
+    pixels = [height * (scale(label.y) - scale(low)) / (scale(high) - scale(low)) for label in labels]
+    inside = [min(max(y, 0), height) for y in pixels]
+    for label, y in zip(labels, spread(inside, [label.pixels for label in labels]), strict=True):
+        lines = [(label.head, label.color, LINE_PIXELS / 2 if label.detail else 0.0)]
+        if label.detail:
+            lines.append((label.detail, LIGHT.text_3, -LINE_PIXELS / 2))
+        for text, color, shift in lines:
+            figure.add_annotation(
+                x=1, y=0, xref="paper", yref="paper", text=text, xanchor="left", yanchor="middle",
+                xshift=8, yshift=y + shift, font={"size": 12, "color": color, "family": FONT}, showarrow=False,
+            )  # fmt: skip
+
+
+def write_inside_labels(figure: go.Figure, labels: Sequence[EndLabel], *, x: float) -> None:
+    """Write the heads of `labels` above the end of their lines, for figures without a right margin."""
+    for rank, label in enumerate(sorted(labels, key=lambda label: -label.y)):
+        is_top = rank == 0
+        figure.add_annotation(
+            x=x, y=math.log10(label.y), text=label.head, xanchor="right", yanchor="bottom" if is_top else "top",
+            yshift=7 if is_top else -7, font={"size": 12, "color": label.color, "family": FONT}, showarrow=False,
+        )  # fmt: skip
+
+
+def write_x_title(figure: go.Figure, text: str) -> None:
+    """Write `text` below the x axis at its right end."""
+    figure.add_annotation(
+        x=1, y=0, xref="paper", yref="paper", text=text, xanchor="right", yanchor="middle", yshift=-32,
+        font={"size": 12, "color": LIGHT.text_3, "family": FONT}, showarrow=False,
+    )  # fmt: skip
+
+
+def mark_events(
+    figure: go.Figure, events: Sequence[tuple[float, Event]], *, x_range: Sequence[float], narrow: bool
+) -> None:
+    """Draw a dashed line at each event; words on top where there is room for them."""
+    wordy = events if len(events) <= EVENTS_WITH_WORDS else [pair for pair in events if pair[1].kind != "resumed"]
+    room = (0.3 if narrow else 0.12) * abs(x_range[1] - x_range[0])
+    last_word = -math.inf
+    for x, event in sorted(events, key=lambda pair: pair[0]):
+        figure.add_vline(x=x, line={"color": LIGHT.axis, "width": 1, "dash": "3px,3px"}, layer="below")
+        if (x, event) in wordy and x - last_word >= room:
+            last_word = x
+            write_on_top(figure, x, event_words(event), LIGHT.text_3)
+
+
+def write_on_top(figure: go.Figure, x: float, text: str, color: str) -> None:
+    """Write `text` above the plot at `x`."""
+    figure.add_annotation(
+        x=x, y=1, yref="paper", text=text, xanchor="center", yanchor="bottom", yshift=3,
+        font={"size": 12, "color": color, "family": FONT}, showarrow=False,
+    )  # fmt: skip
+
+
+def event_words(event: Event) -> str:
+    """In short: "LR ÷3", "batch ×2", "resumed"."""
+    if event.kind == "resumed" or not event.before or not event.after:
+        return plain(event.kind, 16)
+    factor = event.after / event.before
+    name = {"lr": "LR", "batch": "batch"}.get(event.kind, plain(event.kind, 16))
+    sign, shown = ("×", factor) if factor >= 1 else ("÷", 1 / factor)
+    return f"{name} {sign}{significant(shown, 2).removesuffix('.0')}"

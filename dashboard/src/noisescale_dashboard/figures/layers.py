@@ -1,0 +1,152 @@
+"""The noise scale of each layer: a heat map over training, and a ranking with intervals."""
+
+import math
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from noisescale_dashboard.answers import Estimate, Group
+from noisescale_dashboard.figures import axes, labels, marks
+from noisescale_dashboard.figures.theme import LIGHT, TRANSPARENT, blank_figure
+from noisescale_dashboard.number_format import si, span
+
+ROW_HEIGHT = 22
+LABEL_LIMIT = 26
+PIXELS_PER_CHARACTER = 6.4
+Row = Sequence[float | None]
+
+
+def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Figure:
+    """Noise scale by layer (rows, network order) and step; darker is larger, hatched is not resolved."""
+    figure = _row_figure(groups, narrow=narrow)
+    steps = [float(step) for step in groups[0].series.step] if groups else []
+    low, high = color_range(groups)
+    rows = [[_log(v) for v in group.series.value] for group in groups]
+    last = len(LIGHT.sequential) - 1
+    figure.add_heatmap(
+        x=steps, y=list(range(len(groups))), z=rows, zmin=math.log10(low), zmax=math.log10(high), showscale=False,
+        colorscale=[[i / last, color] for i, color in enumerate(LIGHT.sequential)], xgap=0, ygap=2,
+        hoverongaps=False,
+        customdata=[[_cell(group, i) for i in range(len(group.series.value))] for group in groups],
+        hovertemplate="%{customdata[0]} · step %{x:,}<br>noise scale <b>%{customdata[1]}</b> "
+        + f"{labels.plain(noun)}  [%{{customdata[2]}}]<extra></extra>",
+    )  # fmt: skip
+    _hatch_unresolved(figure, groups, steps)
+    figure.update_xaxes(showline=False, ticks="", tickformat="~s", showspikes=False, nticks=4 if narrow else 7)
+    if steps:
+        half = (steps[1] - steps[0]) / 2 if len(steps) > 1 else 0.5
+        figure.update_xaxes(range=[steps[0] - half, steps[-1] + half])
+    return figure
+
+
+def color_range(groups: Sequence[Group]) -> tuple[float, float]:
+    """Noise scales at the lightest and darkest colour, one and two significant digits."""
+    known = axes.quantiles([v for group in groups for v in group.series.value], 0.02, 0.98) or (1.0, 10.0)
+    low = float(f"{known[0]:.0e}")
+    return low, max(float(f"{known[1]:.1e}"), low * 2)
+
+
+def layer_ranking(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Figure:
+    """Layers by noise scale, largest on top: dot and 95 % whisker; an open arrow where only a bound is known."""
+    ranked = sorted(groups, key=lambda group: _rank(group.estimate), reverse=True)
+    figure = _row_figure(ranked, narrow=narrow)
+    ends = axes.quantiles([x for g in ranked for x in (g.estimate.low, g.estimate.high, g.estimate.value)], 0, 1)
+    low, high = axes.log_range(*(ends or (1.0, 10.0)))
+    ticks = axes.log_ticks(low, high)
+    figure.update_xaxes(
+        type="log", range=[math.log10(low), math.log10(high)], tickvals=ticks, ticktext=[si(t) for t in ticks],
+        showgrid=True, gridcolor=LIGHT.grid, showspikes=False, fixedrange=True,
+    )  # fmt: skip
+    _add_bounded(figure, ranked, noun)
+    _add_open(figure, ranked, high)
+    return figure
+
+
+def _row_figure(groups: Sequence[Group], *, narrow: bool) -> go.Figure:
+    limit = 14 if narrow else LABEL_LIMIT
+    names = [labels.plain(group.name, limit) for group in groups]
+    widest = max((min(len(group.name), limit) for group in groups), default=4)
+    figure = blank_figure(
+        height=max(2, len(groups)) * ROW_HEIGHT + 36,
+        left=round(widest * PIXELS_PER_CHARACTER) + 14, right=14, top=6, bottom=30,
+    )  # fmt: skip
+    figure.update_layout(hovermode="closest", hoverdistance=14)
+    figure.update_yaxes(
+        tickvals=list(range(len(names))), ticktext=names, range=[len(names) - 0.5, -0.5], showgrid=False,
+        tickfont={"size": 11},
+    )  # fmt: skip
+    return figure
+
+
+def _hatch_unresolved(figure: go.Figure, groups: Sequence[Group], steps: Sequence[float]) -> None:
+    half = (steps[1] - steps[0]) / 2 if len(steps) > 1 else 0.5
+    found = [(row, part) for row, group in enumerate(groups) for part in _gaps(group.series.value)]
+    if not found:
+        return
+    figure.add_bar(
+        orientation="h", name="not resolved", y=[row for row, _ in found],
+        base=[steps[part[0]] - half for _, part in found],
+        x=[steps[part[-1]] - steps[part[0]] + 2 * half for _, part in found],
+        width=[1 - 2 / ROW_HEIGHT for _ in found], hoverinfo="skip",
+        marker={
+            "color": TRANSPARENT, "line": {"width": 0},
+            "pattern": {"shape": "/", "fgcolor": LIGHT.axis, "size": 6, "solidity": 0.18, "fgopacity": 1},
+        },
+    )  # fmt: skip
+    figure.update_layout(barmode="overlay")
+
+
+def _gaps(values: Row) -> list[range]:
+    return list(marks.stretches(len(values), lambda i: values[i] is None))
+
+
+def _cell(group: Group, i: int) -> list[str]:
+    series = group.series
+    return [labels.plain(group.name), si(series.value[i]), span(series.low[i], series.high[i], dense=True)]
+
+
+def _log(value: float | None) -> float | None:
+    return math.log10(value) if value is not None and value > 0 else None
+
+
+def _rank(estimate: Estimate) -> float:
+    return estimate.value if estimate.value is not None else estimate.low or 0.0
+
+
+def _add_bounded(figure: go.Figure, ranked: Sequence[Group], noun: str) -> None:
+    own = [(row, group) for row, group in enumerate(ranked) if group.estimate.value is not None]
+    values = [group.estimate.value or 0.0 for _, group in own]
+    figure.add_scatter(
+        x=values, y=[row for row, _ in own], name="noise scale", mode="markers",
+        marker={"size": 8, "color": LIGHT.noise, "line": {"width": 2, "color": LIGHT.panel}},
+        error_x={
+            "type": "data", "symmetric": False, "thickness": 1.5, "width": 0, "color": LIGHT.noise,
+            "array": [(g.estimate.high or v) - v for v, (_, g) in zip(values, own, strict=True)],
+            "arrayminus": [v - (g.estimate.low or v) for v, (_, g) in zip(values, own, strict=True)],
+        },
+        customdata=[
+            [labels.plain(g.name), si(g.estimate.value), span(g.estimate.low, g.estimate.high, dense=True)]
+            for _, g in own
+        ],
+        hovertemplate="%{customdata[0]}<br>noise scale <b>%{customdata[1]}</b> "
+        + f"{labels.plain(noun)}  [%{{customdata[2]}}]<extra></extra>",
+    )  # fmt: skip
+
+
+def _add_open(figure: go.Figure, ranked: Sequence[Group], high: float) -> None:
+    own = [(row, g) for row, g in enumerate(ranked) if g.estimate.value is None and g.estimate.low]
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for row, group in own:
+        xs += [group.estimate.low, high, None]
+        ys += [row, row, None]
+    figure.add_scatter(
+        x=xs, y=ys, name="lower bound", mode="lines", hoverinfo="skip",
+        line={"width": 1.5, "color": LIGHT.noise, "dash": "2px,3px"},
+    )  # fmt: skip
+    figure.add_scatter(
+        x=[g.estimate.low for _, g in own], y=[row for row, _ in own], name="not resolved", mode="markers",
+        marker={"symbol": "triangle-right-open", "size": 8, "color": LIGHT.noise},
+        customdata=[[labels.plain(g.name), si(g.estimate.low)] for _, g in own],
+        hovertemplate="%{customdata[0]}<br>noise scale <b>> %{customdata[1]}</b>  not resolved<extra></extra>",
+    )  # fmt: skip

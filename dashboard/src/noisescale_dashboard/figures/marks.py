@@ -1,0 +1,49 @@
+"""Marks that several figures share: interval bands, end dots, runs of neighbouring points."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import plotly.graph_objects as go
+
+from noisescale_dashboard.figures.theme import LIGHT, translucent
+
+INTERVAL_OPACITY = 0.2
+ENVELOPE_OPACITY = 0.1
+
+Maybe = Sequence[float | None]
+
+
+def stretches(length: int, belongs: Callable[[int], bool]) -> Iterator[range]:
+    """Maximal runs of neighbouring indices that belong."""
+    start: int | None = None
+    for index in range(length + 1):
+        inside = index < length and belongs(index)
+        if inside and start is None:
+            start = index
+        elif not inside and start is not None:
+            yield range(start, index)
+            start = None
+
+
+def add_band(figure: go.Figure, x: Maybe, low: Maybe, high: Maybe, color: str, opacity: float, *, name: str) -> None:
+    """Fill between `low` and `high`, with a gap wherever one of the three is unknown: one trace of closed shapes."""
+
+    def is_known(i: int) -> bool:
+        return x[i] is not None and low[i] is not None and high[i] is not None
+
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for part in stretches(len(x), is_known):
+        xs += [*(x[i] for i in part), *(x[i] for i in reversed(part)), None]
+        ys += [*(high[i] for i in part), *(low[i] for i in reversed(part)), None]
+    figure.add_scatter(
+        x=xs, y=ys, name=name, mode="lines", line={"width": 0}, fill="toself",
+        fillcolor=translucent(color, opacity), hoverinfo="skip",
+    )  # fmt: skip
+
+
+def add_end_dot(figure: go.Figure, x: float, y: float, color: str, *, symbol: str = "circle") -> None:
+    """Mark the last value with a dot that has a ring in the panel's colour."""
+    figure.add_scatter(
+        x=[x], y=[y], mode="markers", hoverinfo="skip", cliponaxis=False, name="last value",
+        marker={"size": 9, "color": color, "symbol": symbol, "line": {"width": 2, "color": LIGHT.panel}},
+    )  # fmt: skip

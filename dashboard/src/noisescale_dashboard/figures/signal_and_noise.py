@@ -1,0 +1,64 @@
+"""The two terms of the noise scale over training: tr Σ, the noise, and |G|², the signal."""
+
+import plotly.graph_objects as go
+
+from noisescale_dashboard.answers import NoiseScaleSeries, Numbers
+from noisescale_dashboard.figures import axes, labels, marks
+from noisescale_dashboard.figures.noise_scale_over_training import View
+from noisescale_dashboard.figures.theme import LIGHT, blank_figure
+from noisescale_dashboard.number_format import significant
+
+HEIGHT = 232
+NORMAL_95 = 1.96
+BAND_OPACITY = 0.13
+
+
+def signal_and_noise(series: NoiseScaleSeries, view: View) -> go.Figure:
+    """Tr Σ and |G|² (squared gradient, log) with 95 % bands; estimates ≤ 0 leave a gap."""
+    points = series.points
+    along = axes.progress(points, view.kind, unit=view.unit, units_per_example=series.units_per_example)
+    figure = blank_figure(height=HEIGHT, right=18 if view.narrow else 56, top=10, bottom=40)
+    figure.update_layout(uirevision=view.revision)
+    axes.set_progress_axis(figure, along, is_live=view.is_live, is_zoomed=view.is_zoomed, narrow=True)
+    ends = axes.typical_range([*points.trace_cov, *points.grad_sq_norm]) or (0.1, 10.0)
+    low, high = axes.log_range(*ends)
+    axes.set_log_axis(figure, low, high)
+    terms = (
+        ("tr Σ", points.trace_cov, points.trace_cov_se, LIGHT.text_1),
+        ("|G|²", points.grad_sq_norm, points.grad_sq_norm_se, LIGHT.text_3),
+    )
+    ends_of_lines = []
+    for name, values, errors, color in terms:
+        _add_term(figure, along, name, values, errors, color, bottom=low)
+        last = next((v for v in reversed(values) if v is not None and v > 0), None)
+        if last is not None:
+            ends_of_lines.append(labels.EndLabel(last, f"<b>{name}</b>", color))
+    if view.narrow:
+        labels.write_inside_labels(figure, ends_of_lines, x=figure.layout.xaxis.range[1])
+    else:
+        labels.write_end_labels(figure, ends_of_lines, low=low, high=high, is_log=True)
+        labels.write_x_title(figure, along.title)
+    return figure
+
+
+def num_not_positive(series: NoiseScaleSeries) -> int:
+    """How many points have a |G|² estimate that a logarithmic axis cannot show."""
+    return sum(1 for value in series.points.grad_sq_norm if value is not None and value <= 0)
+
+
+def _add_term(
+    figure: go.Figure, along: axes.Progress, name: str, values: Numbers, errors: Numbers, color: str, *, bottom: float
+) -> None:
+    drawn = [v if v is not None and v > 0 else None for v in values]
+    margins = [NORMAL_95 * e if e is not None else None for e in errors]
+    low = [None if v is None or m is None else max(v - m, bottom / 2) for v, m in zip(drawn, margins, strict=True)]
+    high = [None if v is None or m is None else v + m for v, m in zip(drawn, margins, strict=True)]
+    is_scattered = along.kind == "loss"
+    if not is_scattered:
+        marks.add_band(figure, along.at, low, high, color, BAND_OPACITY, name=f"{name} interval")
+    figure.add_scatter(
+        x=along.at, y=drawn, name=name, mode="markers" if is_scattered else "lines",
+        line={"color": color, "width": 1.75}, marker={"size": 4, "color": color},
+        customdata=[f"{significant(v)} ± {significant(m)}" for v, m in zip(drawn, margins, strict=True)],
+        hovertemplate=f"{name} <b>%{{customdata}}</b><extra></extra>",
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""Numbers as a reader sees them: three significant digits, true minus, unit beside."""
+
+import math
+
+THIN_RANGE = " – "
+NOTHING = "–"
+_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """1490.4 → "1,490"; 0.0431 → "0.0431"; 4.31e-7 → "4.31e-7". For prose and cards."""
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    rounded = round(value, digits - 1 - exponent)
+    if not 1e-4 <= abs(rounded) < 1e15:
+        return _scientific(value, digits)
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return _minus(f"{rounded:,.{decimals}f}")
+
+
+def si(value: float | None, digits: int = 3) -> str:
+    """1490 → "1.49k"; 2.0e9 → "2G". For axes and dense tables."""
+    if value is None:
+        return NOTHING
+    rounded = float(f"{value:.{digits - 1}e}")
+    for scale, prefix in _SCALES:
+        if abs(rounded) >= scale:
+            return _trimmed(significant(rounded / scale, digits)) + prefix
+    return _trimmed(significant(rounded, digits))
+
+
+def count(value: float | None) -> str:
+    """184200 → "184,200": steps and batch sizes, which are exact."""
+    if value is None:
+        return NOTHING
+    return _minus(f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}")
+
+
+def span(low: float | None, high: float | None, *, dense: bool = False) -> str:
+    """An interval: "1,130 – 1,960", or "1.1k – 2k" where space is short."""
+    if low is None or high is None:
+        return NOTHING
+    if dense:
+        return si(low, 2) + THIN_RANGE + si(high, 2)
+    return significant(low) + THIN_RANGE + significant(high)
+
+
+def share(fraction: float | None) -> str:
+    """0.738 → "74 %"; below one percent one digit more."""
+    if fraction is None:
+        return NOTHING
+    percent = 100 * fraction
+    shown = f"{percent:.1f}" if 0 < percent < 1 else f"{percent:.0f}"
+    return f"{shown} %"
+
+
+def share_span(low: float | None, high: float | None) -> str:
+    """0.52, 0.70 → "52 – 70 %"."""
+    if low is None or high is None:
+        return NOTHING
+    return f"{100 * low:.0f}{THIN_RANGE}{100 * high:.0f} %"
+
+
+def change(factor: float | None) -> str:
+    """0.55 → "−45 %"; 1.38 → "+38 %"."""
+    if factor is None:
+        return NOTHING
+    percent = round(100 * (factor - 1))
+    return f"{'−' if percent < 0 else '+'}{abs(percent)} %"
+
+
+def change_span(low: float, high: float) -> str:
+    """0.5, 0.6 → "−50 … −40 %"."""
+    return f"{change(low).removesuffix(' %')} … {change(high)}"
+
+
+def ratio(value: float | None) -> str:
+    """2.91 → "2.9 ×"."""
+    return NOTHING if value is None else f"{_trimmed(significant(value, 2))} ×"
+
+
+def rate(value: float | None) -> str:
+    """A learning rate: 0.1 → "0.1"; 0.00104 → "1.04e-3"."""
+    if value is None:
+        return NOTHING
+    return _scientific(value, 3) if 0 < value < 0.01 else _trimmed(significant(value))
+
+
+def money(usd: float | None) -> str:
+    """12.4 → "$12"; 3.5 → "$3.50"."""
+    if usd is None:
+        return NOTHING
+    return f"${usd:,.0f}" if usd >= 10 else f"${usd:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """95 → "95 s"; 1560 → "26 min"; 40680 → "11.3 h"; 457920 → "5.3 days"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{_trimmed(significant(seconds / 3600))} h"
+    return f"{_trimmed(significant(seconds / 86400, 2))} days"
+
+
+def _scientific(value: float, digits: int) -> str:
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0")
+        mantissa = mantissa + "0" if mantissa.endswith(".") else mantissa
+    return _minus(f"{mantissa}e{int(exponent)}")
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def _minus(text: str) -> str:
+    # the exponent keeps its hyphen: 1.04e-3 can be pasted into a program
+    return "−" + text[1:] if text.startswith("-") else text

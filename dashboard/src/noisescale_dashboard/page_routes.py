@@ -1,0 +1,56 @@
+"""Which paths are pages, and the headers each page is sent with."""
+
+from collections.abc import Sequence
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class PageRoutes:
+    """Middleware that serves every page's path with Dash's index, under a content security policy.
+
+    Dash prepares its assets when "/" or its own endpoints are asked for, not for a path below: pages are asked for
+    as "/".
+    """
+
+    def __init__(self, app: ASGIApp, *, script_hashes: Sequence[str]) -> None:
+        self.app = app
+        self._headers = {
+            "Content-Security-Policy": content_security_policy(script_hashes),
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "same-origin",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; pages get their headers."""
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD") or not is_page(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._headers)
+            await send(message)
+
+        await self.app({**scope, "path": "/", "raw_path": b"/"}, receive, send_with_headers)
+
+
+def is_page(path: str) -> bool:
+    """Whether a person opens this path in a browser."""
+    return path in ("/", "/runs") or path.startswith("/runs/")
+
+
+def content_security_policy(script_hashes: Sequence[str]) -> str:
+    """Only this origin; inline scripts by hash, inline styles because plotly and the table write them."""
+    return "; ".join(
+        (
+            "default-src 'self'",
+            f"script-src 'self' {' '.join(script_hashes)}".strip(),
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "object-src 'none'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+        )
+    )

@@ -1,0 +1,1 @@
+"""One file a URL: `layout(...)` returns the page, `register(app, api)` its callbacks."""

@@ -1,0 +1,150 @@
+"""Pieces that all pages are made of: card, fact, pill, note, icon. Text goes in as text, never as markup."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from noisescale_dashboard.answers import Decision
+from noisescale_dashboard.number_format import count
+from noisescale_dashboard.sentences import STATUS_WORDS
+
+Child = Component | str
+Children = Child | Sequence[Child] | None
+
+GRAPH_CONFIG: Any = {
+    "displayModeBar": False,
+    "responsive": True,
+    "scrollZoom": False,
+    # "reset" would go back to the zoomed range when the page was opened at one
+    "doubleClick": "autosize",
+    "typesetMath": False,
+}
+DECISION_STYLES = {"increase": "inc", "decrease": "dec", "keep": "keep"}
+DECISION_ICONS = {"inc": "up", "dec": "down", "keep": "equal", "ins": "dash"}
+STATUS_STYLES = {"silent": "stalled", "crashed": "stalled"}
+
+
+def aria(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes with a hyphen, as keyword arguments of a component."""
+    return attributes
+
+
+def icon(name: str, size: str = "") -> html.Span:
+    """An icon beside a word; silent for screen readers."""
+    return html.Span(className=f"i i-{name} {size}".strip(), **aria({"aria-hidden": "true"}))
+
+
+def link(children: Children, href: str, *, class_name: str = "", is_current: bool = False) -> html.A:
+    """A link to a page of ours, followed without loading everything again (assets/50-address.js)."""
+    current = {"aria-current": "page"} if is_current else {}
+    return html.A(listed(children), href=href, className=class_name, **aria({"data-go": "page", **current}))
+
+
+def listed(children: Children) -> list[Child]:
+    """Children as a flat list: nested lists break React."""
+    if children is None:
+        return []
+    return [children] if isinstance(children, Component | str) else list(children)
+
+
+def card(
+    title: str,
+    subtitle: Children,
+    body: Children,
+    *,
+    card_id: str,
+    actions: Children = None,
+    footer: Children = None,
+    class_name: str = "",
+    is_figure: bool = False,
+) -> html.Section:
+    """A card: title, subtitle (unit, scale, what the band is), controls, body, footer."""
+    head = html.Div(
+        [
+            html.Div(
+                [
+                    html.H2(title, className="tt", id=f"{card_id}-title"),
+                    html.Div(listed(subtitle), className="st", id=f"{card_id}-subtitle"),
+                ]
+            ),
+            html.Div(listed(actions), className="ac"),
+        ],
+        className="hd",
+    )
+    foot = [html.Div(listed(footer), className="ft", id=f"{card_id}-footer")] if footer is not None else []
+    return html.Section(
+        [head, html.Div(listed(body), className="bd fig" if is_figure else "bd"), *foot],
+        className=f"card {class_name}".strip(),
+        **aria({"aria-labelledby": f"{card_id}-title"}),
+    )
+
+
+def figure_box(graph_id: str, *, card_id: str, height: int) -> html.Figure:
+    """A figure with its description for those who do not see it. Height in pixels, so that nothing jumps."""
+    return html.Figure(
+        [
+            dcc.Graph(
+                id=graph_id,
+                figure={"data": [], "layout": _nothing_yet(height)},
+                config=GRAPH_CONFIG,
+                style={"width": "100%", "minHeight": height},
+            ),
+            html.Figcaption(id=f"{graph_id}-sentence", className="sr-only"),
+        ],
+        className="figure",
+        **aria({"aria-labelledby": f"{card_id}-title", "aria-describedby": f"{graph_id}-sentence"}),
+    )
+
+
+def _nothing_yet(height: int) -> dict[str, Any]:
+    hidden = {"visible": False, "fixedrange": True}
+    transparent = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"}
+    return {"height": height, "xaxis": hidden, "yaxis": hidden, "template": None, **transparent}
+
+
+def fact(label: str, value: str, unit: str = "", context: str = "", *, swatch: str = "", tone: str = "") -> html.Div:
+    """One key figure of the facts strip."""
+    key = [html.Span(className=f"sw {swatch}")] if swatch else []
+    small = [html.Small(unit)] if unit else []
+    return html.Div(
+        [
+            html.Div([*key, label], className="k"),
+            html.Div([value, *small], className=f"v {tone}".strip()),
+            html.Div(context, className="s", title=context),
+        ],
+        className="fact",
+    )
+
+
+def status_dot(status: str) -> html.Span:
+    """The run's status as a mark of its own shape, with its word."""
+    words = STATUS_WORDS.get(status, status)
+    style = STATUS_STYLES.get(status, status)
+    return html.Span(className=f"dot {style}", title=words, role="img", **aria({"aria-label": words}))
+
+
+def decision_pill(decision: Decision) -> html.Span:
+    """Decision in one pill: ↑ raise to 640, ↓ lower to 44, = keep, ◌ not resolved."""
+    style = DECISION_STYLES.get(decision.decision, "ins")
+    return html.Span([icon(DECISION_ICONS[style], "xs"), decision_label(decision)], className=f"pill {style}")
+
+
+def decision_label(decision: Decision) -> str:
+    """The words in the pill."""
+    batch = count(decision.batch_size)
+    labels = {"increase": f"raise to {batch}", "decrease": f"lower to {batch}", "keep": "keep"}
+    return labels.get(decision.decision, "not resolved")
+
+
+def note(children: Children, *, icon_name: str = "warn", quiet: bool = False) -> html.Div:
+    """A caution (amber) or a remark (quiet)."""
+    return html.Div([icon(icon_name, "sm"), html.Span(listed(children))], className="note q" if quiet else "note")
+
+
+def key_values(rows: Sequence[tuple[str, Child]]) -> html.Table:
+    """Two columns: what, and its value."""
+    return html.Table(
+        [html.Tbody([html.Tr([html.Th(key, scope="row"), html.Td(value)]) for key, value in rows])], className="tb kv"
+    )

@@ -1,0 +1,269 @@
+"""The list of runs: what there is, and which are off."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dash_ag_grid as dag
+import dash_mantine_components as dmc
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard import sentences
+from noisescale_dashboard.answers import RunPage
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.number_format import count
+from noisescale_dashboard.pages import runs_table, shell, states
+from noisescale_dashboard.pages.parts import Child, aria, icon
+
+DEFAULT_SORT = "-updated_at"
+STATUSES = ("running", "finished", "failed", "silent", "crashed")
+SORT_CHOICES = (
+    ("-updated_at", "newest"),
+    ("-last_step", "last step"),
+    ("-noise_scale", "noise scale"),
+    ("example_efficiency", "least efficient"),
+    ("loss", "loss"),
+    ("name", "name"),
+)
+MAX_SPARKLINES = 100
+
+
+def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
+    """The page before its first data."""
+    body = [
+        html.Div(
+            [
+                html.H1("Runs", className="h1"),
+                html.Span(id="runs-count", className="dim"),
+            ],
+            className="row",
+        ),
+        html.P("Noise scale B_noise against the batch in use.", id="runs-sentence", className="lede mb12"),
+        html.Div(_filters(), className="row filters mb12", role="search"),
+        html.Div(id="runs-note"),
+        html.Div(id="runs-empty"),
+        html.Section([_grid(narrow), _footer()], className="card", id="runs-card", **aria({"aria-label": "Runs"})),
+        dcc.Store(id="runs-view"),
+        dcc.Store(id="runs-sort"),
+        dcc.Store(id="runs-rows"),
+        dcc.Store(id="runs-sparks", data={}),
+        dcc.Store(id="runs-cursors", data=[None]),
+        dcc.Store(id="runs-pulse"),
+        dcc.Store(id="runs-live", data={"running": True}),
+        dcc.Interval(id="runs-clock", interval=int(1000 * refresh_seconds)),
+    ]
+    return shell.page([html.B("Runs")], body)
+
+
+def _filters() -> list[Child]:
+    # search debounced: a request a letter would be wasted
+    return [
+        dmc.TextInput(
+            id="runs-q",
+            placeholder="Name, tag, config",
+            debounce=300,
+            leftSection=icon("search", "sm"),
+            className="search",
+            size="xs",
+            **aria({"aria-label": "Search runs"}),
+        ),
+        dmc.Select(
+            id="runs-project",
+            data=[],
+            placeholder="Project: any",
+            clearable=True,
+            searchable=True,
+            size="xs",
+            w=150,
+            **aria({"aria-label": "Project"}),
+        ),
+        dmc.Select(
+            id="runs-status",
+            data=list(STATUSES),
+            placeholder="Status: any",
+            clearable=True,
+            size="xs",
+            w=136,
+            **aria({"aria-label": "Status"}),
+        ),
+        dmc.Select(
+            id="runs-order",
+            data=[{"value": value, "label": f"Sort: {label}"} for value, label in SORT_CHOICES],
+            value=DEFAULT_SORT,
+            size="xs",
+            w=160,
+            allowDeselect=False,
+            **aria({"aria-label": "Sort by"}),
+        ),
+    ]
+
+
+def _grid(narrow: bool) -> dag.AgGrid:
+    return dag.AgGrid(
+        id="runs-grid",
+        rowData=[],
+        columnDefs=runs_table.columns(DEFAULT_SORT, narrow=narrow),
+        defaultColDef=runs_table.ANY_COLUMN,
+        getRowId="params.data.id",
+        eventListeners={"sortChanged": ["reportSort(params)"]},
+        dashGridOptions={
+            "theme": {"function": runs_table.THEME},
+            "animateRows": False,
+            "rowHeight": runs_table.NARROW_ROW_HEIGHT if narrow else runs_table.ROW_HEIGHT,
+            "headerHeight": 0 if narrow else runs_table.HEADER_HEIGHT,
+            # the names are links: Tab goes from one to the next
+            "suppressCellFocus": True,
+            "suppressNoRowsOverlay": True,
+            "enableBrowserTooltips": True,
+        },
+        style={"height": runs_table.grid_height(4, narrow=narrow), "width": "100%"},
+    )
+
+
+def _footer() -> html.Div:
+    return html.Div(
+        [
+            html.Span(id="runs-range"),
+            html.Span(className="sp"),
+            _turn("runs-previous", "chevl", "Previous page"),
+            _turn("runs-next", "chevr", "Next page"),
+        ],
+        className="ft",
+    )
+
+
+def _turn(button_id: str, icon_name: str, words: str) -> html.Button:
+    return html.Button(icon(icon_name, "sm"), id=button_id, className="ib b", **aria({"aria-label": words}))
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """Callbacks of the page: address and controls, rows, sparklines."""
+    _register_clientside(app)
+
+    @app.callback(
+        Output("runs-rows", "data"),
+        Output("runs-cursors", "data"),
+        Output("runs-note", "children"),
+        Output("runs-empty", "children"),
+        Output("runs-card", "hidden"),
+        Output("runs-sentence", "children"),
+        Output("runs-count", "children"),
+        Output("runs-range", "children"),
+        Output("runs-previous", "disabled"),
+        Output("runs-next", "disabled"),
+        Output("runs-grid", "columnDefs"),
+        Output("runs-grid", "style"),
+        Input("runs-view", "data"),
+        Input("runs-pulse", "data"),
+        State("runs-cursors", "data"),
+        State("runs-rows", "data"),
+        State("narrow", "data"),
+    )
+    async def load_rows(
+        view: dict[str, Any] | None, _pulse: float | None, cursors: list[str | None], shown: Any, narrow: bool
+    ) -> tuple[Any, ...]:
+        if view is None:
+            raise PreventUpdate
+        place = min(view["page"], len(cursors) - 1)
+        try:
+            page = await api.runs(visitor_headers(ctx.headers), query(view, cursors[place]))
+        except ApiProblem as problem:
+            failed = states.paused(None) if shown else states.not_loaded(problem)
+            return (no_update, no_update, failed, None, not shown, *[no_update] * 7)
+        known = [*cursors[: place + 1], *([page.next_cursor] if page.next_cursor else [])]
+        is_filtered = bool(view["q"] or view["project"] or view["status"])
+        empty = None if page.runs else states.no_runs(is_filtered=is_filtered)
+        return (
+            [runs_table.row(run) for run in page.runs],
+            known,
+            None,
+            empty,
+            not page.runs,
+            sentences.runs_sentence(page.runs, page.total),
+            count(page.total),
+            range_words(page, place),
+            place == 0,
+            page.next_cursor is None,
+            runs_table.columns(view["sort"], narrow=narrow) if ctx.triggered_id != "runs-pulse" else no_update,
+            {"height": runs_table.grid_height(len(page.runs), narrow=narrow), "width": "100%"},
+        )
+
+    @app.callback(
+        Output("runs-sparks", "data"), Input("runs-rows", "data"), State("runs-sparks", "data"), State("narrow", "data")
+    )
+    async def load_sparklines(
+        rows: list[dict[str, Any]] | None, sparks: dict[str, Any], _narrow: bool
+    ) -> dict[str, Any]:
+        stale = [row for row in rows or () if (sparks.get(row["id"]) or {}).get("stamp") != row["stamp"]]
+        if not rows or not stale:
+            raise PreventUpdate
+        wanted = {row["id"]: row["stamp"] for row in stale[:MAX_SPARKLINES]}
+        found = await api.sparklines(visitor_headers(ctx.headers), list(wanted))
+        fresh = {
+            run_id: {"stamp": wanted[run_id], "spark": runs_table.sparkline(series)} for run_id, series in found.items()
+        }
+        kept = {row["id"]: sparks[row["id"]] for row in rows if row["id"] in sparks}
+        return {**kept, **fresh}
+
+    @app.callback(Output("runs-project", "data"), Input("runs-project", "id"))
+    async def load_projects(_component_id: str) -> list[str]:
+        try:
+            projects = await api.projects(visitor_headers(ctx.headers))
+        except ApiProblem:
+            # the filter stays empty; the list of runs says what is wrong
+            raise PreventUpdate from None
+        return [project.name for project in projects]
+
+
+def query(view: Mapping[str, Any], cursor: str | None) -> dict[str, Any]:
+    """The API's query for a view of the page."""
+    status = view["status"] if view["status"] in STATUSES else None
+    return {
+        "q": view["q"],
+        "project": view["project"],
+        "status": status,
+        "sort": view["sort"] or DEFAULT_SORT,
+        "limit": runs_table.PAGE_SIZE,
+        "cursor": cursor,
+    }
+
+
+def range_words(page: RunPage, place: int) -> str:
+    """In short: "1 – 100 of 10,214"."""
+    if not page.runs:
+        return ""
+    first = place * runs_table.PAGE_SIZE + 1
+    return f"{count(first)} – {count(first + len(page.runs) - 1)} of {count(page.total)}"
+
+
+def _register_clientside(app: Dash) -> None:
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "runsView"),
+        Output("runs-view", "data"),
+        Output("runs-q", "value"),
+        Output("runs-project", "value"),
+        Output("runs-status", "value"),
+        Output("runs-order", "value"),
+        Input("address", "search"),
+        Input("runs-q", "value"),
+        Input("runs-project", "value"),
+        Input("runs-status", "value"),
+        Input("runs-order", "value"),
+        Input("runs-sort", "data"),
+        Input("runs-previous", "n_clicks"),
+        Input("runs-next", "n_clicks"),
+        State("runs-view", "data"),
+        State("runs-cursors", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "pulse"),
+        Output("runs-pulse", "data"),
+        Input("runs-clock", "n_intervals"),
+        State("runs-live", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "withSparklines"),
+        Output("runs-grid", "rowData"),
+        Input("runs-rows", "data"),
+        Input("runs-sparks", "data"),
+    )

@@ -1,0 +1,67 @@
+"""The frame of every page: side bar, top bar, and the state that belongs to the reader (theme, width)."""
+
+from collections.abc import Sequence
+
+import dash_mantine_components as dmc
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.figures.theme import FONT, dark_of_light
+from noisescale_dashboard.pages.parts import Child, Children, aria, icon, link, listed
+
+NAMESPACE = "noisescale"
+PAGES = (("runs", "Runs", "/runs"),)
+
+
+def layout() -> dmc.MantineProvider:
+    """Everything that stays while the reader goes from page to page."""
+    return dmc.MantineProvider(
+        defaultColorScheme="auto",
+        theme={"primaryColor": "blue", "fontFamily": FONT, "defaultRadius": 6},
+        children=html.Div(
+            [
+                html.A("Skip to the content", href="#content", className="skip"),
+                dcc.Location(id="address", refresh="callback-nav"),
+                dcc.Store(id="narrow"),
+                dcc.Store(id="theme"),
+                dcc.Store(id="palettes", data=dark_of_light()),
+                html.Aside(_side_bar(), className="side"),
+                html.Div(id="page", className="main"),
+            ],
+            className="shell",
+        ),
+    )
+
+
+def _side_bar() -> list[Child]:
+    links: list[Child] = [
+        link([icon(key), html.Span(word)], address, class_name="on", is_current=True) for key, word, address in PAGES
+    ]
+    brand = link([html.Span(className="mark"), html.Span("noisescale")], "/runs", class_name="brand")
+    return [brand, html.Nav(links, className="nav", **aria({"aria-label": "Pages"}))]
+
+
+def page(crumbs: Sequence[Child], body: Children, *, live_state: Children = None) -> list[Child]:
+    """A page in its frame: top bar with the path, then the content."""
+    path = html.Nav([html.Span(className="mark only-m"), *crumbs], className="crumb", **aria({"aria-label": "Path"}))
+    toggle = html.Button(
+        html.Span(className="i theme-icon", **aria({"aria-hidden": "true"})),
+        id="theme-toggle",
+        className="ib b",
+        **aria({"aria-label": "Switch between light and dark"}),
+    )
+    top = html.Header([path, html.Span(className="sp"), *listed(live_state), toggle], className="top")
+    return [top, html.Main(listed(body), className="page", id="content", tabIndex="-1")]
+
+
+def register(app: Dash, _api: ApiClient) -> None:
+    """Theme and width, both in the browser alone."""
+    app.clientside_callback(
+        ClientsideFunction(NAMESPACE, "watchWidth"), Output("narrow", "data"), Input("narrow", "id")
+    )
+    app.clientside_callback(
+        ClientsideFunction(NAMESPACE, "switchTheme"),
+        Output("theme", "data"),
+        Input("theme-toggle", "n_clicks"),
+        State("theme", "data"),
+    )

@@ -1,0 +1,92 @@
+"""What a page shows instead of data: nothing there yet, not found, not loaded."""
+
+from datetime import UTC, datetime
+
+from dash import html
+
+from noisescale_dashboard.api_client import ApiProblem
+from noisescale_dashboard.pages.parts import icon, link, note
+
+FIRST_LINES = """import noisescale
+
+run = noisescale.init(project="digits")
+run.watch(model, optimizer)
+for batch in loader:
+    ...                                # forward and backward, several micro-batches a step
+    run.log_gradients(loss=loss)       # before optimizer.step()
+"""
+
+
+def no_runs(*, is_filtered: bool) -> html.Section:
+    """The list is empty: what will be here and how to fill it, or that the filters leave nothing."""
+    if is_filtered:
+        text = "No run matches these filters. Remove one of them to see more."
+        return html.Section(
+            [html.H2("Nothing found", className="tt"), html.P(text, className="t2")], className="card empty"
+        )
+    return html.Section(
+        [
+            html.H2("No runs yet", className="tt"),
+            html.P(
+                "A few lines in the training script are enough; the first noise scale shows after a few hundred steps.",
+                className="t2",
+            ),
+            html.Pre(FIRST_LINES, className="mono code", tabIndex="0"),
+            html.P(["Or watch four real runs train here: ", html.Code("make demo", className="mono")], className="t2"),
+        ],
+        className="card empty",
+    )
+
+
+def no_such_run() -> html.Section:
+    """The address names no run."""
+    return html.Section(
+        [
+            html.H1("No such run", className="h1"),
+            html.P("It was deleted, the address is wrong, or it belongs to someone else.", className="lede"),
+            html.P(link("All runs", "/runs", class_name="btn")),
+        ],
+        className="card empty",
+    )
+
+
+def no_such_page() -> html.Section:
+    """The address names no page."""
+    return html.Section(
+        [
+            html.H1("No such page", className="h1"),
+            html.P(link("All runs", "/runs", class_name="btn")),
+        ],
+        className="card empty",
+    )
+
+
+def not_loaded(problem: ApiProblem) -> html.Section:
+    """The API did not answer: what failed, that training goes on, and the request for a bug report."""
+    now = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    status = "no answer" if problem.status is None else str(problem.status)
+    return html.Section(
+        [
+            icon("warn"),
+            html.Div(
+                [
+                    html.H2("Not loaded", className="tt"),
+                    html.P(f"{problem.title}: {problem.detail}", className="t2"),
+                    html.P(
+                        "Training is not affected: the client keeps its measurements and sends them later.",
+                        className="t2",
+                    ),
+                    html.A("Try again", href="", className="btn"),
+                    html.P(f"{problem.request} · {status} · {now}", className="mono dim"),
+                ]
+            ),
+        ],
+        className="card failed",
+        role="alert",
+    )
+
+
+def paused(shown_until: str | None) -> html.Div:
+    """Live updates stopped; what is shown is older."""
+    until = f" Shown: data until {shown_until}." if shown_until else ""
+    return note(f"Live updates paused.{until} The next attempt follows in a few seconds.", icon_name="clock")

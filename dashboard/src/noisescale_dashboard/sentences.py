@@ -1,0 +1,153 @@
+"""Sentences that the pages and the figures' descriptions say, made from the answers."""
+
+from collections.abc import Sequence
+
+from noisescale_dashboard.answers import Estimate, Event, NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.number_format import count, duration, share, si, significant, span
+
+SHORT_NOUNS = {
+    "sequences": "seq",
+    "images": "img",
+    "examples": "ex",
+    "observations": "obs",
+    "utterances": "utt",
+    "characters": "char",
+}
+REASONS = {
+    "too_few_updates": "too few updates so far",
+    "interval_unbounded": "no upper bound can be given yet",
+    "grad_sq_norm_not_positive": "the signal |G|² is not above zero yet",
+    "trace_cov_not_positive": "tr Σ is not positive: ranks may see the same data",
+    "one_small_batch": "one backward a step: accumulate gradients, use more ranks or per-example norms",
+    "batch_size_unknown": "the batch size is unknown: pass batch_size",
+    "no_estimates": "no measurements yet",
+}
+STATUS_WORDS = {
+    "running": "running",
+    "finished": "finished",
+    "failed": "failed",
+    "silent": "silent, no data for a minute",
+    "crashed": "crashed, no data for ten minutes",
+}
+DECISIONS = ("increase", "decrease", "keep", "insufficient_evidence")
+
+
+def noun_of(run: Run) -> str:
+    """The plural of what one example is: the unit of noise scale and batch."""
+    if run.units_per_example == 1 and run.unit:
+        return run.unit
+    return run.example if run.example.endswith("s") else run.example + "s"
+
+
+def short_noun_of(run: Run) -> str:
+    """The same for a dense table."""
+    noun = noun_of(run)
+    return SHORT_NOUNS.get(noun, noun[:6])
+
+
+def reason_words(reason: str | None) -> str:
+    """Why an estimate is not resolved."""
+    return REASONS.get(reason or "no_estimates", (reason or "").replace("_", " "))
+
+
+def estimate_words(estimate: Estimate) -> str:
+    """In short: "1,490", "> 345" or "not resolved"."""
+    if estimate.value is not None:
+        return significant(estimate.value)
+    return f"> {significant(estimate.low)}" if estimate.low is not None else "not resolved"
+
+
+def interval_words(estimate: Estimate) -> str:
+    """In short: "1,130 – 1,960, 95 %", or why there is none."""
+    if estimate.value is None:
+        return reason_words(estimate.reason)
+    state = "" if estimate.state == "resolved" else ", tentative"
+    return f"{span(estimate.low, estimate.high)}, {share(estimate.level)}{state}"
+
+
+def answer(run: Run) -> str:
+    """Which batch, and why: the first sentence of a run's page."""
+    headline = decision_words(run)
+    reason = run.decision.reason or reason_words(run.noise_scale.reason).capitalize() + "."
+    return f"{headline}. {reason}"
+
+
+def decision_words(run: Run) -> str:
+    """In short: "Raise the batch to 640", verb first."""
+    batch = count(run.decision.batch_size)
+    return {
+        "increase": f"Raise the batch to {batch}",
+        "decrease": f"Lower the batch to {batch}",
+        "keep": f"Keep {count(run.global_batch)}",
+    }.get(run.decision.decision, "Not enough evidence yet")
+
+
+def runs_sentence(runs: Sequence[Run], total: int) -> str:
+    """What there is, and which runs are off."""
+    if not runs:
+        return "Noise scale B_noise against the batch in use."
+    running = sum(run.status == "running" for run in runs)
+    off = sum(run.decision.decision in ("increase", "decrease") for run in runs)
+    unsure = sum(run.decision.decision not in ("increase", "decrease", "keep") for run in runs)
+    scope = "" if total <= len(runs) else f" Of the {len(runs)} shown,"
+    said = f"{scope} {_number(off)} would gain from another batch size".strip()
+    said = said[0].upper() + said[1:]
+    tail = f", {_number(unsure)} {'is' if unsure == 1 else 'are'} not resolved" if unsure else ""
+    return f"Noise scale B_noise against the batch in use; {running} running. {said}{tail}."
+
+
+def _number(n: int) -> str:
+    words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[n] if n < len(words) else str(n)
+
+
+def series_sentence(series: NoiseScaleSeries, noun: str) -> str:
+    """What the figure of the noise scale shows, for those who do not see it."""
+    known = [(step, v) for step, v in zip(series.points.step, series.points.value, strict=True) if v is not None]
+    batches = [b for b in series.points.global_batch if b]
+    batch = f" Batch {count(batches[-1])}{_since(series.events)}." if batches else ""
+    if not known:
+        bounds = [low for low in series.points.low if low is not None]
+        bound = f", above {significant(bounds[-1])} {noun}" if bounds else ""
+        return f"Noise scale not resolved{bound}.{batch}"
+    (first_step, first), (last_step, last) = known[0], known[-1]
+    verb = "rose" if last > 1.1 * first else "fell" if last < first / 1.1 else "stayed"
+    return (
+        f"Noise scale {verb} from {significant(first)} to {significant(last)} {noun} "
+        f"between steps {count(first_step)} and {count(last_step)}.{batch}"
+    )
+
+
+def _since(events: Sequence[Event]) -> str:
+    changes = [event.step for event in events if event.kind == "batch"]
+    return f" since step {si(max(changes))}" if changes else " throughout"
+
+
+def batch_since(series: NoiseScaleSeries) -> str:
+    """In short: "since step 40k", or "unchanged"."""
+    return _since(series.events).strip() if any(e.kind == "batch" for e in series.events) else "unchanged"
+
+
+def progress_words(run: Run, series: NoiseScaleSeries) -> str:
+    """How fast training goes, and how long it still takes where the end is planned."""
+    times = [t for t in series.points.wall_time if t is not None]
+    steps = series.points.step
+    if len(times) < 2 or times[-1] <= times[0]:
+        return STATUS_WORDS.get(run.status, run.status)
+    speed = (steps[-1] - steps[0]) / (times[-1] - times[0])
+    pace = f"{significant(speed, 2)} steps/s"
+    left = (run.planned_steps or 0) - (run.last_step or 0)
+    if run.status == "running" and left > 0 and speed > 0:
+        return f"{duration(left / speed)} left · {pace}"
+    return f"{STATUS_WORDS.get(run.status, run.status).split(',')[0]} · {pace}"
+
+
+def ledger_sentence(streams: Sequence[Stream]) -> tuple[bool, str]:
+    """Whether every record arrived, and a sentence that says so with numbers."""
+    stored = sum(stream.num_stored for stream in streams)
+    missing = sum(stream.num_lost + stream.num_rejected for stream in streams)
+    if not streams:
+        return True, "No process has logged into this run yet."
+    if not missing:
+        return True, f"Complete: {count(stored)} records stored, none lost."
+    return False, f"{count(missing)} of {count(stored + missing)} records did not arrive; {count(stored)} are stored."
