@@ -210,3 +210,9 @@ def test_no_finite_noise_scale_is_too_absurd_for_an_answer(value, batch_size, pr
 
     assert answer.reason
     assert answer.interval is None or math.isfinite(answer.interval.high)
+
+
+def test_a_batch_in_use_is_never_rounded_and_the_larger_of_the_two_is_named_first():
+    answer = recommend(run(batch_size=65_537), BALANCED)
+
+    assert answer.reason.startswith("The batch of 65,537 images is 66 × the noise scale")

@@ -31,9 +31,9 @@ def ratio(value: float) -> str:
     return f"{value:.0f} ×" if value >= 10 else f"{value:.1f} ×" if value >= 0.1 else f"{value:.2g} ×"
 
 
-def percent(value: float) -> str:
-    """A share as a percentage."""
-    return f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.1f} %"
+def batch(size: float) -> str:
+    """A batch size that is in use, never rounded: 2,048."""
+    return f"{size:,.0f}" if size == round(size) else number(size)
 
 
 def missing(run: RunSoFar) -> str:
@@ -54,26 +54,32 @@ def missing(run: RunSoFar) -> str:
 
 def bound_hint(run: RunSoFar) -> str | None:
     """What a lower bound alone already says."""
-    low, batch = run.noise_scale.low, run.batch_size
-    if low is None or batch is None or low < batch:
+    low, size = run.noise_scale.low, run.batch_size
+    if low is None or size is None or low < size:
         return None
-    return f"The batch of {number(batch)} is not too large."
+    return f"The batch of {batch(size)} is not too large."
 
 
 def because(run: RunSoFar, word: DecisionWord, best: Interval) -> str:
     """The reason of a decision in one sentence."""
-    scale, batch = run.noise_scale, run.batch_size
-    if scale.value is None or batch is None:
+    scale, size = run.noise_scale, run.batch_size
+    if scale.value is None or size is None:
         return missing(run)
-    compared = f"The noise scale is {ratio(scale.value / batch)} the batch of {number(batch)} {run.example}s"
+    compared = _compared(scale.value, size, run.example)
     if word == "keep":
         return f"{compared}: within 2 × of the best batch at this price."
     if word != "insufficient_evidence":
         return f"{compared}, and the whole interval of the best batch, {_span(best)}, lies on one side of it."
     if scale.state is State.TENTATIVE:
-        needed = f" about {scale.updates_needed:,} measured steps resolve it" if scale.updates_needed else ""
-        return f"{compared}, but that is tentative (z {scale.z:.1f}):{needed or ' it needs more steps'}."
+        needed = f"a window of about {scale.updates_needed:,} steps" if scale.updates_needed else "more steps"
+        return f"{compared}, but that is tentative (z {scale.z:.1f}): {needed} would resolve it."
     return f"{compared}, but the best batch may lie anywhere in {_span(best)} until a sweep or a branch calibrates it."
+
+
+def _compared(noise_scale: float, size: float, example: str) -> str:
+    if noise_scale >= size:
+        return f"The noise scale is {ratio(noise_scale / size)} the batch of {batch(size)} {example}s"
+    return f"The batch of {batch(size)} {example}s is {ratio(size / noise_scale)} the noise scale"
 
 
 def _span(interval: Interval) -> str:
@@ -88,7 +94,7 @@ def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float) -> s
         case "decrease":
             return f"Lower the batch to {to_batch:,}"
         case "keep":
-            return f"Keep {number(run.batch_size or best)}"
+            return f"Keep {batch(run.batch_size or best)}"
         case _ if run.noise_scale.state is State.TENTATIVE or run.batch_size is None:
             return "Not enough evidence yet"
     if max(best / run.batch_size, run.batch_size / best) <= 2:
@@ -142,7 +148,7 @@ def next_step(word: DecisionWord, run: RunSoFar) -> str:
     if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
         return "Check that micro-batches hold different data and that gradients are read before averaging."
     if scale.updates_needed:
-        return f"Keep training: about {scale.updates_needed:,} measured steps resolve it, more micro-batches sooner."
+        return f"Keep training: a window of {scale.updates_needed:,} steps resolves it, more micro-batches sooner."
     if scale.state is not State.RESOLVED:
         return "Keep training, and split each step into more micro-batches."
     if word == "insufficient_evidence":
