@@ -48,6 +48,7 @@ def free_port() -> int:
 def server(*, workers: int = 1) -> Iterator[str]:
     """The address of a `noisescale up` with its own durable Postgres in a temporary folder."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # root runs Postgres as another user
         port = free_port()
         environment = os.environ | {
             "NOISESCALE_PORT": str(port),
