@@ -43,7 +43,7 @@ check: $(VENV)/installed  ## formatting, lint, types, import directions, docstri
 	$(BIN)/ruff check --quiet $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pydoclint --quiet client/src server/src dashboard/src
+	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src server/src dashboard/src
 
 test: setup check  ## what a change can break, browser tests included
 	$(BIN)/pytest -m "not slow and not gpu"
