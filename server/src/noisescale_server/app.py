@@ -10,7 +10,9 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from noisescale_server.api import (
     docs_page,
+    groups,
     health,
+    metrics,
     noise_scale,
     projects,
     recommendation,
@@ -32,6 +34,8 @@ ROUTERS = (
     recommendation.router,
     streams.router,
     noise_scale.router,
+    groups.router,
+    metrics.router,
     reference_values.router,
     projects.router,
 )

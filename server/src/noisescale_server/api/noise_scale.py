@@ -1,6 +1,7 @@
 """GET /api/v1/runs/{run_id}/noise-scale: the series of a run, for the whole or for one layer."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -10,7 +11,7 @@ from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.api.deps import ReadSession, RunId, Step, check_range
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.schemas_runs import Name
-from noisescale_server.services import series
+from noisescale_server.services import layer_series, series
 from noisescale_server.services.runs import NO_ESTIMATE_FLAGS
 from noisescale_server.services.series import Series
 from noisescale_server.storage.series import PointColumns
@@ -38,9 +39,11 @@ class SeriesQuery(BaseModel):
 async def get_noise_scale(run_id: RunId, query: Annotated[SeriesQuery, Query()], session: ReadSession) -> JsonColumns:
     """The noise scale along the run: columns of equal length, oldest first; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)
-    found = await series.of_run(
-        session, run_id, low=query.from_, high=query.to, max_points=query.points, window=query.window
-    )
+    if query.group is not None:
+        read = partial(layer_series.of_layer, session, run_id, query.group)
+    else:
+        read = partial(series.of_run, session, run_id)
+    found = await read(low=query.from_, high=query.to, max_points=query.points, window=query.window)
     return JsonColumns(series_answer(found, query.x))
 
 

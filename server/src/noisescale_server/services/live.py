@@ -11,6 +11,7 @@ from uuid import UUID
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL
 from noisescale_server.storage.series import Piece
 from noisescale_server.storage.streams import Coverage
+from noisescale_server.storage.tables import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,20 @@ def live_intervals(streams: Iterable[Coverage]) -> list[LiveInterval]:
             live.append(LiveInterval(stream.stream_id, low, high, low == stream.first_step, high == stream.last_step))
         taken = _joined([*taken, (stream.first_step, stream.last_step)])
     return sorted(live, key=lambda interval: interval.low)
+
+
+def not_overtaken(streams: Iterable[Stream], low: int, high: int) -> list[Piece]:
+    """For each stream the steps in [low, high] that no newer stream covers, whether it covers them itself or not.
+
+    For metrics: an evaluation may come at a step that no measurement names, or from a stream that measures nothing.
+    """
+    taken: list[tuple[int, int]] = []
+    found: list[Piece] = []
+    for stream in sorted(streams, key=lambda stream: (stream.started_at, stream.id), reverse=True):
+        found += [Piece(stream.id, 0, first, last) for first, last in _uncovered(low, high, taken)]
+        if stream.first_step is not None and stream.last_step is not None:
+            taken = _joined([*taken, (stream.first_step, stream.last_step)])
+    return found
 
 
 def _uncovered(low: int, high: int, taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

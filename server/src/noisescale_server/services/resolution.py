@@ -3,10 +3,11 @@
 Steps are counted from 0 in blocks of 32**level, so the same step always falls in the same block and point.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from noisescale.estimators.uncertainty import MIN_BLOCKS
+from noisescale_server.services.live import LiveInterval
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
 from noisescale_server.storage.streams import Coverage
 
@@ -65,6 +66,16 @@ class Range:
         return self.high - self.low + 1
 
 
+def range_of(live: Sequence[LiveInterval], low: int | None, high: int | None) -> Range | None:
+    """The steps asked for, as far as the run has them; None where it has none."""
+    if not live:
+        return None
+    run_low, run_high = live[0].low, live[-1].high
+    first = run_low if low is None else max(low, run_low)
+    last = run_high if high is None else min(high, run_high)
+    return Range(run_low, run_high, first, last) if first <= last else None
+
+
 def choose(wanted: Range, *, window: int, max_points: int, spacing: int) -> Resolution:
     """At most `max_points` points with windows of at least `window` steps and 8 blocks.
 
@@ -85,7 +96,7 @@ def choose(wanted: Range, *, window: int, max_points: int, spacing: int) -> Reso
     return Resolution(
         level=level,
         steps_per_block=block(level),
-        steps_per_point=_steps_per_point(wanted, steps_per_point, block(level), max_points),
+        steps_per_point=points_of(wanted, max_points=max_points, steps_per_block=block(level)),
         window_steps=window_steps,
         is_widened=window_steps > window,
     )
@@ -102,16 +113,18 @@ def level_with_blocks(num_steps: int) -> int:
     return max(fitting, default=0)
 
 
-def _steps_per_point(wanted: Range, at_least: int, steps_per_block: int, max_points: int) -> int:
-    if at_least >= steps_per_block:
-        steps = -(-at_least // steps_per_block) * steps_per_block
-        # Points start at multiples of their length, so the range may touch one more than it has room for.
-        while _num_points(wanted, steps) > max_points:
-            steps += steps_per_block
-        return steps
+def points_of(wanted: Range, *, max_points: int, steps_per_block: int = 1) -> int:
+    """Steps per point: whole blocks, or where these are too long a power of two; at most `max_points` points."""
+    at_least = -(-wanted.num_steps // max_points)
     steps = 1 << (at_least - 1).bit_length()
     while steps < steps_per_block and _num_points(wanted, steps) > max_points:
         steps *= 2
+    if steps < steps_per_block:
+        return steps
+    steps = -(-at_least // steps_per_block) * steps_per_block
+    # Points start at multiples of their length, so the range may touch one more than it has room for.
+    while _num_points(wanted, steps) > max_points:
+        steps += steps_per_block
     return steps
 
 
@@ -125,8 +138,13 @@ def spacing_of(streams: Iterable[Coverage]) -> int:
     Streams with fewer than 8 estimates say nothing about the spacing of the others and are left out.
     """
     spans = [
-        -(-(stream.last_step - stream.first_step + 1) // stream.num_estimates)
+        (stream.last_step - stream.first_step + 1) // stream.num_estimates
         for stream in streams
         if stream.num_estimates >= MIN_BLOCKS
     ]
-    return max(spans, default=1)
+    return max([1, *spans])
+
+
+def is_sparse(streams: Iterable[Coverage]) -> bool:
+    """Whether some steps have no row with an estimate, so that windows may have to reach back for 8 of them."""
+    return any(stream.num_estimates < stream.last_step - stream.first_step + 1 for stream in streams)

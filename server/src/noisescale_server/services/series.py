@@ -11,7 +11,7 @@ from noisescale_server.services import latest, windows
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.events import Event, events_of
 from noisescale_server.services.live import LiveInterval, cut, live_intervals
-from noisescale_server.services.resolution import Range, Resolution, choose, spacing_of
+from noisescale_server.services.resolution import Range, Resolution, choose, is_sparse, range_of, spacing_of
 from noisescale_server.services.run_average import run_average
 from noisescale_server.storage import runs, streams
 from noisescale_server.storage.series import PointColumns
@@ -67,13 +67,12 @@ async def of_run(
         raise RunNotFound(run_id)
     covered = await streams.coverage_of_run(session, run_id)
     live = live_intervals(covered)
-    wanted = _range(live, low, high)
+    wanted = range_of(live, low, high)
     if wanted is None:
-        return _empty(run, low, high)
-    spacing = spacing_of(covered)
+        return empty(run, low, high)
     default_window = -(-(wanted.run_high - wanted.run_low + 1) // DEFAULT_WINDOW_SHARE)
-    how = choose(wanted, window=window or default_window, max_points=max_points, spacing=spacing)
-    shown = await windows.read(session, run_id, live, wanted, how, is_sparse=spacing > 1)
+    how = choose(wanted, window=window or default_window, max_points=max_points, spacing=spacing_of(covered))
+    shown = await windows.read(session, run_id, live, wanted, how, is_sparse=is_sparse(covered))
     return Series(
         run=run,
         low=shown.low,
@@ -88,30 +87,20 @@ async def of_run(
     )
 
 
-def _range(live: Sequence[LiveInterval], low: int | None, high: int | None) -> Range | None:
-    """The steps asked for, as far as the run has them; None where it has none."""
-    if not live:
-        return None
-    run_low, run_high = live[0].low, live[-1].high
-    first = run_low if low is None else max(low, run_low)
-    last = run_high if high is None else min(high, run_high)
-    return Range(run_low, run_high, first, last) if first <= last else None
-
-
 async def _run_average(
     session: AsyncSession, run_id: UUID, covered: Sequence[Coverage], live: Sequence[LiveInterval]
 ) -> NoiseScaleEstimate:
     """The average up to where the newest stream stands, at one resolution whatever range is shown."""
     first, last = live[0].low, latest.newest(covered).last_step
     whole = Range(first, last, first, last)
-    spacing = spacing_of(covered)
     window = -(-whole.num_steps // latest.LATEST_SHARE)
-    how = choose(whole, window=window, max_points=NUM_AVERAGED, spacing=spacing)
-    found = await windows.read(session, run_id, live, whole, how, is_sparse=spacing > 1)
+    how = choose(whole, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(covered))
+    found = await windows.read(session, run_id, live, whole, how, is_sparse=is_sparse(covered))
     return run_average(found.points.num_updates, found.estimates)
 
 
-def _empty(run: Run, low: int | None, high: int | None) -> Series:
+def empty(run: Run, low: int | None, high: int | None) -> Series:
+    """The series of steps that the run does not have."""
     nothing = windows.NOTHING_MEASURED
     how = Resolution(level=0, steps_per_block=1, steps_per_point=1, window_steps=8, is_widened=False)
     return Series(run, low, high, how, False, PointColumns(), [], nothing, nothing, [])

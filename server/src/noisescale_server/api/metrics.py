@@ -1,0 +1,46 @@
+"""GET /api/v1/runs/{run_id}/metrics: evaluation loss, accuracy, score."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from noisescale_server.api.deps import ReadSession, RunId, Step, Text, check_range
+from noisescale_server.api.json_response import JsonColumns
+from noisescale_server.services import metrics
+from noisescale_server.services.metrics import MetricSeries
+
+router = APIRouter(tags=["metrics"])
+
+
+class MetricsQuery(BaseModel):
+    """Which metric and steps, in how many points."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[Text | None, Field(description="default: all")] = None
+    from_: Annotated[Step | None, Field(alias="from")] = None
+    to: Step | None = None
+    points: Annotated[int, Field(ge=1, le=2_000)] = 500
+
+
+@router.get("/runs/{run_id}/metrics", response_class=JsonColumns)
+async def get_metrics(run_id: RunId, query: Annotated[MetricsQuery, Query()], session: ReadSession) -> JsonColumns:
+    """The names logged, and per metric the last value of each point with the extremes; see docs/rest.md."""
+    check_range("from", query.from_, "to", query.to)
+    found = await metrics.of_run(
+        session, run_id, name=query.name, low=query.from_, high=query.to, max_points=query.points
+    )
+    return JsonColumns({"names": found.names, "metrics": [metric_answer(one) for one in found.metrics]})
+
+
+def metric_answer(one: MetricSeries) -> dict[str, Any]:
+    """One metric, column by column."""
+    return {
+        "name": one.name,
+        "step": one.step,
+        "value": one.value,
+        "min": one.lowest,
+        "max": one.highest,
+        "wall_time": one.wall_time,
+    }

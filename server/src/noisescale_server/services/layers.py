@@ -1,0 +1,105 @@
+"""The noise scale per layer, from group records.
+
+Records come at most every ten seconds, so a window often holds fewer than the 8 that an interval needs. Then the second
+moments over updates serve: they say the spread of single updates, as if these were independent.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate, estimate
+from noisescale.estimators.windows import WindowSums
+from noisescale_server.services.errors import RunNotFound
+from noisescale_server.services.live import cut, live_intervals, pieces
+from noisescale_server.services.resolution import points_of, range_of
+from noisescale_server.services.sliding import Sums, over_points, plus
+from noisescale_server.storage import group_series, runs, streams
+from noisescale_server.storage.group_series import LayerPoints
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer over a range.
+
+    Attributes:
+        name: As the model names it.
+        whole: The estimate over the whole range.
+        steps: Last step of each point.
+        estimates: One a point.
+    """
+
+    name: str
+    whole: NoiseScaleEstimate
+    steps: list[int]
+    estimates: list[NoiseScaleEstimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """All layers over a range; `low` and `high` are None while the run has no steps in it."""
+
+    low: int | None
+    high: int | None
+    layers: list[Layer]
+
+
+async def of_run(session: AsyncSession, run_id: UUID, *, low: int | None, high: int | None, max_points: int) -> Layers:
+    """Every layer of the run, in network order; windows do not reach before `low`.
+
+    Raises:
+        RunNotFound: When no run has this id.
+    """
+    if await runs.get(session, run_id) is None:
+        raise RunNotFound(run_id)
+    live = live_intervals(await streams.coverage_of_run(session, run_id))
+    wanted = range_of(live, low, high)
+    if wanted is None:
+        return Layers(None, None, [])
+    found = await group_series.points(
+        session,
+        run_id,
+        pieces(cut(live, wanted.low, wanted.high), 0),
+        steps_per_point=points_of(wanted, max_points=max_points),
+    )
+    return Layers(wanted.low, wanted.high, [_layer(layer) for layer in found])
+
+
+def _layer(layer: LayerPoints) -> Layer:
+    steps = [int(last[0] or 0) for last in layer.points.last]
+    return Layer(layer.name, _whole(layer), steps, estimates_of(layer, num_window_points=1))
+
+
+def _whole(layer: LayerPoints) -> NoiseScaleEstimate:
+    return _estimate(reduce(plus, layer.points.block_sums()), reduce(plus, _moments(layer)))
+
+
+def estimates_of(layer: LayerPoints, *, num_window_points: int) -> list[NoiseScaleEstimate]:
+    """One estimate a point, over the last points up to it; more of them while they hold fewer than 8 records."""
+    numbered = zip(layer.points.point, layer.points.block_sums(), strict=True)
+    windows = over_points(numbered, num_window_points=num_window_points)
+    # A window of fewer than 8 records holds all records so far, and so do the moments.
+    so_far = accumulate(_moments(layer), plus)
+    return [_estimate(sums, moments) for (sums, _), moments in zip(windows, so_far, strict=True)]
+
+
+def _moments(layer: LayerPoints) -> Iterator[Sums]:
+    """For each point n, ΣX, ΣY over its updates, and their second moments."""
+    points = layer.points
+    first = zip(points.num_updates, points.trace_cov, points.grad_sq_norm, strict=True)
+    return (a + b for a, b in zip(first, layer.moments, strict=True))
+
+
+def _estimate(sums: Sums, moments: Sums) -> NoiseScaleEstimate:
+    num_blocks, *others = sums
+    if num_blocks >= MIN_BLOCKS:
+        return estimate(WindowSums(int(num_blocks), *others))
+    n, x, y, xx, yy, xy = moments
+    window = WindowSums.from_moments(
+        num_updates=int(n), trace_cov=x, grad_sq_norm=y, trace_cov_sq=xx, grad_sq_norm_sq=yy, cross=xy
+    )
+    return estimate(window)

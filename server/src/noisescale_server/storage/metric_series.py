@@ -1,0 +1,52 @@
+"""Reads metrics as points: the last value of each point, and the extremes."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.series import Piece
+
+_NAMES = text("SELECT name, min(step), max(step) FROM metric WHERE run_id = :run_id GROUP BY name ORDER BY name")
+
+_POINTS = """
+WITH piece AS MATERIALIZED (
+  SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS piece(stream_id, low, high)
+),
+found AS (
+  SELECT m.name, m.step, m.seq, m.value, m.wall_time FROM piece CROSS JOIN LATERAL (
+    SELECT * FROM metric
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND name = ANY ($6::text[])
+      AND step BETWEEN piece.low AND piece.high
+    OFFSET 0
+  ) AS m
+),
+point AS (
+  SELECT name, min(value) AS lowest, max(value) AS highest, max(ARRAY[step, seq, value, wall_time]) AS last
+  FROM found GROUP BY name, step / $5::bigint
+)
+SELECT name, last[1]::bigint, last[3], lowest, highest, last[4] FROM point ORDER BY name, point.last
+"""
+
+
+async def names(session: AsyncSession, run_id: UUID) -> list[tuple[str, int, int]]:
+    """(name, first step, last step) of every metric of the run, in order."""
+    return [(name, first, last) for name, first, last in await session.execute(_NAMES, {"run_id": run_id})]
+
+
+async def points(
+    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], chosen: Sequence[str], *, steps_per_point: int
+) -> Sequence[Row[Any]]:
+    """(name, step, value, min, max, wall_time) of each point, by name and step; the value is the last of the point."""
+    parameters = (
+        run_id,
+        [piece.stream_id for piece in pieces],
+        [piece.low for piece in pieces],
+        [piece.high for piece in pieces],
+        steps_per_point,
+        list(chosen),
+    )
+    rows: Sequence[Row[Any]] = (await (await session.connection()).exec_driver_sql(_POINTS, parameters)).all()
+    return rows
