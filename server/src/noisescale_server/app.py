@@ -22,6 +22,7 @@ from noisescale_server.api import (
 )
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
+from noisescale_server.api.openapi import Api
 from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.services import reference_values as reference_value_service
@@ -53,7 +54,7 @@ def create_app(settings: Settings) -> FastAPI:
     """
     if settings.database_url is None:
         raise ValueError("database_url is missing: set NOISESCALE_DATABASE_URL, or start with `noisescale up`")
-    app = FastAPI(
+    app = Api(
         title="noisescale",
         description="Gradient noise scales of training runs, and the batch sizes they advise.",
         version="1",

@@ -160,11 +160,20 @@ class TestDocumentation:
                     assert "application/problem+json" in operation["responses"]["422"]["content"]
                     assert "application/problem+json" in operation["responses"]["503"]["content"]
 
-    async def test_bodies_are_documented(self, shared_client: httpx.AsyncClient) -> None:
-        openapi = (await shared_client.get("/openapi.json")).json()
+    async def test_every_reference_leads_to_a_model(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get("/openapi.json")
+        models = answer.json()["components"]["schemas"]
 
-        schema = openapi["paths"]["/api/v1/runs"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-        assert schema["required"] == ["project"]
+        references = set(re.findall(r'"\$ref":"#/components/schemas/([^"]+)"', answer.text))
+
+        assert references <= set(models)
+        assert {"NewRun", "RunPatch", "BatchBody", "Measurements"} <= references
+
+    async def test_bodies_are_documented(self, shared_client: httpx.AsyncClient) -> None:
+        models = (await shared_client.get("/openapi.json")).json()["components"]["schemas"]
+
+        assert models["NewRun"]["required"] == ["project"]
+        assert {"project", "task", "config"} <= set(models["NewRun"]["properties"])
 
 
 class TestReadReplica:
