@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 from pydantic import BaseModel
 
-from noisescale_server.api.wire_schemas import MAX_RECORDS, BatchBody, Groups, Measurements, Metrics
+from noisescale_server.api.wire_schemas import MAX_RECORDS, MIN_MAGNITUDE, BatchBody, Groups, Measurements, Metrics
 from noisescale_server.services.errors import refuse
 
 ESTIMATE_SUMS = (
@@ -87,9 +87,20 @@ def check_rising(numbers: Sequence[int], path: str, *, may_repeat: bool) -> None
     raise refuse(f"{path}[{position}]", message, numbers[position])
 
 
+def check_sizes(column: Sequence[float | None], path: str) -> None:
+    """Nothing, when the squares of all values are doubles too."""
+    for position, value in enumerate(column):
+        if value and abs(value) < MIN_MAGNITUDE:
+            raise refuse(
+                f"{path}[{position}]", f"must be 0 or at least {MIN_MAGNITUDE}: its square is no double", value
+            )
+
+
 def check_sums(columns: BaseModel, path: str) -> None:
-    """Nothing, when the five sums of each row are all null or all numbers."""
+    """Nothing, when the five sums of each row are all null or all numbers, none vanishingly small."""
     sums = [getattr(columns, name) for name in ESTIMATE_SUMS]
+    for name, column in zip(ESTIMATE_SUMS[:2], sums, strict=False):
+        check_sizes(column, f"{path}.{name}")
     # `in` runs in C: the usual batch has no null at all
     if not any(None in column for column in sums):
         return
@@ -114,7 +125,7 @@ def check_places(body: BatchBody) -> None:
         if first > expected:
             raise refuse("last_seq", f"record {expected} is neither sent nor declared lost: do one of both", expected)
         expected = last + 1
-        num_records += not path.startswith("lost")
+        num_records += 0 if path.startswith("lost") else last - first + 1
     if expected != body.last_seq + 1:
         message = f"is {body.last_seq}, but the records end at {expected - 1}: send or declare lost what is between"
         raise refuse("last_seq", message, body.last_seq)
@@ -125,7 +136,7 @@ def check_places(body: BatchBody) -> None:
 def _places(body: BatchBody) -> Iterable[Place]:
     return chain(
         _one("run", body.run.seq) if body.run else (),
-        _each("measurements.seq", body.measurements.seq) if body.measurements else (),
+        _runs("measurements.seq", body.measurements.seq) if body.measurements else (),
         ((seq, seq, "metrics.seq") for seq in set(body.metrics.seq)) if body.metrics else (),
         ((record.seq, record.seq, f"groups[{i}].seq") for i, record in enumerate(body.groups)),
         _one("finish", body.finish.seq) if body.finish else (),
@@ -137,5 +148,8 @@ def _one(path: str, seq: int) -> Iterator[Place]:
     yield seq, seq, f"{path}.seq"
 
 
-def _each(path: str, numbers: Sequence[int]) -> Iterator[Place]:
+def _runs(path: str, numbers: Sequence[int]) -> Iterator[Place]:
+    """Rising numbers as one place where nothing is between them, which is the usual batch."""
+    if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return iter([(numbers[0], numbers[-1], path)])
     return ((seq, seq, f"{path}[{i}]") for i, seq in enumerate(numbers))

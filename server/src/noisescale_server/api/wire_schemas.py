@@ -25,24 +25,13 @@ MIN_MAGNITUDE = 1e-140
 """Squares and products of sums must neither overflow nor vanish in double precision."""
 
 
-def refuse_vanishing(value: float) -> float:
-    """The value itself.
-
-    Raises:
-        ValueError: When its square would underflow.
-    """
-    if value and abs(value) < MIN_MAGNITUDE:
-        raise ValueError(f"must be 0 or at least {MIN_MAGNITUDE} in size: its square is no double")
-    return value
-
-
 Seq = Annotated[int, Field(ge=1, le=MAX_NUMBER)]
 Step = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 UnixSeconds = Annotated[float, Field(ge=0, le=MAX_UNIX_SECONDS, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 BatchSize = Annotated[float, Field(ge=1e-9, le=1e15, allow_inf_nan=False)]
-Sum = Annotated[float, Field(ge=-MAX_SUM, le=MAX_SUM, allow_inf_nan=False), AfterValidator(refuse_vanishing)]
+Sum = Annotated[float, Field(ge=-MAX_SUM, le=MAX_SUM, allow_inf_nan=False)]
 Square = Annotated[float, Field(ge=-MAX_SQUARE, le=MAX_SQUARE, allow_inf_nan=False)]
 Text = Annotated[str, Field(max_length=256), AfterValidator(refuse_control_characters)]
 

@@ -4,6 +4,7 @@ One transaction: lock the cursor, drop what is stored already, insert the rest a
 cursor on, refresh what the run shows. The row lock lets any number of servers take batches of one stream.
 """
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,13 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import latest
 from noisescale_server.services.errors import RunNotFound, StreamConflict, StreamGap
-from noisescale_server.storage import groups, measurements, metrics, run_news, runs, streams
+from noisescale_server.storage import groups, measurements, metrics, progress, runs, streams
 from noisescale_server.storage.groups import GroupRecord
 from noisescale_server.storage.measurements import MeasurementColumns
 from noisescale_server.storage.metrics import MetricColumns
-from noisescale_server.storage.run_news import RunNews
+from noisescale_server.storage.progress import Advance, RunNews
 from noisescale_server.storage.runs import NewRun
-from noisescale_server.storage.streams import Advance, Coverage, Cursor, Loss, StreamInfo
+from noisescale_server.storage.streams import Coverage, Cursor, Loss, StreamInfo
 
 REJECTED = "rejected"
 """The reason of a loss that the server caused by refusing a record."""
@@ -130,9 +131,7 @@ async def _store(session: AsyncSession, new: Batch, cursor: Cursor) -> None:
         await groups.store(session, run_id=run_id, stream_id=stream_id, records=new.groups)
     if new.lost:
         await streams.store_losses(session, run_id=run_id, stream_id=stream_id, losses=new.lost)
-    change = advance_of(new, cursor)
-    await streams.advance(session, run_id=run_id, stream_id=stream_id, change=change)
-    await _tell_run(session, new, cursor, change)
+    await _move_on(session, new, cursor, advance_of(new, cursor))
 
 
 def advance_of(new: Batch, cursor: Cursor) -> Advance:
@@ -159,16 +158,23 @@ def advance_of(new: Batch, cursor: Cursor) -> Advance:
 
 def _first_step(rows: MeasurementColumns) -> int:
     """The first step that the rows cover; a stream that began within a row covers from step 0."""
-    before = min(step - num_updates for step, num_updates in zip(rows.step, rows.num_updates, strict=True))
+    before: int = min(map(operator.sub, rows.step, rows.num_updates))
     return max(0, before + 1)
 
 
-async def _tell_run(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
-    """Nothing; the run shows what the batch brought, and once a second the latest window's noise scale."""
+async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
+    """Nothing; the cursor is moved, the run shows what came, and once a second the latest window's noise scale."""
     noise_scale = None
     if cursor.is_newest and (cursor.is_due or new.finish is not None):
         noise_scale = await latest.noise_scale(session, new.run_id, await _coverage(session, new, cursor, change))
-    await run_news.store(session, new.run_id, news_of(new, cursor, change), noise_scale=noise_scale)
+    await progress.store(
+        session,
+        run_id=new.run_id,
+        stream_id=new.stream_id,
+        advance=change,
+        news=news_of(new, cursor, change),
+        noise_scale=noise_scale,
+    )
 
 
 async def _coverage(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> list[Coverage]:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.storage.driver import fetch
 from noisescale_server.storage.series import Piece, PointColumns
 
 NUM_MOMENTS = 3
@@ -73,8 +73,7 @@ async def points(
         steps_per_point,
         name,
     )
-    found = await (await session.connection()).exec_driver_sql(_POINTS, parameters)
-    rows: list[tuple[Any, ...]] = [tuple(row) for row in found]
+    rows = await fetch(session, _POINTS, *parameters)
     layers = [list(of_layer) for _, of_layer in groupby(rows, key=itemgetter(0))]
     layers.sort(key=lambda of_layer: min(row[1] for row in of_layer))
     return [

@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage import pyramid
+from noisescale_server.storage.driver import fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +72,4 @@ async def store(
 ) -> None:
     """Nothing; the rows are inserted in the order of their key and added to every level of the pyramid."""
     parameters = (run_id, stream_id, series, *(getattr(columns, name) for name in COLUMN_NAMES))
-    await (await session.connection()).exec_driver_sql(_STORE_AND_FOLD, parameters)
+    await fetch(session, _STORE_AND_FOLD, *parameters)

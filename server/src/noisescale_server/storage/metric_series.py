@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.storage.driver import fetch
 from noisescale_server.storage.series import Piece
 
 _NAMES = text("SELECT name, min(step), max(step) FROM metric WHERE run_id = :run_id GROUP BY name ORDER BY name")
@@ -38,7 +39,7 @@ async def names(session: AsyncSession, run_id: UUID) -> list[tuple[str, int, int
 
 async def points(
     session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], chosen: Sequence[str], *, steps_per_point: int
-) -> Sequence[Row[Any]]:
+) -> list[tuple[Any, ...]]:
     """(name, step, value, min, max, wall_time) of each point, by name and step; the value is the last of the point."""
     parameters = (
         run_id,
@@ -48,5 +49,4 @@ async def points(
         steps_per_point,
         list(chosen),
     )
-    rows: Sequence[Row[Any]] = (await (await session.connection()).exec_driver_sql(_POINTS, parameters)).all()
-    return rows
+    return await fetch(session, _POINTS, *parameters)

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.storage.driver import fetch
+
 _STORE = """
 INSERT INTO metric (run_id, stream_id, seq, step, wall_time, name, value)
 SELECT $1::uuid, $2::uuid, given.*
@@ -37,4 +39,4 @@ class MetricColumns:
 async def store(session: AsyncSession, *, run_id: UUID, stream_id: UUID, columns: MetricColumns) -> None:
     """Nothing; the values are inserted in the order of their key."""
     parameters = (run_id, stream_id, columns.seq, columns.step, columns.wall_time, columns.name, columns.value)
-    await (await session.connection()).exec_driver_sql(_STORE, parameters)
+    await fetch(session, _STORE, *parameters)

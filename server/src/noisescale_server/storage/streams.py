@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import select, text, update
+from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.storage.driver import fetch
 from noisescale_server.storage.tables import Stream, StreamLoss
 
 
@@ -67,23 +68,6 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
-    """What one batch changes in the stream's row."""
-
-    first_seq: int
-    next_seq: int
-    crc32: int
-    num_stored: int
-    num_lost: int
-    num_rejected: int
-    num_measurements: int
-    num_estimates: int
-    first_step: int | None
-    last_step: int | None
-    finished_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class Loss:
     """A range of records that will never come."""
 
@@ -114,7 +98,7 @@ class Coverage:
 
 
 # The others of the run are looked up in the same round trip: whether this stream is the one that the run shows.
-_LOCK = text("""
+_LOCK = """
 SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measurements, s.num_estimates,
   s.first_step, s.last_step, s.started_at,
   NOT EXISTS (
@@ -124,33 +108,21 @@ SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measure
   coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due,
   r.first_step AS run_first_step
 FROM stream s JOIN run r ON r.id = s.run_id
-WHERE s.id = :stream_id
+WHERE s.id = $1::uuid
 FOR UPDATE OF s
-""")
+"""
 
-_ADVANCE = text("""
-UPDATE stream SET
-  next_seq = :next_seq, last_first_seq = :first_seq, last_crc = :crc32,
-  num_stored = num_stored + :num_stored, num_lost = num_lost + :num_lost, num_rejected = num_rejected + :num_rejected,
-  num_measurements = num_measurements + :num_measurements, num_estimates = num_estimates + :num_estimates,
-  first_step = least(first_step, CAST(:first_step AS bigint)),
-  last_step = greatest(last_step, CAST(:last_step AS bigint)),
-  finished_at = coalesce(CAST(:finished_at AS timestamptz), finished_at), updated_at = clock_timestamp()
-WHERE run_id = :run_id AND id = :stream_id
-""")
-
-
-_COVERAGE = text("""
+_COVERAGE = """
 SELECT id, started_at, first_step, last_step, num_measurements, num_estimates
-FROM stream WHERE run_id = :run_id AND first_step IS NOT NULL
+FROM stream WHERE run_id = $1::uuid AND first_step IS NOT NULL
 ORDER BY started_at, id
-""")
+"""
 
 
 async def lock(session: AsyncSession, stream_id: UUID) -> Cursor | None:
     """The stream's cursor, its row locked until the transaction ends; None while there is no such stream."""
-    found = (await session.execute(_LOCK, {"stream_id": stream_id})).one_or_none()
-    return None if found is None else Cursor(*found)
+    found = await fetch(session, _LOCK, stream_id)
+    return Cursor(*found[0]) if found else None
 
 
 async def create_if_absent(session: AsyncSession, *, run_id: UUID, stream_id: UUID, started_at: datetime) -> None:
@@ -163,12 +135,6 @@ async def describe(session: AsyncSession, *, run_id: UUID, stream_id: UUID, info
     """Nothing; the stream's row says how it measures."""
     values = {name: getattr(info, name) for name in StreamInfo.__slots__}
     await session.execute(update(Stream).where(Stream.run_id == run_id, Stream.id == stream_id).values(values))
-
-
-async def advance(session: AsyncSession, *, run_id: UUID, stream_id: UUID, change: Advance) -> None:
-    """Nothing; cursor and ledger are moved on."""
-    values = {name: getattr(change, name) for name in Advance.__slots__}
-    await session.execute(_ADVANCE, values | {"run_id": run_id, "stream_id": stream_id})
 
 
 async def store_losses(session: AsyncSession, *, run_id: UUID, stream_id: UUID, losses: Sequence[Loss]) -> None:
@@ -205,5 +171,4 @@ async def losses_of_run(session: AsyncSession, run_id: UUID) -> Sequence[StreamL
 
 async def coverage_of_run(session: AsyncSession, run_id: UUID) -> list[Coverage]:
     """The steps of those streams that have any, oldest stream first."""
-    found = await session.execute(_COVERAGE, {"run_id": run_id})
-    return [Coverage(*row) for row in found]
+    return [Coverage(*row) for row in await fetch(session, _COVERAGE, run_id)]
