@@ -1,4 +1,4 @@
-"""How long a browser takes to the first chart of a Run page, and what it loads, beside an empty Dash page with one graph.
+"""How long a browser takes to the first chart of a Run page, and what it loads, beside an empty Dash page with a graph.
 
 Both are served by uvicorn with compression, with a cold cache each time, and in turn, so that a change of the machine's
 speed hits both.

@@ -60,14 +60,18 @@ def server(*, workers: int = 1) -> Iterator[str]:
         process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "up"], env=environment)
         try:
             url = f"http://127.0.0.1:{port}"
-            _wait(url, process)
+            wait_until_ready(url, process)
             yield url
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
+            stop(process)
 
 
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Return once the server answers.
+
+    Raises:
+        RuntimeError: If it ends or does not answer in time.
+    """
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -76,6 +80,12 @@ def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
         except httpx.HTTPError:
             time.sleep(0.2)
     raise RuntimeError(f"no server at {url}")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a server and wait for it."""
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=60)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
