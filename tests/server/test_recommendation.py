@@ -107,6 +107,7 @@ def test_an_unresolved_noise_scale_gives_no_number_but_its_lower_bound_speaks():
             "one small batch",
         ),
         ({"estimate": unresolved(None, Reason.NO_ESTIMATES, None, None)}, "No step has an estimate"),
+        ({"estimate": unresolved(None, Reason.NO_ESTIMATES, None, None), "batch_size": None}, "No measurements yet"),
         ({"estimate": unresolved(None, Reason.TOO_FEW_UPDATES, None, None)}, "the first estimate takes 8"),
         ({"estimate": unresolved(None, Reason.TRACE_COV_NOT_POSITIVE, None, None)}, "tr Σ is not positive"),
         ({"estimate": unresolved(None)}, "cannot be told from noise"),

@@ -39,10 +39,12 @@ def batch(size: float) -> str:
 def missing(run: RunSoFar) -> str:
     """Why nothing can be said yet."""
     scale = run.noise_scale
-    if run.batch_size is None:
-        return _NO_ESTIMATE["batch_size_unknown"]
+    if scale.reason is Reason.NO_ESTIMATES and run.reason is None and run.batch_size is None:
+        return "No measurements yet."
     if scale.reason is Reason.NO_ESTIMATES:
         return _NO_ESTIMATE.get(run.reason or "", "No step has an estimate of the noise scale yet.")
+    if run.batch_size is None:
+        return _NO_ESTIMATE["batch_size_unknown"]
     if scale.reason is Reason.TOO_FEW_UPDATES:
         return f"Only {scale.num_updates:,} measured steps so far; the first estimate takes 8."
     if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
