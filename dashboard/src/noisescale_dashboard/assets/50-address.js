@@ -56,7 +56,7 @@
       const page = Math.min(Math.max(0, known.page + turn), cursors.length - 1);
       return [Object.assign({}, known, { page }), skip(), skip(), skip(), skip()];
     }
-    const chosen = by.includes("runs-sort.data") ? sort : order;
+    const chosen = by.includes("runs-sort.data") ? sort : by.includes("runs-order.value") && order ? order : known.sort;
     now = { q: q || "", project: project || null, status: status || null, sort: chosen || RUNS.sort, page: 0 };
     if (same(Object.assign({}, known, { page: 0 }), now)) return [skip(), skip(), skip(), skip(), skip()];
     write(now, RUNS, by.includes("runs-q.value"));

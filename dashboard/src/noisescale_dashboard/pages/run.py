@@ -87,21 +87,15 @@ def _noise_card(height: int) -> html.Section:
         thumbLabel="Window, percent of the run",
         className="window-slider",
     )
-    button = html.Button(["Window ", html.B("auto", id="run-w-word"), icon("chev", "xs")], className="btn small")
-    window = dmc.Popover(
+    window = html.Details(
         [
-            dmc.PopoverTarget(button),
-            dmc.PopoverDropdown(
-                [
-                    html.P("Steps over which each point is estimated, as a share of the run.", className="t2"),
-                    slider,
-                ]
+            html.Summary(["Window ", html.B("auto", id="run-w-word"), icon("chev", "xs")], className="btn small"),
+            html.Div(
+                [html.P("Steps over which each point is estimated, as a share of the run.", className="t2"), slider],
+                className="dropdown",
             ),
         ],
-        width=430,
-        position="bottom-end",
-        shadow="md",
-        trapFocus=True,
+        className="details",
     )
     return card(
         "Noise scale B_noise over training",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dash import html
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Interval, NoiseScaleSeries, Run
 from noisescale_dashboard.number_format import count, share, share_span, si, significant
 from noisescale_dashboard.pages.parts import Child, fact, status_dot
 
@@ -37,51 +37,36 @@ def facts(run: Run, series: NoiseScaleSeries, *, is_zoomed: bool) -> Sequence[ht
 
     A zoomed series says nothing about the end, so trends are left out then.
     """
-    unit = sentences.short_noun_of(run)
+    since = "in use" if is_zoomed else sentences.batch_since(series)
+    trend = "latest" if is_zoomed else loss_context(series)
+    pace = run.status if is_zoomed else sentences.progress_words(run, series)
+    planned = f"/ {si(run.planned_steps)}" if run.planned_steps else ""
+    return [
+        _noise_fact(run),
+        fact("Batch", count(run.global_batch), sentences.short_noun_of(run), since, swatch="b"),
+        _efficiency_fact("Example efficiency", run.example_efficiency, "of an example"),
+        _efficiency_fact("Step efficiency", run.step_efficiency, "of the best"),
+        fact("Loss", significant(run.loss, 4), "", trend),
+        fact("Progress", _progress(run.last_step), planned, pace),
+    ]
+
+
+def _noise_fact(run: Run) -> html.Div:
     estimate = run.noise_scale
     tone = "" if estimate.state == "resolved" else "t2" if estimate.value is not None else "dim"
     value = sentences.estimate_words(estimate)
-    planned = f"/ {si(run.planned_steps)}" if run.planned_steps else ""
-    return [
-        fact(
-            "Noise scale",
-            value,
-            "" if value == "not resolved" else unit,
-            sentences.interval_words(estimate),
-            swatch="n",
-            tone=tone,
-        ),
-        fact(
-            "Batch", count(run.global_batch), unit, "in use" if is_zoomed else sentences.batch_since(series), swatch="b"
-        ),
-        fact(
-            "Example efficiency",
-            share(run.example_efficiency.value),
-            "",
-            _efficiency_context(run.example_efficiency.low, run.example_efficiency.high, "of an example"),
-        ),
-        fact(
-            "Step efficiency",
-            share(run.step_efficiency.value),
-            "",
-            _efficiency_context(run.step_efficiency.low, run.step_efficiency.high, "of the best"),
-        ),
-        fact("Loss", significant(run.loss, 4), "", "latest" if is_zoomed else loss_context(series)),
-        fact(
-            "Progress",
-            _progress(run.last_step),
-            planned,
-            run.status if is_zoomed else sentences.progress_words(run, series),
-        ),
-    ]
+    unit = "" if value == "not resolved" else sentences.short_noun_of(run)
+    return fact("Noise scale", value, unit, sentences.interval_words(estimate), swatch="n", tone=tone)
+
+
+def _efficiency_fact(label: str, efficiency: Interval, words: str) -> html.Div:
+    between = share_span(efficiency.low, efficiency.high)
+    context = f"{between} {words}" if efficiency.low is not None else "follows the noise scale"
+    return fact(label, share(efficiency.value), "", context)
 
 
 def _progress(step: int | None) -> str:
     return si(step, 4) if step is not None and step >= 10_000 else count(step)
-
-
-def _efficiency_context(low: float | None, high: float | None, words: str) -> str:
-    return f"{share_span(low, high)} {words}" if low is not None else "follows the noise scale"
 
 
 def loss_context(series: NoiseScaleSeries) -> str:

@@ -19,11 +19,18 @@ DEFAULT_SORT = "-updated_at"
 STATUSES = ("running", "finished", "failed", "silent", "crashed")
 SORT_CHOICES = (
     ("-updated_at", "newest"),
-    ("-last_step", "last step"),
-    ("-noise_scale", "noise scale"),
+    ("-last_step", "most steps"),
+    ("last_step", "fewest steps"),
+    ("-noise_scale", "largest noise scale"),
+    ("noise_scale", "smallest noise scale"),
+    ("-global_batch", "largest batch"),
+    ("global_batch", "smallest batch"),
     ("example_efficiency", "least efficient"),
-    ("loss", "loss"),
-    ("name", "name"),
+    ("-example_efficiency", "most efficient"),
+    ("loss", "lowest loss"),
+    ("-loss", "highest loss"),
+    ("name", "name, A to Z"),
+    ("-name", "name, Z to A"),
 )
 MAX_SPARKLINES = 100
 
@@ -91,7 +98,7 @@ def _filters() -> list[Child]:
             data=[{"value": value, "label": f"Sort: {label}"} for value, label in SORT_CHOICES],
             value=DEFAULT_SORT,
             size="xs",
-            w=160,
+            w=204,
             allowDeselect=False,
             **aria({"aria-label": "Sort by"}),
         ),

@@ -1,0 +1,177 @@
+"""Both pages in Chromium: they draw, stay on this machine, keep their state in the address, and can be used by all."""
+
+import json
+
+import pytest
+from axe_core_python.async_playwright import Axe
+from playwright.async_api import Page, Request, expect
+
+from fakes_api import FakeApi
+from fakes_runs import RUNS
+
+pytestmark = pytest.mark.browser
+RUN = f"/runs/{RUNS[0].id}"
+DRAWN = {"/runs": ".ag-row .spark", RUN: "#run-noise .scatterlayer .trace"}
+
+
+class Visit:
+    """One open page and what went wrong or out while it was open."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address = page, address
+        self.complaints: list[str] = []
+        self.urls: list[str] = []
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.urls.append(request.url))
+
+    def _hear(self, message: object) -> None:
+        kind, text = message.type, message.text  # type: ignore[attr-defined]
+        if kind in ("error", "warning"):
+            self.complaints.append(f"{kind}: {text}")
+
+    async def open(self, path: str) -> Page:
+        await self.page.goto(self.address + path)
+        await self.page.wait_for_selector(DRAWN[path.split("?")[0]], state="attached", timeout=20_000)
+        return self.page
+
+
+@pytest.fixture
+def visit(page: Page, address: str) -> Visit:
+    return Visit(page, address)
+
+
+@pytest.mark.parametrize("path", ["/runs", RUN])
+async def test_a_first_visit_is_quiet_local_and_below_three_megabytes(
+    first_page: Page, address: str, path: str
+) -> None:
+    visit = Visit(first_page, address)
+    finished: list[Request] = []
+    first_page.on("requestfinished", finished.append)
+
+    await visit.open(path)
+    await first_page.wait_for_load_state("networkidle")
+
+    assert visit.complaints == []
+    assert {url for url in visit.urls if not url.startswith((address, "data:", "blob:"))} == set()
+    sizes = [(await request.sizes())["responseBodySize"] for request in finished]
+    assert 1_000_000 < sum(sizes) < 3_000_000
+
+
+@pytest.mark.parametrize("path", ["/runs", RUN])
+async def test_axe_finds_nothing_serious_in_either_theme(visit: Visit, path: str) -> None:
+    page = await visit.open(path)
+    await page.wait_for_load_state("networkidle")
+
+    for _theme in ("light", "dark"):
+        found = (await Axe().run(page))["violations"]
+        serious = [v for v in found if v["impact"] in ("serious", "critical")]
+        told = [(v["id"], [node["html"][:160] for node in v["nodes"][:4]]) for v in serious]
+        assert told == [], json.dumps(told, indent=1)
+        await page.locator("#theme-toggle").click()
+
+    assert await page.locator("h1").count() == 1
+
+
+@pytest.mark.parametrize("path", ["/runs", RUN])
+async def test_a_phone_scrolls_down_but_not_sideways(visit: Visit, path: str) -> None:
+    await visit.page.set_viewport_size({"width": 390, "height": 844})
+
+    await visit.open(path)
+
+    width = await visit.page.evaluate("document.documentElement.scrollWidth")
+    assert width == 390
+
+
+async def test_the_theme_switch_recolours_page_and_figures_without_a_request(visit: Visit) -> None:
+    page = await visit.open(RUN)
+    await page.wait_for_load_state("networkidle")
+    line = page.locator("#run-noise .scatterlayer path.js-line").first
+    asked = sum("_dash-update" in url for url in visit.urls)
+
+    await page.locator("#theme-toggle").click()
+
+    await expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
+    await page.wait_for_selector('#run-noise path.js-line[style*="rgb(108, 166, 255)"]', state="attached")
+    assert await line.count() == 1
+    assert sum("_dash-update" in url for url in visit.urls) - asked <= 3
+
+
+async def test_the_switch_of_the_x_axis_is_in_the_address_and_goes_back(visit: Visit) -> None:
+    page = await visit.open(RUN)
+    title = page.locator("#run-noise .annotation-text")
+
+    await page.locator("#run-x").get_by_text("Time").click()
+
+    await expect(title.filter(has_text="hours since start")).to_have_count(1)
+    assert page.url.endswith("?x=time")
+    await page.go_back()
+    await expect(title.filter(has_text="optimizer step")).to_have_count(1)
+    assert page.url.endswith(RUN)
+
+
+async def test_an_address_opens_its_view(visit: Visit) -> None:
+    page = await visit.open(f"{RUN}?x=units&w=5&from=30000&to=60000&pref=0.9")
+
+    await expect(page.locator("#run-x input:checked")).to_have_value("units")
+    await expect(page.locator("#run-w-word")).to_have_text("5 %")
+    await expect(page.locator("#run-pref-word")).to_have_text("90 % towards fewer steps")
+    await expect(page.locator("#run-noise-card-footer")).to_contain_text("Zoomed to steps 30k – 60k")
+
+
+async def test_dragging_zooms_asks_for_the_range_and_a_double_click_shows_all(visit: Visit) -> None:
+    page = await visit.open(RUN)
+    await page.wait_for_load_state("networkidle")
+    box = await page.locator("#run-noise .nsewdrag").first.bounding_box()
+    assert box
+
+    await page.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 100)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 110, steps=4)
+    await page.mouse.up()
+
+    await expect(page.locator("#run-noise-card-footer")).to_contain_text("Zoomed to steps")
+    assert "from=" in page.url
+    assert "to=" in page.url
+    await page.mouse.dblclick(box["x"] + 200, box["y"] + 100)
+    await expect(page.locator("#run-noise-card-footer")).not_to_contain_text("Zoomed")
+    assert "from=" not in page.url
+
+
+async def test_a_header_sorts_on_the_server_and_search_narrows(visit: Visit) -> None:
+    page = await visit.open("/runs")
+
+    await page.locator(".ag-header-cell", has_text="Loss").click()
+    await expect(page.locator('.ag-row[row-index="0"]')).to_contain_text("digits-mlp-b256")
+    await page.locator("#runs-q").fill("gpt")
+
+    await expect(page.locator("#runs-count")).to_have_text("2")
+    assert page.url.endswith("/runs?q=gpt&sort=-loss")
+
+
+async def test_a_name_opens_its_run_and_back_returns(visit: Visit) -> None:
+    page = await visit.open("/runs")
+
+    await page.get_by_role("link", name=RUNS[0].name).click()
+
+    await expect(page.locator("h1")).to_have_text(RUNS[0].name)
+    await page.go_back()
+    await page.wait_for_selector(".ag-row")
+
+
+async def test_a_missing_run_has_a_page(visit: Visit) -> None:
+    await visit.page.goto(f"{visit.address}/runs/00000000-0000-4000-8000-999999999999")
+
+    await expect(visit.page.locator("h1:visible")).to_have_text("No such run")
+
+
+async def test_a_hidden_tab_asks_for_nothing(visit: Visit, served_api: FakeApi) -> None:
+    page = await visit.open(RUN)
+    await page.wait_for_load_state("networkidle")
+    await page.evaluate("Object.defineProperty(document, 'hidden', {value: true})")
+    asked = len(served_api.requests)
+
+    await page.evaluate("window.dash_clientside.set_props('run-clock', {n_intervals: 7})")
+    await page.wait_for_timeout(400)
+
+    assert len(served_api.requests) == asked

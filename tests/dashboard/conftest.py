@@ -1,0 +1,106 @@
+"""A dashboard on a fake API: in the test's own process, and behind one server process for browsers."""
+
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+
+from dashboard_callbacks import Callbacks
+from fakes_api import FakeApi
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.app import create_app, mount
+from noisescale_dashboard.settings import DashboardSettings
+
+CHROMIUM_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture
+def fake_api() -> FakeApi:
+    return FakeApi()
+
+
+@pytest.fixture
+def dashboard(fake_api: FakeApi) -> FastAPI:
+    client = ApiClient(base_url="http://api", transport=httpx.ASGITransport(app=fake_api.app))
+    return create_app(DashboardSettings(), client)
+
+
+@pytest.fixture
+async def client(dashboard: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url="http://dashboard", transport=httpx.ASGITransport(app=dashboard)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def callbacks(client: httpx.AsyncClient) -> Callbacks:
+    return await Callbacks.of(client)
+
+
+@pytest.fixture(scope="session")
+def served_api() -> FakeApi:
+    """The API of the served dashboard, for tests that count or break its answers."""
+    return FakeApi()
+
+
+@pytest.fixture(scope="session")
+def address(served_api: FakeApi) -> Iterator[str]:
+    """Address of one process, one loop, that serves API and dashboard together."""
+    mount(served_api.app)
+    server = uvicorn.Server(uvicorn.Config(served_api.app, host="127.0.0.1", port=0, log_level="warning", ws="none"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.02)
+        assert thread.is_alive(), "the server did not start"
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One Chromium a session: CHROMIUM names it, /usr/bin/chromium otherwise. A missing one is a failure."""
+    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_FLAGS))
+        yield running
+        await running.close()
+
+
+@pytest.fixture(scope="session")
+async def reader(browser: Browser) -> AsyncIterator[BrowserContext]:
+    """A reader at a wide screen whose browser keeps its cache from page to page."""
+    context = await browser.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
+    context.set_default_timeout(15_000)
+    yield context
+    await context.close()
+
+
+@pytest.fixture
+async def page(reader: BrowserContext) -> AsyncIterator[Page]:
+    opened = await reader.new_page()
+    yield opened
+    await opened.evaluate("window.localStorage.clear()")
+    await opened.close()
+
+
+@pytest.fixture
+async def first_page(browser: Browser) -> AsyncIterator[Page]:
+    """A page of a browser that has never been here."""
+    context = await browser.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
+    yield await context.new_page()
+    await context.close()

@@ -1,0 +1,118 @@
+"""Signal and noise, loss, layers, and the bullet of the recommendation."""
+
+from dataclasses import replace
+
+import plotly.graph_objects as go
+
+from fakes_runs import HOSTILE, RUNS, groups_json, recommendation_json, series_json
+from noisescale_dashboard.answers import groups, noise_scale_series, recommendation
+from noisescale_dashboard.figures.batch_bullet import batch_bullet
+from noisescale_dashboard.figures.layers import color_range, layer_heat_map, layer_ranking
+from noisescale_dashboard.figures.loss_over_training import loss_over_training
+from noisescale_dashboard.figures.noise_scale_over_training import View
+from noisescale_dashboard.figures.signal_and_noise import num_not_positive, signal_and_noise
+
+SERIES = noise_scale_series(series_json(RUNS[0], points=120))
+
+
+def trace(figure: go.Figure, name: str) -> go.Scatter:
+    return next(t for t in figure.data if t.name == name)
+
+
+def test_signal_and_noise_have_bands_of_two_standard_errors() -> None:
+    figure = signal_and_noise(SERIES, View())
+
+    assert figure.layout.yaxis.type == "log"
+    band, value = trace(figure, "tr Σ interval").y, SERIES.points.trace_cov[0]
+    assert band[0] == value + 1.96 * SERIES.points.trace_cov_se[0]  # type: ignore[operator]
+    assert trace(figure, "|G|²").line.color != "#2A6BD4"
+
+
+def test_a_signal_at_or_below_zero_leaves_a_gap_and_is_counted() -> None:
+    signal = list(SERIES.points.grad_sq_norm)
+    signal[5] = -0.1
+    series = replace(SERIES, points=replace(SERIES.points, grad_sq_norm=tuple(signal)))
+
+    figure = signal_and_noise(series, View())
+
+    assert trace(figure, "|G|²").y[5] is None
+    assert num_not_positive(series) == 1
+
+
+def test_loss_has_an_envelope_and_is_linear_within_a_decade() -> None:
+    figure = loss_over_training(SERIES, View())
+
+    assert figure.layout.yaxis.type is None
+    assert list(trace(figure, "min–max").y[:2]) == list(SERIES.points.loss_max[:2])
+    assert "loss <b>" in trace(figure, "loss").hovertemplate
+
+
+def test_loss_over_more_than_a_decade_is_logarithmic() -> None:
+    small = tuple(x / 100 if i > 60 else x for i, x in enumerate(SERIES.points.loss) if x is not None)
+    series = replace(SERIES, points=replace(SERIES.points, loss=small, loss_min=small, loss_max=small))
+
+    assert loss_over_training(series, View()).layout.yaxis.type == "log"
+
+
+def test_the_heat_map_has_network_order_and_hatches_what_is_not_resolved() -> None:
+    layers = groups(groups_json(RUNS[0], 60))
+
+    figure = layer_heat_map(layers, noun="sequences", narrow=False)
+
+    heat = figure.data[0]
+    assert list(figure.layout.yaxis.ticktext) == [layer.name for layer in layers]
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+    assert heat.showscale is False
+    for row, layer in enumerate(layers):
+        assert [z is None for z in heat.z[row]] == [v is None for v in layer.series.value]
+    assert trace(figure, "not resolved").marker.pattern.shape == "/"
+
+
+def test_the_ranking_is_sorted_and_an_unresolved_layer_shows_its_bound() -> None:
+    layers = groups(groups_json(RUNS[0], 20))
+
+    figure = layer_ranking(layers, noun="sequences", narrow=False)
+
+    values = list(trace(figure, "noise scale").x)
+    assert values == sorted(values, reverse=True)
+    opened = next(layer for layer in layers if layer.estimate.value is None)
+    assert trace(figure, "not resolved").x[0] == opened.estimate.low
+    assert "not resolved" in trace(figure, "not resolved").hovertemplate
+
+
+def test_colours_of_layers_span_most_of_the_values() -> None:
+    layers = groups(groups_json(RUNS[0], 60))
+
+    low, high = color_range(layers)
+
+    inside = [low <= v <= high for layer in layers for v in layer.series.value if v is not None]
+    assert sum(inside) > 0.9 * len(inside)
+
+
+def test_layer_names_are_shown_literally() -> None:
+    figure = layer_heat_map(groups(groups_json(RUNS[8], 20)), noun="images", narrow=False)
+
+    assert HOSTILE not in figure.to_json()
+    assert any("&lt;img" in name for name in figure.layout.yaxis.ticktext)
+    assert all("<img" not in cell for row in figure.data[0].customdata for column in row for cell in column)
+
+
+def test_the_bullet_shows_both_batches_and_both_intervals() -> None:
+    advice = recommendation(recommendation_json(RUNS[0], 0.5))
+
+    figure = batch_bullet(advice)
+
+    assert [t.x[0] for t in figure.data] == [512.0, 1536]
+    assert [t.marker.symbol for t in figure.data] == ["square", "circle"]
+    bars = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+    assert len(bars) == 2
+    assert bars[0].x1 - bars[0].x0 > bars[1].x1 - bars[1].x0
+    assert all("k" in tick or tick.isdigit() for tick in figure.layout.xaxis.ticktext)
+
+
+def test_labels_of_near_batches_stand_on_two_sides() -> None:
+    advice = recommendation(recommendation_json(RUNS[8], 0.5))
+
+    figure = batch_bullet(advice)
+
+    assert [a.xanchor for a in figure.layout.annotations] == ["right", "left"]

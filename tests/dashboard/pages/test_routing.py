@@ -1,0 +1,49 @@
+"""Addresses, headers and first bytes of the pages."""
+
+import httpx
+import pytest
+
+from dashboard_callbacks import Callbacks
+from fakes_runs import RUNS
+
+
+@pytest.mark.parametrize(
+    ("pathname", "shown"),
+    [("/", "runs-grid"), ("/runs", "runs-grid"), (f"/runs/{RUNS[0].id}", RUNS[0].id), ("/elsewhere", "No such page")],
+)
+async def test_each_address_has_its_page(callbacks: Callbacks, pathname: str, shown: str) -> None:
+    changed = await callbacks.post("page.children", {"address.pathname": pathname, "narrow.data": False})
+
+    assert shown in str(changed["page"]["children"])
+
+
+@pytest.mark.parametrize("path", ["/", "/runs", f"/runs/{RUNS[0].id}"])
+async def test_a_page_is_html_in_english_from_this_origin_only(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+
+    assert answer.status_code == 200
+    assert '<html lang="en">' in answer.text
+    assert "10-base.css" in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'self'; script-src 'self' 'sha256-")
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe-eval" not in policy
+
+
+async def test_scripts_and_styles_go_out_compressed(client: httpx.AsyncClient) -> None:
+    for path in ("/assets/10-base.css", "/assets/00-plotly-cartesian.min.js", "/_dash-layout"):
+        answer = await client.get(path)
+        assert answer.headers["content-encoding"] == "gzip", path
+
+
+async def test_every_callback_that_may_reach_the_api_is_a_coroutine(callbacks: Callbacks) -> None:
+    outputs = {d["output"] for d in callbacks.server_side()}
+
+    assert len(outputs) == 7
+    assert "page.children" in outputs
+
+
+async def test_the_first_tab_stop_skips_to_the_content(client: httpx.AsyncClient) -> None:
+    layout = (await client.get("/_dash-layout")).text
+
+    assert "Skip to the content" in layout

@@ -1,0 +1,162 @@
+"""The page of a run: answer, facts, figures, recommendation, layers, records; and when the run is not there."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dashboard_callbacks import Callbacks
+from fakes_api import FakeApi
+from fakes_runs import HOSTILE, RUNS
+
+WHOLE: dict[str, Any] = {"x": "step", "w": "auto", "from": None, "to": None, "layer": None, "pref": 0.5}
+
+
+def series_view(number: int = 1, **changes: Any) -> dict[str, Any]:
+    return {
+        "run-series-view.data": {**WHOLE, **changes},
+        "run-id.data": RUNS[number - 1].id,
+        "narrow.data": False,
+    }
+
+
+async def test_the_page_opens_with_the_answer(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view())
+
+    head = str(changed["run-head"]["children"])
+    assert "Raise the batch to 1,536. The noise scale is 2.9 × the batch of 512 sequences." in head
+    assert "sequence = 1,024 tokens" in head
+
+
+async def test_each_key_figure_has_its_unit_and_interval(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view())
+
+    facts = json.dumps(changed["run-facts"]["children"], ensure_ascii=False)
+    for said in ("1,490", "seq", "1,130 – 1,950, 95 %", "since step 40.5k", "74 %", "184.2k", "/ 251k", "left"):
+        assert said in facts
+
+
+async def test_an_unresolved_run_shows_bounds_and_reasons(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view(6))
+
+    facts = json.dumps(changed["run-facts"]["children"], ensure_ascii=False)
+    assert "> 344" in facts
+    assert "no upper bound can be given yet" in facts
+    assert "Noise scale not resolved, above" in changed["run-noise-sentence"]["children"]
+
+
+async def test_the_name_of_the_quantity_stands_in_the_first_title(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view())
+
+    assert changed["run-noise-card-title"]["children"] == "Noise scale B_noise over training"
+    assert changed["run-noise-card-subtitle"]["children"].startswith("Sequences · log · band: 95 % interval")
+    assert [choice["label"] for choice in changed["run-x"]["data"]] == ["Step", "Tokens", "Time", "Loss"]
+
+
+async def test_the_range_the_window_and_the_layer_are_asked_of_the_api(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    view = series_view(w="5", layer="blocks.06", **{"from": 1000, "to": 9000})
+
+    changed = await callbacks.post("run-figures.data", view)
+
+    asked = next(r for r in fake_api.requests if r.url.path.endswith("/noise-scale")).query_params
+    assert dict(asked) == {"points": "600", "from": "1000", "to": "9000", "window": "9210", "group": "blocks.06"}
+    assert "Zoomed to steps 1k – 9k" in str(changed["run-noise-card-footer"]["children"])
+    assert changed["run-noise-card-title"]["children"] == "Noise scale B_noise of blocks.06"
+
+
+async def test_a_refresh_keeps_the_revision_so_that_the_readers_zoom_stays(callbacks: Callbacks) -> None:
+    first, second = [await callbacks.post("run-figures.data", series_view()) for _ in range(2)]
+
+    revisions = [c["run-figures"]["data"]["noise"]["layout"]["uirevision"] for c in (first, second)]
+    assert revisions[0] == revisions[1]
+
+
+@pytest.mark.parametrize(("number", "is_running"), [(1, True), (3, True), (5, False)])
+async def test_only_a_run_that_may_have_news_is_asked_again(
+    callbacks: Callbacks, number: int, is_running: bool
+) -> None:
+    changed = await callbacks.post("run-figures.data", series_view(number))
+
+    assert changed["run-live"]["data"]["running"] is is_running
+
+
+async def test_a_run_that_is_not_there_is_said_clearly(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", {**series_view(), "run-id.data": "nobody"})
+
+    assert "No such run" in str(changed["run-missing"]["children"])
+    assert changed["run-body"]["className"] == "hidden"
+    assert changed["run-live"]["data"]["running"] is False
+
+
+async def test_when_the_api_fails_what_is_shown_stays(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+
+    fresh = await callbacks.post("run-figures.data", series_view())
+    live = {"running": True, "at": "13:01:40 UTC"}
+    shown = await callbacks.post("run-figures.data", {**series_view(), "run-live.data": live})
+
+    assert "Training is not affected" in str(fresh["run-missing"]["children"])
+    assert "Live updates paused. Shown: data until 13:01:40 UTC." in str(shown["run-note"]["children"])
+    assert "run-figures" not in shown
+
+
+async def test_lost_records_are_said_with_numbers(callbacks: Callbacks) -> None:
+    lost = await callbacks.post("run-figures.data", series_view(3))
+    complete = await callbacks.post("run-figures.data", series_view(1))
+
+    assert "12 of 56,300 records did not arrive" in str(lost["run-records"]["children"])
+    assert "records 151 – 162: memory full" in str(lost["run-records"]["children"])
+    assert "Complete: 184,200 records stored, none lost." in str(complete["run-records"]["children"])
+
+
+async def test_the_recommendation_says_what_it_buys_and_how_sure_it_is(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-bullet-figure.data", {"run-pref-view.data": 0.5, "run-id.data": RUNS[0].id})
+
+    said = json.dumps(changed, ensure_ascii=False)
+    for part in (
+        "Raise the batch to 1,536", "50 % fewer steps", "Interval 219 – 10,800, 95 %", "by statistics alone",
+        "now 512", "at 1,536, 95 %", "1.04e-3", "No sweep has tied", "resolved, z 5.1", "balanced",
+    ):  # fmt: skip
+        assert part in said
+
+
+async def test_the_preference_reaches_the_api(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    changed = await callbacks.post("run-bullet-figure.data", {"run-pref-view.data": 0.9, "run-id.data": RUNS[0].id})
+
+    asked = next(r for r in fake_api.requests if r.url.path.endswith("/recommendation"))
+    assert asked.query_params["preference"] == "0.9"
+    assert changed["run-pref-word"]["children"] == "90 % towards fewer steps"
+
+
+async def test_without_evidence_there_is_no_batch_but_the_next_step(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-bullet-figure.data", {"run-pref-view.data": 0.5, "run-id.data": RUNS[5].id})
+
+    assert "Not enough evidence yet" in str(changed["run-advice-top"]["children"])
+    assert "About 9k more steps" in str(changed["run-advice-top"]["children"])
+    assert changed["run-advice-bullet"]["hidden"] is True
+    assert "run-bullet-figure" not in changed
+
+
+@pytest.mark.parametrize("kind", ["map", "rank"])
+async def test_layers_have_a_figure_a_choice_and_a_sentence(callbacks: Callbacks, kind: str) -> None:
+    values = {
+        "run-range-view.data": {"from": None, "to": None},
+        "run-layer-kind.value": kind,
+        "run-id.data": RUNS[0].id,
+    }
+
+    changed = await callbacks.post("run-layer-figure.data", values)
+
+    assert changed["run-layer"]["data"][0] == "embedding"
+    assert "Largest noise scale in lm_head" in changed["run-layers-sentence"]["children"]
+    assert changed["run-layer-figure"]["data"]["data"]
+
+
+async def test_hostile_words_of_a_run_are_text_everywhere(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view(9))
+
+    for prop in ("run-figures", "run-noise-sentence"):
+        assert "<img" not in json.dumps(changed[prop])
+    shown = changed["run-crumb"]["children"]
+    assert shown == HOSTILE
+    assert "Markdown" not in json.dumps(changed)

@@ -1,0 +1,152 @@
+"""The page of runs: rows, filters, paging, sparklines, and what it says when there is nothing."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from dashboard_callbacks import Callbacks
+from fakes_api import FakeApi
+from fakes_runs import HOSTILE, RUNS, FakeRun
+
+ALL: dict[str, Any] = {"q": "", "project": None, "status": None, "sort": "-updated_at", "page": 0}
+
+
+def view(**changes: Any) -> dict[str, Any]:
+    return {"runs-view.data": {**ALL, **changes}, "runs-cursors.data": [None], "narrow.data": False}
+
+
+async def test_each_run_is_a_row_of_ready_made_words(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("runs-rows.data", view())
+
+    row = changed["runs-rows"]["data"][0]
+    assert (row["noise"], row["interval"], row["batch"], row["unit"]) == ("1.49k", "1.1k – 2k", "512", "seq")
+    assert row["decisionWords"] == "raise to 1,536"
+    assert row["efficiency"] == "74 %"
+    assert row["fit"]["at"] == pytest.approx(1 / 3)
+
+
+async def test_an_unresolved_run_has_a_bound_and_no_number(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("runs-rows.data", view(q="asr"))
+
+    row = changed["runs-rows"]["data"][0]
+    assert (row["noise"], row["interval"], row["efficiency"]) == ("> 344", "", "–")
+    assert row["decisionWords"] == "not resolved"
+    assert row["fit"]["open"] is True
+
+
+async def test_the_sentence_says_how_many_runs_are_off(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("runs-rows.data", view())
+
+    said = changed["runs-sentence"]["children"]
+    assert said == (
+        "Noise scale B_noise against the batch in use; 4 running. "
+        "Seven would gain from another batch size, one is not resolved."
+    )
+
+
+async def test_filters_and_order_are_the_servers(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    await callbacks.post("runs-rows.data", view(q="gpt", project="demo", status="failed", sort="-loss"))
+
+    asked = fake_api.requests[-1].query_params
+    assert {name: asked[name] for name in ("q", "project", "status", "sort", "limit")} == {
+        "q": "gpt", "project": "demo", "status": "failed", "sort": "-loss", "limit": "100",
+    }  # fmt: skip
+
+
+async def test_an_unknown_status_in_the_address_is_no_filter(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    await callbacks.post("runs-rows.data", view(status="<script>"))
+
+    assert "status" not in fake_api.requests[-1].query_params
+
+
+async def test_the_second_page_starts_at_the_first_ones_cursor(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = tuple(FakeRun(n, f"run-{n:03d}", 100, 64) for n in range(1, 151))
+
+    first = await callbacks.post("runs-rows.data", view())
+    values = {**view(page=1), "runs-cursors.data": first["runs-cursors"]["data"]}
+    second = await callbacks.post("runs-rows.data", values)
+
+    assert first["runs-range"]["children"] == "1 – 100 of 150"
+    assert second["runs-range"]["children"] == "101 – 150 of 150"
+    assert second["runs-rows"]["data"][0]["name"] == "run-101"
+    assert second["runs-next"]["disabled"] is True
+
+
+async def test_sparklines_are_asked_for_once_and_again_only_for_runs_with_news(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    rows = (await callbacks.post("runs-rows.data", view()))["runs-rows"]["data"]
+    first = await callbacks.post("runs-sparks.data", {"runs-rows.data": rows, "runs-sparks.data": {}})
+    sparks = first["runs-sparks"]["data"]
+    fake_api.requests.clear()
+
+    rows[2]["stamp"] = "later"
+    await callbacks.post("runs-sparks.data", {"runs-rows.data": rows, "runs-sparks.data": sparks})
+
+    assert len(sparks) == len(RUNS)
+    assert fake_api.paths() == [f"/api/v1/runs/{rows[2]['id']}/noise-scale"]
+
+
+async def test_a_sparkline_has_no_value_where_nothing_is_resolved(callbacks: Callbacks) -> None:
+    rows = (await callbacks.post("runs-rows.data", view(q="asr")))["runs-rows"]["data"]
+
+    changed = await callbacks.post("runs-sparks.data", {"runs-rows.data": rows, "runs-sparks.data": {}})
+
+    spark = next(iter(changed["runs-sparks"]["data"].values()))["spark"]
+    assert set(spark["y"]) == {None}
+    assert None not in spark["low"]
+
+
+async def test_without_runs_the_page_says_how_to_make_one(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = ()
+
+    changed = await callbacks.post("runs-rows.data", view())
+
+    said = str(changed["runs-empty"]["children"])
+    assert "import noisescale" in said
+    assert "make demo" in said
+    assert changed["runs-card"]["hidden"] is True
+
+
+async def test_filters_that_leave_nothing_are_said_to_be_the_reason(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("runs-rows.data", view(q="zzz"))
+
+    assert "No run matches these filters" in str(changed["runs-empty"]["children"])
+
+
+async def test_a_silent_api_is_said_and_what_is_shown_stays(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+
+    fresh = await callbacks.post("runs-rows.data", view())
+    shown = await callbacks.post("runs-rows.data", {**view(), "runs-rows.data": [{"id": 1}]})
+
+    assert "Training is not affected" in str(fresh["runs-note"]["children"])
+    assert fresh["runs-card"]["hidden"] is True
+    assert "Live updates paused" in str(shown["runs-note"]["children"])
+    assert shown["runs-card"]["hidden"] is False
+    assert "runs-rows" not in shown
+
+
+async def test_a_hostile_name_stays_a_string(callbacks: Callbacks) -> None:
+    rows = (await callbacks.post("runs-rows.data", view()))["runs-rows"]["data"]
+
+    row = next(row for row in rows if row["id"] == RUNS[8].id)
+    assert row["name"] == HOSTILE
+    assert row["tags"] == [HOSTILE]
+
+
+async def test_the_visitors_key_goes_with_the_callback(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    await callbacks.post("runs-rows.data", view(), headers={"Authorization": "Bearer k"})
+
+    assert fake_api.requests[-1].headers["authorization"] == "Bearer k"
+
+
+async def test_the_table_may_not_run_code_from_its_data(client: httpx.AsyncClient) -> None:
+    answer = await client.post(
+        "/_dash-update-component",
+        json=(await Callbacks.of(client)).payload("page.children", {"address.pathname": "/runs", "narrow.data": False}),
+    )
+
+    assert "dangerously_allow_code" not in answer.text
+    assert "Markdown" not in answer.text

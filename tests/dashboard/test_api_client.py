@@ -1,0 +1,82 @@
+"""The client of the REST API: answers become dataclasses, refusals one typed error."""
+
+import httpx
+import pytest
+
+from fakes_api import FakeApi
+from fakes_runs import RUNS
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+
+
+@pytest.fixture
+def api(fake_api: FakeApi) -> ApiClient:
+    return ApiClient(base_url="http://api", transport=httpx.ASGITransport(app=fake_api.app))
+
+
+async def test_runs_come_as_a_page_with_estimates_and_decisions(api: ApiClient) -> None:
+    page = await api.runs({}, {"limit": 3})
+
+    assert page.total == len(RUNS)
+    assert page.next_cursor == "3"
+    assert page.runs[0].noise_scale.value == 1490
+    assert page.runs[0].decision.decision == "increase"
+    assert page.runs[0].example_efficiency.value == pytest.approx(1490 / 2002)
+
+
+async def test_an_unresolved_estimate_keeps_its_bound_and_reason(api: ApiClient) -> None:
+    run = await api.run({}, RUNS[5].id)
+
+    assert run.noise_scale.value is None
+    assert run.noise_scale.low == 344
+    assert run.noise_scale.reason == "interval_unbounded"
+
+
+async def test_what_a_newer_server_adds_is_ignored(api: ApiClient) -> None:
+    series = await api.noise_scale({}, RUNS[0].id, {"points": 10})
+
+    assert len(series.points.step) == 10
+    assert not hasattr(series.points, "flags")
+
+
+async def test_the_visitors_key_and_cookie_go_with_the_call(api: ApiClient, fake_api: FakeApi) -> None:
+    visitor = visitor_headers({"Authorization": "Bearer k", "Cookie": "s=1", "X-Other": "no"})
+
+    await api.projects(visitor)
+
+    sent = fake_api.requests[-1].headers
+    assert (sent["authorization"], sent["cookie"]) == ("Bearer k", "s=1")
+    assert "x-other" not in sent
+
+
+async def test_a_missing_run_is_a_problem_that_says_so(api: ApiClient) -> None:
+    with pytest.raises(ApiProblem) as raised:
+        await api.run({}, "nobody")
+
+    assert raised.value.is_missing
+    assert raised.value.title == "Run not found"
+    assert raised.value.request == "GET /api/v1/runs/nobody"
+
+
+async def test_an_api_that_does_not_answer_is_a_problem_without_status() -> None:
+    def refuse(_request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    api = ApiClient(base_url="http://api", transport=httpx.MockTransport(refuse))
+
+    with pytest.raises(ApiProblem) as raised:
+        await api.projects({})
+    assert raised.value.status is None
+
+
+async def test_a_run_id_from_the_address_bar_cannot_reach_another_path(api: ApiClient, fake_api: FakeApi) -> None:
+    with pytest.raises(ApiProblem):
+        await api.run({}, "../projects?x=")
+
+    assert fake_api.paths()[-1] != "/api/v1/projects"
+    assert fake_api.requests[-1].url.query == ""
+
+
+async def test_a_failing_sparkline_leaves_the_others(api: ApiClient) -> None:
+    found = await api.sparklines({}, [RUNS[0].id, "nobody", RUNS[1].id])
+
+    assert set(found) == {RUNS[0].id, RUNS[1].id}

@@ -1,0 +1,36 @@
+"""Dashboard and API on one event loop: a callback that waits for the API must not stop the loop."""
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from dashboard_callbacks import Callbacks
+from fakes_runs import RUNS
+
+RUN_VIEW = {"x": "step", "w": "auto", "from": None, "to": None, "layer": None, "pref": 0.5}
+VALUES: dict[str, Any] = {
+    "runs-view.data": {"q": "", "project": None, "status": None, "sort": "-updated_at", "page": 0},
+    "runs-cursors.data": [None],
+    "runs-rows.data": [{"id": RUNS[0].id, "stamp": "now"}],
+    "runs-sparks.data": {},
+    "runs-project.id": "runs-project",
+    "run-series-view.data": RUN_VIEW,
+    "run-pref-view.data": 0.5,
+    "run-range-view.data": {"from": None, "to": None},
+    "run-layer-kind.value": "map",
+    "run-id.data": RUNS[0].id,
+    "address.pathname": "/runs",
+    "narrow.data": False,
+}
+
+
+async def test_every_callback_answers_in_one_process(address: str) -> None:
+    async with httpx.AsyncClient(base_url=address, timeout=20) as client:
+        callbacks = await Callbacks.of(client)
+        outputs = [d["output"].strip(".").split("...")[0] for d in callbacks.server_side()]
+
+        answers = await asyncio.gather(*(callbacks.post(output, VALUES) for output in outputs))
+
+    assert len(answers) == len(outputs) >= 6
+    assert all(answers)
