@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
 from torch import nn
 
+from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
 from noisescale.transport.wire import Flags
 
 EQUAL = (4, 4, 4, 4)

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 import torch
-from client_runs import make_batch, make_kept_run, make_model
 from torch import nn
 
+from client_runs import make_batch, make_kept_run, make_model
 from noisescale.errors import ConfigError
 
 
@@ -224,7 +224,7 @@ class WithoutCallback:
 
 def test_a_fault_inside_a_hook_never_reaches_the_backward(caplog):
     model = make_model()
-    run, kept = make_kept_run(strict=False)
+    run, _ = make_kept_run(strict=False)
     run.watch(model)
     run._watch._hooks._accumulation.pending.add = None
 

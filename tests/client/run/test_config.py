@@ -97,7 +97,8 @@ def test_secrets_are_masked_and_ordinary_settings_are_not():
     config = {
         "api_key": "k", "WANDB_API_KEY": "k", "hfToken": "k", "password": 5, "db": {"Passwd": "k", "port": 5432},
         "aws_secret_access_key": "k", "auth_token": "k",
-        "num_tokens": 4096, "tokenizer": "bpe", "pad_token": "<pad>", "key_size": 64, "author": "me", "monkey": "no", "max_tokens": 5,
+        "num_tokens": 4096, "tokenizer": "bpe", "pad_token": "<pad>", "key_size": 64, "author": "me",
+        "monkey": "no", "max_tokens": 5,
     }  # fmt: skip
 
     stored = storable_config(config)
@@ -109,11 +110,12 @@ def test_secrets_are_masked_and_ordinary_settings_are_not():
 
 def test_what_is_no_json_becomes_text():
     stored = storable_config(
-        {"lr": float("inf"), 3: {1, 1}, "path": object, "shape": (1, 2), "nul": "a\0b\ud800", "big": 1 << 70}
+        {"lr": float("inf"), 3: {1}, "path": object, "shape": (1, 2), "nul": "a\0b\ud800", "big": 1 << 70}
     )
 
     assert stored == {
-        "lr": "inf", "3": "{1}", "path": "<class 'object'>", "shape": [1, 2], "nul": "a\ufffdb\ufffd", "big": str(1 << 70)
+        "lr": "inf", "3": "{1}", "path": "<class 'object'>", "shape": [1, 2], "nul": "a\ufffdb\ufffd",
+        "big": str(1 << 70),
     }  # fmt: skip
 
 

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 import torch
-from client_runs import make_batch, make_kept_run, make_model
 from torch import nn
 
+from client_runs import make_batch, make_kept_run, make_model
 from noisescale.transport.wire import FinishRecord, Flags
 
 
@@ -328,7 +328,7 @@ def enter(context):
     ],
 )
 def test_a_wrong_argument_after_watch_is_logged_once_and_never_raised(call, caplog):
-    run, kept, model, optimizer = watched_run(strict=False)
+    run, kept, _, _ = watched_run(strict=False)
 
     call(run)
     call(run)

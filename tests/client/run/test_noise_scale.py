@@ -1,8 +1,8 @@
 import random
 
 import pytest
-from client_runs import make_kept_run
 
+from client_runs import make_kept_run
 from noisescale.estimators.noise_scale import Terms
 from noisescale.recent_updates import RecentUpdates, readable
 

@@ -76,6 +76,7 @@ class Uploader:
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
         self._is_urgent = False
+        self._num_flushing = 0
         self._is_closing = False
         self._is_told_to_wait = False
         self._not_before = 0.0
@@ -109,14 +110,16 @@ class Uploader:
         start = time.monotonic()
         failures_before = self._num_failures
         with self._changed:
+            self._is_urgent = True
+            self._num_flushing += 1
+            self._changed.notify_all()
             while self._stream.delivery().num_waiting and not self.stop_reason and self._thread is not None:
-                self._is_urgent = True
-                self._changed.notify_all()
                 waited = time.monotonic() - start
                 has_failed = self._num_failures > failures_before or waited > UNREACHED_SECONDS
                 if waited >= timeout_seconds or (not self.has_reached_server and has_failed):
                     break
                 self._changed.wait(min(0.05, timeout_seconds - waited))
+            self._num_flushing -= 1
         return self._stream.delivery().num_waiting == 0
 
     def close(self) -> None:
@@ -140,10 +143,10 @@ class Uploader:
     def _pause(self) -> None:
         with self._changed:
             is_full = self._stream.delivery().num_waiting >= MAX_RECORDS
-            if not (self._is_closing or self._is_urgent or is_full):
+            if not (self._is_closing or self._num_flushing or is_full):
                 self._changed.wait(self._interval_seconds)
             while not self._is_closing and (seconds := self._not_before - time.monotonic()) > 0:
-                # A flush cuts our own backoff short, but not the time that the server asked for.
+                # A flush cuts our own backoff short, once; not the time that the server asked for.
                 if self._is_urgent and not self._is_told_to_wait:
                     break
                 self._changed.wait(seconds)
@@ -173,7 +176,7 @@ class Uploader:
         match decision.action:
             case Action.ADVANCE if decision.seq >= batch.last_seq:
                 self._advance(decision.seq)
-                return self._stream.delivery().num_waiting >= self._max_records or self._is_urgent
+                return self._stream.delivery().num_waiting >= self._max_records or self._num_flushing > 0
             case Action.RESEND_RUN if batch.first_seq > 1:
                 return self._stream.rewind(1)
             case Action.REWIND if decision.seq != batch.first_seq and self._stream.rewind(decision.seq):
@@ -210,8 +213,8 @@ class Uploader:
         return True
 
     def _stop(self, reason: str) -> None:
-        self.stop_reason = reason
         logger.warning("noisescale sends nothing more: %s", reason)
+        self.stop_reason = reason
 
     def _back_off(self, reason: str | None = None) -> None:
         """Wait a random part of a time that doubles: a thousand jobs must not come back at the same moment."""

@@ -1,0 +1,50 @@
+"""The table of docs/wire.md, line by line."""
+
+import email.utils
+import time
+
+import pytest
+
+from noisescale.transport.answers import Action, Answer, Decision, decide, retry_after_seconds
+
+
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        (Answer(200, {"acked_seq": 6}), Decision(Action.ADVANCE, seq=6)),
+        (Answer(200, {}), Decision(Action.BACK_OFF)),
+        (Answer(200, {"acked_seq": True}), Decision(Action.BACK_OFF)),
+        (Answer(200, {"acked_seq": "6"}), Decision(Action.BACK_OFF)),
+        (Answer(404, {"type": "/errors/run-not-found"}), Decision(Action.RESEND_RUN)),
+        (Answer(404, {}), Decision(Action.BACK_OFF)),
+        (Answer(409, {"type": "/errors/stream-gap", "expected_seq": 3}), Decision(Action.REWIND, seq=3)),
+        (Answer(409, {"type": "/errors/stream-gap"}), Decision(Action.BACK_OFF)),
+        (Answer(409, {"type": "https://example.org/errors/stream-conflict"}), Decision(Action.NEW_STREAM)),
+        (Answer(409, {}), Decision(Action.BACK_OFF)),
+        (Answer(413, {}), Decision(Action.SPLIT)),
+        (Answer(415, {}), Decision(Action.SPLIT)),
+        (Answer(422, {}), Decision(Action.SPLIT)),
+        (Answer(400, {}), Decision(Action.SPLIT)),
+        (Answer(401, {}), Decision(Action.WAIT, wait_seconds=60)),
+        (Answer(403, {}), Decision(Action.WAIT, wait_seconds=60)),
+        (Answer(410, {}), Decision(Action.STOP)),
+        (Answer(429, {}, "7"), Decision(Action.WAIT, wait_seconds=7)),
+        (Answer(503, {}, "7.5"), Decision(Action.WAIT, wait_seconds=7.5)),
+        (Answer(503, {}), Decision(Action.BACK_OFF)),
+        (Answer(503, {}, "-1"), Decision(Action.BACK_OFF)),
+        (Answer(503, {}, "soon"), Decision(Action.BACK_OFF)),
+        (Answer(503, {}, "nan"), Decision(Action.BACK_OFF)),
+        (Answer(429, {}, "1e99"), Decision(Action.WAIT, wait_seconds=3600)),
+        (Answer(500, {}), Decision(Action.BACK_OFF)),
+        (Answer(301, {}), Decision(Action.BACK_OFF)),
+        (Answer(204, {}), Decision(Action.BACK_OFF)),
+    ],
+)
+def test_each_answer_has_one_consequence(answer, decision):
+    assert decide(answer) == decision
+
+
+def test_a_date_to_retry_after_is_understood():
+    date = email.utils.formatdate(time.time() + 100, usegmt=True)
+
+    assert retry_after_seconds(date) == pytest.approx(100, abs=2)
