@@ -1,0 +1,52 @@
+"""The published wheel: what it needs and what is in it."""
+
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import noisescale
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(ROOT / "client"),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as opened:
+        yield opened
+
+
+def metadata(wheel):
+    name = next(name for name in wheel.namelist() if name.endswith("METADATA"))
+    return Parser().parsestr(wheel.read(name).decode())
+
+
+def test_it_needs_httpx_and_nothing_else(wheel):
+    assert metadata(wheel).get_all("Requires-Dist") == ["httpx>=0.27"]
+
+
+def test_its_version_is_the_one_in_the_code(wheel):
+    assert metadata(wheel)["Version"] == noisescale.__version__
+
+
+def test_it_holds_the_package_with_its_types_and_no_test(wheel):
+    names = wheel.namelist()
+
+    assert "noisescale/py.typed" in names
+    assert "noisescale/capture/hooks.py" in names
+    assert not [name for name in names if "test" in name]

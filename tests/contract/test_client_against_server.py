@@ -1,0 +1,90 @@
+"""Today's client, and every released one, is understood by today's server."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from noisescale.description import RunDescription
+from noisescale.transport.wire import (
+    Batch,
+    FinishRecord,
+    GroupRecord,
+    LostRange,
+    Measurement,
+    MetricRecord,
+    RunRecord,
+    to_json,
+)
+from noisescale_server.api.wire_schemas import BatchBody, Measurements
+
+PAYLOADS = sorted((Path(__file__).parent / "payloads").glob("*.json"))
+RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"
+
+STREAM = {
+    "estimator": "micro_batches",
+    "kind": "simple",
+    "unit": "tokens",
+    "units_per_example": 1024.0,
+    "loss_reduction": "mean_over_examples",
+    "optimizer": "AdamW",
+    "batch_size_source": "argument",
+    "rank": 0,
+    "host": "node-1",
+    "client_version": "0.1.0",
+    "started_at": 1.79e9,
+}
+
+
+def make_batch():
+    """Every kind of record, every column once with a number and once without."""
+    description = RunDescription(
+        project="demo",
+        task="char-lm",
+        name="first",
+        example="sequence",
+        unit="tokens",
+        units_per_example=1024,
+        config={"lr": 0.1, "nested": {"a": [1, None, True]}},
+        tags=["baseline"],
+        num_devices=8,
+        device="NVIDIA H200",
+        usd_per_device_hour=2,
+        family="language",
+        planned_steps=1000,
+    )
+    records = [
+        (1, RunRecord(description.to_json(), STREAM)),
+        (2, Measurement(0, 1, 1.79e9, 64, 8.0, 8, 64.0, 1.5, -0.25, 2.25, 0.0625, -0.375, 3.5, 1, 0.1, 0)),
+        (3, Measurement(1, 1, 1.79e9, None, None, 0, None, *[None] * 5, None, 0, None, 63)),
+        (4, MetricRecord(1, 1.79e9, {"eval_loss": 0.5, "accuracy": math.nan})),
+        (5, GroupRecord(1, 1.79e9, ["blocks.0", "head"], [2, 2], *[[1.0, 0.0]] * 5)),
+        (8, FinishRecord("finished", 1.79e9)),
+    ]
+    return Batch(RUN_ID, 1, 8, 2868543217, "2026-11-20T13:02:40.112Z", records, [LostRange(6, 7, "memory_full")])
+
+
+def test_what_the_client_sends_passes_the_schema():
+    body = BatchBody.model_validate_json(to_json(make_batch()))
+
+    assert body.run.stream.optimizer == "AdamW"
+    assert body.measurements.sum_grad_sq_norm == [-0.25, None]
+    assert (body.lost[0].from_, body.lost[0].to) == (6, 7)
+
+
+def test_the_columns_are_the_same_on_both_sides():
+    sent = json.loads(to_json(make_batch()))
+
+    assert list(sent["measurements"]) == list(Measurements.model_fields)
+
+
+@pytest.mark.parametrize("path", PAYLOADS, ids=lambda path: path.stem)
+def test_what_a_released_client_sent_still_passes(path):
+    BatchBody.model_validate_json(path.read_bytes())
+
+
+def test_the_payload_of_this_version_is_recorded_and_up_to_date():
+    recorded = json.loads((Path(__file__).parent / "payloads" / "client-0.1.0.json").read_text())
+
+    assert json.loads(to_json(make_batch())) == recorded
