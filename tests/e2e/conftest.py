@@ -1,0 +1,54 @@
+"""A real server process, as `noisescale serve` starts it, on a database of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+
+@pytest.fixture(scope="module")
+def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server process with the dashboard."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {
+        "NOISESCALE_DATABASE_URL": new_database(),
+        "NOISESCALE_PORT": str(port),
+        "NOISESCALE_DIR": str(tmp_path_factory.mktemp("state")),
+    }
+    process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "serve"], env=environment)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until_ready(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended before it was ready"
+        try:
+            if httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"no server at {url} within 60 s")
+
+
+@pytest.fixture(autouse=True)
+def client_environment(live_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK of the test finds this server and nothing of the user's."""
+    monkeypatch.setenv("NOISESCALE_URL", live_server)
+    monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path))
+    monkeypatch.setenv("NOISESCALE_GROUP_SECONDS", "0")
