@@ -1,6 +1,7 @@
 """One throw-away Postgres a test session, built by the migrations; databases, sessions and clients on it."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from itertools import count
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
+from noisescale_server.app import create_app
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrate
 from noisescale_server.settings import Settings
@@ -69,19 +71,41 @@ async def session(shared_engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
         await transaction.rollback()
 
 
+@pytest.fixture(scope="session")
+async def shared_app(new_database: Callable[[], str]) -> AsyncIterator[FastAPI]:
+    """One server for all tests that look only at what they made: a database of their own costs each 0.1 s."""
+    async with running_app(new_database()) as created:
+        yield created
+
+
+@pytest.fixture(scope="session")
+async def shared_client(shared_app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """HTTP into the shared server."""
+    async with client_of(shared_app) as opened:
+        yield opened
+
+
 @pytest.fixture
 async def app(database_url: str) -> AsyncIterator[FastAPI]:
     """The whole server on a database of its own."""
-    from noisescale_server.app import create_app
-
-    created = create_app(Settings(database_url=database_url, pool_size=4))
-    async with created.router.lifespan_context(created):
+    async with running_app(database_url) as created:
         yield created
 
 
 @pytest.fixture
 async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """HTTP straight into the app, without a socket."""
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as opened:
+    async with client_of(app) as opened:
         yield opened
+
+
+@asynccontextmanager
+async def running_app(database_url: str) -> AsyncIterator[FastAPI]:
+    created = create_app(Settings(database_url=database_url, pool_size=4))
+    async with created.router.lifespan_context(created):
+        yield created
+
+
+def client_of(app: FastAPI) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://noisescale.test")

@@ -48,7 +48,6 @@ def make_measurements(
     global_batch: float = 256.0,
     lr: float = 0.1,
     seed: int = 0,
-    **columns: list[Any],
 ) -> dict[str, list[Any]]:
     """A row for each of `steps`, of `log_every` updates; tr Σ̂ about `noise_scale`, |G|²^ about 1, widely spread."""
     rng = random.Random(f"{seed} {first_seq} {noise_scale}")
@@ -74,7 +73,6 @@ def make_measurements(
         "num_loss": [log_every for _ in steps],
         "lr": [lr for _ in steps],
         "flags": [0 for _ in steps],
-        **columns,
     }
 
 

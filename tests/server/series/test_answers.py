@@ -33,10 +33,10 @@ def means(rows: dict[str, list[Any]], name: str, steps: Sequence[int]) -> float:
 
 
 class TestNoiseScale:
-    async def test_columns_are_equally_long_and_complete(self, client: httpx.AsyncClient) -> None:
-        run_id = await send(client, uuid4(), measurements=make_measurements(steps=range(40)))
+    async def test_columns_are_equally_long_and_complete(self, shared_client: httpx.AsyncClient) -> None:
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(40)))
 
-        answer = await series(client, run_id)
+        answer = await series(shared_client, run_id)
 
         assert {name: len(column) for name, column in answer["points"].items()} == dict.fromkeys(
             [
@@ -84,12 +84,12 @@ class TestNoiseScale:
         }
 
     async def test_a_points_estimate_is_the_ratio_of_sums_over_its_window_with_fiellers_interval(
-        self, client: httpx.AsyncClient
+        self, shared_client: httpx.AsyncClient
     ) -> None:
         rows = make_measurements(steps=range(60))
-        run_id = await send(client, uuid4(), measurements=rows)
+        run_id = await send(shared_client, uuid4(), measurements=rows)
 
-        points = (await series(client, run_id, window=16))["points"]
+        points = (await series(shared_client, run_id, window=16))["points"]
 
         window = range(44 - 15, 45)
         blocks = [(1.0, rows["sum_trace_cov"][i], rows["sum_grad_sq_norm"][i]) for i in window]
@@ -101,45 +101,45 @@ class TestNoiseScale:
         assert found == pytest.approx([expected.low, expected.high, expected.z, expected.trace_cov_se])
         assert points["num_updates"][44] == 16
 
-    async def test_the_first_points_have_no_value_and_say_why(self, client: httpx.AsyncClient) -> None:
-        run_id = await send(client, uuid4(), measurements=make_measurements(steps=range(20)))
+    async def test_the_first_points_have_no_value_and_say_why(self, shared_client: httpx.AsyncClient) -> None:
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(20)))
 
-        points = (await series(client, run_id))["points"]
+        points = (await series(shared_client, run_id))["points"]
 
         assert points["value"][:7] == [None] * 7
         assert points["reason"][:8] == ["too_few_updates"] * 7 + [points["reason"][7]]
         assert points["num_updates"][:9] == [1, 2, 3, 4, 5, 6, 7, 8, 8]
 
     async def test_steps_without_estimates_have_null_with_the_reason_of_their_flags(
-        self, client: httpx.AsyncClient
+        self, shared_client: httpx.AsyncClient
     ) -> None:
         rows = without_estimates(make_measurements(steps=range(30)), [20], flags=8)
-        run_id = await send(client, uuid4(), measurements=rows)
+        run_id = await send(shared_client, uuid4(), measurements=rows)
 
-        points = (await series(client, run_id))["points"]
+        points = (await series(shared_client, run_id))["points"]
 
         assert (points["value"][20], points["reason"][20]) == (None, "batch_size_unknown")
         assert points["loss"][20] == pytest.approx(rows["sum_loss"][20])
         # the window reaches one row further back for its eighth block
         assert points["num_updates"][21] == 8
 
-    async def test_a_run_with_one_small_batch_a_step_says_so_everywhere(self, client: httpx.AsyncClient) -> None:
+    async def test_a_run_with_one_small_batch_a_step_says_so_everywhere(self, shared_client: httpx.AsyncClient) -> None:
         rows = without_estimates(make_measurements(steps=range(10)), range(10), flags=4)
-        run_id = await send(client, uuid4(), measurements=rows)
+        run_id = await send(shared_client, uuid4(), measurements=rows)
 
-        answer = await series(client, run_id)
+        answer = await series(shared_client, run_id)
 
         assert answer["latest"]["reason"] == "one_small_batch"
         assert answer["run_average"]["reason"] == "one_small_batch"
         assert set(answer["points"]["reason"]) == {"one_small_batch"}
 
     async def test_latest_is_the_last_twentieth_and_the_average_is_over_resolved_windows(
-        self, client: httpx.AsyncClient
+        self, shared_client: httpx.AsyncClient
     ) -> None:
         rows = make_measurements(steps=range(1000), noise_scale=50.0)
-        run_id = await send(client, uuid4(), measurements=rows)
+        run_id = await send(shared_client, uuid4(), measurements=rows)
 
-        answer = await series(client, run_id)
+        answer = await series(shared_client, run_id)
 
         last = range(950, 1000)
         ratio = means(rows, "sum_trace_cov", last) / means(rows, "sum_grad_sq_norm", last)
@@ -154,34 +154,36 @@ class TestNoiseScale:
         ("x", "expected"),
         [("step", 29), ("examples", 7680), ("units", 7680 * 512.0), ("wall_time", 1_790_000_029.0)],
     )
-    async def test_x_chooses_the_label_of_the_points(self, client: httpx.AsyncClient, x: str, expected: float) -> None:
+    async def test_x_chooses_the_label_of_the_points(
+        self, shared_client: httpx.AsyncClient, x: str, expected: float
+    ) -> None:
         run = make_run(units_per_example=512.0)
-        run_id = await send(client, uuid4(), run=run, measurements=make_measurements(steps=range(30)))
+        run_id = await send(shared_client, uuid4(), run=run, measurements=make_measurements(steps=range(30)))
 
-        points = (await series(client, run_id, x=x))["points"]
+        points = (await series(shared_client, run_id, x=x))["points"]
 
         assert points["x"][-1] == expected
 
-    async def test_the_loss_as_label_is_the_points_own(self, client: httpx.AsyncClient) -> None:
-        run_id = await send(client, uuid4(), measurements=make_measurements(steps=range(30)))
+    async def test_the_loss_as_label_is_the_points_own(self, shared_client: httpx.AsyncClient) -> None:
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(30)))
 
-        points = (await series(client, run_id, x="loss"))["points"]
+        points = (await series(shared_client, run_id, x="loss"))["points"]
 
         assert points["x"] == points["loss"]
 
     async def test_events_mark_changes_of_batch_and_learning_rate_and_resumptions(
-        self, client: httpx.AsyncClient
+        self, shared_client: httpx.AsyncClient
     ) -> None:
         changed = [256.0] * 50 + [512.0] * 50
         changed[20] = 100.0  # the short last batch of an epoch
         rates = [0.1] * 70 + [0.03] * 30
         run_id = uuid4()
         rows = make_measurements(steps=range(100), lr=0.1)
-        await send(client, uuid4(), run_id=run_id, measurements=rows | {"global_batch": changed, "lr": rates})
+        await send(shared_client, uuid4(), run_id=run_id, measurements=rows | {"global_batch": changed, "lr": rates})
         later = make_measurements(steps=range(80, 120), global_batch=512.0, lr=0.03)
-        await send(client, uuid4(), run_id=run_id, stream=make_stream(started_at=1.8e9), measurements=later)
+        await send(shared_client, uuid4(), run_id=run_id, stream=make_stream(started_at=1.8e9), measurements=later)
 
-        events = (await series(client, str(run_id)))["events"]
+        events = (await series(shared_client, str(run_id)))["events"]
 
         assert events == [
             {"step": 50, "kind": "batch", "from": 256.0, "to": 512.0},
@@ -189,23 +191,23 @@ class TestNoiseScale:
             {"step": 80, "kind": "resumed"},
         ]
 
-    async def test_a_run_without_measurements_has_empty_columns(self, client: httpx.AsyncClient) -> None:
-        run_id = await send(client, uuid4(), last_seq=1, lost=[])
+    async def test_a_run_without_measurements_has_empty_columns(self, shared_client: httpx.AsyncClient) -> None:
+        run_id = await send(shared_client, uuid4(), last_seq=1, lost=[])
 
-        answer = await series(client, run_id)
+        answer = await series(shared_client, run_id)
 
         assert (answer["num_points"], answer["points"]["x"], answer["from"]) == (0, [], None)
         assert answer["latest"]["reason"] == "no_estimates"
 
-    async def test_steps_that_the_run_does_not_have_are_empty(self, client: httpx.AsyncClient) -> None:
-        run_id = await send(client, uuid4(), measurements=make_measurements(steps=range(30)))
+    async def test_steps_that_the_run_does_not_have_are_empty(self, shared_client: httpx.AsyncClient) -> None:
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(30)))
 
-        answer = await series(client, run_id, **{"from": 1000, "to": 2000})
+        answer = await series(shared_client, run_id, **{"from": 1000, "to": 2000})
 
         assert (answer["num_points"], answer["from"], answer["to"]) == (0, 1000, 2000)
 
-    async def test_an_unknown_run_is_not_found(self, client: httpx.AsyncClient) -> None:
-        answer = await client.get(f"/api/v1/runs/{uuid4()}/noise-scale")
+    async def test_an_unknown_run_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get(f"/api/v1/runs/{uuid4()}/noise-scale")
 
         assert_problem(answer, 404, "run-not-found")
 
@@ -222,18 +224,22 @@ class TestNoiseScale:
             ("fro=1", "fro"),
         ],
     )
-    async def test_what_cannot_be_answered_is_named(self, client: httpx.AsyncClient, query: str, field: str) -> None:
-        answer = await client.get(f"/api/v1/runs/{uuid4()}/noise-scale?{query}")
+    async def test_what_cannot_be_answered_is_named(
+        self, shared_client: httpx.AsyncClient, query: str, field: str
+    ) -> None:
+        answer = await shared_client.get(f"/api/v1/runs/{uuid4()}/noise-scale?{query}")
 
         assert_problem(answer, 422, "invalid-input", field=field)
 
 
 class TestGroups:
-    async def test_layers_come_in_network_order_with_estimates_over_the_range(self, client: httpx.AsyncClient) -> None:
+    async def test_layers_come_in_network_order_with_estimates_over_the_range(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
         records = [make_groups(seq=42 + i, step=4 * i + 3, names=("embed", "blocks.0", "a")) for i in range(10)]
-        run_id = await send(client, uuid4(), measurements=make_measurements(steps=range(40)), groups=records)
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(40)), groups=records)
 
-        answer = (await client.get(f"/api/v1/runs/{run_id}/groups")).json()
+        answer = (await shared_client.get(f"/api/v1/runs/{run_id}/groups")).json()
 
         assert [group["name"] for group in answer["groups"]] == ["embed", "blocks.0", "a"]
         assert (answer["from"], answer["to"]) == (0, 39)
@@ -245,12 +251,12 @@ class TestGroups:
         assert layer["series"]["step"] == [4 * i + 3 for i in range(10)]
 
     async def test_with_fewer_than_eight_records_the_spread_of_updates_gives_the_interval(
-        self, client: httpx.AsyncClient
+        self, shared_client: httpx.AsyncClient
     ) -> None:
         records = [make_groups(seq=42 + i, step=4 * i + 3) for i in range(3)]
-        run_id = await send(client, uuid4(), measurements=make_measurements(steps=range(40)), groups=records)
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(40)), groups=records)
 
-        answer = (await client.get(f"/api/v1/runs/{run_id}/groups")).json()
+        answer = (await shared_client.get(f"/api/v1/runs/{run_id}/groups")).json()
 
         total = {name: sum(record[name][0] for record in records) for name in records[0] if name.startswith("sum")}
         expected = estimate(
@@ -267,12 +273,14 @@ class TestGroups:
         assert (found["state"], found["num_updates"]) == (expected.state, 30)
         assert found["low"] == pytest.approx(expected.low)
 
-    async def test_the_series_of_a_layer_has_the_shape_of_the_whole_models(self, client: httpx.AsyncClient) -> None:
+    async def test_the_series_of_a_layer_has_the_shape_of_the_whole_models(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
         records = [make_groups(seq=202 + i, step=10 * i + 9) for i in range(20)]
-        run_id = await send(client, uuid4(), measurements=make_measurements(steps=range(200)), groups=records)
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(200)), groups=records)
 
-        of_layer = await series(client, run_id, group="head", window=80)
-        of_model = await series(client, run_id)
+        of_layer = await series(shared_client, run_id, group="head", window=80)
+        of_model = await series(shared_client, run_id)
 
         assert set(of_layer["points"]) == set(of_model["points"])
         assert of_layer["points"]["step"] == [10 * i + 9 for i in range(20)]
@@ -282,16 +290,16 @@ class TestGroups:
         )
         assert of_layer["points"]["loss"] == [None] * 20
 
-    async def test_an_unknown_layer_is_not_found(self, client: httpx.AsyncClient) -> None:
-        run_id = await send(client, uuid4())
+    async def test_an_unknown_layer_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
+        run_id = await send(shared_client, uuid4())
 
-        answer = await client.get(f"/api/v1/runs/{run_id}/noise-scale?group=nowhere")
+        answer = await shared_client.get(f"/api/v1/runs/{run_id}/noise-scale?group=nowhere")
 
         assert_problem(answer, 404, "layer-not-found")
 
 
 class TestMetrics:
-    async def test_points_hold_the_last_value_and_the_extremes(self, client: httpx.AsyncClient) -> None:
+    async def test_points_hold_the_last_value_and_the_extremes(self, shared_client: httpx.AsyncClient) -> None:
         metrics = {
             "seq": list(range(2, 12)),
             "step": list(range(10)),
@@ -299,9 +307,9 @@ class TestMetrics:
             "name": ["eval_loss"] * 10,
             "value": [5.0, 1.0, 3.0, None, 2.0, 9.0, 4.0, 4.0, 0.0, 7.0],
         }
-        run_id = await send(client, uuid4(), metrics=metrics)
+        run_id = await send(shared_client, uuid4(), metrics=metrics)
 
-        answer = (await client.get(f"/api/v1/runs/{run_id}/metrics?points=2")).json()
+        answer = (await shared_client.get(f"/api/v1/runs/{run_id}/metrics?points=2")).json()
 
         assert answer == {
             "names": ["eval_loss"],
@@ -317,7 +325,7 @@ class TestMetrics:
             ],
         }
 
-    async def test_of_a_resumed_run_overtaken_values_are_not_shown(self, client: httpx.AsyncClient) -> None:
+    async def test_of_a_resumed_run_overtaken_values_are_not_shown(self, shared_client: httpx.AsyncClient) -> None:
         run_id = uuid4()
 
         def logged(steps: Sequence[int], value: float, first_seq: int) -> dict[str, list[Any]]:
@@ -330,12 +338,14 @@ class TestMetrics:
             }
 
         rows = make_measurements(steps=range(10))
-        await send(client, uuid4(), run_id=run_id, measurements=rows, metrics=logged([4, 8, 20], 0.5, 12))
+        await send(shared_client, uuid4(), run_id=run_id, measurements=rows, metrics=logged([4, 8, 20], 0.5, 12))
         later = make_measurements(steps=range(6, 12))
         resumed = make_stream(started_at=1.8e9)
-        await send(client, uuid4(), run_id=run_id, stream=resumed, measurements=later, metrics=logged([8], 0.7, 8))
+        await send(
+            shared_client, uuid4(), run_id=run_id, stream=resumed, measurements=later, metrics=logged([8], 0.7, 8)
+        )
 
-        answer = (await client.get(f"/api/v1/runs/{run_id}/metrics?name=accuracy")).json()
+        answer = (await shared_client.get(f"/api/v1/runs/{run_id}/metrics?name=accuracy")).json()
 
         [metric] = answer["metrics"]
         assert (metric["step"], metric["value"]) == ([4, 8, 20], [0.5, 0.7, 0.5])

@@ -41,6 +41,7 @@ def check_measurements(columns: Measurements) -> None:
     check_lengths(columns, "measurements", "seq")
     check_rising(columns.seq, "measurements.seq", may_repeat=False)
     check_sums(columns, "measurements")
+    check_sizes(columns.sum_loss, "measurements.sum_loss")
 
 
 def check_metrics(columns: Metrics) -> None:

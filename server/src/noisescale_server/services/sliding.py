@@ -30,6 +30,7 @@ class SlidingSums:
     """A queue of (key, sums) that knows its total."""
 
     def __init__(self) -> None:
+        self._num_blocks = 0.0
         self._newer: list[tuple[int, Sums]] = []
         self._newer_total = NOTHING
         self._older: list[tuple[int, Sums, Sums]] = []
@@ -38,6 +39,7 @@ class SlidingSums:
         """Add at the new end."""
         self._newer.append((key, sums))
         self._newer_total = plus(self._newer_total, sums)
+        self._num_blocks += sums[0]
 
     def total(self) -> Sums:
         """The sums of all in the queue."""
@@ -48,17 +50,16 @@ class SlidingSums:
 
         True if something older than `key` had to be kept.
         """
-        num_blocks = self.total()[0] + num_blocks_elsewhere
         while self._newer or self._older:
             if not self._older:
                 self._turn()
             oldest_key, sums, _ = self._older[-1]
             if oldest_key >= key:
                 return False
-            num_blocks -= sums[0]
-            if num_blocks < MIN_BLOCKS:
+            if self._num_blocks - sums[0] + num_blocks_elsewhere < MIN_BLOCKS:
                 return True
             self._older.pop()
+            self._num_blocks -= sums[0]
         return False
 
     def _turn(self) -> None:
