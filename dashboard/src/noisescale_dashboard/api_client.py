@@ -12,6 +12,8 @@ from noisescale_dashboard import answers
 
 FORWARDED_HEADERS = ("authorization", "cookie")
 API = "/api/v1"
+PREFERENCES = (0.001, 0.999)
+"""The ends themselves would ask for a batch of nothing or of everything."""
 
 
 @dataclass(eq=False)
@@ -73,8 +75,9 @@ class ApiClient:
         self, visitor: Mapping[str, str], run_id: str, preference: float
     ) -> answers.Recommendation:
         """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps)."""
+        low, high = PREFERENCES
         path = f"{_run_path(run_id)}/recommendation"
-        return answers.recommendation(await self._get(visitor, path, {"preference": preference}))
+        return answers.recommendation(await self._get(visitor, path, {"preference": min(max(preference, low), high)}))
 
     async def sparklines(
         self, visitor: Mapping[str, str], run_ids: list[str], *, points: int = 28, at_once: int = 8

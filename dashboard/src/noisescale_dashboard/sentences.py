@@ -92,7 +92,7 @@ def runs_sentence(runs: Sequence[Run], total: int) -> str:
     scope = "" if total <= len(runs) else f" Of the {len(runs)} shown,"
     said = f"{scope} {_number(off)} would gain from another batch size".strip()
     said = said[0].upper() + said[1:]
-    tail = f", {_number(unsure)} {'is' if unsure == 1 else 'are'} not resolved" if unsure else ""
+    tail = f", {_number(unsure)} {'is' if unsure == 1 else 'are'} undecided" if unsure else ""
     return f"Noise scale B_noise against the batch in use; {running} running. {said}{tail}."
 
 

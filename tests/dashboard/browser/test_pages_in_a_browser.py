@@ -47,7 +47,7 @@ async def test_a_first_visit_is_quiet_local_and_below_three_megabytes(
 ) -> None:
     visit = Visit(first_page, address)
     finished: list[Request] = []
-    first_page.on("requestfinished", finished.append)
+    first_page.on("requestfinished", lambda request: finished.append(request))
 
     await visit.open(path)
     await first_page.wait_for_load_state("networkidle")

@@ -64,3 +64,12 @@ def test_a_band_has_one_closed_shape_for_each_stretch_of_known_values() -> None:
     marks.add_band(figure, [1, 2, 3, 4], [1, None, 1, 1], [2, 2, 2, 2], "#2A6BD4", 0.2, name="band")
 
     assert list(figure.data[0].x) == [1, 1, None, 3, 4, 4, 3, None]
+
+
+@pytest.mark.parametrize(
+    ("ends", "at_most", "step"), [((0, 184_000), 10, 20_000), ((8, 808), 4, 250), ((0, 1), 4, 0.5), ((4, 2), 5, 0.5)]
+)
+def test_ticks_of_a_linear_axis_are_round_and_not_too_many(
+    ends: tuple[float, float], at_most: int, step: float
+) -> None:
+    assert axes.tick_step(ends, at_most) == pytest.approx(step)

@@ -182,7 +182,7 @@ def test_narrow_figures_are_lower_and_have_their_labels_inside() -> None:
 
     assert narrow.layout.height == 300
     assert narrow.layout.margin.r < 30 < wide.layout.margin.r
-    assert narrow.layout.xaxis.nticks == 4
+    assert narrow.layout.xaxis.dtick > wide.layout.xaxis.dtick
 
 
 def test_user_text_reaches_hover_as_data_and_never_as_template() -> None:
@@ -199,3 +199,12 @@ def test_an_empty_series_draws_empty_axes() -> None:
 
     assert all(not known(t.y) for t in figure.data)
     assert math.isfinite(figure.layout.yaxis.range[0])
+
+
+def test_an_interval_that_runs_off_does_not_press_the_rest_flat() -> None:
+    series = make_series()
+    high = tuple(h if h is None or i % 4 else 1e9 for i, h in enumerate(series.points.high))
+
+    _, top = visible_range(replace(series.points, high=high))
+
+    assert 1500 < top < 20_000

@@ -12,7 +12,7 @@ from noisescale_dashboard.number_format import si
 PROGRESS_KINDS = ("step", "units", "time", "loss")
 LIVE_GRID = 1.05
 """The right end of the axis of a running run moves in steps of 5 %, so that it does not crawl."""
-MAX_TICKS = 12
+MAX_TICKS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,11 @@ def _elapsed(points: Points) -> Progress:
 
 def set_progress_axis(figure: go.Figure, along: Progress, *, is_live: bool, is_zoomed: bool, narrow: bool) -> None:
     """Give `figure` its x axis; the range is explicit so that a new point does not move what is seen."""
+    figure.update_xaxes(range=progress_range(along, is_live=is_live and not is_zoomed))
     figure.update_xaxes(
-        range=progress_range(along, is_live=is_live and not is_zoomed),
         tickformat="~g" if along.kind in ("loss", "time") else "~s",
-        nticks=4 if narrow else MAX_TICKS,
+        dtick=tick_step(figure.layout.xaxis.range, 4 if narrow else MAX_TICKS),
+        tick0=0,
         unifiedhovertitle={"text": along.hover_title},
     )
 
@@ -87,6 +88,13 @@ def progress_range(along: Progress, *, is_live: bool) -> list[float]:
 def _next_on_grid(low: float, high: float) -> float:
     length = high - low
     return low + LIVE_GRID ** math.ceil(math.log(length * 1.01) / math.log(LIVE_GRID))
+
+
+def tick_step(ends: Sequence[float], at_most: int) -> float:
+    """The shortest of 1, 2, 2.5, 5 times a power of ten that gives at most so many ticks."""
+    length = abs(ends[1] - ends[0])
+    scale = 10.0 ** math.floor(math.log10(length / at_most))
+    return next(k * scale for k in (1, 2, 2.5, 5, 10, 20) if length / (k * scale) < at_most)
 
 
 def quantiles(values: Iterable[float | None], low: float = 0.005, high: float = 0.995) -> tuple[float, float] | None:

@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 from noisescale_dashboard.answers import Estimate, Group
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.theme import LIGHT, TRANSPARENT, blank_figure
-from noisescale_dashboard.number_format import si, span
+from noisescale_dashboard.number_format import count, si, span
 
-ROW_HEIGHT = 22
+ROW_HEIGHT, TALLEST_ROW, WANTED_HEIGHT = 22, 40, 176
 LABEL_LIMIT = 26
 PIXELS_PER_CHARACTER = 6.4
 Row = Sequence[float | None]
@@ -19,23 +19,22 @@ Row = Sequence[float | None]
 def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Figure:
     """Noise scale by layer (rows, network order) and step; darker is larger, hatched is not resolved."""
     figure = _row_figure(groups, narrow=narrow)
-    steps = [float(step) for step in groups[0].series.step] if groups else []
+    edges = cell_edges(groups[0].series.step) if groups else []
     low, high = color_range(groups)
     rows = [[_log(v) for v in group.series.value] for group in groups]
     last = len(LIGHT.sequential) - 1
     figure.add_heatmap(
-        x=steps, y=list(range(len(groups))), z=rows, zmin=math.log10(low), zmax=math.log10(high), showscale=False,
+        x=edges, y=list(range(len(groups))), z=rows, zmin=math.log10(low), zmax=math.log10(high), showscale=False,
         colorscale=[[i / last, color] for i, color in enumerate(LIGHT.sequential)], xgap=0, ygap=2,
         hoverongaps=False,
         customdata=[[_cell(group, i) for i in range(len(group.series.value))] for group in groups],
-        hovertemplate="%{customdata[0]} · step %{x:,}<br>noise scale <b>%{customdata[1]}</b> "
+        hovertemplate="%{customdata[0]} · step %{customdata[3]}<br>noise scale <b>%{customdata[1]}</b> "
         + f"{labels.plain(noun)}  [%{{customdata[2]}}]<extra></extra>",
     )  # fmt: skip
-    _hatch_unresolved(figure, groups, steps)
+    _hatch_unresolved(figure, groups, edges)
     figure.update_xaxes(showline=False, ticks="", tickformat="~s", showspikes=False, nticks=4 if narrow else 7)
-    if steps:
-        half = (steps[1] - steps[0]) / 2 if len(steps) > 1 else 0.5
-        figure.update_xaxes(range=[steps[0] - half, steps[-1] + half])
+    if edges:
+        figure.update_xaxes(range=[edges[0], edges[-1]])
     return figure
 
 
@@ -62,12 +61,17 @@ def layer_ranking(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Fig
     return figure
 
 
+def row_height(num_rows: int) -> int:
+    """Pixels of a row: taller where there are few."""
+    return max(ROW_HEIGHT, min(TALLEST_ROW, WANTED_HEIGHT // max(num_rows, 1)))
+
+
 def _row_figure(groups: Sequence[Group], *, narrow: bool) -> go.Figure:
     limit = 14 if narrow else LABEL_LIMIT
     names = [labels.plain(group.name, limit) for group in groups]
     widest = max((min(len(group.name), limit) for group in groups), default=4)
     figure = blank_figure(
-        height=max(2, len(groups)) * ROW_HEIGHT + 36,
+        height=len(groups) * row_height(len(groups)) + 36,
         left=round(widest * PIXELS_PER_CHARACTER) + 14, right=14, top=6, bottom=30,
     )  # fmt: skip
     figure.update_layout(hovermode="closest", hoverdistance=14)
@@ -78,16 +82,22 @@ def _row_figure(groups: Sequence[Group], *, narrow: bool) -> go.Figure:
     return figure
 
 
-def _hatch_unresolved(figure: go.Figure, groups: Sequence[Group], steps: Sequence[float]) -> None:
-    half = (steps[1] - steps[0]) / 2 if len(steps) > 1 else 0.5
+def cell_edges(steps: Sequence[int]) -> list[float]:
+    """Ends of the cells on the x axis: each ends at its step, the first is as long as the second."""
+    if len(steps) < 2:
+        return [0.0, *(float(step) for step in steps)]
+    return [max(0.0, 2.0 * steps[0] - steps[1]), *(float(step) for step in steps)]
+
+
+def _hatch_unresolved(figure: go.Figure, groups: Sequence[Group], edges: Sequence[float]) -> None:
     found = [(row, part) for row, group in enumerate(groups) for part in _gaps(group.series.value)]
     if not found:
         return
     figure.add_bar(
         orientation="h", name="not resolved", y=[row for row, _ in found],
-        base=[steps[part[0]] - half for _, part in found],
-        x=[steps[part[-1]] - steps[part[0]] + 2 * half for _, part in found],
-        width=[1 - 2 / ROW_HEIGHT for _ in found], hoverinfo="skip",
+        base=[edges[part[0]] for _, part in found],
+        x=[edges[part[-1] + 1] - edges[part[0]] for _, part in found],
+        width=[1 - 2 / row_height(len(groups)) for _ in found], hoverinfo="skip",
         marker={
             "color": TRANSPARENT, "line": {"width": 0},
             "pattern": {"shape": "/", "fgcolor": LIGHT.axis, "size": 6, "solidity": 0.18, "fgopacity": 1},
@@ -102,7 +112,8 @@ def _gaps(values: Row) -> list[range]:
 
 def _cell(group: Group, i: int) -> list[str]:
     series = group.series
-    return [labels.plain(group.name), si(series.value[i]), span(series.low[i], series.high[i], dense=True)]
+    between = span(series.low[i], series.high[i], dense=True)
+    return [labels.plain(group.name), si(series.value[i]), between, count(series.step[i])]
 
 
 def _log(value: float | None) -> float | None:

@@ -16,6 +16,7 @@ TENTATIVE_OPACITY = 0.5
 DECAYED_LR_OPACITY = 0.6
 DECAYED_LR_SHARE = 0.1
 """Below this share of the peak learning rate the noise scale does not stand for the critical batch."""
+TALLEST_BAND = 3.0
 NUM_ARROWS = 24
 """Along the whole axis; a short stretch gets its share, at least one."""
 WORDS_ON_BOUNDS = 2
@@ -62,10 +63,16 @@ def noise_scale_over_training(series: NoiseScaleSeries, view: View) -> go.Figure
 
 
 def visible_range(points: Points) -> tuple[float, float]:
-    """Ends of the y axis: the 0.5 to 99.5 % range of intervals and bounds, and every batch."""
-    span_of_bands = axes.typical_range([*points.low, *points.high])
+    """Ends of the y axis: every batch, and the 0.5 to 99.5 % range of values, bounds and intervals.
+
+    Upper ends of intervals count up to `TALLEST_BAND` times the largest value: just before the noise scale ceases to be
+    resolved they run off to infinity and would press everything else flat. A band that leaves the axis is seen to.
+    """
     batches = [b for b in points.global_batch if b]
-    known = [*(span_of_bands or ()), *batches] or [1.0, 100.0]
+    values = axes.typical_range([*points.value, *points.low])
+    top = TALLEST_BAND * max([*(values or ()), *batches], default=1.0)
+    seen = axes.typical_range([*points.value, *points.low, *(min(h, top) for h in points.high if h is not None)])
+    known = [*(seen or ()), *batches] or [1.0, 100.0]
     return axes.log_range(min(known), max(known))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from noisescale_dashboard.answers import Decision
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.number_format import count
 from noisescale_dashboard.sentences import STATUS_WORDS
 
@@ -125,17 +125,11 @@ def status_dot(status: str) -> html.Span:
     return html.Span(className=f"dot {style}", title=words, role="img", **aria({"aria-label": words}))
 
 
-def decision_pill(decision: Decision) -> html.Span:
-    """Decision in one pill: ↑ raise to 640, ↓ lower to 44, = keep, ◌ not resolved."""
-    style = DECISION_STYLES.get(decision.decision, "ins")
-    return html.Span([icon(DECISION_ICONS[style], "xs"), decision_label(decision)], className=f"pill {style}")
-
-
-def decision_label(decision: Decision) -> str:
-    """The words in the pill."""
-    batch = count(decision.batch_size)
+def decision_label(run: Run) -> str:
+    """The words in a decision's pill; undecided is not unresolved: the noise scale may be known well."""
+    batch = count(run.decision.batch_size)
     labels = {"increase": f"raise to {batch}", "decrease": f"lower to {batch}", "keep": "keep"}
-    return labels.get(decision.decision, "not resolved")
+    return labels.get(run.decision.decision, "not resolved" if run.noise_scale.value is None else "undecided")
 
 
 def note(children: Children, *, icon_name: str = "warn", quiet: bool = False) -> html.Div:

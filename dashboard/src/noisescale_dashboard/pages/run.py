@@ -151,7 +151,7 @@ def _layers_card() -> html.Section:
     return card(
         "Noise scale by layer",
         "",
-        figure_box("run-layers", card_id="run-layers-card", height=232),
+        figure_box("run-layers", card_id="run-layers-card", height=120),
         card_id="run-layers-card",
         actions=[choice, kinds],
         footer=[],

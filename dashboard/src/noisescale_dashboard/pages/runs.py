@@ -67,7 +67,7 @@ def _filters() -> list[Child]:
     return [
         dmc.TextInput(
             id="runs-q",
-            placeholder="Name, tag, config",
+            placeholder="Part of a name",
             debounce=300,
             leftSection=icon("search", "sm"),
             className="search",

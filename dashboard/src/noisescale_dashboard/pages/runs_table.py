@@ -64,7 +64,7 @@ def row(run: Run) -> dict[str, Any]:
         "batch": count(run.global_batch),
         "fit": fit(run),
         "decision": DECISION_STYLES.get(run.decision.decision, "ins"),
-        "decisionWords": decision_label(run.decision),
+        "decisionWords": decision_label(run),
         "decisionTitle": run.decision.reason or "",
         "efficiency": share(efficiency.value),
         "efficiencyTitle": "" if efficiency.value is None else f"95 %: {share_span(efficiency.low, efficiency.high)}",
