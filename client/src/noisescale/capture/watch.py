@@ -3,7 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 import torch
@@ -31,7 +31,9 @@ class _Sent(Generic[Tag]):
     """A step whose values are on their way to the host."""
 
     tag: Tag
-    norms: StepNorms
+    sizes: StepSizes
+    host_loss: float | None
+    is_complete: bool
     num_norms: int
 
 
@@ -102,15 +104,19 @@ class Watch(Generic[Tag]):
             loss: One number, anywhere.
         """
         is_complete = self._accumulation.is_complete
-        host_loss = None if _is_on_device(loss) else _host_number(loss)
-        sent = _Sent(tag, StepNorms(sizes, (), (), host_loss, is_complete), 0)
         values: list[Tensor] = []
+        num_norms = 0
         if sizes.num_small_batches >= 2 and sizes.batch_size is not None and is_complete:
             norms = self._accumulation.norms(sizes, is_summed_loss=self.loss_reduction == "sum").flatten()
+            num_norms = norms.numel()
             values.append(norms)
-            sent = replace(sent, num_norms=norms.numel())
-        if isinstance(loss, Tensor) and _is_on_device(loss):
+        host_loss = None
+        if isinstance(loss, Tensor) and not loss.is_cpu:
             values.append(loss.detach().double().reshape(1))
+        elif loss is not None:
+            # detach first: a number out of a tensor that requires a gradient warns.
+            host_loss = float(loss.detach() if isinstance(loss, Tensor) else loss)
+        sent = _Sent(tag, sizes, host_loss, is_complete, num_norms)
         self._values.send(sent, torch.cat(values) if len(values) > 1 else values[0] if values else torch.empty(0))
         self._accumulation.has_been_logged = True
         if self._optimizer is None:
@@ -146,19 +152,10 @@ class Watch(Generic[Tag]):
         self._accumulation.clear_forwards()
 
 
-def _is_on_device(loss: object) -> bool:
-    return isinstance(loss, Tensor) and loss.device.type != "cpu"
-
-
-def _host_number(loss: Tensor | float | None) -> float | None:
-    # detach first: a number out of a tensor that requires a gradient warns.
-    return None if loss is None else float(loss.detach() if isinstance(loss, Tensor) else loss)
-
-
 def _step_norms(sent: _Sent[Tag], values: Sequence[float]) -> tuple[Tag, StepNorms]:
     half = sent.num_norms // 2
-    loss = values[sent.num_norms] if len(values) > sent.num_norms else sent.norms.loss
-    norms = replace(sent.norms, weighted_sq_norms=values[:half], big_sq_norms=values[half : sent.num_norms], loss=loss)
+    loss = values[sent.num_norms] if len(values) > sent.num_norms else sent.host_loss
+    norms = StepNorms(sent.sizes, values[:half], values[half : sent.num_norms], loss, sent.is_complete)
     return sent.tag, norms
 
 
