@@ -45,8 +45,8 @@ async def fill(database: str, run_id: UUID, stream_id: UUID, steps: int) -> None
         await connection.execute(ROWS, *bounds)
         await connection.execute(FOLD, *bounds)
     await connection.execute(
-        "UPDATE stream SET next_seq = $3 + 2, num_stored = $3 + 1, first_step = 0, last_step = $3 - 1 "
-        "WHERE run_id = $1 AND id = $2",
+        "UPDATE stream SET next_seq = $3 + 2, num_stored = $3 + 1, first_step = 0, last_step = $3 - 1, "
+        "num_measurements = $3, num_estimates = $3 WHERE run_id = $1 AND id = $2",
         run_id,
         stream_id,
         steps,
