@@ -99,11 +99,12 @@ async def test_every_level_of_the_pyramid_equals_brute_force_over_the_live_rows(
         chosen = [row for row in rows if low <= row.step <= high]
         size = blocks_per_point * 32**level
         assert list(found.point) == sorted({row.step // size for row in chosen})
-        for point, sums, flags, last in zip(found.point, found.block_sums(), found.flags, found.last, strict=True):
+        rows_found = zip(found.point, found.block_sums(), found.flags, found.step_last, found.lr_last, strict=True)
+        for point, sums, flags, step_last, lr_last in rows_found:
             of_point = [row for row in chosen if row.step // size == point]
             expected = brute_force.own(of_point)
             assert_same_sums(sums, brute_force.window_sums(of_point, level))
-            assert (flags, last[0], last[2]) == (expected["flags"], expected["step"], expected["lr"])
+            assert (flags, step_last, lr_last) == (expected["flags"], expected["step"], expected["lr"])
 
 
 @pytest.mark.parametrize(("seed", "log_every"), [(0, 1), (1, 1), (2, 50), (3, 50)])
@@ -146,6 +147,32 @@ async def test_a_run_resumed_twice_equals_brute_force_in_every_range_and_window(
             for name in ("value", "low", "high"):
                 assert_close(getattr(one, name), getattr(wanted, name))
     assert ways == {(0, True), (1, True), (1, False)}
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+async def test_steps_that_go_back_within_one_stream_are_added_up_and_the_highest_counts_as_last(
+    session: AsyncSession, level: int
+) -> None:
+    """Rows across batches: the second starts where the pyramid already has higher steps."""
+    rng = random.Random(5)
+    steps = [*range(1_900), *range(500, 700)]
+    rows = history(rng, steps=steps, log_every=1, batch=64.0)
+    run_id = uuid4()
+    await store(session, run_id, [rows])
+    live = live_intervals(await streams.coverage_of_run(session, run_id))
+    brute = brute_force.rows_of(0, rows)
+
+    found = await series.points(session, run_id, pieces(live, level), level=level, blocks_per_point=32**2)
+
+    size = 32**level * 32**2
+    assert list(found.point) == sorted({step // size for step in steps})
+    for point, sums, step_last, lr_last in zip(
+        found.point, found.block_sums(), found.step_last, found.lr_last, strict=True
+    ):
+        of_point = [row for row in brute if row.step // size == point]
+        expected = brute_force.own(of_point)
+        assert_same_sums(sums, brute_force.window_sums(of_point, level))
+        assert (step_last, lr_last) == (expected["step"], expected["lr"])
 
 
 def coverage(number: int, first_step: int, last_step: int) -> Coverage:

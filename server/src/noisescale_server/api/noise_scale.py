@@ -88,10 +88,10 @@ def in_units(examples: Sequence[int | None], units_per_example: float) -> list[f
 def own_columns(points: PointColumns) -> dict[str, Sequence[Any]]:
     """What the steps of each point hold."""
     return {
-        "step": [whole(last[0]) for last in points.last],
-        "examples": [whole(last[3]) for last in points.last],
-        "wall_time": [last[4] for last in points.last],
-        "lr": [last[2] for last in points.last],
+        "step": points.step_last,
+        "examples": points.examples_last,
+        "wall_time": points.wall_time_last,
+        "lr": points.lr_last,
         "trace_cov_min": points.trace_cov_min,
         "trace_cov_max": points.trace_cov_max,
         "grad_sq_norm_min": points.grad_sq_norm_min,
@@ -145,8 +145,3 @@ def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None) -> di
 def means(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
     """Mean of each point; None where nothing was counted."""
     return [total / count if count else None for total, count in zip(sums, counts, strict=True)]
-
-
-def whole(value: float | None) -> int | None:
-    """A count that Postgres carried as a double."""
-    return None if value is None else int(value)

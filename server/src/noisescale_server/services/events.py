@@ -35,18 +35,18 @@ def events_of(points: PointColumns, intervals: Sequence[LiveInterval], *, run_lo
 
 
 def _lr_events(points: PointColumns) -> list[Event]:
-    rates = [(int(last[0] or 0), last[2]) for last in points.last if last[2] is not None and last[2] > 0]
+    rates = [(step, lr) for step, lr in zip(points.step_last, points.lr_last, strict=True) if lr is not None and lr > 0]
     return [
         Event(step, "lr", before, after)
         for (_, before), (step, after) in pairwise(rates)
-        if before is not None and after is not None and max(before, after) >= LR_FACTOR * min(before, after)
+        if max(before, after) >= LR_FACTOR * min(before, after)
     ]
 
 
 def _batch_events(points: PointColumns) -> list[Event]:
     """Changes between points of one batch size each, that last for two points: an epoch's short last batch is none."""
-    rows = zip(points.last, points.global_batch_min, points.global_batch_max, strict=True)
-    steady = [(int(last[0] or 0), low) for last, low, high in rows if low is not None and low == high]
+    rows = zip(points.step_last, points.global_batch_min, points.global_batch_max, strict=True)
+    steady = [(step, low) for step, low, high in rows if low is not None and low == high]
     if not steady:
         return []
     events, current = [], steady[0][1]

@@ -4,7 +4,7 @@ Records come at most every ten seconds, so a window often holds fewer than the 8
 moments over updates serve: they say the spread of single updates, as if these were independent.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -35,7 +35,7 @@ class Layer:
 
     name: str
     whole: NoiseScaleEstimate
-    steps: list[int]
+    steps: Sequence[int]
     estimates: list[NoiseScaleEstimate]
 
 
@@ -70,8 +70,8 @@ async def of_run(session: AsyncSession, run_id: UUID, *, low: int | None, high: 
 
 
 def _layer(layer: LayerPoints) -> Layer:
-    steps = [int(last[0] or 0) for last in layer.points.last]
-    return Layer(layer.name, _whole(layer), steps, estimates_of(layer, num_window_points=1))
+    estimates = estimates_of(layer, num_window_points=1)
+    return Layer(layer.name, _whole(layer), layer.points.step_last, estimates)
 
 
 def _whole(layer: LayerPoints) -> NoiseScaleEstimate:

@@ -22,9 +22,6 @@ NUM_STRETCHES = 100
 
 SECONDS_PER_HOUR = 3_600
 
-LR, WALL_TIME = 2, 4
-"""Positions in `PointColumns.last`."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunAdvice:
@@ -69,8 +66,7 @@ def latest_window(run: Run, to_step: int | None) -> int | None:
 
 def last_step(past: Series) -> int | None:
     """The last step that holds anything."""
-    step = past.points.last[-1][0] if past.points.last else None
-    return None if step is None else int(step)
+    return past.points.step_last[-1] if past.points else None
 
 
 def so_far_at_end(past: Series) -> RunSoFar:
@@ -83,7 +79,7 @@ def so_far_at_end(past: Series) -> RunSoFar:
         now,
         noise_scale=estimate,
         batch_size=batch_size_of(past, -1),
-        learning_rate=past.points.last[-1][LR],
+        learning_rate=past.points.lr_last[-1],
         reason=estimate.reason,
     )
 
@@ -113,11 +109,11 @@ def usd_spent(past: Series) -> float | None:
     """
     run = past.run
     resumptions = [event.step for event in past.events if event.kind == "resumed"]
-    moments = [(last[0], last[WALL_TIME]) for last in past.points.last]
+    moments = zip(past.points.step_last, past.points.wall_time_last, strict=True)
     seconds = [
         max(0.0, after - before)
         for (step, before), (next_step, after) in pairwise(moments)
-        if step is not None and next_step is not None and before is not None and after is not None
+        if before is not None and after is not None
         if not any(step < resumed <= next_step for resumed in resumptions)
     ]
     if run.usd_per_device_hour is None or not seconds:

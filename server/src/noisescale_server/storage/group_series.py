@@ -56,7 +56,7 @@ SELECT name, min(ARRAY[step, seq, position]) AS place, sum(xx), sum(yy), sum(xy)
   step / $5::bigint AS point, count(*) FILTER (WHERE n > 0), sum(n::float8), sum(x), sum(y),
   sum(x * x), sum(y * y), sum(x * y), sum(n * x), sum(n * y), sum(n::float8 * n),
   min(x / nullif(n, 0)), max(x / nullif(n, 0)), min(y / nullif(n, 0)), max(y / nullif(n, 0)),
-  0::float8, 0, NULL, NULL, 0::float8, 0, NULL, NULL, 0, max(ARRAY[step, seq, NULL, NULL, wall_time])
+  0::float8, 0, NULL, NULL, 0::float8, 0, NULL, NULL, 0, max(step), NULL, NULL, max(wall_time)
 FROM layer GROUP BY name, point ORDER BY name, point
 """
 

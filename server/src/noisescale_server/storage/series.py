@@ -39,7 +39,7 @@ class PointColumns:
 
     Attributes:
         point: Number of the point: its first step // steps per point.
-        last: [step, seq, lr, examples, wall_time] of the last row.
+        step_last: Step of the last row; `lr_last`, `examples_last`, `wall_time_last` are of this row too.
     """
 
     point: Sequence[int] = ()
@@ -66,7 +66,10 @@ class PointColumns:
     global_batch_min: Sequence[float | None] = ()
     global_batch_max: Sequence[float | None] = ()
     flags: Sequence[int] = ()
-    last: Sequence[list[float | None]] = ()
+    step_last: Sequence[int] = ()
+    lr_last: Sequence[float | None] = ()
+    examples_last: Sequence[int | None] = ()
+    wall_time_last: Sequence[float | None] = ()
 
     def __len__(self) -> int:
         return len(self.point)
@@ -77,19 +80,7 @@ class PointColumns:
 
     def block_sums(self) -> Iterable[tuple[float, ...]]:
         """The ten sums, point by point."""
-        return zip(
-            self.num_blocks,
-            self.num_updates,
-            self.trace_cov,
-            self.grad_sq_norm,
-            self.trace_cov_sq,
-            self.grad_sq_norm_sq,
-            self.cross,
-            self.weighted_trace_cov,
-            self.weighted_grad_sq_norm,
-            self.num_updates_sq,
-            strict=True,
-        )
+        return zip(*(getattr(self, name) for name in _SUM_COLUMNS), strict=True)
 
 
 _SUMS_OVER_BLOCKS = """
@@ -120,6 +111,19 @@ _OWN_COLUMNS = (
     "flags",
     "last",
 )
+_SUM_COLUMNS = (
+    "num_blocks",
+    "num_updates",
+    "trace_cov",
+    "grad_sq_norm",
+    "trace_cov_sq",
+    "grad_sq_norm_sq",
+    "cross",
+    "weighted_trace_cov",
+    "weighted_grad_sq_norm",
+    "num_updates_sq",
+)
+_PLAIN_COLUMNS = ("point", *_SUM_COLUMNS, *_OWN_COLUMNS[:-1])
 _BLOCK_COLUMNS = ("num_estimates", "sum_trace_cov", "sum_grad_sq_norm", *_OWN_COLUMNS)
 
 _PIECES = (
@@ -156,14 +160,21 @@ def _buckets(condition: str) -> str:
 
 _POINT_COLUMNS = f"{_SUMS_OVER_BLOCKS},\n  {', '.join(map(_own, _OWN_COLUMNS))}"
 
-_POINTS_OF_ROWS = f"""
-WITH {_PIECES}, block AS ({_ROWS})
-SELECT step / $6::bigint AS point, {_POINT_COLUMNS}
-FROM block GROUP BY 1 ORDER BY 1
+
+def _points(blocks: str, block: str) -> str:
+    """The statement that adds up a table expression `block` to points; `last` is taken apart at the very end."""
+    return f"""
+WITH {_PIECES}, {blocks}
+SELECT {", ".join(f"found.{name}" for name in _PLAIN_COLUMNS)},
+  last[1]::bigint, last[3], last[4]::bigint, last[5]
+FROM (SELECT {block} / $6::bigint AS point, {_POINT_COLUMNS} FROM block GROUP BY 1) AS found
+ORDER BY point
 """  # noqa: S608
 
-_POINTS_OF_BUCKETS = f"""
-WITH {_PIECES},
+
+_POINTS_OF_ROWS = _points(f"block AS ({_ROWS})", "step")
+
+_EDGES_AND_WHOLE = f"""
 edge_rows AS ({_ROWS}),
 edge_buckets AS ({_buckets("piece.level BETWEEN 1 AND $7::int - 1")}),
 edge AS (
@@ -176,10 +187,8 @@ block AS (
   SELECT block, {", ".join(map(_own, _BLOCK_COLUMNS))} FROM edge GROUP BY block
   UNION ALL
   SELECT bucket AS block, {", ".join(_BLOCK_COLUMNS)} FROM whole
-)
-SELECT block / $6::bigint AS point, {_POINT_COLUMNS}
-FROM block GROUP BY 1 ORDER BY 1
-"""  # noqa: S608
+)"""  # noqa: S608
+_POINTS_OF_BUCKETS = _points(_EDGES_AND_WHOLE, "block.block")
 
 
 async def points(
