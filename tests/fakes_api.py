@@ -15,6 +15,7 @@ class FakeApi:
         self.runs = runs
         self.requests: list[Request] = []
         self.failing = False
+        self.refused_groups: tuple[str, ...] = ()
         self.app = FastAPI()
         self._add_routes()
 
@@ -77,6 +78,8 @@ class FakeApi:
         run = self.find(run_id)
         if run is None:
             return missing(run_id)
+        if (group := request.query_params.get("group")) in self.refused_groups:
+            return problem(404, "Group not found", f"no group {group} in this run")
         first = int(request.query_params.get("from", 0))
         return series_json(
             run, points=points, first=first, last=run.steps - 1 if to is None else min(to, run.steps - 1)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from uuid import UUID
 
 import httpx
 
@@ -28,8 +28,7 @@ class ApiProblem(Exception):
     @property
     def is_missing(self) -> bool:
         """Whether the thing asked for does not exist, or not for this visitor."""
-        # 422: an address typed by hand need not hold a UUID
-        return self.status in (404, 422)
+        return self.status == 404
 
 
 Query = Mapping[str, str | int | float | bool | list[str] | None]
@@ -114,8 +113,11 @@ def visitor_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run_path(run_id: str) -> str:
-    # quoted: a run id comes from the address bar, and must not reach another path of the API
-    return f"{API}/runs/{quote(run_id, safe='')}"
+    # a run id comes from the address bar: only a UUID may become part of a path of the API
+    try:
+        return f"{API}/runs/{UUID(run_id)}"
+    except ValueError as error:
+        raise ApiProblem(f"GET {API}/runs/…", 404, "Run not found", "a run id is a UUID") from error
 
 
 def _problem(request: str, response: httpx.Response) -> ApiProblem:

@@ -58,11 +58,11 @@ def estimate_words(estimate: Estimate) -> str:
 
 
 def interval_words(estimate: Estimate) -> str:
-    """In short: "1,130 – 1,960, 95 %", or why there is none."""
+    """Interval and level, "1,130 – 1,960, 95 %", or why there is none."""
     if estimate.value is None:
         return reason_words(estimate.reason)
-    state = "" if estimate.state == "resolved" else ", tentative"
-    return f"{span(estimate.low, estimate.high)}, {share(estimate.level)}{state}"
+    how_sure = share(estimate.level) if estimate.state == "resolved" else "tentative"
+    return f"{span(estimate.low, estimate.high)}, {how_sure}"
 
 
 def answer(run: Run) -> str:

@@ -100,6 +100,15 @@ async def test_when_the_api_fails_what_is_shown_stays(callbacks: Callbacks, fake
     assert "run-figures" not in shown
 
 
+async def test_a_view_the_api_refuses_is_not_taken_for_a_missing_run(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.refused_groups = ("gone",)
+
+    changed = await callbacks.post("run-figures.data", series_view(layer="gone"))
+
+    assert "no group gone" in str(changed["run-missing"]["children"])
+    assert "No such run" not in str(changed["run-missing"]["children"])
+
+
 async def test_lost_records_are_said_with_numbers(callbacks: Callbacks) -> None:
     lost = await callbacks.post("run-figures.data", series_view(3))
     complete = await callbacks.post("run-figures.data", series_view(1))

@@ -1,10 +1,15 @@
 """The card that says which batch size to use, what it buys, and how sure that is."""
 
+import asyncio
+from typing import Any
+
 import dash_mantine_components as dmc
-from dash import html
+from dash import Dash, Input, Output, State, ctx, html, no_update
+from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Interval, NowAndThen, Recommendation, Run
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import batch_bullet
 from noisescale_dashboard.number_format import (
     NOTHING,
@@ -15,12 +20,24 @@ from noisescale_dashboard.number_format import (
     rate,
     share,
     share_span,
+    si,
     significant,
     span,
 )
 from noisescale_dashboard.pages.parts import DECISION_ICONS, DECISION_STYLES, Child, aria, figure_box, icon, note
 
 CARD = "run-advice"
+CHANGED = (
+    Output("run-bullet-figure", "data"),
+    Output("run-advice-top", "children"),
+    Output("run-advice-bottom", "children"),
+    Output("run-advice-bullet", "hidden"),
+    Output("run-advice-chip", "children"),
+    Output("run-advice-subtitle", "children"),
+    Output("run-pref-word", "children"),
+    Output("run-pref-left", "children"),
+    Output("run-bullet-sentence", "children"),
+)
 
 
 def layout() -> html.Section:
@@ -49,6 +66,40 @@ def layout() -> html.Section:
         className="bd",
     )
     return html.Section([head, body], className="card rec", **aria({"aria-labelledby": f"{CARD}-title"}))
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """The callback that reads the advice at the chosen preference."""
+
+    @app.callback(
+        *CHANGED,
+        Input("run-pref-view", "data"),
+        Input("run-pulse", "data"),
+        State("run-id", "data"),
+    )
+    async def load_recommendation(preference: float | None, _pulse: float | None, run_id: str) -> tuple[Any, ...]:
+        if preference is None:
+            raise PreventUpdate
+        visitor = visitor_headers(ctx.headers)
+        try:
+            run, advice = await asyncio.gather(
+                api.run(visitor, run_id), api.recommendation(visitor, run_id, preference)
+            )
+        except ApiProblem as problem:
+            # what is already shown stays
+            return (*[no_update] * 5, f"not loaded: {problem.title}", *[no_update] * 3)
+        has_batch = advice.recommended_batch_size is not None
+        return (
+            batch_bullet.batch_bullet(advice) if has_batch else no_update,
+            top(advice),
+            bottom(advice, run),
+            not has_batch,
+            chip(advice),
+            f"at step {si(advice.step)}" if advice.step is not None else "",
+            preference_word(preference),
+            f"fewest {sentences.noun_of(run)}",
+            sentence(advice),
+        )
 
 
 def _preference() -> html.Div:

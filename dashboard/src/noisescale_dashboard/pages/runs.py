@@ -33,6 +33,21 @@ SORT_CHOICES = (
     ("-name", "name, Z to A"),
 )
 MAX_SPARKLINES = 100
+CHANGED = (
+    Output("runs-rows", "data"),
+    Output("runs-cursors", "data"),
+    Output("runs-note", "children"),
+    Output("runs-empty", "children"),
+    Output("runs-card", "hidden"),
+    Output("runs-sentence", "children"),
+    Output("runs-count", "children"),
+    Output("runs-range", "children"),
+    Output("runs-previous", "disabled"),
+    Output("runs-next", "disabled"),
+    Output("runs-grid", "columnDefs"),
+    Output("runs-grid", "style"),
+)
+"""What a page of runs sets."""
 
 
 def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
@@ -144,22 +159,16 @@ def _turn(button_id: str, icon_name: str, words: str) -> html.Button:
 
 
 def register(app: Dash, api: ApiClient) -> None:
-    """Callbacks of the page: address and controls, rows, sparklines."""
+    """Callbacks of the page: address and controls, rows, sparklines, projects."""
     _register_clientside(app)
+    _register_rows(app, api)
+    _register_sparklines(app, api)
+    _register_projects(app, api)
 
+
+def _register_rows(app: Dash, api: ApiClient) -> None:
     @app.callback(
-        Output("runs-rows", "data"),
-        Output("runs-cursors", "data"),
-        Output("runs-note", "children"),
-        Output("runs-empty", "children"),
-        Output("runs-card", "hidden"),
-        Output("runs-sentence", "children"),
-        Output("runs-count", "children"),
-        Output("runs-range", "children"),
-        Output("runs-previous", "disabled"),
-        Output("runs-next", "disabled"),
-        Output("runs-grid", "columnDefs"),
-        Output("runs-grid", "style"),
+        *CHANGED,
         Input("runs-view", "data"),
         Input("runs-pulse", "data"),
         State("runs-cursors", "data"),
@@ -176,7 +185,7 @@ def register(app: Dash, api: ApiClient) -> None:
             page = await api.runs(visitor_headers(ctx.headers), query(view, cursors[place]))
         except ApiProblem as problem:
             failed = states.paused(None) if shown else states.not_loaded(problem)
-            return (no_update, no_update, failed, None, not shown, *[no_update] * 7)
+            return (no_update, no_update, failed, None, not shown, *[no_update] * (len(CHANGED) - 5))
         known = [*cursors[: place + 1], *([page.next_cursor] if page.next_cursor else [])]
         is_filtered = bool(view["q"] or view["project"] or view["status"])
         empty = None if page.runs else states.no_runs(is_filtered=is_filtered)
@@ -195,6 +204,8 @@ def register(app: Dash, api: ApiClient) -> None:
             {"height": runs_table.grid_height(len(page.runs), narrow=narrow), "width": "100%"},
         )
 
+
+def _register_sparklines(app: Dash, api: ApiClient) -> None:
     @app.callback(
         Output("runs-sparks", "data"), Input("runs-rows", "data"), State("runs-sparks", "data"), State("narrow", "data")
     )
@@ -212,6 +223,8 @@ def register(app: Dash, api: ApiClient) -> None:
         kept = {row["id"]: sparks[row["id"]] for row in rows if row["id"] in sparks}
         return {**kept, **fresh}
 
+
+def _register_projects(app: Dash, api: ApiClient) -> None:
     @app.callback(Output("runs-project", "data"), Input("runs-project", "id"))
     async def load_projects(_component_id: str) -> list[str]:
         try:

@@ -1,0 +1,168 @@
+"""The cards of a run's figures over training: how they are asked for, drawn and captioned."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dash_mantine_components as dmc
+import plotly.graph_objects as go
+from dash import html
+
+from noisescale_dashboard import sentences
+from noisescale_dashboard.answers import NoiseScaleSeries, Run
+from noisescale_dashboard.figures import loss_over_training, noise_scale_over_training, signal_and_noise
+from noisescale_dashboard.figures.noise_scale_over_training import View
+from noisescale_dashboard.number_format import count, si
+from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure_box, icon, note
+
+WINDOWS = ("auto", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
+"""Choices of the window: automatic, then percent of the run."""
+X_CHOICES = (("step", "Step"), ("units", "Units"), ("time", "Time"), ("loss", "Loss"))
+POINTS = 600
+
+
+def noise_card(height: int) -> html.Section:
+    """The main figure with its switches; height in pixels."""
+    x_switch = dmc.SegmentedControl(
+        id="run-x",
+        data=[{"value": value, "label": label} for value, label in X_CHOICES],
+        value="step",
+        size="xs",
+        **aria({"aria-label": "Measure training by"}),
+    )
+    return card(
+        "Noise scale B_noise over training",
+        "log · band: 95 % interval",
+        figure_box("run-noise", card_id="run-noise-card", height=height),
+        card_id="run-noise-card",
+        actions=[x_switch, _window_choice()],
+        footer=[],
+        is_figure=True,
+        class_name="noise-card",
+    )
+
+
+def terms_card() -> html.Section:
+    """The two terms of the noise scale."""
+    return card(
+        "Signal and noise",
+        "tr Σ and |G|², squared gradient, log · band: 95 %",
+        figure_box("run-terms", card_id="run-terms-card", height=signal_and_noise.HEIGHT),
+        card_id="run-terms-card",
+        footer=[],
+        is_figure=True,
+    )
+
+
+def loss_card() -> html.Section:
+    """The training loss."""
+    return card(
+        "Loss",
+        "training loss · faint: min–max of each point's steps",
+        figure_box("run-loss", card_id="run-loss-card", height=loss_over_training.HEIGHT),
+        card_id="run-loss-card",
+        is_figure=True,
+    )
+
+
+def _window_choice() -> html.Details:
+    slider = dmc.Slider(
+        id="run-w",
+        min=0,
+        max=len(WINDOWS) - 1,
+        step=1,
+        value=0,
+        marks=[{"value": i, "label": word if word == "auto" else f"{word} %"} for i, word in enumerate(WINDOWS)],
+        label=None,
+        size="sm",
+        thumbLabel="Window, percent of the run",
+        className="window-slider",
+    )
+    return html.Details(
+        [
+            html.Summary(["Window ", html.B("auto", id="run-w-word"), icon("chev", "xs")], className="btn small"),
+            html.Div(
+                [html.P("Steps over which each point is estimated, as a share of the run.", className="t2"), slider],
+                className="dropdown",
+            ),
+        ],
+        className="details",
+    )
+
+
+def series_query(view: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    """The API's query for a view of the page; the window in steps from percent of the run."""
+    window = None
+    if view["w"] != "auto" and run.last_step is not None:
+        window = max(1, round(float(view["w"]) / 100 * (run.last_step - (run.first_step or 0) + 1)))
+    return {
+        "points": POINTS, "from": view["from"], "to": view["to"], "window": window, "group": view["layer"],
+    }  # fmt: skip
+
+
+def look_at(view: Mapping[str, Any], run: Run, *, narrow: bool) -> View:
+    """How the figures are drawn; a zoomed range is another revision, so that the browser takes over its ends."""
+    is_zoomed = view["from"] is not None or view["to"] is not None
+    return View(
+        kind=view["x"],
+        unit=run.unit,
+        noun=sentences.noun_of(run),
+        is_live=run.status == "running",
+        is_zoomed=is_zoomed,
+        narrow=narrow,
+        revision=f"{view['x']} {view['from']} {view['to']} {view['layer']}",
+    )
+
+
+def draw(series: NoiseScaleSeries, look: View) -> dict[str, go.Figure]:
+    """The three figures over training."""
+    return {
+        "noise": noise_scale_over_training.noise_scale_over_training(series, look),
+        "terms": signal_and_noise.signal_and_noise(series, look),
+        "loss": loss_over_training.loss_over_training(series, look),
+    }
+
+
+def x_choices(run: Run) -> list[dict[str, str]]:
+    """Labels of the x switch, with the run's own unit."""
+    unit = run.unit[:14].capitalize() or "Units"
+    return [{"value": value, "label": unit if value == "units" else label} for value, label in X_CHOICES]
+
+
+def noise_subtitle(series: NoiseScaleSeries, look: View) -> str:
+    """Unit, scale, band, and over how many steps each point is estimated."""
+    said = [look.noun.capitalize(), "log", "band: 95 % interval"]
+    if series.window_steps:
+        widened = ", widened" if series.widened else ""
+        said.append(f"each point: {count(series.window_steps)} steps{widened}")
+    return " · ".join(said)
+
+
+def noise_footer(series: NoiseScaleSeries, view: Mapping[str, Any]) -> Children:
+    """Points outside the axis, a zoomed range, a single layer: what a reader would otherwise not know."""
+    said: list[Child] = []
+    outside = noise_scale_over_training.num_outside(series.points)
+    if outside:
+        subject = "One point lies" if outside == 1 else f"{outside} points lie"
+        said.append(note(f"{subject} outside the axis, marked ▴ at its edge.", icon_name="info", quiet=True))
+    if view["from"] is not None or view["to"] is not None:
+        ends = f"{si(view['from'] or 0)} – {si(view['to'])}" if view["to"] is not None else f"{si(view['from'])} on"
+        said.append(html.Span(f"Zoomed to steps {ends}. Double click in the figure shows all."))
+    if view["layer"]:
+        said.append(html.Span("One layer is shown; clear the choice below to see the whole model."))
+    return said
+
+
+def terms_footer(series: NoiseScaleSeries) -> str | None:
+    """Estimates of |G|² that a logarithmic axis cannot show are counted, not dropped."""
+    hidden = signal_and_noise.num_not_positive(series)
+    if not hidden:
+        return None
+    return (
+        f"|G|² is estimated at or below zero at {hidden} of {len(series.points.step)} points; the line has gaps there."
+    )
+
+
+def loss_subtitle(series: NoiseScaleSeries) -> str:
+    """Scale and envelope of the loss figure."""
+    scale = ", log" if loss_over_training.is_log(series) else ""
+    return f"training loss{scale} · faint: min–max of each point's steps"
