@@ -236,19 +236,33 @@ class TestGroups:
     async def test_layers_come_in_network_order_with_estimates_over_the_range(
         self, shared_client: httpx.AsyncClient
     ) -> None:
-        records = [make_groups(seq=42 + i, step=4 * i + 3, names=("embed", "blocks.0", "a")) for i in range(10)]
+        records = [
+            make_groups(seq=42 + i, step=4 * i + 3, names=("embed", "blocks.0", "a")) | {"num_updates": [10, 7, 3]}
+            for i in range(10)
+        ]
         run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(40)), groups=records)
 
         answer = (await shared_client.get(f"/api/v1/runs/{run_id}/groups")).json()
 
         assert [group["name"] for group in answer["groups"]] == ["embed", "blocks.0", "a"]
         assert (answer["from"], answer["to"]) == (0, 39)
-        blocks = [(10.0, record["sum_trace_cov"][1], record["sum_grad_sq_norm"][1]) for record in records]
+        blocks = [(7.0, record["sum_trace_cov"][1], record["sum_grad_sq_norm"][1]) for record in records]
         expected = estimate(WindowSums.from_blocks(blocks))
         layer = answer["groups"][1]
         assert layer["estimate"]["value"] == pytest.approx(expected.value)
         assert layer["estimate"]["low"] == pytest.approx(expected.low)
         assert layer["series"]["step"] == [4 * i + 3 for i in range(10)]
+
+    async def test_records_without_sums_of_a_layer_count_for_nothing(self, shared_client: httpx.AsyncClient) -> None:
+        records = [make_groups(seq=42 + i, step=4 * i + 3) for i in range(9)]
+        for name in (name for name in records[0] if name.startswith("sum")):
+            records[4][name] = [None, records[4][name][1]]
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(40)), groups=records)
+
+        layers = (await shared_client.get(f"/api/v1/runs/{run_id}/groups")).json()["groups"]
+
+        counts = [(layer["estimate"]["num_updates"], layer["estimate"]["num_blocks"]) for layer in layers]
+        assert counts == [(80, 8), (90, 9)]
 
     async def test_with_fewer_than_eight_records_the_spread_of_updates_gives_the_interval(
         self, shared_client: httpx.AsyncClient

@@ -48,7 +48,6 @@ class Cursor:
         is_newest: No other stream of the run started later.
         is_alone: The run has no other stream.
         is_due: The run's latest noise scale is older than a second.
-        run_first_step: First step of the run so far.
     """
 
     run_id: UUID
@@ -64,7 +63,6 @@ class Cursor:
     is_newest: bool
     is_alone: bool
     is_due: bool
-    run_first_step: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +103,7 @@ SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measure
     SELECT FROM stream o WHERE o.run_id = s.run_id AND (o.started_at, o.id) > (s.started_at, s.id)
   ) AS is_newest,
   NOT EXISTS (SELECT FROM stream o WHERE o.run_id = s.run_id AND o.id <> s.id) AS is_alone,
-  coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due,
-  r.first_step AS run_first_step
+  coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due
 FROM stream s JOIN run r ON r.id = s.run_id
 WHERE s.id = $1::uuid
 FOR UPDATE OF s
