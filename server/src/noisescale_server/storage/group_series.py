@@ -41,11 +41,11 @@ record AS (
   ) AS g
 ),
 layer AS (
-  SELECT r.step, r.seq, r.wall_time, l.position, l.name, CASE WHEN l.x IS NULL THEN 0 ELSE l.n END AS n, coalesce(l.x, 0) AS x,
-    coalesce(l.y, 0) AS y, coalesce(l.xx, 0) AS xx, coalesce(l.yy, 0) AS yy, coalesce(l.xy, 0) AS xy
+  SELECT r.step, r.seq, r.wall_time, l.position, l.name,
+    CASE WHEN l.x IS NULL THEN 0 ELSE l.n END AS n, coalesce(l.x, 0) AS x, coalesce(l.y, 0) AS y,
+    coalesce(l.xx, 0) AS xx, coalesce(l.yy, 0) AS yy, coalesce(l.xy, 0) AS xy
   FROM record r CROSS JOIN LATERAL unnest(
-    r.names,
-    r.num_updates,
+    r.names, r.num_updates,
     r.sum_trace_cov, r.sum_grad_sq_norm, r.sum_trace_cov_sq, r.sum_grad_sq_norm_sq, r.sum_trace_cov_grad_sq_norm
   ) WITH ORDINALITY AS l(name, n, x, y, xx, yy, xy, position)
   WHERE $6::text IS NULL OR l.name = $6::text
