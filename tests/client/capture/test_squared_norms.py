@@ -34,6 +34,13 @@ def test_the_largest_gpt2_matrix_keeps_its_precision():
     assert own > 1e-4
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_elements_whose_rounding_errors_do_not_cancel_are_right_to_a_millionth(seed):
+    value = torch.rand((), generator=torch.Generator().manual_seed(seed)) + 0.1
+
+    assert relative_error(value.expand(3 * SMALL)) <= 1e-6
+
+
 def test_many_tensors_keep_their_order_whatever_their_size():
     tensors = [torch.full((size,), 2.0) for size in (SMALL + 1, 3, 0, SMALL * 2, 5)]
 

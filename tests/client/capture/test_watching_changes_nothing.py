@@ -119,22 +119,59 @@ def test_a_saved_model_loads_where_this_package_is_missing():
     assert loaded.stdout == b"3\n"
 
 
-def test_a_model_that_is_compiled_after_watch_runs_and_does_not_recompile():
+def compile_and_count(model):
+    compilations = []
+    return torch.compile(model, backend=lambda graph, _: compilations.append(graph) or graph.forward), compilations
+
+
+def test_a_model_that_is_compiled_after_watch_does_not_compile_again_at_each_forward():
+    """Traced, our hook must be empty: its counter would be a guard that fails."""
     model = make_model()
     run, kept = make_kept_run()
     run.watch(model)
-    compilations = []
-    compiled = torch.compile(model, backend=lambda graph, _: compilations.append(graph) or graph.forward)
+    compiled, compilations = compile_and_count(model)
 
     for step in range(3):
-        for x, y in zip(*(part.split(4) for part in make_batch(16, seed=step)), strict=True):
-            (nn.functional.cross_entropy(compiled(x), y) / 4).backward()
+        batches = zip(*(part.split(4) for part in make_batch(16, seed=step)), strict=True)
+        losses = [nn.functional.cross_entropy(compiled(x), y) / 4 for x, y in batches]
+        for loss in losses:
+            loss.backward()
         run.log_gradients(batch_size=16)
         model.zero_grad()
 
     assert len(compilations) == 1
     assert [row.num_micro_batches for row in kept.rows()] == [4, 4, 4]
     assert all(row.sum_trace_cov > 0 for row in kept.rows())
+
+
+def test_a_compiled_model_can_be_watched_and_its_batch_size_is_read():
+    model = make_model()
+    run, kept = make_kept_run()
+    compiled, compilations = compile_and_count(model)
+    run.watch(compiled)
+
+    for x, y in zip(*(part.split(4) for part in make_batch()), strict=True):
+        (nn.functional.cross_entropy(compiled(x), y) / 4).backward()
+    run.log_gradients()
+
+    assert len(compilations) == 1
+    assert kept.rows()[0].global_batch == 16
+
+
+def test_a_replica_that_shares_our_hook_does_not_count_its_forwards():
+    """DataParallel copies the dictionary of hooks along with the module."""
+    model = make_model()
+    run, kept = make_kept_run()
+    run.watch(model)
+    replica = model._replicate_for_data_parallel()
+
+    for x, y in zip(*(part.split(4) for part in make_batch()), strict=True):
+        for hook in replica._forward_pre_hooks.values():
+            hook(replica, (torch.ones(100, 4),), {})
+        (nn.functional.cross_entropy(model(x), y) / 4).backward()
+    run.log_gradients()
+
+    assert kept.rows()[0].global_batch == 16
 
 
 def test_reentrant_checkpointing_gives_one_small_batch_a_backward():
@@ -161,6 +198,29 @@ def test_reentrant_checkpointing_gives_one_small_batch_a_backward():
 
     assert checkpointed[0].num_micro_batches == 4
     assert checkpointed[0].sum_trace_cov == pytest.approx(plain[0].sum_trace_cov, rel=1e-6)
+
+
+def test_reentrant_checkpointing_adds_the_parts_of_a_shared_parameter_before_squaring():
+    model = nn.Linear(4, 4)
+    rows = []
+    for is_checkpointed in (False, True):
+        run, kept = make_kept_run()
+        run.watch(model)
+        for x in make_batch()[0].split(4):
+            hidden = x.clone().requires_grad_()
+            for _ in range(2):
+                hidden = (
+                    torch.utils.checkpoint.checkpoint(lambda h: model(h).tanh(), hidden, use_reentrant=True)
+                    if is_checkpointed
+                    else model(hidden).tanh()
+                )
+            (model(hidden).square().mean() / 4).backward()
+        run.log_gradients(batch_size=16)
+        model.zero_grad()
+        rows.append(kept.rows()[0])
+
+    assert [row.num_micro_batches for row in rows] == [4, 4]
+    assert rows[1].sum_trace_cov == pytest.approx(rows[0].sum_trace_cov, rel=1e-5)
 
 
 def test_a_backward_that_fails_half_way_is_forgotten():

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 from noisescale.capture.accumulation import Accumulation
 
+NO_BACKWARD = -1
+"""What torch calls the backward that runs while none does."""
+
 OnFault = Callable[[Exception], None]
 
 
@@ -48,7 +51,7 @@ class Hooks:
         self._on_step = on_step
         # Private names of torch, but the ones that its own data-parallel code rests on; without them see `_see`.
         self._queue_callback = getattr(torch.autograd.Variable._execution_engine, "queue_callback", None)
-        self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: 0)
+        self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
         self._open_backwards: set[int] = set()
         self._handles: list[RemovableHandle] = [
             parameter.register_hook(self._guarded(self._leaf_hook(index))) for index, parameter in enumerate(parameters)
@@ -115,6 +118,8 @@ class Hooks:
         self._accumulation.see_gradient(index, gradient)
 
     def _forward(self, num_examples: float | None) -> None:
+        if self._graph_task_id() != NO_BACKWARD:
+            return  # checkpointing runs the forward again, inside the backward
         self.settle()
         self._accumulation.see_forward(num_examples)
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-ROW = 1024
-"""Elements per row: 1 Ki rows with an fp64 finish err by 1e-9 in the time that 64 Ki rows take for 3e-7."""
+ROW = 256
+"""Elements per row. Errors of random rows cancel (3e-9); where all elements of a gradient are equal they do not: then
+256 elements err by 6e-7, 1024 by 1.8e-6, for a sixth less time."""
 
 SMALL = 8192
 """Elements up to which one fp64 pass is quicker than cutting rows."""
 
-BUFFER = 64 * ROW
+BUFFER = 256 * ROW
 """Elements of the fp32 buffer that 16-bit gradients pass through; it stays in the cache."""
 
 
@@ -69,7 +70,7 @@ def _foreach_norm(values: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
 
 
 def _norm_by_rows(value: Tensor) -> Tensor:
-    flat = value.reshape(-1)
+    flat = value.reshape(-1).contiguous()  # strided rows would be added up one by one, with ten times the error
     if flat.dtype in (torch.float32, torch.float64):
         norm_R = _row_norms(flat)
     else:
