@@ -278,12 +278,13 @@ def _placed(events: Sequence[Event], frame: Frame) -> list[tuple[float, Event]]:
 def _write_bounds(figure: go.Figure, frame: Frame) -> None:
     longest = sorted(_bound_stretches(frame), key=len, reverse=True)[:WORDS_ON_BOUNDS]
     left, right = figure.layout.xaxis.range
-    taken = [a.x for a in figure.layout.annotations] + ([right] if frame.view.narrow else [])
-    room = (0.28 if frame.view.narrow else 0.16) * abs(right - left)
+    taken = [a.x for a in figure.layout.annotations]
+    length = abs(right - left)
+    edge = 0.2 * length if frame.view.narrow else 0.0
     for part in longest:
         first, last = frame.along.at[part[0]] or 0.0, frame.along.at[part[-1]] or 0.0
         middle = (first + last) / 2
-        if any(abs(middle - x) < room for x in taken):
+        if right - middle < edge or any(abs(middle - x) < 0.16 * length for x in taken):
             continue
         words = _bound_words(frame, part)
         labels.write_on_top(figure, middle, words, LIGHT.noise_text)
