@@ -65,31 +65,54 @@ def throughput(url: str, batches: int, *, compressed: bool, seed: int) -> list[F
     ]
 
 
+class Connection:
+    """One kept-alive HTTP connection: a thousand senders must not cost more than the server that they measure."""
+
+    def __init__(self, url: str) -> None:
+        self._address = httpx.URL(url)
+        self._lock = asyncio.Lock()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def post(self, path: str, body: bytes, headers: dict[str, str]) -> float:
+        """Seconds from the moment it should be sent to the end of the answer, waiting for the connection included."""
+        start = time.perf_counter()
+        async with self._lock:
+            if self._streams is None:
+                self._streams = await asyncio.open_connection(self._address.host, self._address.port)
+            reader, writer = self._streams
+            lines = [f"POST {path} HTTP/1.1", "Host: benchmark", f"Content-Length: {len(body)}"]
+            lines += [f"{name}: {value}" for name, value in headers.items()]
+            writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+            head = await reader.readuntil(b"\r\n\r\n")
+            answer = await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
+        if head.split()[1] != b"200":
+            raise RuntimeError(f"{path}: {answer.decode()}")
+        return time.perf_counter() - start
+
+
 async def many_streams(url: str, *, streams: int, rounds: int, period: float, rows: int) -> list[Figure]:
     """Latency of small batches from many streams, spread evenly over the period."""
     sources = [(uuid4(), MeasurementBatches(uuid4(), rows, seed)) for seed in range(streams)]
-    limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
+    # neighbours in time use different connections
+    connections = [Connection(url) for _ in range(200)]
     seconds: list[float] = []
-    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
 
-        async def post(stream_id: UUID, body: bytes, headers: dict[str, str]) -> float:
-            start = time.perf_counter()
-            answer = await client.post(f"/api/v1/streams/{stream_id}/batches", content=body, headers=headers)
-            answer.raise_for_status()
-            return time.perf_counter() - start
+    async def post(index: int, body: bytes, headers: dict[str, str]) -> float:
+        path = f"/api/v1/streams/{sources[index][0]}/batches"
+        return await connections[index % len(connections)].post(path, body, headers)
 
-        for index, (stream_id, source) in enumerate(sources):
-            await post(stream_id, run_batch(source.run_id, name=f"stream-{index}"), HEADERS)
-        bodies = [[source.body(round_ * rows) for _, source in sources] for round_ in range(rounds)]
+    for index, (_, source) in enumerate(sources):
+        await post(index, run_batch(source.run_id, name=f"stream-{index}"), HEADERS)
+    bodies = [[source.body(round_ * rows) for _, source in sources] for round_ in range(rounds)]
 
-        async def at(delay: float, stream_id: UUID, body: bytes) -> None:
-            await asyncio.sleep(delay)
-            seconds.append(await post(stream_id, body, GZIP))
+    async def at(delay: float, index: int, body: bytes) -> None:
+        await asyncio.sleep(delay)
+        seconds.append(await post(index, body, GZIP))
 
-        for round_ in range(rounds):
-            begin = time.perf_counter()
-            await asyncio.gather(*(at(period * i / streams, sources[i][0], bodies[round_][i]) for i in range(streams)))
-            await asyncio.sleep(max(0.0, period - (time.perf_counter() - begin)))
+    for round_ in range(rounds):
+        begin = time.perf_counter()
+        await asyncio.gather(*(at(period * index / streams, index, bodies[round_][index]) for index in range(streams)))
+        await asyncio.sleep(max(0.0, period - (time.perf_counter() - begin)))
     name = f"{streams:,} streams × {rows} rows every {period:g} s"
     return [
         Figure(f"{name}, p50", 1e3 * percentile(seconds, 0.5), "ms"),

@@ -33,6 +33,8 @@ def create_engine(
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=pool_wait_seconds,
+        # the connection used last has its statements prepared and planned; taking turns would keep all of them cold
+        pool_use_lifo=True,
         connect_args={"server_settings": server_settings},
     )
 
