@@ -106,7 +106,13 @@ def main() -> None:
             process.wait()
 
 
+def end(*_: object) -> None:
+    """Leave as after Ctrl-C, so that a server of ours ends too."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, end)
     try:
         main()
     except KeyboardInterrupt:
