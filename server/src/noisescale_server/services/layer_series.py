@@ -12,7 +12,7 @@ from noisescale_server.services.layers import estimates_of
 from noisescale_server.services.live import LiveInterval, cut, live_intervals, pieces
 from noisescale_server.services.resolution import Range, Resolution, points_of, range_of
 from noisescale_server.services.run_average import run_average
-from noisescale_server.services.series import DEFAULT_WINDOW_SHARE, NUM_AVERAGED, Series, empty
+from noisescale_server.services.series import NUM_AVERAGED, Series, default_window, empty
 from noisescale_server.services.windows import Windows
 from noisescale_server.storage import group_series, runs, streams
 
@@ -45,7 +45,7 @@ async def of_layer(
     wanted = range_of(live, low, high)
     if wanted is None:
         return empty(run, low, high)
-    how = _resolution(wanted, window or -(-whole.num_steps // DEFAULT_WINDOW_SHARE), max_points)
+    how = _resolution(wanted, window or default_window(whole.num_steps), max_points)
     shown = await _read(session, run_id, name, live, wanted, how)
     return Series(
         run=run,

@@ -18,8 +18,12 @@ from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.streams import Coverage
 from noisescale_server.storage.tables import Run
 
-DEFAULT_WINDOW_SHARE = 100
-"""A window is a hundredth of the run's steps unless asked otherwise."""
+SHORT_RUN_WINDOW_SHARE = 20
+LONG_RUN_WINDOW_SHARE = 100
+LONG_ENOUGH_STEPS = 256
+"""A window that nobody chose is 5 % of a short run, as the latest window is, 256 steps, and 1 % of a long one.
+
+Wider windows read low while |G|² falls; narrower ones of a few steps flicker between resolved and not."""
 
 NUM_AVERAGED = 100
 """Windows that the run's average is taken over."""
@@ -54,6 +58,12 @@ class Series:
     events: list[Event]
 
 
+def default_window(num_steps: int) -> int:
+    """Steps of the window that nobody chose, for a run of so many steps."""
+    short, long = -(-num_steps // SHORT_RUN_WINDOW_SHARE), -(-num_steps // LONG_RUN_WINDOW_SHARE)
+    return max(long, min(short, LONG_ENOUGH_STEPS))
+
+
 async def of_run(
     session: AsyncSession, run_id: UUID, *, low: int | None, high: int | None, max_points: int, window: int | None
 ) -> Series:
@@ -70,8 +80,8 @@ async def of_run(
     wanted = range_of(live, low, high)
     if wanted is None:
         return empty(run, low, high)
-    default_window = -(-(wanted.run_high - wanted.run_low + 1) // DEFAULT_WINDOW_SHARE)
-    how = choose(wanted, window=window or default_window, max_points=max_points, spacing=spacing_of(covered))
+    chosen = window or default_window(wanted.run_high - wanted.run_low + 1)
+    how = choose(wanted, window=chosen, max_points=max_points, spacing=spacing_of(covered))
     shown = await windows.read(session, run_id, live, wanted, how, is_sparse=is_sparse(covered))
     return Series(
         run=run,
