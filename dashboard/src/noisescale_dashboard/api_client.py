@@ -8,7 +8,7 @@ from uuid import UUID
 
 import httpx
 
-from noisescale_dashboard import answers
+from noisescale_dashboard import advice, answers
 
 FORWARDED_HEADERS = ("authorization", "cookie")
 API = "/api/v1"
@@ -66,17 +66,23 @@ class ApiClient:
         """The noise scale of each layer, in network order."""
         return answers.groups(await self._get(visitor, f"{_run_path(run_id)}/groups", query))
 
+    async def metrics(
+        self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
+    ) -> tuple[answers.Metric, ...]:
+        """What was logged beside the gradients: evaluation loss, accuracy, score."""
+        return answers.metrics(await self._get(visitor, f"{_run_path(run_id)}/metrics", query))
+
     async def streams(self, visitor: Mapping[str, str], run_id: str) -> tuple[answers.Stream, ...]:
         """The processes that logged into the run, with what was stored and lost."""
         return answers.streams(await self._get(visitor, f"{_run_path(run_id)}/streams"))
 
     async def recommendation(
         self, visitor: Mapping[str, str], run_id: str, preference: float
-    ) -> answers.Recommendation:
+    ) -> advice.Recommendation:
         """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps)."""
         low, high = PREFERENCES
         path = f"{_run_path(run_id)}/recommendation"
-        return answers.recommendation(await self._get(visitor, path, {"preference": min(max(preference, low), high)}))
+        return advice.recommendation(await self._get(visitor, path, {"preference": min(max(preference, low), high)}))
 
     async def sparklines(
         self, visitor: Mapping[str, str], run_ids: list[str], *, points: int = 28, at_once: int = 8

@@ -5,7 +5,8 @@ from dataclasses import replace
 import plotly.graph_objects as go
 
 from fakes_runs import HOSTILE, RUNS, groups_json, recommendation_json, series_json
-from noisescale_dashboard.answers import groups, noise_scale_series, recommendation
+from noisescale_dashboard.advice import recommendation
+from noisescale_dashboard.answers import groups, noise_scale_series
 from noisescale_dashboard.figures.batch_bullet import batch_bullet
 from noisescale_dashboard.figures.layers import color_range, layer_heat_map, layer_ranking
 from noisescale_dashboard.figures.loss_over_training import loss_over_training

@@ -4,7 +4,7 @@ import math
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Recommendation
+from noisescale_dashboard.advice import Recommendation
 from noisescale_dashboard.figures import axes
 from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
 from noisescale_dashboard.number_format import count

@@ -8,7 +8,8 @@ from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Interval, NowAndThen, Recommendation, Run
+from noisescale_dashboard.advice import NowAndThen, Recommendation
+from noisescale_dashboard.answers import Interval, Run
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import batch_bullet
 from noisescale_dashboard.number_format import (
