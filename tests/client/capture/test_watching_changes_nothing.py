@@ -121,7 +121,12 @@ def test_a_saved_model_loads_where_this_package_is_missing():
 
 def compile_and_count(model):
     compilations = []
-    return torch.compile(model, backend=lambda graph, _: compilations.append(graph) or graph.forward), compilations
+
+    def backend(graph, _):
+        compilations.append(graph)
+        return graph.forward
+
+    return torch.compile(model, backend=backend, fullgraph=True), compilations
 
 
 def test_a_model_that_is_compiled_after_watch_does_not_compile_again_at_each_forward():

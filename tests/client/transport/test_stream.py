@@ -169,6 +169,19 @@ def test_a_conflict_takes_the_rest_into_a_new_stream():
     ledger.check()
 
 
+def test_a_forked_child_leaves_the_parents_records_to_the_parent():
+    stream = make_stream()
+    stream.append(metric(0))
+    parent_id = stream.stream_id
+
+    stream.restart_after_fork()
+    stream.append(metric(1))
+
+    batch = stream.next_batch(max_records=10, max_bytes=1 << 20)
+    assert stream.stream_id != parent_id
+    assert [record for _, record in batch.records][1:] == [metric(1)]
+
+
 def test_a_record_logged_while_logging_comes_after():
     """A destructor or a signal handler may log while this thread is inside append."""
     stream, ledger = make_stream(), Ledger()

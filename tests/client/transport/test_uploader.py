@@ -184,8 +184,10 @@ def test_a_full_memory_is_declared_lost(make_sender):
 def test_what_the_server_asks_to_wait_is_waited_also_by_flush(make_sender):
     sender = make_sender(answering(503, retry_after="0.4"))
     start = time.monotonic()
-
     sender.log(0)
+    while not sender.uploader.has_reached_server:
+        time.sleep(0.005)
+    time.sleep(0.05)
 
     assert sender.uploader.flush(5)
     assert time.monotonic() - start >= 0.4
