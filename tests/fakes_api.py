@@ -1,20 +1,32 @@
 """A stand-in for the REST API: a small real app that answers in the shapes of docs/rest.md, from made-up runs."""
 
+import asyncio
 from typing import Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 
-from fakes_runs import RUNS, FakeRun, groups_json, recommendation_json, run_json, series_json, streams_json
+from fakes_advice import recommendation_json
+from fakes_runs import (
+    RUNS,
+    FakeRun,
+    groups_json,
+    metrics_json,
+    run_json,
+    series_json,
+    streams_json,
+)
 
 
 class FakeApi:
-    """Runs, and what is asked of them; `requests` remembers each call, `failing` makes every answer a 503."""
+    """Runs, and what is asked of them; `requests` remembers each call, `failing` makes every answer a 503,
+    `delay_seconds` makes each late."""
 
     def __init__(self, runs: tuple[FakeRun, ...] = RUNS) -> None:
         self.runs = runs
         self.requests: list[Request] = []
         self.failing = False
+        self.delay_seconds = 0.0
         self.refused_groups: tuple[str, ...] = ()
         self.app = FastAPI()
         self._add_routes()
@@ -30,6 +42,7 @@ class FakeApi:
         for name, answer in (
             ("noise-scale", self.noise_scale),
             ("groups", self.groups),
+            ("metrics", self.metrics),
             ("streams", self.streams),
             ("recommendation", self.recommendation),
         ):
@@ -37,6 +50,7 @@ class FakeApi:
 
     async def _remember(self, request: Request, call_next: Any) -> Any:
         self.requests.append(request)
+        await asyncio.sleep(self.delay_seconds)
         if self.failing:
             return problem(503, "Service unavailable", "the database does not answer")
         return await call_next(request)
@@ -88,6 +102,10 @@ class FakeApi:
     async def groups(self, run_id: str, points: int = 60) -> Any:
         run = self.find(run_id)
         return groups_json(run, points) if run else missing(run_id)
+
+    async def metrics(self, run_id: str) -> Any:
+        run = self.find(run_id)
+        return metrics_json(run) if run else missing(run_id)
 
     async def streams(self, run_id: str) -> Any:
         run = self.find(run_id)

@@ -34,6 +34,7 @@ class FakeRun:
     config: dict[str, Any] = field(default_factory=lambda: {"hidden": 64, "seed": 1, "dataset": "digits"})
     lost: int = 0
     tentative_until: float = 0.06
+    metrics: tuple[str, ...] = ("eval_loss", "accuracy")
 
     @property
     def id(self) -> str:
@@ -104,7 +105,7 @@ RUNS = (
         example="sequence",
         units_per_example=1024,
     ),
-    FakeRun(9, HOSTILE, 900, 768, steps=4000, tags=(HOSTILE,), config={HOSTILE: HOSTILE}),
+    FakeRun(9, HOSTILE, 900, 768, steps=4000, tags=(HOSTILE,), config={HOSTILE: HOSTILE}, metrics=(f"loss {HOSTILE}",)),
     FakeRun(10, "digits-mlp-b256", 96.1, 256, steps=1200, optimizer="SGD"),
 )
 
@@ -357,6 +358,17 @@ def groups_json(run: FakeRun, points: int) -> dict[str, Any]:
     return {"groups": groups, "from": 0, "to": run.steps - 1}
 
 
+def metrics_json(run: FakeRun, num: int = 12) -> dict[str, Any]:
+    steps = [round((i + 0.5) * run.steps / num) for i in range(num)]
+    metrics = []
+    for name in run.metrics:
+        fallen = [(1 + step / (0.002 * run.steps)) ** -0.46 for step in steps]
+        values = [2.7 + 6.2 * f if "loss" in name else 1 - f for f in fallen]
+        times = [START + step * 0.62 + 5 for step in steps]
+        metrics.append({"name": name, "step": steps, "value": values, "min": values, "max": values, "wall_time": times})
+    return {"names": list(run.metrics), "metrics": metrics}
+
+
 def streams_json(run: FakeRun) -> dict[str, Any]:
     half = run.steps // 2
     lost = [{"from": 151, "to": 150 + run.lost, "reason": "memory_full"}] if run.lost else []
@@ -387,111 +399,3 @@ def streams_json(run: FakeRun) -> dict[str, Any]:
             },
         ]
     }
-
-
-def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
-    decision = decision_json(run, preference)
-    best, noun = decision["batch_size"], run.unit if run.units_per_example == 1 else run.example + "s"
-    nothing = {"value": None, "low": None, "high": None}
-    base = {
-        "run_id": run.id,
-        "step": run.steps - 1,
-        "unit": run.unit,
-        "units_per_example": run.units_per_example,
-        "decision": decision["decision"],
-        "reason": decision["reason"],
-        "current_batch_size": float(run.batch),
-        "preference": preference,
-        "calibration": {
-            "state": "uncalibrated",
-            "kappa_log10_sd": 0.87,
-            "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
-        },
-        "exchange_rate": {"examples_per_step": 640.0, "source": "preference"},
-        "noise_scale": estimate_json(run),
-        "warnings": [
-            {
-                "code": "uncalibrated",
-                "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
-            }
-        ],
-    }
-    if best is None:
-        return {
-            **base,
-            "headline": "Not enough evidence yet",
-            "effect": None,
-            "recommended_batch_size": None,
-            "interval": None,
-            "statistical_interval": None,
-            "critical_batch": None,
-            "learning_rate": None,
-            "example_efficiency": None,
-            "step_efficiency": None,
-            "predicted": None,
-            "waste": None,
-            "warnings": [],
-            "next_step": "About 9k more steps resolve it, or 8 micro-batches instead of 2: then 1.3k.",
-        }
-    efficiency = run.noise_scale / (run.noise_scale + run.batch)
-    then = run.noise_scale / (run.noise_scale + best)
-    steps, examples = (
-        (1 + run.noise_scale / best) / (1 + run.noise_scale / run.batch),
-        (1 + best / run.noise_scale) / (1 + run.batch / run.noise_scale),
-    )
-    words = {
-        "increase": f"Raise the batch to {best:,}",
-        "decrease": f"Lower the batch to {best:,}",
-        "keep": f"Keep {run.batch:,}",
-    }
-    return {
-        **base,
-        "headline": words[decision["decision"]],
-        "recommended_batch_size": best,
-        "effect": effect(steps, examples, noun),
-        "interval": {"low": best / 7, "high": best * 7, "level": 0.95},
-        "statistical_interval": {"low": best / 1.3, "high": best * 1.3, "level": 0.95},
-        "critical_batch": {
-            "value": run.noise_scale,
-            "low": run.noise_scale / 50,
-            "high": run.noise_scale * 50,
-            "level": 0.95,
-            "text": "κ × noise scale, κ = 1 assumed",
-        },
-        "learning_rate": {
-            "current": 6e-4,
-            "recommended": 1.04e-3,
-            "low": 9.1e-4,
-            "high": 1.19e-3,
-            "rule": "square root",
-            "candidates": [7.4e-4, 1.04e-3, 1.47e-3],
-            "text": f"{run.optimizer}, √ rule; keep warm-up the same in {run.unit}.",
-        },
-        "example_efficiency": {"now": efficiency_json(efficiency), "recommended": efficiency_json(then)},
-        "step_efficiency": {"now": efficiency_json(1 - efficiency), "recommended": efficiency_json(1 - then)},
-        "predicted": {
-            "steps_factor": {"value": steps, "low": steps * 0.9, "high": steps * 1.1},
-            "examples_factor": {"value": examples, "low": examples * 0.93, "high": examples * 1.08},
-        },
-        "waste": {
-            "examples": {
-                "value": run.steps * run.batch * (1 - efficiency),
-                "low": run.steps * run.batch * (1 - efficiency) * 0.8,
-                "high": run.steps * run.batch * (1 - efficiency) * 1.2,
-            },
-            "fraction": {
-                "value": 1 - efficiency,
-                "low": (1 - efficiency) * 0.8,
-                "high": min(1, (1 - efficiency) * 1.2),
-            },
-            "usd": nothing if run.number == 2 else None,
-            "text": "predicted",
-        },
-        "next_step": "Plan a sweep or a short branch at the new batch before changing the whole run.",
-    }
-
-
-def effect(steps: float, examples: float, noun: str) -> str:
-    fewer = f"{100 * abs(1 - steps):.0f} % {'fewer' if steps < 1 else 'more'} steps"
-    more = f"{100 * abs(examples - 1):.0f} % {'more' if examples > 1 else 'fewer'} {noun}"
-    return f"{fewer}, {more} to the same loss, predicted."

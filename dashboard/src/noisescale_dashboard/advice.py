@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from noisescale_dashboard.answers import Estimate, Interval, Json, estimate, interval, picked
+from noisescale_dashboard.answers import UNKNOWN, Estimate, Interval, Json, estimate, interval, picked
 
 
 @dataclass(frozen=True, slots=True)
 class NowAndThen:
     """A quantity with the batch in use and with the recommended one."""
 
-    now: Interval = Interval()
-    recommended: Interval = Interval()
+    now: Interval = UNKNOWN
+    recommended: Interval = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class LearningRate:
 class Waste:
     """Examples that taught nothing new so far, predicted."""
 
-    examples: Interval = Interval()
-    fraction: Interval = Interval()
-    usd: Interval = Interval()
+    examples: Interval = UNKNOWN
+    fraction: Interval = UNKNOWN
+    usd: Interval = UNKNOWN
     text: str | None = None
 
 

@@ -25,6 +25,9 @@ class Interval:
     text: str | None = None
 
 
+UNKNOWN = Interval()
+
+
 def interval(data: Json | None) -> Interval:
     """The interval in `data`, an empty one for null or {}."""
     return picked(Interval, data or {})
@@ -286,6 +289,12 @@ class Metric:
     min: Numbers = ()
     max: Numbers = ()
     wall_time: Numbers = ()
+
+    @property
+    def last(self) -> tuple[int, float] | None:
+        """The last step with a value, and that value."""
+        pairs = zip(reversed(self.step), reversed(self.value), strict=True)
+        return next(((step, value) for step, value in pairs if value is not None), None)
 
 
 def metrics(data: Json) -> tuple[Metric, ...]:

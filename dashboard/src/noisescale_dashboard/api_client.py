@@ -76,9 +76,7 @@ class ApiClient:
         """The processes that logged into the run, with what was stored and lost."""
         return answers.streams(await self._get(visitor, f"{_run_path(run_id)}/streams"))
 
-    async def recommendation(
-        self, visitor: Mapping[str, str], run_id: str, preference: float
-    ) -> advice.Recommendation:
+    async def recommendation(self, visitor: Mapping[str, str], run_id: str, preference: float) -> advice.Recommendation:
         """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps)."""
         low, high = PREFERENCES
         path = f"{_run_path(run_id)}/recommendation"

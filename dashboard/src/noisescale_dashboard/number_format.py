@@ -1,9 +1,11 @@
 """Numbers as a reader sees them: three significant digits, true minus, unit beside."""
 
 import math
+import re
 
 THIN_RANGE = " – "
 NOTHING = "–"
+_INSIDE_A_NUMBER = re.compile(r"(?<=\d) (?=[–%×])|(?<=–) (?=\d)")
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -48,6 +50,12 @@ def span(low: float | None, high: float | None, *, dense: bool = False) -> str:
     return significant(low) + THIN_RANGE + significant(high)
 
 
+def unbroken(text: str) -> str:
+    """`text` whose intervals and units do not fall apart at the end of a line."""
+    # a line may end after a dash even before a no-break space; a word joiner forbids that
+    return _INSIDE_A_NUMBER.sub("\u00a0", text).replace("–\u00a0", "–\u2060\u00a0")
+
+
 def share(fraction: float | None) -> str:
     """0.738 → "74 %"; below one percent one digit more."""
     if fraction is None:
@@ -65,16 +73,18 @@ def share_span(low: float | None, high: float | None) -> str:
 
 
 def change(factor: float | None) -> str:
-    """0.55 → "−45 %"; 1.38 → "+38 %"."""
+    """0.55 → "−45 %"; 1.38 → "+38 %"; from twice on a ratio, 5.44 → "5.4 ×"."""
     if factor is None:
         return NOTHING
+    if factor >= 2:
+        return ratio(factor)
     percent = round(100 * (factor - 1))
-    return f"{'−' if percent < 0 else '+'}{abs(percent)} %"
+    return f"{'−' if percent < 0 else '+' if percent else '±'}{abs(percent)} %"
 
 
 def change_span(low: float, high: float) -> str:
-    """0.5, 0.6 → "−50 … −40 %"."""
-    return f"{change(low).removesuffix(' %')} … {change(high)}"
+    """0.5, 0.6 → "−50 % to −40 %"."""
+    return f"{change(low)} to {change(high)}"
 
 
 def ratio(value: float | None) -> str:

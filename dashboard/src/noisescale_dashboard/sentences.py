@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from noisescale_dashboard.answers import Estimate, Event, NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.answers import Estimate, Event, Metric, NoiseScaleSeries, Run, Stream
 from noisescale_dashboard.number_format import count, duration, share, si, significant, span
 
 SHORT_NOUNS = {
@@ -65,35 +65,20 @@ def interval_words(estimate: Estimate) -> str:
     return f"{span(estimate.low, estimate.high)}, {how_sure}"
 
 
-def answer(run: Run) -> str:
-    """Which batch, and why: the first sentence of a run's page."""
-    headline = decision_words(run)
-    reason = run.decision.reason or reason_words(run.noise_scale.reason).capitalize() + "."
-    return f"{headline}. {reason}"
-
-
-def decision_words(run: Run) -> str:
-    """In short: "Raise the batch to 640", verb first."""
-    batch = count(run.decision.batch_size)
-    return {
-        "increase": f"Raise the batch to {batch}",
-        "decrease": f"Lower the batch to {batch}",
-        "keep": f"Keep {count(run.global_batch)}",
-    }.get(run.decision.decision, "Not enough evidence yet")
-
-
 def runs_sentence(runs: Sequence[Run], total: int) -> str:
     """What there is, and which runs are off."""
+    about = "Judged by the noise scale B_noise against the batch in use."
     if not runs:
-        return "Noise scale B_noise against the batch in use."
+        return about
     running = sum(run.status == "running" for run in runs)
     off = sum(run.decision.decision in ("increase", "decrease") for run in runs)
     unsure = sum(run.decision.decision not in ("increase", "decrease", "keep") for run in runs)
-    scope = "" if total <= len(runs) else f" Of the {len(runs)} shown,"
-    said = f"{scope} {_number(off)} would gain from another batch size".strip()
-    said = said[0].upper() + said[1:]
-    tail = f", {_number(unsure)} {'is' if unsure == 1 else 'are'} undecided" if unsure else ""
-    return f"Noise scale B_noise against the batch in use; {running} running. {said}{tail}."
+    scope = f"Of the {len(runs)} shown, " if total > len(runs) else ""
+    parts = [f"{scope}{_number(off)} would gain from another batch size"]
+    parts += [f"{_number(unsure)} {'is' if unsure == 1 else 'are'} undecided"] if unsure else []
+    parts += [f"{_number(running)} {'is' if running == 1 else 'are'} running"] if running else []
+    said = ", ".join(parts)
+    return f"{said[0].upper()}{said[1:]}. {about}"
 
 
 def _number(n: int) -> str:
@@ -116,6 +101,17 @@ def series_sentence(series: NoiseScaleSeries, noun: str) -> str:
         f"Noise scale {verb} from {significant(first)} to {significant(last)} {noun} "
         f"between steps {count(first_step)} and {count(last_step)}.{batch}"
     )
+
+
+def loss_sentence(series: NoiseScaleSeries, metrics: Sequence[Metric]) -> str:
+    """What the figure of the loss shows, for those who do not see it."""
+    known = [v for v in series.points.loss if v is not None]
+    said = [f"Training loss {significant(known[0])} at first, {significant(known[-1])} at last."] if known else []
+    for metric in metrics:
+        last = metric.last
+        if last is not None:
+            said.append(f"{metric.name} {significant(last[1])} at step {count(last[0])}.")
+    return " ".join(said) or "No loss was logged."
 
 
 def _since(events: Sequence[Event]) -> str:

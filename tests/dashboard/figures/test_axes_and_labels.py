@@ -49,6 +49,13 @@ def test_events_in_words(event: Event, words: str) -> None:
     assert labels.event_words(event) == words
 
 
+def test_three_labels_at_one_place_are_pushed_apart() -> None:
+    below, middle, above = labels.spread([50.0, 50.0, 51.0], [28, 28, 28])
+
+    assert middle - below > 27.9
+    assert above - middle > 27.9
+
+
 def test_a_name_is_never_markup() -> None:
     shown = labels.plain(HOSTILE)
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import plotly.graph_objects as go
 
-from fakes_runs import HOSTILE, RUNS, groups_json, recommendation_json, series_json
+from fakes_advice import recommendation_json
+from fakes_runs import HOSTILE, RUNS, groups_json, metrics_json, series_json
 from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import groups, noise_scale_series
+from noisescale_dashboard.answers import Metric, groups, metrics, noise_scale_series
 from noisescale_dashboard.figures.batch_bullet import batch_bullet
 from noisescale_dashboard.figures.layers import color_range, layer_heat_map, layer_ranking
 from noisescale_dashboard.figures.loss_over_training import loss_over_training
@@ -14,6 +15,7 @@ from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.figures.signal_and_noise import num_not_positive, signal_and_noise
 
 SERIES = noise_scale_series(series_json(RUNS[0], points=120))
+METRICS = metrics(metrics_json(RUNS[0]))
 
 
 def trace(figure: go.Figure, name: str) -> go.Scatter:
@@ -53,6 +55,52 @@ def test_loss_over_more_than_a_decade_is_logarithmic() -> None:
     series = replace(SERIES, points=replace(SERIES.points, loss=small, loss_min=small, loss_max=small))
 
     assert loss_over_training(series, View()).layout.yaxis.type == "log"
+
+
+def test_a_logged_loss_is_drawn_as_labelled_points_and_other_metrics_are_not() -> None:
+    figure = loss_over_training(SERIES, View(), METRICS)
+
+    drawn = [t for t in figure.data if t.name.startswith("metric ")]
+    assert [(t.name, t.mode, t.x[0]) for t in drawn] == [("metric eval_loss", "lines+markers", 7675.0)]
+    assert list(drawn[0].y) == list(METRICS[0].value)
+    words = [a.text for a in figure.layout.annotations]
+    assert words[1:] == ["loss", "<b>3.062</b>", "eval_loss", "optimizer step"]
+
+
+def test_a_logged_loss_stands_at_its_own_time() -> None:
+    metric = METRICS[0]
+
+    figure = loss_over_training(SERIES, View(kind="time"), METRICS)
+
+    start = SERIES.points.wall_time[0]
+    assert list(trace(figure, "metric eval_loss").x) == [(t - start) / 3600 for t in metric.wall_time]  # type: ignore[operator]
+
+
+def test_over_units_a_metric_stands_between_two_points_and_nowhere_outside() -> None:
+    steps = SERIES.points.step
+    at = (steps[0] - 1, steps[3], (steps[3] + steps[4]) // 2, steps[-1] + 1)
+    metric = Metric("val_loss", at, (4.0, 3.5, 3.0, 2.9))
+
+    figure = loss_over_training(SERIES, View(kind="units", unit="tokens"), [metric])
+
+    tokens = trace(figure, "loss").x
+    before, known, between, after = trace(figure, "metric val_loss").x
+    assert (before, after) == (None, None)
+    assert known == tokens[3]
+    assert tokens[3] < between < tokens[4]
+
+
+def test_a_logged_loss_far_from_the_training_loss_makes_the_axis_logarithmic() -> None:
+    metric = Metric("eval_loss", (10,), (0.01,))
+
+    assert loss_over_training(SERIES, View(), [metric]).layout.yaxis.type == "log"
+
+
+def test_the_words_of_a_metric_are_shown_literally() -> None:
+    figure = loss_over_training(SERIES, View(), metrics(metrics_json(RUNS[8])))
+
+    assert "<img" not in figure.to_json()
+    assert any("&lt;img" in (a.text or "") for a in figure.layout.annotations)
 
 
 def test_the_heat_map_has_network_order_and_hatches_what_is_not_resolved() -> None:

@@ -29,8 +29,9 @@
       h("span", { className: "two" },
         h("span", { className: "nm" }, d.name),
         h("span", { className: "sub" },
-          h("b", { className: d.interval ? "noise-text" : "dim" }, d.noise), " noise · ",
-          h("b", { className: "batch-text" }, d.batch), " batch · ", d.interval ? d.efficiency : "unresolved")),
+          "noise ", h("b", { className: d.interval ? "noise-text" : "dim" }, d.noise), " · batch ",
+          h("b", { className: "batch-text" }, d.batch), " " + d.unit),
+        h("span", { className: "sub" }, h("b", { className: "say " + d.decision }, d.decisionWords), d.interval ? " · " + d.efficiency + " efficient" : "")),
       picture(d.spark, 84, 26));
   };
 

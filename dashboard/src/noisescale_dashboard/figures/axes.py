@@ -23,6 +23,8 @@ class Progress:
     at: tuple[float | None, ...]
     title: str
     hover_title: str
+    origin: float = 0.0
+    length: float = 1.0
 
     @property
     def is_reversed(self) -> bool:
@@ -33,6 +35,10 @@ class Progress:
     def known(self) -> list[float]:
         """The positions that are known."""
         return [x for x in self.at if x is not None]
+
+    def place(self, measured: float | None) -> float | None:
+        """Where on the axis something stands that was measured at that wall time (`kind` "time"), in seconds."""
+        return None if measured is None else (measured - self.origin) / self.length
 
 
 def progress(points: Points, kind: str, *, unit: str = "examples", units_per_example: float = 1) -> Progress:
@@ -58,7 +64,7 @@ def _elapsed(points: Points) -> Progress:
         if length < limit
     )
     at = tuple(None if t is None else (t - start) / seconds for t in points.wall_time)
-    return Progress("time", at, f"{word} since start", f"%{{x:.3~f}} {word}")
+    return Progress("time", at, f"{word} since start", f"%{{x:.3~f}} {word}", origin=start, length=seconds)
 
 
 def set_progress_axis(figure: go.Figure, along: Progress, *, is_live: bool, is_zoomed: bool, narrow: bool) -> None:

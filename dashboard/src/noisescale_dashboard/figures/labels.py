@@ -13,8 +13,9 @@ from noisescale_dashboard.figures.theme import FONT, LIGHT
 from noisescale_dashboard.number_format import significant
 
 NAME_LIMIT = 80
-LINE_PIXELS = 14
+LINE_PIXELS, BETWEEN_PIXELS = 14, 5
 EVENTS_WITH_WORDS = 6
+SPREAD_ROUNDS = 12
 
 
 def plain(text: str, limit: int = NAME_LIMIT) -> str:
@@ -37,14 +38,15 @@ class EndLabel:
     @property
     def pixels(self) -> int:
         """Height of the label."""
-        return 2 * LINE_PIXELS if self.detail else LINE_PIXELS
+        return 2 * LINE_PIXELS + BETWEEN_PIXELS if self.detail else LINE_PIXELS
 
 
 def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Centres near the wanted ones (pixels, any order) whose boxes of the given heights do not overlap."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     placed = list(wanted)
-    for below, above in itertools.pairwise(order):
+    # a pair that is pushed apart may meet its other neighbours; each round halves what is left of that
+    for below, above in list(itertools.pairwise(order)) * SPREAD_ROUNDS:
         gap = (heights[below] + heights[above]) / 2
         overlap = placed[below] + gap - placed[above]
         if overlap > 0:
@@ -58,7 +60,7 @@ def write_end_labels(figure: go.Figure, labels: Sequence[EndLabel], *, low: floa
     height = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
     scale = math.log10 if is_log else float
     pixels = [height * (scale(label.y) - scale(low)) / (scale(high) - scale(low)) for label in labels]
-    inside = [min(max(y, 0), height) for y in pixels]
+    inside = [min(max(y, (label.pixels - LINE_PIXELS) / 2), height) for y, label in zip(pixels, labels, strict=True)]
     for label, y in zip(labels, spread(inside, [label.pixels for label in labels]), strict=True):
         lines = [(label.head, label.color, LINE_PIXELS / 2 if label.detail else 0.0)]
         if label.detail:

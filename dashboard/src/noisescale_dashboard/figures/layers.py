@@ -13,6 +13,7 @@ from noisescale_dashboard.number_format import count, si, span
 ROW_HEIGHT, TALLEST_ROW, WANTED_HEIGHT = 22, 40, 176
 LABEL_LIMIT = 26
 PIXELS_PER_CHARACTER = 6.4
+TOP, BOTTOM = 6, 40
 Row = Sequence[float | None]
 
 
@@ -33,6 +34,7 @@ def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Fi
     )  # fmt: skip
     _hatch_unresolved(figure, groups, edges)
     figure.update_xaxes(showline=False, ticks="", tickformat="~s", showspikes=False, nticks=4 if narrow else 7)
+    labels.write_x_title(figure, "optimizer step")
     if edges:
         figure.update_xaxes(range=[edges[0], edges[-1]])
     return figure
@@ -71,13 +73,13 @@ def _row_figure(groups: Sequence[Group], *, narrow: bool) -> go.Figure:
     names = [labels.plain(group.name, limit) for group in groups]
     widest = max((min(len(group.name), limit) for group in groups), default=4)
     figure = blank_figure(
-        height=len(groups) * row_height(len(groups)) + 36,
-        left=round(widest * PIXELS_PER_CHARACTER) + 14, right=14, top=6, bottom=30,
+        height=len(groups) * row_height(len(groups)) + TOP + BOTTOM,
+        left=round(widest * PIXELS_PER_CHARACTER) + 18, right=14, top=TOP, bottom=BOTTOM,
     )  # fmt: skip
     figure.update_layout(hovermode="closest", hoverdistance=14)
     figure.update_yaxes(
         tickvals=list(range(len(names))), ticktext=names, range=[len(names) - 0.5, -0.5], showgrid=False,
-        tickfont={"size": 11},
+        tickfont={"size": 11}, ticklabelstandoff=5,
     )  # fmt: skip
     return figure
 

@@ -1,30 +1,52 @@
-"""The training loss with the smallest and largest value of each point's steps."""
+"""The training loss with the smallest and largest value of each point's steps, and losses logged beside it."""
 
 import math
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import NoiseScaleSeries
-from noisescale_dashboard.figures import axes, labels, marks
+from noisescale_dashboard.answers import Metric, NoiseScaleSeries
+from noisescale_dashboard.figures import axes, labels, logged_metrics, marks
 from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
 from noisescale_dashboard.number_format import significant, span
 
 HEIGHT = 232
+RIGHT, PIXELS_PER_CHARACTER = 56, 6.6
 
 
-def loss_over_training(series: NoiseScaleSeries, view: View) -> go.Figure:
-    """The loss over `view.kind`; against loss itself it is drawn over steps, which is what remains."""
-    points = series.points
+def loss_over_training(series: NoiseScaleSeries, view: View, metrics: Sequence[Metric] = ()) -> go.Figure:
+    """The loss over `view.kind`, with those `metrics` that are losses; against loss itself it is drawn over steps."""
+    points, logged = series.points, logged_metrics.losses(metrics)
     kind = "step" if view.kind == "loss" else view.kind
     along = axes.progress(points, kind, unit=view.unit, units_per_example=series.units_per_example)
-    figure = blank_figure(height=HEIGHT, right=18 if view.narrow else 56, top=10, bottom=40)
+    ends = _end_labels(series, logged)
+    figure = blank_figure(height=HEIGHT, right=_right_margin(ends), top=10, bottom=40)
     figure.update_layout(uirevision=view.revision)
     axes.set_progress_axis(figure, along, is_live=view.is_live, is_zoomed=view.is_zoomed, narrow=True)
-    low, high = _set_loss_axis(figure, series)
+    low, high = _set_loss_axis(figure, series, logged)
     marks.add_band(
         figure, along.at, points.loss_min, points.loss_max, LIGHT.text_3, marks.ENVELOPE_OPACITY, name="min–max"
     )
+    _add_loss(figure, series, along)
+    logged_metrics.add_metrics(figure, logged, points, along)
+    labels.write_end_labels(figure, ends, low=low, high=high, is_log=is_log(series, logged))
+    labels.write_x_title(figure, along.title)
+    return figure
+
+
+def is_log(series: NoiseScaleSeries, metrics: Sequence[Metric] = ()) -> bool:
+    """Whether the losses span more than one decade, so that their axis is logarithmic."""
+    known = _known(series.points.loss, *(metric.value for metric in logged_metrics.losses(metrics)))
+    return bool(known) and min(known) > 0 and max(known) / min(known) > 10
+
+
+def _known(*columns: Sequence[float | None]) -> list[float]:
+    return [value for column in columns for value in column if value is not None]
+
+
+def _add_loss(figure: go.Figure, series: NoiseScaleSeries, along: axes.Progress) -> None:
+    points = series.points
     figure.add_scatter(
         x=along.at, y=points.loss, name="loss", mode="lines", line={"color": LIGHT.text_2, "width": 1.75},
         customdata=[
@@ -33,21 +55,12 @@ def loss_over_training(series: NoiseScaleSeries, view: View) -> go.Figure:
         ],
         hovertemplate="loss <b>%{customdata[0]}</b>  min–max %{customdata[1]}<extra></extra>",
     )  # fmt: skip
-    _write_last(figure, series, view, low=low, high=high)
-    if not view.narrow:
-        labels.write_x_title(figure, along.title)
-    return figure
 
 
-def is_log(series: NoiseScaleSeries) -> bool:
-    """Whether the loss spans more than one decade, so that its axis is logarithmic."""
-    known = [v for v in series.points.loss if v is not None]
-    return bool(known) and min(known) > 0 and max(known) / min(known) > 10
-
-
-def _set_loss_axis(figure: go.Figure, series: NoiseScaleSeries) -> tuple[float, float]:
-    known = [v for v in (*series.points.loss_min, *series.points.loss_max, *series.points.loss) if v is not None]
-    if is_log(series):
+def _set_loss_axis(figure: go.Figure, series: NoiseScaleSeries, logged: Sequence[Metric]) -> tuple[float, float]:
+    points = series.points
+    known = _known(points.loss_min, points.loss_max, points.loss, *(metric.value for metric in logged))
+    if is_log(series, logged):
         low, high = axes.log_range(*(axes.quantiles(known) or (0.1, 10.0)))
         axes.set_log_axis(figure, low, high)
         return low, high
@@ -64,9 +77,15 @@ def _linear_range(known: list[float]) -> tuple[float, float]:
     return math.floor(least / room) * room, math.ceil(most / room) * room
 
 
-def _write_last(figure: go.Figure, series: NoiseScaleSeries, view: View, *, low: float, high: float) -> None:
+def _end_labels(series: NoiseScaleSeries, logged: Sequence[Metric]) -> list[labels.EndLabel]:
     last = next((v for v in reversed(series.points.loss) if v is not None), None)
-    if last is None or view.narrow:
-        return
-    label = labels.EndLabel(last, f"<b>{significant(last)}</b>", LIGHT.text_2)
-    labels.write_end_labels(figure, [label], low=low, high=high, is_log=is_log(series))
+    beside = logged_metrics.end_labels(logged)
+    if last is None:
+        return beside
+    # the name is needed only where another loss stands beside it
+    return [labels.EndLabel(last, f"<b>{significant(last, 4)}</b>", LIGHT.text_2, "loss" if beside else None), *beside]
+
+
+def _right_margin(ends: Sequence[labels.EndLabel]) -> int:
+    widest = max((len(label.detail or "") for label in ends), default=0)
+    return max(RIGHT, round(14 + PIXELS_PER_CHARACTER * widest))

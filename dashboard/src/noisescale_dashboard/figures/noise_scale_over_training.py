@@ -251,7 +251,7 @@ def _add_words(figure: go.Figure, frame: Frame, series: NoiseScaleSeries) -> Non
         labels.write_inside_labels(figure, ends, x=figure.layout.xaxis.range[1])
     else:
         labels.write_end_labels(figure, ends, low=frame.low, high=frame.high, is_log=True)
-        labels.write_x_title(figure, frame.along.title)
+    labels.write_x_title(figure, frame.along.title)
 
 
 def _add_end_dots(figure: go.Figure, frame: Frame, x: float) -> None:

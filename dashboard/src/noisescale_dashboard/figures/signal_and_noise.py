@@ -17,7 +17,7 @@ def signal_and_noise(series: NoiseScaleSeries, view: View) -> go.Figure:
     """Tr Σ and |G|² (squared gradient, log) with 95 % bands; estimates ≤ 0 leave a gap."""
     points = series.points
     along = axes.progress(points, view.kind, unit=view.unit, units_per_example=series.units_per_example)
-    figure = blank_figure(height=HEIGHT, right=18 if view.narrow else 56, top=10, bottom=40)
+    figure = blank_figure(height=HEIGHT, right=44 if view.narrow else 56, top=10, bottom=40)
     figure.update_layout(uirevision=view.revision)
     axes.set_progress_axis(figure, along, is_live=view.is_live, is_zoomed=view.is_zoomed, narrow=True)
     ends = axes.typical_range([*points.trace_cov, *points.grad_sq_norm]) or (0.1, 10.0)
@@ -33,11 +33,8 @@ def signal_and_noise(series: NoiseScaleSeries, view: View) -> go.Figure:
         last = next((v for v in reversed(values) if v is not None and v > 0), None)
         if last is not None:
             ends_of_lines.append(labels.EndLabel(last, f"<b>{name}</b>", color))
-    if view.narrow:
-        labels.write_inside_labels(figure, ends_of_lines, x=figure.layout.xaxis.range[1])
-    else:
-        labels.write_end_labels(figure, ends_of_lines, low=low, high=high, is_log=True)
-        labels.write_x_title(figure, along.title)
+    labels.write_end_labels(figure, ends_of_lines, low=low, high=high, is_log=True)
+    labels.write_x_title(figure, along.title)
     return figure
 
 

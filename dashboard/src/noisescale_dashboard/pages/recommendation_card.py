@@ -21,9 +21,9 @@ from noisescale_dashboard.number_format import (
     rate,
     share,
     share_span,
-    si,
     significant,
     span,
+    unbroken,
 )
 from noisescale_dashboard.pages.parts import DECISION_ICONS, DECISION_STYLES, Child, aria, figure_box, icon, note
 
@@ -38,6 +38,7 @@ CHANGED = (
     Output("run-pref-word", "children"),
     Output("run-pref-left", "children"),
     Output("run-bullet-sentence", "children"),
+    Output("run-answer", "children"),
 )
 
 
@@ -88,7 +89,7 @@ def register(app: Dash, api: ApiClient) -> None:
             )
         except ApiProblem as problem:
             # what is already shown stays
-            return (*[no_update] * 5, f"not loaded: {problem.title}", *[no_update] * 3)
+            return (*[no_update] * 5, f"not loaded: {problem.title}", *[no_update] * 4)
         has_batch = advice.recommended_batch_size is not None
         return (
             batch_bullet.batch_bullet(advice) if has_batch else no_update,
@@ -96,10 +97,11 @@ def register(app: Dash, api: ApiClient) -> None:
             bottom(advice, run),
             not has_batch,
             chip(advice),
-            f"at step {si(advice.step)}" if advice.step is not None else "",
+            subtitle(advice),
             preference_word(preference),
             f"fewest {sentences.noun_of(run)}",
             sentence(advice),
+            answer(advice),
         )
 
 
@@ -137,6 +139,19 @@ def chip(advice: Recommendation) -> html.Span:
     return html.Span(f"{words}{z}", className="chip")
 
 
+def subtitle(advice: Recommendation) -> str:
+    """As of when, and what stands in brackets and below values."""
+    level = "intervals: 95 %"
+    return f"at step {count(advice.step)} · {level}" if advice.step is not None else level
+
+
+def answer(advice: Recommendation) -> list[Child]:
+    """The first sentence of a run's page: which batch, and what it would buy, or why that cannot be said."""
+    is_change = advice.decision in ("increase", "decrease")
+    why = (advice.effect if is_change else None) or advice.reason or sentences.reason_words(advice.noise_scale.reason)
+    return [html.B(f"{_headline(advice)}."), unbroken(f" {why}")]
+
+
 def top(advice: Recommendation) -> list[Child]:
     """Headline, why, effect and interval."""
     style = DECISION_STYLES.get(advice.decision, "ins")
@@ -146,11 +161,11 @@ def top(advice: Recommendation) -> list[Child]:
             className="big",
         )
     ]
-    parts += [html.P(text, className="why") for text in (advice.reason, advice.effect) if text]
+    parts += [html.P(unbroken(text), className="why") for text in (advice.reason, advice.effect) if text]
     if advice.interval.low is not None:
-        parts.append(html.P(_interval_sentence(advice), className="why"))
+        parts.append(html.P(unbroken(_interval_sentence(advice)), className="why"))
     elif advice.next_step:
-        parts.append(html.P(advice.next_step, className="why next"))
+        parts.append(html.P(unbroken(advice.next_step), className="why next"))
     return parts
 
 
@@ -160,7 +175,9 @@ def _headline(advice: Recommendation) -> str:
 
 def _interval_sentence(advice: Recommendation) -> str:
     whole, statistical = advice.interval, advice.statistical_interval
-    said = f"Interval {span(whole.low, whole.high)}, {share(whole.level or 0.95)}"
+    is_rounded = whole.value is not None and significant(whole.value) != significant(advice.recommended_batch_size)
+    subject = f"Best batch before rounding {significant(whole.value)}, interval" if is_rounded else "Interval"
+    said = f"{subject} {span(whole.low, whole.high)}, {share(whole.level or 0.95)}"
     if statistical.low is not None:
         said += f"; by statistics alone {span(statistical.low, statistical.high)}"
     return said + "."
@@ -173,7 +190,7 @@ def bottom(advice: Recommendation, run: Run) -> list[Child]:
         parts.append(_table(advice, run))
     parts += _learning_rate(advice)
     parts += _waste(advice, run)
-    parts += [note(caution.text) for caution in advice.warnings]
+    parts += [note(unbroken(caution.text)) for caution in advice.warnings]
     if advice.calibration.text and all(caution.code != "uncalibrated" for caution in advice.warnings):
         parts.append(note(advice.calibration.text, quiet=True, icon_name="info"))
     if advice.next_step and advice.interval.low is not None:
@@ -184,7 +201,7 @@ def bottom(advice: Recommendation, run: Run) -> list[Child]:
 def _table(advice: Recommendation, run: Run) -> html.Table:
     noun = sentences.noun_of(run).capitalize()
     now, best = count(advice.current_batch_size), count(advice.recommended_batch_size)
-    head = html.Tr([html.Th(word, scope="col") for word in ("To the same loss", f"now {now}", f"at {best}, 95 %")])
+    head = html.Tr([html.Th(word, scope="col") for word in ("To the same loss", f"now {now}", f"at {best}")])
     rows = [
         _factor_row("Steps, predicted", advice.steps_factor),
         _factor_row(f"{noun}, predicted", advice.examples_factor),
@@ -224,7 +241,7 @@ def _learning_rate(advice: Recommendation) -> list[Child]:
             ],
             className="row pair",
         ),
-        html.P(f"{lr.text or lr.rule or ''} {between}{tries}".strip(), className="dim small"),
+        html.P(unbroken(f"{lr.text or lr.rule or ''} {between}{tries}".strip()), className="dim small"),
     ]
 
 
@@ -242,7 +259,7 @@ def _waste(advice: Recommendation, run: Run) -> list[Child]:
             ],
             className="row pair",
         ),
-        html.P(f"{told}; 95 %: {share_span(fraction.low, fraction.high)}", className="dim small"),
+        html.P(unbroken(f"{told}; 95 %: {share_span(fraction.low, fraction.high)}"), className="dim small"),
     ]
 
 

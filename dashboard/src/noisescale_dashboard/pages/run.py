@@ -1,6 +1,8 @@
 """One run: its noise scale over training, and which batch size to use."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +10,7 @@ from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Run
+from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run, Stream
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import noise_scale_over_training
 from noisescale_dashboard.pages import (
@@ -41,6 +43,7 @@ CHANGED = (
     Output("run-terms-card-footer", "children"),
     Output("run-loss-card-subtitle", "children"),
     Output("run-noise-sentence", "children"),
+    Output("run-loss-sentence", "children"),
 )
 """What the series callback sets; a page that shows something keeps it when the API does not answer."""
 
@@ -58,7 +61,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
     )
     body = html.Div(
         [
-            html.Div(id="run-head", className="head mb16"),
+            html.Div([html.Div(id="run-head"), html.P(id="run-answer", className="lede")], className="head mb16"),
             html.Div(id="run-note"),
             html.Div(id="run-facts", className="facts mb16"),
             html.Div([main, recommendation_card.layout()], className="grid cols run-columns"),
@@ -113,31 +116,52 @@ def register(app: Dash, api: ApiClient) -> None:
         except ApiProblem as problem:
             return _missing() if problem.is_missing else _not_shown(problem, live)
         try:
-            series, streams = await asyncio.gather(
-                api.noise_scale(visitor, run_id, run_figures.series_query(view, run)), api.streams(visitor, run_id)
-            )
+            read = await _read(api, visitor, run, view)
         except ApiProblem as problem:
             return _not_shown(problem, live)
         look = run_figures.look_at(view, run, narrow=narrow)
+        series = read.series
         return (
-            run_figures.draw(series, look),
+            run_figures.draw(series, look, read.whole, read.metrics),
             live_state(run),
             None,
             "",
             run.name,
             run_overview.head(run),
             None,
-            run_overview.facts(run, series, is_zoomed=look.is_zoomed),
-            run_records.layout(run, streams),
+            run_overview.facts(run, read.whole, is_zoomed=look.is_zoomed),
+            run_records.layout(run, read.streams, read.metrics),
             run_figures.x_choices(run),
             "auto" if view["w"] == "auto" else f"{view['w']} %",
             f"Noise scale B_noise of {view['layer']}" if view["layer"] else "Noise scale B_noise over training",
             run_figures.noise_subtitle(series, look),
             run_figures.noise_footer(series, view),
             run_figures.terms_footer(series),
-            run_figures.loss_subtitle(series),
+            run_figures.loss_subtitle(read.whole, read.metrics),
             sentences.series_sentence(series, look.noun),
+            sentences.loss_sentence(read.whole, read.metrics),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the page shows of a run: `series` of the chosen layer, or of the `whole` model where none is chosen."""
+
+    series: NoiseScaleSeries
+    whole: NoiseScaleSeries
+    streams: tuple[Stream, ...]
+    metrics: tuple[Metric, ...]
+
+
+async def _read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: Mapping[str, Any]) -> Read:
+    asked = run_figures.series_query(view, run)
+    whole, streams, metrics = await asyncio.gather(
+        api.noise_scale(visitor, run.id, {**asked, "group": None}),
+        api.streams(visitor, run.id),
+        api.metrics(visitor, run.id, run_figures.metrics_query(view)),
+    )
+    series = await api.noise_scale(visitor, run.id, asked) if view["layer"] else whole
+    return Read(series, whole, streams, metrics)
 
 
 def _missing() -> tuple[Any, ...]:

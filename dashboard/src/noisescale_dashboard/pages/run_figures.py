@@ -1,6 +1,6 @@
 """The cards of a run's figures over training: how they are asked for, drawn and captioned."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from dash import html
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import NoiseScaleSeries, Run
-from noisescale_dashboard.figures import loss_over_training, noise_scale_over_training, signal_and_noise
+from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run
+from noisescale_dashboard.figures import logged_metrics, loss_over_training, noise_scale_over_training, signal_and_noise
 from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.number_format import count, si
 from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure_box, icon, note
@@ -17,7 +17,7 @@ from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure
 WINDOWS = ("auto", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
 """Choices of the window: automatic, then percent of the run."""
 X_CHOICES = (("step", "Step"), ("units", "Units"), ("time", "Time"), ("loss", "Loss"))
-POINTS = 600
+POINTS, METRIC_POINTS = 600, 200
 
 
 def noise_card(height: int) -> html.Section:
@@ -57,7 +57,7 @@ def loss_card() -> html.Section:
     """The training loss."""
     return card(
         "Loss",
-        "training loss · faint: min–max of each point's steps",
+        "Training loss · faint: min–max",
         figure_box("run-loss", card_id="run-loss-card", height=loss_over_training.HEIGHT),
         card_id="run-loss-card",
         is_figure=True,
@@ -99,6 +99,11 @@ def series_query(view: Mapping[str, Any], run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def metrics_query(view: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for the logged metrics."""
+    return {"points": METRIC_POINTS, "from": view["from"], "to": view["to"]}
+
+
 def look_at(view: Mapping[str, Any], run: Run, *, narrow: bool) -> View:
     """How the figures are drawn; a zoomed range is another revision, so that the browser takes over its ends."""
     is_zoomed = view["from"] is not None or view["to"] is not None
@@ -113,12 +118,14 @@ def look_at(view: Mapping[str, Any], run: Run, *, narrow: bool) -> View:
     )
 
 
-def draw(series: NoiseScaleSeries, look: View) -> dict[str, go.Figure]:
-    """The three figures over training."""
+def draw(
+    series: NoiseScaleSeries, look: View, whole: NoiseScaleSeries, metrics: Sequence[Metric]
+) -> dict[str, go.Figure]:
+    """The three figures over training; `series` may be of one layer, the loss belongs to the `whole` model."""
     return {
         "noise": noise_scale_over_training.noise_scale_over_training(series, look),
         "terms": signal_and_noise.signal_and_noise(series, look),
-        "loss": loss_over_training.loss_over_training(series, look),
+        "loss": loss_over_training.loss_over_training(whole, look, metrics),
     }
 
 
@@ -162,7 +169,8 @@ def terms_footer(series: NoiseScaleSeries) -> str | None:
     )
 
 
-def loss_subtitle(series: NoiseScaleSeries) -> str:
-    """Scale and envelope of the loss figure."""
-    scale = ", log" if loss_over_training.is_log(series) else ""
-    return f"training loss{scale} · faint: min–max of each point's steps"
+def loss_subtitle(series: NoiseScaleSeries, metrics: Sequence[Metric]) -> str:
+    """Scale, envelope and other losses of the loss figure."""
+    scale = ", log" if loss_over_training.is_log(series, metrics) else ""
+    dots = " · dots: logged" if logged_metrics.losses(metrics) else ""
+    return f"Training loss{scale} · faint: min–max{dots}"

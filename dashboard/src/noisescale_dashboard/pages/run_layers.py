@@ -86,20 +86,22 @@ def register(app: Dash, api: ApiClient) -> None:
             draw_layers(shown, noun=sentences.noun_of(run), narrow=narrow) if shown else no_update,
             names,
             names,
-            layers_subtitle(shown, kind),
+            layers_subtitle(shown, kind, sentences.noun_of(run)),
             layers_footer(groups),
             layers_sentence(groups),
         )
 
 
-def layers_subtitle(groups: tuple[Group, ...], kind: str) -> str:
+def layers_subtitle(groups: tuple[Group, ...], kind: str, noun: str) -> str:
     """What colour or position means."""
     if not groups:
         return "no records per layer yet: they are sent every ten seconds of training"
     if kind == "rank":
-        return "whole range, largest first, log · whisker: 95 % · open arrow: lower bound only"
+        return (
+            f"{noun.capitalize()}, log · over all steps shown, largest first · whisker: 95 % · open arrow: lower bound"
+        )
     low, high = layers.color_range(groups)
-    return f"network order · lighter to darker: {si(low)} to {si(high)} · hatched: not resolved"
+    return f"network order · lighter to darker: {si(low)} to {si(high)} {noun} · hatched: not resolved"
 
 
 def layers_footer(groups: tuple[Group, ...]) -> str | None:

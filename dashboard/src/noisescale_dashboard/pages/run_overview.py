@@ -13,7 +13,7 @@ MAX_TAGS = 6
 
 
 def head(run: Run) -> list[Child]:
-    """Status, name, what is trained, and the answer."""
+    """Status, name, and what is trained."""
     said = [run.project, run.task, run.optimizer, _devices(run)]
     config = " · ".join(part for part in said if part)
     chips = [html.Span(tag, className="chip") for tag in run.tags[:MAX_TAGS]]
@@ -22,7 +22,6 @@ def head(run: Run) -> list[Child]:
     return [
         html.Div([status_dot(run.status), html.H1(run.name, className="h1")], className="row"),
         html.Div([html.Span(config), *chips], className="row wrap t2 sub"),
-        html.P(sentences.answer(run), className="lede"),
     ]
 
 
@@ -40,7 +39,7 @@ def facts(run: Run, series: NoiseScaleSeries, *, is_zoomed: bool) -> Sequence[ht
     since = "in use" if is_zoomed else sentences.batch_since(series)
     trend = "latest" if is_zoomed else loss_context(series)
     pace = run.status if is_zoomed else sentences.progress_words(run, series)
-    planned = f"/ {si(run.planned_steps)}" if run.planned_steps else ""
+    planned = f"/ {si(run.planned_steps)} steps" if run.planned_steps else "steps"
     return [
         _noise_fact(run),
         fact("Batch", count(run.global_batch), sentences.short_noun_of(run), since, swatch="b"),
@@ -65,8 +64,11 @@ def _efficiency_fact(label: str, efficiency: Interval, words: str) -> html.Div:
     return fact(label, share(efficiency.value), "", context)
 
 
-def _progress(step: int | None) -> str:
-    return si(step, 4) if step is not None and step >= 10_000 else count(step)
+def _progress(last_step: int | None) -> str:
+    if last_step is None:
+        return count(0)
+    # the first step is step 0
+    return si(last_step + 1, 4) if last_step >= 10_000 else count(last_step + 1)
 
 
 def loss_context(series: NoiseScaleSeries) -> str:

@@ -7,16 +7,41 @@ from typing import Any
 from dash import html
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Run, Stream
-from noisescale_dashboard.number_format import count, rate
-from noisescale_dashboard.pages.parts import Child, card, icon, key_values, note
+from noisescale_dashboard.answers import Metric, Run, Stream
+from noisescale_dashboard.number_format import NOTHING, count, rate, significant, span
+from noisescale_dashboard.pages.parts import Child, aria, card, icon, key_values, note
 
-MAX_KEYS, MAX_TEXT = 200, 200
+MAX_KEYS, MAX_TEXT, MAX_METRICS = 200, 200, 50
 
 
-def layout(run: Run, streams: Sequence[Stream]) -> list[Child]:
-    """The two cards at the end of the page."""
-    return [_ledger_card(streams), _config_card(run)]
+def layout(run: Run, streams: Sequence[Stream], metrics: Sequence[Metric]) -> list[Child]:
+    """The cards at the end of the page: metrics where some were logged, records, configuration."""
+    first: list[Child] = [_metrics_card(metrics)] if metrics else []
+    return [html.Div([*first, _ledger_card(streams)], className="grid stack"), _config_card(run)]
+
+
+def _metrics_card(metrics: Sequence[Metric]) -> html.Section:
+    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in ("Metric", "Latest", "Step", "Least – most")]))
+    rows = html.Tbody([_metric_row(metric) for metric in metrics[:MAX_METRICS]])
+    left_out = len(metrics) - MAX_METRICS
+    more = [html.P(f"{left_out} more metrics are not shown.", className="dim small")] if left_out > 0 else []
+    table = html.Div(
+        html.Table([head, rows], className="tb"),
+        className="scrollx-in scrolly", tabIndex="0", role="region", **aria({"aria-label": "Logged metrics"}),
+    )  # fmt: skip
+    return card(
+        "Metrics", "As logged with log_metrics, over the steps shown", [table, *more], card_id="run-metrics-card"
+    )
+
+
+def _metric_row(metric: Metric) -> html.Tr:
+    last = metric.last
+    least, most = [v for v in metric.min if v is not None], [v for v in metric.max if v is not None]
+    between = span(min(least), max(most)) if least and most else NOTHING
+    cells = (
+        [html.Td(significant(last[1], 4)), html.Td(count(last[0]))] if last else [html.Td(NOTHING), html.Td(NOTHING)]
+    )
+    return html.Tr([html.Td(metric.name[:MAX_TEXT], className="name"), *cells, html.Td(between)])
 
 
 def _ledger_card(streams: Sequence[Stream]) -> html.Section:
@@ -64,7 +89,7 @@ def _config_card(run: Run) -> html.Section:
         ("Run", html.Span(run.id, className="mono")),
         (
             "Estimator",
-            f"{(run.estimator or 'none').replace('_', ' ')}, {run.num_micro_batches or 0} small batches a step",
+            _estimator(run),
         ),
         ("Optimizer", f"{run.optimizer or 'unknown'}, learning rate {rate(run.lr)}"),
         ("Loss", (run.loss_reduction or "unknown").replace("_", " ")),
@@ -79,6 +104,13 @@ def _config_card(run: Run) -> html.Section:
     )
     body = html.Div([key_values([*known, *own]), *left_out], className="scrolly", tabIndex="0")
     return card("Configuration", "As the training script gave it", body, card_id="run-config-card")
+
+
+def _estimator(run: Run) -> str:
+    if not run.estimator:
+        return "none yet"
+    method = run.estimator.replace("_", " ")
+    return f"{method}, {run.num_micro_batches} a step" if run.num_micro_batches else method
 
 
 def literal(value: Any) -> str:

@@ -60,7 +60,9 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
             ],
             className="row",
         ),
-        html.P("Noise scale B_noise against the batch in use.", id="runs-sentence", className="lede mb12"),
+        html.P(
+            "Judged by the noise scale B_noise against the batch in use.", id="runs-sentence", className="lede mb12"
+        ),
         html.Div(_filters(), className="row filters mb12", role="search"),
         html.Div(id="runs-note"),
         html.Div(id="runs-empty"),

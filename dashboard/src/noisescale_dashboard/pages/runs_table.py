@@ -9,7 +9,7 @@ from noisescale_dashboard.pages.parts import DECISION_STYLES, decision_label
 from noisescale_dashboard.sentences import STATUS_WORDS, interval_words, noun_of, short_noun_of
 
 PAGE_SIZE = 100
-ROW_HEIGHT, NARROW_ROW_HEIGHT, HEADER_HEIGHT = 40, 60, 36
+ROW_HEIGHT, NARROW_ROW_HEIGHT, HEADER_HEIGHT = 40, 74, 36
 SORTS = {
     "name": "name",
     "noise": "noise_scale",
