@@ -1,6 +1,7 @@
 """The latest window: the last 5 % of the steps, whole blocks, ending where the newest stream stands."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,6 +16,10 @@ from noisescale_server.services import ingestion, latest
 from noisescale_server.storage import runs, streams
 
 
+async def accept(session: AsyncSession, stream_id: UUID, body: dict[str, Any]) -> None:
+    await ingestion.accept(session, batch_of(stream_id, BatchBody.model_validate(body, strict=False)))
+
+
 async def log(session: AsyncSession, run_id: UUID, steps: Sequence[int], *, started_at: float = 1e9) -> None:
     """One stream with a row at each step, in batches of 1,300 rows."""
     stream_id = uuid4()
@@ -24,7 +29,7 @@ async def log(session: AsyncSession, run_id: UUID, steps: Sequence[int], *, star
         first_seq -= start == 0
         stream = make_stream(started_at=started_at)
         body = make_batch(run_id=run_id, first_seq=first_seq, stream=stream, measurements=rows)
-        await ingestion.accept(session, batch_of(stream_id, BatchBody.model_validate(body, strict=False)))
+        await accept(session, stream_id, body)
 
 
 async def test_the_latest_window_starts_with_a_whole_block(session: AsyncSession) -> None:
@@ -63,3 +68,21 @@ async def test_a_late_batch_of_an_older_stream_does_not_move_the_run_back(sessio
 
     assert run is not None
     assert run.latest_step == 99
+
+
+async def test_what_a_resumed_run_ends_with_holds_its_last_batch(session: AsyncSession) -> None:
+    """The batch that ends a run is the last chance: nothing refreshes its noise scale afterwards."""
+    run_id = uuid4()
+    await log(session, run_id, range(1_000))
+    rows = make_measurements(steps=range(400, 450))
+    stream = make_stream(started_at=2e9)
+    finish = {"seq": 52, "status": "finished", "wall_time": 2e9 + 60}
+    body = make_batch(run_id=run_id, stream=stream, measurements=rows, finish=finish)
+
+    await accept(session, uuid4(), body)
+
+    run = await runs.get(session, run_id)
+    whole = await latest.noise_scale(session, run_id, await streams.coverage_of_run(session, run_id))
+    assert run is not None
+    assert (run.latest_step, run.noise_scale_num_updates) == (449, 23)
+    assert run.noise_scale_value == pytest.approx(whole.value)

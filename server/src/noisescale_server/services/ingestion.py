@@ -178,23 +178,22 @@ async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Ad
 
 
 async def _coverage(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> list[Coverage]:
-    """The steps of the run's streams with this batch; a lone stream needs no query."""
-    if not cursor.is_alone:
-        return await streams.coverage_of_run(session, new.run_id)
+    """The steps of the run's streams with this batch, which no row says yet; a lone stream needs no query."""
+    covered = [] if cursor.is_alone else await streams.coverage_of_run(session, new.run_id)
+    others = [one for one in covered if one.stream_id != new.stream_id]
     first_steps = [step for step in (cursor.first_step, change.first_step) if step is not None]
     last_steps = [step for step in (cursor.last_step, change.last_step) if step is not None]
     if not first_steps:
-        return []
-    return [
-        Coverage(
-            stream_id=new.stream_id,
-            started_at=cursor.started_at,
-            first_step=min(first_steps),
-            last_step=max(last_steps),
-            num_measurements=cursor.num_measurements + change.num_measurements,
-            num_estimates=cursor.num_estimates + change.num_estimates,
-        )
-    ]
+        return others
+    own = Coverage(
+        stream_id=new.stream_id,
+        started_at=cursor.started_at,
+        first_step=min(first_steps),
+        last_step=max(last_steps),
+        num_measurements=cursor.num_measurements + change.num_measurements,
+        num_estimates=cursor.num_estimates + change.num_estimates,
+    )
+    return [*others, own]
 
 
 def news_of(new: Batch, cursor: Cursor, change: Advance) -> RunNews:
