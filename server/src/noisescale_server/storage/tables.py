@@ -1,7 +1,7 @@
 """Every table as a mapped class; the migrations create exactly these.
 
 Columns carry the names of the wire format. Sums add, so a rollup row is a bigger measurement. `run_id` leads every key
-but those of the small reference tables: a distributed Postgres can place all that belongs to a run together. Only run
+but those of project and task: a distributed Postgres can place all that belongs to a run together. Only run
 and stream carry foreign keys: a check per measurement would cost more than the insert.
 """
 
@@ -275,21 +275,3 @@ class Rollup(Table):
     examples_last: Mapped[int | None]
     wall_time_last: Mapped[float | None]
     flags: Mapped[int]
-
-
-class ReferenceValue(Table):
-    """A published number with its source and the strength of its evidence; verified ones only."""
-
-    __tablename__ = "reference_value"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    task: Mapped[str]
-    quantity: Mapped[str]
-    # a number, [low, high], an object, a text or null, as `kind` says
-    value: Mapped[Any] = mapped_column(JSONB(none_as_null=True), nullable=True)
-    unit: Mapped[str | None]
-    source: Mapped[str]
-    source_address: Mapped[str | None]
-    evidence: Mapped[str | None]
-    note: Mapped[str | None]
-    kind: Mapped[str]
