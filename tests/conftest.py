@@ -7,8 +7,10 @@ from itertools import count
 import httpx
 import pytest
 from fastapi import FastAPI
+from playwright.async_api import Browser, async_playwright
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
+import chromium
 from noisescale_server.app import create_app
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrate
@@ -109,3 +111,12 @@ async def running_app(database_url: str) -> AsyncIterator[FastAPI]:
 def client_of(app: FastAPI) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://noisescale.test")
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One Chromium a session. A missing one is a failure, never a skip."""
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=chromium.path(), args=list(chromium.FLAGS))
+        yield running
+        await running.close()

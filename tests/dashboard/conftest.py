@@ -1,6 +1,5 @@
 """A dashboard on a fake API: in the test's own process, and behind one server process for browsers."""
 
-import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 
@@ -8,24 +7,13 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page
 
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.app import create_app, mount
 from noisescale_dashboard.settings import DashboardSettings
-
-CHROMIUM_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @pytest.fixture
@@ -72,19 +60,11 @@ def address(served_api: FakeApi) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    """One Chromium a session: CHROMIUM names it, /usr/bin/chromium otherwise. A missing one is a failure."""
-    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_FLAGS))
-        yield running
-        await running.close()
-
-
-@pytest.fixture(scope="session")
 async def reader(browser: Browser) -> AsyncIterator[BrowserContext]:
     """A reader at a wide screen whose browser keeps its cache from page to page."""
-    context = await browser.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
+    context = await browser.new_context(
+        viewport={"width": 1440, "height": 1000}, color_scheme="light", reduced_motion="reduce"
+    )
     context.set_default_timeout(15_000)
     yield context
     await context.close()
