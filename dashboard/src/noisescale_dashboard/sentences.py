@@ -15,7 +15,7 @@ SHORT_NOUNS = {
 }
 REASONS = {
     "too_few_updates": "too few updates so far",
-    "interval_unbounded": "no upper bound can be given yet",
+    "interval_unbounded": "no upper bound yet",
     "grad_sq_norm_not_positive": "the signal |G|² is not above zero yet",
     "trace_cov_not_positive": "tr Σ is not positive: ranks may see the same data",
     "one_small_batch": "one backward a step: accumulate gradients, use more ranks or per-example norms",

@@ -1,10 +1,11 @@
 """Both pages in Chromium: they draw, stay on this machine, keep their state in the address, and can be used by all."""
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 from axe_core_python.async_playwright import Axe
-from playwright.async_api import Page, Request, expect
+from playwright.async_api import BrowserContext, Page, Request, expect
 
 from fakes_api import FakeApi
 from fakes_runs import RUNS
@@ -13,7 +14,10 @@ pytestmark = pytest.mark.browser
 RUN = f"/runs/{RUNS[0].id}"
 ALL_RULES: dict[str, object] = {}
 COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}
-DRAWN = {"/runs": ".ag-row .spark", RUN: "#run-noise .scatterlayer .trace"}
+DRAWN = {
+    "/runs": (".ag-row .spark",),
+    RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
+}
 
 
 class Visit:
@@ -34,13 +38,23 @@ class Visit:
 
     async def open(self, path: str) -> Page:
         await self.page.goto(self.address + path)
-        await self.page.wait_for_selector(DRAWN[path.split("?")[0]], state="attached", timeout=20_000)
+        for mark in DRAWN[path.split("?")[0]]:
+            await self.page.wait_for_selector(mark, state="attached", timeout=20_000)
         return self.page
 
 
 @pytest.fixture
 def visit(page: Page, address: str) -> Visit:
     return Visit(page, address)
+
+
+@pytest.fixture(scope="module")
+async def opened(reader: BrowserContext, address: str) -> AsyncIterator[Visit]:
+    """A run's page that is loaded once, for tests that leave it as they found it."""
+    visit = Visit(await reader.new_page(), address)
+    await visit.open(RUN)
+    yield visit
+    await visit.page.close()
 
 
 @pytest.mark.parametrize("path", ["/runs", RUN])
@@ -63,7 +77,6 @@ async def test_a_first_visit_is_quiet_local_and_below_three_megabytes(
 @pytest.mark.parametrize("path", ["/runs", RUN])
 async def test_axe_finds_nothing_serious_in_either_theme(visit: Visit, path: str) -> None:
     page = await visit.open(path)
-    await page.wait_for_load_state("networkidle")
 
     # drawings are described by their figure; axe would only spend seconds on thousands of paths
     context = {"exclude": [[".main-svg"]]}
@@ -87,22 +100,22 @@ async def test_a_phone_scrolls_down_but_not_sideways(visit: Visit, path: str) ->
     assert width == 390
 
 
-async def test_the_theme_switch_recolours_page_and_figures_without_a_request(visit: Visit) -> None:
-    page = await visit.open(RUN)
-    await page.wait_for_load_state("networkidle")
+async def test_the_theme_switch_recolours_page_and_figures_without_a_request(opened: Visit) -> None:
+    page = opened.page
     line = page.locator("#run-noise .scatterlayer path.js-line").first
-    asked = sum("_dash-update" in url for url in visit.urls)
+    asked = sum("_dash-update" in url for url in opened.urls)
 
     await page.locator("#theme-toggle").click()
 
     await expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
     await page.wait_for_selector('#run-noise path.js-line[style*="rgb(108, 166, 255)"]', state="attached")
     assert await line.count() == 1
-    assert sum("_dash-update" in url for url in visit.urls) - asked <= 3
+    assert sum("_dash-update" in url for url in opened.urls) - asked <= 3
+    await page.locator("#theme-toggle").click()
 
 
-async def test_the_switch_of_the_x_axis_is_in_the_address_and_goes_back(visit: Visit) -> None:
-    page = await visit.open(RUN)
+async def test_the_switch_of_the_x_axis_is_in_the_address_and_goes_back(opened: Visit) -> None:
+    page = opened.page
     title = page.locator("#run-noise .annotation-text")
 
     await page.locator("#run-x").get_by_text("Time").click()
@@ -123,9 +136,8 @@ async def test_an_address_opens_its_view(visit: Visit) -> None:
     await expect(page.locator("#run-noise-card-footer")).to_contain_text("Zoomed to steps 30k – 60k")
 
 
-async def test_dragging_zooms_asks_for_the_range_and_a_double_click_shows_all(visit: Visit) -> None:
-    page = await visit.open(RUN)
-    await page.wait_for_load_state("networkidle")
+async def test_dragging_zooms_asks_for_the_range_and_a_double_click_shows_all(opened: Visit) -> None:
+    page = opened.page
     box = await page.locator("#run-noise .nsewdrag").first.bounding_box()
     assert box
 
@@ -140,6 +152,23 @@ async def test_dragging_zooms_asks_for_the_range_and_a_double_click_shows_all(vi
     await page.mouse.dblclick(box["x"] + 200, box["y"] + 100)
     await expect(page.locator("#run-noise-card-footer")).not_to_contain_text("Zoomed")
     assert "from=" not in page.url
+
+
+async def test_a_figure_that_is_late_stays_and_is_dimmed(opened: Visit, served_api: FakeApi) -> None:
+    page = opened.page
+    await page.emulate_media(reduced_motion="no-preference")
+    figure = page.locator("#run-noise")
+
+    served_api.delay_seconds = 0.5
+    await page.locator("#run-x").get_by_text("Tokens").click()
+
+    await expect(figure).to_have_css("opacity", "0.6")
+    await expect(figure.locator(".annotation-text", has_text="optimizer step")).to_have_count(1)
+    served_api.delay_seconds = 0.0
+    await expect(figure.locator(".annotation-text", has_text="tokens")).to_have_count(1)
+    await expect(figure).to_have_css("opacity", "1")
+    await page.emulate_media(reduced_motion="reduce")
+    await page.go_back()
 
 
 async def test_a_header_sorts_on_the_server_and_search_narrows(visit: Visit) -> None:
@@ -169,13 +198,15 @@ async def test_a_missing_run_has_a_page(visit: Visit) -> None:
     await expect(visit.page.locator("h1:visible")).to_have_text("No such run")
 
 
-async def test_a_hidden_tab_asks_for_nothing(visit: Visit, served_api: FakeApi) -> None:
-    page = await visit.open(RUN)
-    await page.wait_for_load_state("networkidle")
-    await page.evaluate("Object.defineProperty(document, 'hidden', {value: true})")
+async def test_a_hidden_tab_asks_for_nothing(opened: Visit, served_api: FakeApi) -> None:
+    page = opened.page
+    await page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    # what was asked just before is answered
+    await page.wait_for_timeout(300)
     asked = len(served_api.requests)
 
     await page.evaluate("window.dash_clientside.set_props('run-clock', {n_intervals: 7})")
     await page.wait_for_timeout(400)
 
     assert len(served_api.requests) == asked
+    await page.evaluate("delete document.hidden")

@@ -29,9 +29,9 @@
       h("span", { className: "two" },
         h("span", { className: "nm" }, d.name),
         h("span", { className: "sub" },
-          "noise ", h("b", { className: d.interval ? "noise-text" : "dim" }, d.noise), " · batch ",
-          h("b", { className: "batch-text" }, d.batch), " " + d.unit),
-        h("span", { className: "sub" }, h("b", { className: "say " + d.decision }, d.decisionWords), d.interval ? " · " + d.efficiency + " efficient" : "")),
+          "noise ", h("b", { className: !d.interval ? "dim" : d.state === "resolved" ? "noise-text" : "t2" }, d.noise), " " + d.unit + (d.interval ? ", " + d.interval : "")),
+        h("span", { className: "sub" },
+          "batch ", h("b", { className: "batch-text" }, d.batch), " · ", h("b", { className: "say " + d.decision }, d.decisionWords))),
       picture(d.spark, 84, 26));
   };
 

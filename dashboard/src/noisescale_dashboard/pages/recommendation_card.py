@@ -60,9 +60,10 @@ def layout() -> html.Section:
         [
             html.Div(id=f"{CARD}-top"),
             html.Div(
-                figure_box("run-bullet", card_id=CARD, height=batch_bullet.HEIGHT), id=f"{CARD}-bullet", hidden=True
+                [figure_box("run-bullet", card_id=CARD, height=batch_bullet.HEIGHT), _preference()],
+                id=f"{CARD}-bullet",
+                hidden=True,
             ),
-            _preference(),
             html.Div(id=f"{CARD}-bottom"),
         ],
         className="bd",

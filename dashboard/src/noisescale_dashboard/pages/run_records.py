@@ -37,7 +37,9 @@ def _metrics_card(metrics: Sequence[Metric]) -> html.Section:
 def _metric_row(metric: Metric) -> html.Tr:
     last = metric.last
     least, most = [v for v in metric.min if v is not None], [v for v in metric.max if v is not None]
-    between = span(min(least), max(most)) if least and most else NOTHING
+    between = (
+        NOTHING if not least or not most else "constant" if min(least) == max(most) else span(min(least), max(most))
+    )
     cells = (
         [html.Td(significant(last[1], 4)), html.Td(count(last[0]))] if last else [html.Td(NOTHING), html.Td(NOTHING)]
     )
