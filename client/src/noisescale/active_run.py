@@ -23,6 +23,11 @@ def active() -> Run:
     return _active[-1] if _active else init()
 
 
+def unfinished() -> Run:
+    """The active run, or a new one where that is finished: for the calls that begin a training."""
+    return init() if active().is_finished else active()
+
+
 def init(
     project: str | None = None,
     task: str | None = None,
@@ -62,7 +67,8 @@ def init(
         usd_per_device_hour: Price, for costs.
         family: Kind of task or model, to compare across tasks.
         planned_steps: Length of the training in optimizer steps.
-        run_id: UUID of a run to write to, for several processes and resumed jobs; NOISESCALE_RUN_ID.
+        run_id: UUID of a run to write to, for several processes and resumed jobs; NOISESCALE_RUN_ID. A resumed job
+            also passes `step` to its first log call: what it then records takes the place of the older steps.
         url: Address of the server; NOISESCALE_URL.
         api_key: NOISESCALE_API_KEY.
         mode: "online", or "disabled": nothing is measured or sent; NOISESCALE_MODE.
@@ -114,7 +120,7 @@ def watch(
     log_every: int | None = None,
 ) -> None:
     """`Run.watch` of the active run."""
-    active().watch(model, optimizer, loss_reduction=loss_reduction, groups=groups, log_every=log_every)
+    unfinished().watch(model, optimizer, loss_reduction=loss_reduction, groups=groups, log_every=log_every)
 
 
 def unwatch() -> None:
@@ -154,7 +160,7 @@ def log_norms(
     lr: float | None = None,
 ) -> None:
     """`Run.log_norms` of the active run."""
-    active().log_norms(
+    unfinished().log_norms(
         small_batch_size=small_batch_size,
         big_batch_size=big_batch_size,
         small_sq_norm=small_sq_norm,
@@ -177,6 +183,6 @@ def noise_scale() -> NoiseScale:
 
 
 def finish(status: Literal["finished", "failed"] = "finished") -> None:
-    """`Run.finish` of the active run; the next call makes a new one."""
+    """`Run.finish` of the active run; the next `watch()` or `log_norms()` makes a new one."""
     if _active:
-        _active.pop().finish(status)
+        _active[-1].finish(status)

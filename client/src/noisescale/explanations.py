@@ -11,6 +11,11 @@ ONE_SMALL_BATCH = (
 NO_BACKWARD = "no backward since the last optimizer.step(): call log_gradients() before optimizer.step()"
 BATCH_SIZE_UNKNOWN = "the model's input does not tell the batch size: pass batch_size= to log_gradients()"
 
+DOES_NOT_ADD_UP = (
+    "the gradients are not the sum of the step's backward passes, so there is no estimate: call log_gradients() right "
+    "after the last backward, before gradients are clipped, unscaled, averaged or cleared"
+)
+
 
 def explain_sizes(sizes: StepSizes, notices: Notices) -> None:
     """Say what is missing, or what was read from the model's input."""
@@ -18,6 +23,8 @@ def explain_sizes(sizes: StepSizes, notices: Notices) -> None:
         notices.once("no_backward", NO_BACKWARD)
     elif sizes.num_small_batches == 1:
         notices.once("one_small_batch", ONE_SMALL_BATCH)
+    elif not sizes.adds_up:
+        notices.once("does_not_add_up", DOES_NOT_ADD_UP)
     elif sizes.batch_size is None:
         notices.once("batch_size_unknown", BATCH_SIZE_UNKNOWN)
     elif sizes.source == "inferred":

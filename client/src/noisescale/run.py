@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import math
 import socket
 import sys
 import time
@@ -22,7 +23,14 @@ from noisescale.recent_updates import NoiseScale, RecentUpdates
 from noisescale.recording import Recording
 from noisescale.step_counter import StepCounter, checked_size, checked_step
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
-from noisescale.updates import LoggedStep, Update, update_from_norms, update_from_two_batches, update_without_norms
+from noisescale.updates import (
+    LoggedStep,
+    Update,
+    plain_number,
+    update_from_norms,
+    update_from_two_batches,
+    update_without_norms,
+)
 from noisescale.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +53,7 @@ class Run:
         id: UUID of the run, in every address of the server.
         config: Settings of the client.
         faults: Our own errors so far; `faults.count` should be 0.
+        is_finished: Nothing more is recorded.
 
     Args:
         config: Settings of the client.
@@ -60,7 +69,7 @@ class Run:
         self._description = description
         self._started_at = time.time()
         self._started_clock = time.monotonic()
-        self._is_finished = False
+        self.is_finished = False
         self._watch: Watch[LoggedStep] | None = None
         self._estimator: Literal["micro_batches", "norms", "none"] = "none"
         self._loss_reduction = "mean_over_examples"
@@ -78,7 +87,12 @@ class Run:
     @property
     def is_recording(self) -> bool:
         """False when the mode is "disabled" or the run is finished."""
-        return self._outbox is not None and not self._is_finished
+        return self._outbox is not None and not self.is_finished
+
+    def leave_out(self, call: str) -> None:
+        """Say once that a finished run records nothing more."""
+        if self.is_finished and call.startswith("log_"):
+            self._notices.once("finished", f"{call}() after finish() is left out: noisescale.init() begins a new run")
 
     def __repr__(self) -> str:
         return f"<noisescale.Run {self._description.project}/{self._description.task} {self.id}>"
@@ -106,7 +120,8 @@ class Run:
 
         Args:
             model: Parameters that require a gradient now are measured.
-            optimizer: Its `step()` ends an optimizer step; without one `log_gradients()` does.
+            optimizer: Its `step()` ends an optimizer step, and what it does not hold is not measured; without one
+                `log_gradients()` ends the step.
             loss_reduction: How the loss that backward starts from is reduced over the examples of a step.
             groups: "layer", "none", or a function from parameter name to the name of its group.
             log_every: Updates per row sent; None: as in the settings.
@@ -197,6 +212,7 @@ class Run:
 
         A second call before the next `optimizer.step()` is left out, unless the gradients were cleared in between. A
         call after `optimizer.step()` finds no backward and records no estimate. Steps that are not logged are fine.
+        With a `GradScaler` call it before `scaler.unscale_(optimizer)`, too.
 
         Args:
             loss: Of the step; one number, also on the device, where it is read later.
@@ -208,7 +224,7 @@ class Run:
         watch = self._watch
         if watch is None:
             self._notices.once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
-            self._add(update_without_norms(self._logged_step(step, lr), None if loss is None else float(loss)))
+            self._add_unwatched(self._logged_step(step, lr), loss, batch_size)
             return
         if watch.has_logged_this_step():
             self._notices.once(
@@ -263,10 +279,10 @@ class Run:
                 logged,
                 small_batch_size=checked_size("small_batch_size", small_batch_size),
                 big_batch_size=big,
-                small_sq_norm=float(small_sq_norm),
-                big_sq_norm=float(big_sq_norm),
+                small_sq_norm=plain_number(small_sq_norm),
+                big_sq_norm=plain_number(big_sq_norm),
                 num_small=num_small,
-                loss=None if loss is None else float(loss),
+                loss=None if loss is None else plain_number(loss),
             )
         )
 
@@ -276,12 +292,13 @@ class Run:
 
         Args:
             step: Number of the optimizer step; None: the newest.
-            values: Numbers by name. A tensor on a device is waited for.
+            values: Numbers by name; one that is not finite is kept as "none". A tensor on a device is waited for.
         """
         if values:
             number = self._steps.newest_step if step is None else checked_step(step)
-            numbers = {checked_metric_name(name): float(value) for name, value in values.items()}
-            self._send(MetricRecord(number, self._now(), numbers))
+            numbers = {checked_metric_name(name): plain_number(value) for name, value in values.items()}
+            finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+            self._send(MetricRecord(number, self._now(), finite))
 
     # ---- results
 
@@ -314,7 +331,7 @@ class Run:
             timeout_seconds: Longest wait.
         """
         self._finish(status, timeout_seconds)
-        self._is_finished = True
+        self.is_finished = True
         _open_runs.discard(self)
 
     @never_raises
@@ -331,6 +348,11 @@ class Run:
 
     def _logged_step(self, step: int | None, lr: float | None) -> LoggedStep:
         return LoggedStep(self._steps.number(step), self._now(), None if lr is None else float(lr))
+
+    def _add_unwatched(self, logged: LoggedStep, loss: "torch.Tensor | float | None", batch_size: float | None) -> None:
+        size = None if batch_size is None else checked_size("batch_size", batch_size)
+        logged = logged if size is None else replace(logged, examples=self._steps.count(size))
+        self._add(update_without_norms(logged, size, None if loss is None else plain_number(loss)))
 
     def _record(self, arrived: "list[tuple[LoggedStep, StepNorms]]") -> None:
         for logged, norms in arrived:

@@ -41,12 +41,16 @@ class StepCounter:
     def number_watched(self, step: int | None, num_steps: int) -> int:
         """The number of a watched step; a given one shifts all that follow.
 
+        The first one of a resumed job also says how many steps earlier processes made.
+
         Args:
             step: As given by the caller.
             num_steps: Optimizer steps before this one.
         """
         if step is not None:
             self._offset = checked_step(step) - num_steps
+            if self.next_step == 0:
+                self._num_counted = -self._offset
         return self.number(num_steps + self._offset)
 
     def count_watched(self, batch_size: float | None, num_steps: int) -> int | None:

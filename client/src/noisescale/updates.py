@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 from noisescale.capture.step_norms import StepNorms
 from noisescale.estimators.noise_scale import Terms, from_unequal_groups, two_batch
@@ -20,7 +21,7 @@ class LoggedStep:
         step: Number of the optimizer step, from 0.
         wall_time: Unix seconds.
         lr: Learning rate; None where unknown.
-        examples: Cumulative examples of this process, this step included; None where unknown.
+        examples: Cumulative examples of the run, this step included; None where unknown.
     """
 
     step: int
@@ -66,6 +67,8 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
         flags |= Flags.BATCH_SIZE_UNKNOWN
     if sizes.shares is not None:
         flags |= Flags.UNEQUAL_MICRO_BATCHES
+    if not sizes.adds_up:
+        flags |= Flags.UNMATCHED_GRADIENT
     layers: list[Terms] = []
     if norms.weighted_sq_norms and sizes.batch_size is not None:
         layers = [
@@ -113,9 +116,16 @@ def update_from_two_batches(
     return _update(logged, num_micro_batches, small_batch_size, big_batch_size, layers, loss, flags)
 
 
-def update_without_norms(logged: LoggedStep, loss: float | None) -> Update:
+def update_without_norms(logged: LoggedStep, batch_size: float | None, loss: float | None) -> Update:
     """The update of a step in which nothing was watched."""
-    return _update(logged, 0, None, None, [], loss, Flags.NO_BACKWARD | Flags.BATCH_SIZE_UNKNOWN)
+    flags = Flags.NO_BACKWARD if batch_size else Flags.NO_BACKWARD | Flags.BATCH_SIZE_UNKNOWN
+    return _update(logged, 0, None, batch_size, [], loss, flags)
+
+
+def plain_number(value: SupportsFloat) -> float:
+    """The value as a float; a tensor is detached first, because one that requires a gradient would warn."""
+    detach = getattr(value, "detach", None)
+    return float(value if detach is None else detach())
 
 
 def has_finite_squares(terms: Terms) -> bool:

@@ -20,6 +20,7 @@ REASONS = {
     "trace_cov_not_positive": "tr Σ is not positive: ranks may see the same data",
     "one_small_batch": "one backward a step: accumulate gradients, use more ranks or per-example norms",
     "batch_size_unknown": "the batch size is unknown: pass batch_size",
+    "unmatched_gradient": "gradients were clipped, unscaled or averaged before log_gradients(): log first",
     "no_estimates": "no measurements yet",
 }
 STATUS_WORDS = {

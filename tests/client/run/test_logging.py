@@ -148,8 +148,8 @@ def test_a_gradient_that_is_not_finite_is_flagged_and_left_out():
     train_step(run, model, optimizer)
 
     backward(model)
-    model[0].weight.grad[0, 0] = float("inf")
-    run.log_gradients(loss=float("nan"))
+    (model[0].weight[0, 0] * float("inf")).backward()
+    run.log_gradients(loss=float("nan"), batch_size=16)
     run.finish()
 
     row = kept.rows()[0]
@@ -162,9 +162,9 @@ def test_a_gradient_that_is_not_finite_is_flagged_and_left_out():
 def test_a_step_whose_only_update_is_not_finite_has_no_sums():
     run, kept, model, _ = watched_run()
     backward(model)
-    model[0].bias.grad[0] = float("nan")
+    (model[0].bias[0] * float("nan")).backward()
 
-    run.log_gradients()
+    run.log_gradients(batch_size=16)
 
     row = kept.rows()[0]
     assert (row.sum_trace_cov, row.sum_grad_sq_norm, row.num_updates) == (None, None, 1)

@@ -8,6 +8,7 @@ number of accumulations gets exactly that. Where the loss is summed over example
 # P parameters, G groups, K small batches
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch import Tensor
 from noisescale.capture.pending_gradients import PendingGradients, spread
 from noisescale.capture.squared_norms import squared_norms
 from noisescale.capture.step_norms import SmallBatchSize, StepSizes, resolve_sizes
+from noisescale.capture.witness import Witness
 
 
 class Accumulation:
@@ -26,6 +28,7 @@ class Accumulation:
         self._num_groups = num_groups
         self._group_index_P: Tensor | None = None
         self.pending = PendingGradients(parameters)
+        self._witness = Witness(parameters)
         self.is_marked = False
         self.is_ignoring = False
         self.start_step()
@@ -34,8 +37,9 @@ class Accumulation:
     def start_step(self) -> None:
         """Forget everything: the next backward belongs to a new step."""
         self.pending.clear()
+        self._witness.forget()
         self.has_been_logged = False
-        self.is_complete = True
+        self._adds_up = True
         self._sizes: list[SmallBatchSize] = []
         self._sq_norms_P: list[Tensor] = []
         self._last_indices: set[int] = set()
@@ -45,24 +49,33 @@ class Accumulation:
         """Forget forwards that no backward has followed."""
         self._num_examples: float | None = None
         self._has_forward = False
+        self._is_training = False
 
-    @property
-    def num_small_batches(self) -> int:
-        """Small batches seen in this step."""
-        return len(self._sizes)
+    def see_forward(self, num_examples: float | None, *, is_training: bool) -> None:
+        """Count the examples of a forward.
 
-    def see_forward(self, num_examples: float | None) -> None:
-        """Count the examples of a forward; None where its input does not tell."""
-        if self.is_ignoring:
+        Args:
+            num_examples: None where its input does not tell.
+            is_training: The model is in training mode; then forwards in evaluation mode count for nothing.
+        """
+        if self.is_ignoring or (self._is_training and not is_training):
             return
+        if is_training and not self._is_training:
+            self.clear_forwards()
+            self._is_training = True
         is_readable = num_examples is not None and (self._num_examples is not None or not self._has_forward)
         self._num_examples = (self._num_examples or 0) + (num_examples or 0) if is_readable else None
         self._has_forward = True
 
+    def begin_backward(self) -> None:
+        """Look whether the gradients are still those of the small batches so far."""
+        if self._witness.is_cleared or (self.has_been_logged and self._witness.is_changed):
+            self.start_step()  # no optimizer step: an AMP scaler or the loop itself skipped it
+        elif self._witness.is_changed:
+            self._adds_up = False
+
     def see_gradient(self, index: int, gradient: Tensor) -> None:
         """Take a parameter's gradient, before autograd adds it to `p.grad`."""
-        if self.has_been_logged and self._parameters[index].grad is None:
-            self.start_step()  # cleared after a log without an optimizer step: an AMP scaler skipped it
         if self._ignored and self._parameters[index].grad is None:
             self._ignored.pop(index, None)
         if self.is_ignoring:
@@ -76,6 +89,10 @@ class Accumulation:
         if not self.is_marked and not self.is_ignoring:
             self.end_small_batch(None)
 
+    def remember_gradient(self) -> None:
+        """From here on a gradient that changes is no longer the sum of the small batches."""
+        self._witness.remember()
+
     def end_small_batch(self, num_examples: float | None) -> None:
         """Reduce what is pending and count a small batch.
 
@@ -86,7 +103,7 @@ class Accumulation:
         if taken is None:
             return
         indices, sq_norm_P = taken
-        self.is_complete &= self.pending.is_complete
+        self._adds_up &= self.pending.is_complete
         if self._sizes and not self._has_forward and num_examples is None and not indices & self._last_indices:
             # Reentrant checkpointing runs a backward for each segment: other parameters, the same examples.
             self._sq_norms_P[-1] = self._sq_norms_P[-1] + sq_norm_P
@@ -100,7 +117,9 @@ class Accumulation:
 
     def sizes(self, batch_size: float | None) -> StepSizes:
         """How the step's examples are spread over its small batches; see `resolve_sizes`."""
-        return resolve_sizes(self._sizes, batch_size)
+        if self._witness.is_cleared or self._witness.is_changed:
+            self._adds_up = False
+        return replace(resolve_sizes(self._sizes, batch_size), adds_up=self._adds_up)
 
     def norms(self, sizes: StepSizes, *, is_summed_loss: bool) -> Tensor:
         """[2, 1 + G] fp64: W and |ḡ|² over all parameters first, then per group; on the device, without waiting.

@@ -53,6 +53,7 @@ class Hooks:
         self._queue_callback = getattr(torch.autograd.Variable._execution_engine, "queue_callback", None)
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
         self._open_backwards: set[int] = set()
+        self._remember_gradient = self._guarded(accumulation.remember_gradient)
         self._handles: list[RemovableHandle] = [
             parameter.register_hook(self._guarded(self._leaf_hook(index))) for index, parameter in enumerate(parameters)
         ]
@@ -74,6 +75,7 @@ class Hooks:
             self._accumulation.pending.clear()
         elif self._queue_callback is None:
             self._accumulation.end_backward()
+            self._accumulation.remember_gradient()
 
     def _guarded(self, body: Callable[..., None]) -> Callable[..., None]:
         def hook(*args: Any) -> None:
@@ -103,6 +105,8 @@ class Hooks:
 
     def _open_backward(self, task: int) -> None:
         assert self._queue_callback is not None
+        if not self._open_backwards:
+            self._accumulation.begin_backward()
         self._queue_callback(self._guarded(lambda: self._close_backward(task)))
         self._open_backwards.add(task)
 
@@ -111,17 +115,23 @@ class Hooks:
         # Reentrant checkpointing nests backward passes: only the outermost ends the small batch.
         if not self._open_backwards:
             self._accumulation.end_backward()
+            assert self._queue_callback is not None
+            # Behind the callbacks of others: DistributedDataParallel writes the gradients once more in its own.
+            self._queue_callback(self._remember_gradient)
 
     def _see_without_callback(self, index: int, gradient: Tensor) -> None:
         if self._accumulation.pending.holds(index):
             self._accumulation.end_backward()
+            self._accumulation.remember_gradient()
+        if self._accumulation.pending.is_empty:
+            self._accumulation.begin_backward()
         self._accumulation.see_gradient(index, gradient)
 
-    def _forward(self, num_examples: float | None) -> None:
+    def _forward(self, num_examples: float | None, is_training: bool) -> None:
         if self._graph_task_id() != NO_BACKWARD:
             return  # checkpointing runs the forward again, inside the backward
         self.settle()
-        self._accumulation.see_forward(num_examples)
+        self._accumulation.see_forward(num_examples, is_training=is_training)
 
     def _step(self, *_: Any) -> None:
         self._open_backwards.clear()
@@ -135,7 +145,7 @@ class ForwardHook:
     function that does nothing, and a saved model loads where this package is not installed.
     """
 
-    def __init__(self, model: nn.Module, see: Callable[[float | None], None]) -> None:
+    def __init__(self, model: nn.Module, see: Callable[[float | None, bool], None]) -> None:
         self._model = model
         self._see = see
 
@@ -144,7 +154,7 @@ class ForwardHook:
         # While torch.compile traces, the hook must be empty: a counter would make it compile again at each step.
         if torch.compiler.is_compiling() or module is not self._model or not torch.is_grad_enabled():
             return
-        self._see(leading_dimension([*args, *kwargs.values()]))
+        self._see(leading_dimension([*args, *kwargs.values()]), module.training)
 
     def __reduce__(self) -> tuple[object, ...]:
         return getattr, (contextlib.nullcontext(), "__exit__")

@@ -31,6 +31,11 @@ class PendingGradients:
         self._reduced: list[tuple[list[int], Tensor]] = []
         self.is_complete = True
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the backward has handed nothing over yet."""
+        return not self._held_bytes and not self._reduced
+
     def holds(self, index: int) -> bool:
         """Whether a gradient of this parameter waits to be reduced."""
         return self._held[index] is not None

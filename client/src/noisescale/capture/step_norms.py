@@ -16,12 +16,15 @@ class StepSizes:
         batch_size: N, examples of the step; None where neither given nor readable.
         source: Where N comes from; None with it.
         shares: Σ n / n_k of each small batch; None while all are equal (then each is K).
+        adds_up: False where the gradient is not the sum of the small batches: it was clipped, unscaled, averaged or
+            cleared since, or came in parts that cannot be put together. Then there is no estimate.
     """
 
     num_small_batches: int
     batch_size: float | None
     source: BatchSizeSource | None
     shares: tuple[float, ...] | None = None
+    adds_up: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,12 @@ class StepNorms:
         weighted_sq_norms: W = Σ p_k |g_k|² over all parameters first, then per group; empty where there is no estimate.
         big_sq_norms: |ḡ|² in the same order, before clipping.
         loss: As logged; None where none was given.
-        is_complete: False where a gradient came in parts that cannot be put together; then there is no estimate.
     """
 
     sizes: StepSizes
     weighted_sq_norms: Sequence[float]
     big_sq_norms: Sequence[float]
     loss: float | None
-    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

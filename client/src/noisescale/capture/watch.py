@@ -33,7 +33,6 @@ class _Sent(Generic[Tag]):
     tag: Tag
     sizes: StepSizes
     host_loss: float | None
-    is_complete: bool
     num_norms: int
 
 
@@ -103,10 +102,9 @@ class Watch(Generic[Tag]):
             sizes: From `sizes()`.
             loss: One number, anywhere.
         """
-        is_complete = self._accumulation.is_complete
         values: list[Tensor] = []
         num_norms = 0
-        if sizes.num_small_batches >= 2 and sizes.batch_size is not None and is_complete:
+        if sizes.num_small_batches >= 2 and sizes.batch_size is not None and sizes.adds_up:
             norms = self._accumulation.norms(sizes, is_summed_loss=self.loss_reduction == "sum").flatten()
             num_norms = norms.numel()
             values.append(norms)
@@ -116,7 +114,7 @@ class Watch(Generic[Tag]):
         elif loss is not None:
             # detach first: a number out of a tensor that requires a gradient warns.
             host_loss = float(loss.detach() if isinstance(loss, Tensor) else loss)
-        sent = _Sent(tag, sizes, host_loss, is_complete, num_norms)
+        sent = _Sent(tag, sizes, host_loss, num_norms)
         self._values.send(sent, torch.cat(values) if len(values) > 1 else values[0] if values else torch.empty(0))
         self._accumulation.has_been_logged = True
         if self._optimizer is None:
@@ -155,8 +153,7 @@ class Watch(Generic[Tag]):
 def _step_norms(sent: _Sent[Tag], values: Sequence[float]) -> tuple[Tag, StepNorms]:
     half = sent.num_norms // 2
     loss = values[sent.num_norms] if len(values) > sent.num_norms else sent.host_loss
-    norms = StepNorms(sent.sizes, values[:half], values[half : sent.num_norms], loss, sent.is_complete)
-    return sent.tag, norms
+    return sent.tag, StepNorms(sent.sizes, values[:half], values[half : sent.num_norms], loss)
 
 
 def device_name(device: torch.device) -> str:
@@ -165,7 +162,9 @@ def device_name(device: torch.device) -> str:
 
 
 def _check_arguments(model: Any, optimizer: Any, loss_reduction: Any) -> dict[str, Tensor]:
-    """The trainable parameters by name; tied ones once.
+    """The trainable parameters that the optimizer holds, by name; tied ones once.
+
+    Others would keep the gradients of earlier steps: `optimizer.zero_grad()` does not clear them.
 
     Raises:
         ConfigError: For arguments that cannot be watched.
@@ -184,7 +183,16 @@ def _check_arguments(model: Any, optimizer: Any, loss_reduction: Any) -> dict[st
     parameters: dict[str, Tensor] = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise ConfigError("the model has no parameter that requires a gradient: watch() it before freezing")
-    return parameters
+    if optimizer is None:
+        return parameters
+    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    held = {name: p for name, p in parameters.items() if id(p) in optimized}
+    if not held:
+        raise ConfigError(
+            f"the {type(optimizer).__name__} holds none of the model's parameters that require a gradient: "
+            "make it from this model, or leave it out for one that keeps copies"
+        )
+    return held
 
 
 def _check_optimizer(optimizer: Any) -> None:

@@ -24,6 +24,7 @@ class Flags(IntFlag):
     BATCH_SIZE_UNKNOWN = 8
     UNEQUAL_MICRO_BATCHES = 16
     NO_BACKWARD = 32
+    UNMATCHED_GRADIENT = 64
 
 
 @dataclass(frozen=True, slots=True)

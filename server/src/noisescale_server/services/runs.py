@@ -25,7 +25,13 @@ LEVEL = 0.95
 BALANCED = Preference()
 """Table rows show the decision for a reader who values steps and examples alike."""
 
-NO_ESTIMATE_FLAGS = ((4, "one_small_batch"), (8, "batch_size_unknown"), (32, "no_backward"), (1, "nonfinite_gradient"))
+NO_ESTIMATE_FLAGS = (
+    (4, "one_small_batch"),
+    (8, "batch_size_unknown"),
+    (32, "no_backward"),
+    (64, "unmatched_gradient"),
+    (1, "nonfinite_gradient"),
+)
 """Bits of a measurement's flags and what they say, the likeliest reason for a run without estimates first."""
 
 

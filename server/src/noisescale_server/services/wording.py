@@ -14,6 +14,7 @@ _NO_ESTIMATE = {
     "batch_size_unknown": "The batch size is unknown: it was neither given nor readable from the model's input.",
     "no_backward": "No backward pass was seen between optimizer steps.",
     "nonfinite_gradient": "The gradients are not finite.",
+    "unmatched_gradient": "The gradients were clipped, unscaled or averaged before they were logged.",
 }
 
 

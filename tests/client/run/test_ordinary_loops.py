@@ -1,0 +1,227 @@
+"""What training loops do beside the plain step: each leaves the same numbers, or a reason for none."""
+
+import contextlib
+
+import pytest
+import torch
+from torch import nn
+
+import noisescale
+from client_runs import make_batch, make_kept_run, make_model
+from noisescale import active_run
+from noisescale.errors import ConfigError
+from noisescale.transport.wire import Flags, MetricRecord
+
+
+def backward(model, seed=1):
+    inputs, classes = make_batch(16, seed)
+    for x, y in zip(inputs.chunk(4), classes.chunk(4), strict=True):
+        (nn.functional.cross_entropy(model(x), y) / 4).backward()
+
+
+def watched():
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run, kept = make_kept_run()
+    run.watch(model, optimizer)
+    return run, kept, model, optimizer
+
+
+def essence(row):
+    return row.sum_trace_cov, row.sum_grad_sq_norm, row.num_micro_batches, row.global_batch, row.flags
+
+
+def plain_row():
+    run, kept, model, _ = watched()
+    backward(model)
+    run.log_gradients()
+    return essence(kept.rows()[0])
+
+
+def test_gradients_that_the_loop_throws_away_do_not_count():
+    """`if not loss.isfinite(): optimizer.zero_grad(); continue`"""
+    run, kept, model, optimizer = watched()
+    backward(model, seed=7)
+    optimizer.zero_grad()
+
+    backward(model)
+    run.log_gradients()
+
+    assert essence(kept.rows()[0]) == plain_row()
+
+
+def test_gradients_thrown_away_as_zeros_cost_the_estimate_of_that_step_only():
+    run, kept, model, optimizer = watched()
+    backward(model, seed=7)
+    optimizer.zero_grad(set_to_none=False)
+    backward(model)
+    run.log_gradients()
+    optimizer.zero_grad(set_to_none=False)
+
+    backward(model)
+    run.log_gradients()
+
+    assert (kept.rows()[0].sum_trace_cov, kept.rows()[0].flags) == (None, Flags.UNMATCHED_GRADIENT)
+    assert essence(kept.rows()[1]) == plain_row()
+
+
+def test_a_micro_batch_that_raised_and_was_cleared_does_not_count():
+    run, kept, model, optimizer = watched()
+    with contextlib.suppress(MemoryError), run.micro_batch(4):
+        backward(model, seed=7)
+        raise MemoryError
+    optimizer.zero_grad()
+
+    backward(model)
+    run.log_gradients()
+
+    assert essence(kept.rows()[0]) == plain_row()
+
+
+def clip(model):
+    nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+
+
+def average(model):
+    for parameter in model.parameters():
+        parameter.grad = parameter.grad / 4
+
+
+@pytest.mark.parametrize("change", [clip, average, nn.Module.zero_grad])
+def test_gradients_changed_before_the_log_give_no_estimate_and_a_sentence(change, caplog):
+    run, kept, model, optimizer = watched()
+
+    for _ in range(2):
+        backward(model)
+        change(model)
+        run.log_gradients(loss=1.0, batch_size=16)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    row = kept.rows()[1]
+    assert (row.sum_trace_cov, row.flags, row.sum_loss) == (None, Flags.UNMATCHED_GRADIENT, 1.0)
+    assert [record.message for record in caplog.records] == [caplog.records[0].message]
+    assert "right after the last backward" in caplog.text
+
+
+def test_gradients_kept_as_zeros_give_the_same_numbers():
+    run, kept, model, optimizer = watched()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    backward(model)
+    run.log_gradients()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+    backward(model)
+    run.log_gradients()
+
+    assert essence(kept.rows()[0]) == pytest.approx(plain_row())
+    assert kept.rows()[1].flags == 0
+
+
+def test_a_forward_in_evaluation_mode_does_not_count_even_with_gradients_enabled():
+    run, kept, model, _ = watched()
+    model.eval()
+    model(make_batch(100)[0])
+    model.train()
+
+    backward(model)
+    run.log_gradients()
+
+    assert essence(kept.rows()[0]) == plain_row()
+
+
+def test_a_model_trained_in_evaluation_mode_is_measured():
+    run, kept, model, _ = watched()
+    model.eval()
+
+    backward(model)
+    run.log_gradients()
+
+    assert essence(kept.rows()[0]) == plain_row()
+
+
+def test_parameters_that_the_optimizer_does_not_hold_are_not_measured():
+    """`optimizer.zero_grad()` leaves them alone: their gradients add up over the whole run."""
+    model = make_model()
+    optimizer = torch.optim.SGD(model[3].parameters(), lr=0.0)
+    run, kept = make_kept_run()
+    run.watch(model, optimizer)
+
+    for _ in range(3):
+        backward(model)
+        run.log_gradients()
+        optimizer.step()
+        optimizer.zero_grad()
+    run.finish()
+
+    assert essence(kept.rows()[2]) == essence(kept.rows()[0])
+    assert kept.groups()[0].names == ["3"]
+
+
+def test_an_optimizer_of_another_model_is_refused_with_the_way_out():
+    run, _ = make_kept_run()
+
+    with pytest.raises(ConfigError, match="make it from this model"):
+        run.watch(make_model(), torch.optim.SGD(make_model().parameters(), lr=0.1))
+
+
+def test_logging_without_watching_keeps_the_batch_size_and_takes_tensors():
+    run, kept = make_kept_run()
+    loss = 2 * torch.ones((), requires_grad=True)
+
+    run.log_gradients(loss=loss, batch_size=32)
+    run.log_metrics(eval_loss=loss)
+
+    row = kept.rows()[0]
+    assert (row.sum_loss, row.global_batch, row.examples, row.flags) == (2.0, 32, 32, Flags.NO_BACKWARD)
+    assert kept.metrics()[0].values == {"eval_loss": 2.0}
+
+
+def test_a_metric_that_is_not_finite_is_recorded_as_null():
+    run, kept = make_kept_run()
+
+    run.log_metrics(eval_loss=float("nan"), accuracy=0.5)
+
+    assert kept.metrics() == [
+        MetricRecord(0, pytest.approx(kept.metrics()[0].wall_time), {"eval_loss": None, "accuracy": 0.5})
+    ]
+
+
+def test_a_resumed_job_that_gives_its_step_counts_the_examples_before():
+    run, kept, model, optimizer = watched()
+
+    for step in (100, None):
+        backward(model)
+        run.log_gradients(batch_size=16, step=step)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    assert [(row.step, row.examples) for row in kept.rows()] == [(100, 1616), (101, 1632)]
+
+
+def test_logging_after_the_end_is_said_once(caplog):
+    run, kept = make_kept_run()
+    run.finish()
+    run.finish()
+
+    run.log_metrics(accuracy=1.0)
+    run.log_metrics(accuracy=1.0)
+
+    assert len(kept.records) == 1
+    assert [record.message for record in caplog.records] == [
+        "log_metrics() after finish() is left out: noisescale.init() begins a new run"
+    ]
+
+
+def test_a_training_after_a_finished_run_begins_a_new_one(monkeypatch):
+    monkeypatch.setattr(active_run, "_active", [])
+    monkeypatch.setenv("NOISESCALE_MODE", "disabled")
+    with noisescale.init() as first:
+        pass
+
+    kept = noisescale.noise_scale()
+    noisescale.watch(make_model())
+
+    assert kept.num_updates == 0
+    assert active_run.active() is not first
