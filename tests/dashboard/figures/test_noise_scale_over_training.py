@@ -50,7 +50,7 @@ def test_an_unresolved_point_has_a_bound_and_no_value() -> None:
     figure = noise_scale_over_training(series, View())
 
     assert any(is_open)
-    for name in ("resolved", "tentative"):
+    for name in ("resolved", "noise scale"):
         drawn = trace(figure, name).y
         assert all(drawn[i] is None for i, unresolved in enumerate(is_open) if unresolved)
     bound = trace(figure, "lower bound").y
@@ -71,10 +71,25 @@ def test_the_interval_leaves_a_gap_where_nothing_is_resolved() -> None:
 
 
 def test_tentative_points_are_drawn_at_half_opacity() -> None:
-    figure = noise_scale_over_training(make_series(), View())
+    series = make_series()
 
-    assert trace(figure, "tentative").opacity == 0.5
+    figure = noise_scale_over_training(series, View())
+
+    assert trace(figure, "noise scale").opacity == 0.5
     assert trace(figure, "resolved").opacity == 1
+    drawn = [y is not None for y in trace(figure, "resolved").y]
+    assert drawn == [state == "resolved" for state in series.points.state]
+
+
+def test_at_each_point_one_line_alone_tells_the_noise_scale() -> None:
+    series = make_series()
+
+    figure = noise_scale_over_training(series, View())
+
+    telling = [t for t in figure.data if "noise scale" in (t.hovertemplate or "") and t.name != "lower bound"]
+    assert [t.name for t in telling] == ["noise scale"]
+    assert telling[0].customdata[0][3] == "  tentative"
+    assert telling[0].customdata[-1][3] == ""
 
 
 def test_a_run_that_ends_unresolved_is_labelled_with_its_bound_only() -> None:
@@ -82,7 +97,7 @@ def test_a_run_that_ends_unresolved_is_labelled_with_its_bound_only() -> None:
 
     figure = noise_scale_over_training(series, View())
 
-    assert [t.name for t in figure.data if t.name in ("resolved", "tentative", "interval")] in ([], ["interval"])
+    assert [t.name for t in figure.data if t.name in ("resolved", "noise scale", "interval")] in ([], ["interval"])
     assert not known(trace(figure, "interval").x)
     labels = [text for text in texts(figure) if "noise scale" in text]
     assert labels

@@ -16,6 +16,7 @@ NAME_LIMIT = 80
 LINE_PIXELS, BETWEEN_PIXELS = 14, 5
 EVENTS_WITH_WORDS = 6
 SPREAD_ROUNDS = 12
+NEAR_AN_END = 0.08
 
 
 def plain(text: str, limit: int = NAME_LIMIT) -> str:
@@ -105,9 +106,12 @@ def mark_events(
 
 
 def write_on_top(figure: go.Figure, x: float, text: str, color: str) -> None:
-    """Write `text` above the plot at `x`."""
+    """Write `text` above the plot at `x`; near an end of the axis it grows inwards."""
+    left, right = figure.layout.xaxis.range
+    part = (x - left) / (right - left)
+    anchor = "left" if part < NEAR_AN_END else "right" if part > 1 - NEAR_AN_END else "center"
     figure.add_annotation(
-        x=x, y=1, yref="paper", text=text, xanchor="center", yanchor="bottom", yshift=3,
+        x=x, y=1, yref="paper", text=text, xanchor=anchor, yanchor="bottom", yshift=3,
         font={"size": 12, "color": color, "family": FONT}, showarrow=False,
     )  # fmt: skip
 

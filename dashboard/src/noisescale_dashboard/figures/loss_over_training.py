@@ -50,10 +50,10 @@ def _add_loss(figure: go.Figure, series: NoiseScaleSeries, along: axes.Progress)
     figure.add_scatter(
         x=along.at, y=points.loss, name="loss", mode="lines", line={"color": LIGHT.text_2, "width": 1.75},
         customdata=[
-            [significant(loss, 4), span(least, most)]
+            [significant(loss, 4), f"  min–max {span(least, most)}" if least != most else ""]
             for loss, least, most in zip(points.loss, points.loss_min, points.loss_max, strict=True)
         ],
-        hovertemplate="loss <b>%{customdata[0]}</b>  min–max %{customdata[1]}<extra></extra>",
+        hovertemplate="loss <b>%{customdata[0]}</b>%{customdata[1]}<extra></extra>",
     )  # fmt: skip
 
 

@@ -97,20 +97,30 @@ def _add_marks(figure: go.Figure, frame: Frame) -> None:
 
 
 def _add_lines(figure: go.Figure, frame: Frame) -> None:
+    """A pale line through every value, which alone has words, and full lines over what is resolved."""
+    values, num = frame.points.value, len(frame.points.value)
+    if all(value is None for value in values):
+        return
     peak = max((r for r in frame.points.lr if r is not None), default=0.0)
-    kinds = [_stroke(frame.points, i, peak) for i in range(len(frame.points.value))]
-    for stroke, opacity in (("resolved", 1.0), ("decayed", DECAYED_LR_OPACITY), ("tentative", TENTATIVE_OPACITY)):
-        own = [kind == stroke for kind in kinds]
-        if not any(own):
-            continue
-        joined = [mine or (i > 0 and own[i - 1] and kinds[i] != "none") for i, mine in enumerate(own)]
+    strokes = [_stroke(frame.points, i, peak) for i in range(num)]
+    # one trace has the words: of several, each would show its own nearest point where they meet
+    figure.add_scatter(
+        x=frame.along.at, y=values, name="noise scale", mode="lines", opacity=TENTATIVE_OPACITY,
+        line={"color": LIGHT.noise, "width": 2}, connectgaps=False,
+        customdata=[[*_hover_row(frame, i), "  tentative" if strokes[i] == "tentative" else ""] for i in range(num)],
+        hovertemplate=_HOVER + "%{customdata[3]}<extra></extra>",
+    )  # fmt: skip
+    for stroke, opacity in (("resolved", 1.0), ("decayed", _laid_over(DECAYED_LR_OPACITY))):
         figure.add_scatter(
-            x=frame.along.at, y=[v if j else None for v, j in zip(frame.points.value, joined, strict=True)],
+            x=frame.along.at, y=[v if s == stroke else None for v, s in zip(values, strokes, strict=True)],
             name=stroke, mode="lines", opacity=opacity, line={"color": LIGHT.noise, "width": 2}, connectgaps=False,
-            customdata=[_hover_row(frame, i) for i in range(len(own))],
-            hoverinfo=["all" if mine else "skip" for mine in own],
-            hovertemplate=_HOVER + ("  tentative" if stroke == "tentative" else "") + "<extra></extra>",
+            hoverinfo="skip",
         )  # fmt: skip
+
+
+def _laid_over(wanted: float) -> float:
+    """The opacity that, over the pale line, looks like `wanted`."""
+    return (wanted - TENTATIVE_OPACITY) / (1 - TENTATIVE_OPACITY)
 
 
 _HOVER = "noise scale <b>%{customdata[0]}</b>  [%{customdata[1]}]"

@@ -232,8 +232,12 @@ def _learning_rate(advice: Recommendation) -> list[Child]:
     lr = advice.learning_rate
     if lr.recommended is None:
         return []
-    tries = f"Try {', '.join(rate(c) for c in lr.candidates)}. " if lr.candidates else ""
-    between = f"95 %: {rate(lr.low)} – {rate(lr.high)}. " if lr.low is not None and lr.high is not None else ""
+    said: list[Child] = [lr.text or lr.rule or ""]
+    if lr.low is not None and lr.high is not None:
+        said += [" 95 %: ", _whole(f"{rate(lr.low)} – {rate(lr.high)}."), " "]
+    if lr.candidates:
+        *before, last = lr.candidates
+        said += ["Try ", *(part for one in before for part in (_whole(f"{rate(one)},"), " ")), _whole(f"{rate(last)}.")]
     return [
         html.Div(
             [
@@ -242,8 +246,13 @@ def _learning_rate(advice: Recommendation) -> list[Child]:
             ],
             className="row pair",
         ),
-        html.P(unbroken(f"{lr.text or lr.rule or ''} {between}{tries}".strip()), className="dim small"),
+        html.P(said, className="dim small"),
     ]
+
+
+def _whole(text: str) -> html.Span:
+    # 1.04e-3 would else break after its hyphen, and a joiner would go along when it is copied into a program
+    return html.Span(text, className="nb")
 
 
 def _waste(advice: Recommendation, run: Run) -> list[Child]:

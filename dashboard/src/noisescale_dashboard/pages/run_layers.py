@@ -97,9 +97,7 @@ def layers_subtitle(groups: tuple[Group, ...], kind: str, noun: str) -> str:
     if not groups:
         return "no records per layer yet: they are sent every ten seconds of training"
     if kind == "rank":
-        return (
-            f"{noun.capitalize()}, log · over all steps shown, largest first · whisker: 95 % · open arrow: lower bound"
-        )
+        return f"{noun.capitalize()}, log · largest first · whisker: 95 % · ▷ lower bound"
     low, high = layers.color_range(groups)
     return f"network order · lighter to darker: {si(low)} to {si(high)} {noun} · hatched: not resolved"
 
