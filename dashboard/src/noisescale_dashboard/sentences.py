@@ -77,8 +77,8 @@ def runs_sentence(runs: Sequence[Run], total: int) -> str:
     scope = f"Of the {len(runs)} shown, " if total > len(runs) else ""
     parts = [f"{scope}{_number(off)} would gain from another batch size"]
     parts += [f"{_number(unsure)} {'is' if unsure == 1 else 'are'} undecided"] if unsure else []
-    parts += [f"{_number(running)} {'is' if running == 1 else 'are'} running"] if running else []
     said = ", ".join(parts)
+    said += f"; {_number(running)} {'is' if running == 1 else 'are'} running" if running else ""
     return f"{said[0].upper()}{said[1:]}. {about}"
 
 

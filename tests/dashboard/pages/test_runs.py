@@ -40,7 +40,7 @@ async def test_the_sentence_says_how_many_runs_are_off(callbacks: Callbacks) -> 
 
     said = changed["runs-sentence"]["children"]
     assert said == (
-        "Seven would gain from another batch size, one is undecided, four are running. "
+        "Seven would gain from another batch size, one is undecided; four are running. "
         "Judged by the noise scale B_noise against the batch in use."
     )
 
