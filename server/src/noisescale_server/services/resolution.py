@@ -121,11 +121,16 @@ def points_of(wanted: Range, *, max_points: int, steps_per_block: int = 1) -> in
         steps *= 2
     if steps < steps_per_block:
         return steps
-    steps = -(-at_least // steps_per_block) * steps_per_block
-    # Points start at multiples of their length, so the range may touch one more than it has room for.
-    while _num_points(wanted, steps) > max_points:
-        steps += steps_per_block
-    return steps
+    steps = _whole_blocks(at_least, steps_per_block)
+    if _num_points(wanted, steps) <= max_points:
+        return steps
+    # Points start at multiples of their length, so the range touches one more than its length has room for.
+    fewer = max_points - 1
+    return _whole_blocks(-(-wanted.num_steps // fewer) if fewer else wanted.high + 1, steps_per_block)
+
+
+def _whole_blocks(steps: int, steps_per_block: int) -> int:
+    return -(-steps // steps_per_block) * steps_per_block
 
 
 def _num_points(wanted: Range, steps: int) -> int:
