@@ -1,33 +1,17 @@
 """The published wheel: what it needs and what is in it."""
 
-import subprocess
-import sys
 import zipfile
 from email.parser import Parser
-from pathlib import Path
 
 import pytest
 
 import noisescale
-
-ROOT = Path(__file__).parents[2]
+import wheels
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(folder),
-        str(ROOT / "client"),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as opened:
+    with zipfile.ZipFile(wheels.build("client", tmp_path_factory.mktemp("wheel"))) as opened:
         yield opened
 
 
