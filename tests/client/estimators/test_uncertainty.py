@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,6 +116,16 @@ def test_a_bounded_interval_below_z_5_is_tentative_and_says_how_many_updates_it_
     assert result.state is State.TENTATIVE
     assert 2 < result.z < 5
     assert result.updates_needed == math.ceil(64 * (5 / result.z) ** 2)
+
+
+@pytest.mark.parametrize("signal", [1e-9, 1e-150, 1e-300])
+def test_a_signal_too_small_for_any_run_promises_no_number_of_updates(signal):
+    spread = window([100.0] * 8, [1.0, -1.0] * 4, n=[1.0] * 8)
+
+    result = estimate(replace(spread, grad_sq_norm=signal, weighted_grad_sq_norm=signal))
+
+    assert 0 < result.z < 1e-8
+    assert result.updates_needed is None
 
 
 def test_an_unbounded_interval_gives_a_lower_bound_and_no_number():

@@ -17,6 +17,9 @@ RESOLVED_Z = 5.0
 
 At the first moment that z passes 5, 2 % of the values are below half the truth; at 3 it is 15 to 21 %, at 2 a third."""
 
+LONGEST_RUN = 2**53 - 1
+"""The largest step that the wire format knows: to wait for more updates is no advice."""
+
 MIN_BLOCKS = 8
 """Fewer blocks give no usable covariance."""
 
@@ -162,7 +165,7 @@ def estimate(window: WindowSums, *, level: float = 0.95) -> NoiseScaleEstimate:
         level=level,
         z=z if math.isfinite(z) else None,
         reason=reason,
-        updates_needed=math.ceil(window.num_updates * (RESOLVED_Z / z) ** 2) if 0 < z < RESOLVED_Z else None,
+        updates_needed=_updates_needed(window.num_updates, z),
         num_updates=round(window.num_updates),
         num_blocks=window.num_blocks,
         trace_cov=means.a,
@@ -176,6 +179,15 @@ def _z(means: MeansOfTerms) -> float:
     if means.v_cc > 0:
         return means.c / math.sqrt(means.v_cc)
     return math.copysign(math.inf, means.c)
+
+
+def _updates_needed(num_updates: float, z: float) -> int | None:
+    """Updates like these that would bring z to 5; None where it is there, not above 0, or no run is as long."""
+    if not 0 < z < RESOLVED_Z:
+        return None
+    # `**` would raise where this becomes infinite
+    needed = num_updates * (RESOLVED_Z / z) * (RESOLVED_Z / z)
+    return math.ceil(needed) if needed <= LONGEST_RUN else None
 
 
 def _reason(means: MeansOfTerms, high: float | None) -> Reason | None:
