@@ -1,5 +1,6 @@
 """What endpoints ask for: a session per request, the settings, the clock, and the common parameter types."""
 
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -14,8 +15,9 @@ from noisescale_server.settings import Settings
 
 MAX_INT64 = 2**63 - 1
 
-# Overrides and isolates of the Unicode bidirectional algorithm: they make a name read as another one.
-BIDIRECTIONAL_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# C0 and C1 controls, lone surrogates, and overrides and isolates of text direction: they make a name read as another.
+# One search in C: a batch may hold millions of characters of names.
+CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def refuse_control_characters(text: str) -> str:
@@ -24,10 +26,9 @@ def refuse_control_characters(text: str) -> str:
     Raises:
         ValueError: When a control character, a lone surrogate or a bidirectional control is in it.
     """
-    for position, character in enumerate(text):
-        code = ord(character)
-        if code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or character in BIDIRECTIONAL_CONTROLS:
-            raise ValueError(f"has the control character U+{code:04X} at position {position}: leave it out")
+    found = CONTROL_CHARACTER.search(text)
+    if found is not None:
+        raise ValueError(f"has the control character U+{ord(found[0]):04X} at position {found.start()}: leave it out")
     return text
 
 

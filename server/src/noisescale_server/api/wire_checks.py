@@ -58,11 +58,11 @@ def check_metrics(columns: Metrics) -> None:
 def check_groups(record: Groups, path: str) -> None:
     """Nothing, when the columns are equally long, no layer comes twice, and the five sums are null together."""
     check_lengths(record, path, "names")
-    repeated = next((i for i, name in enumerate(record.names) if name in record.names[:i]), None)
-    if repeated is not None:
-        raise refuse(
-            f"{path}.names[{repeated}]", "is in this record twice: name each layer once", record.names[repeated]
-        )
+    seen: set[str] = set()
+    for position, name in enumerate(record.names):
+        if name in seen:
+            raise refuse(f"{path}.names[{position}]", "is in this record twice: name each layer once", name)
+        seen.add(name)
     check_sums(record, path)
 
 
