@@ -1,5 +1,6 @@
 """The application that uvicorn's workers run: the API, and whatever other distributions mount on it."""
 
+import gc
 import multiprocessing
 import signal
 from importlib.metadata import entry_points
@@ -27,8 +28,12 @@ def create() -> FastAPI:
 
 
 def create_in_worker() -> FastAPI:
-    """The same in one of several worker processes, which ends when the parent ends, and with it the database."""
+    """The same in one of the server's processes, which ends when the parent ends, and with it the database."""
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid is not None:
         die_with_parent(signal.SIGTERM, parent.pid)
-    return create()
+    app = create()
+    # what is loaded stays: to look through all of it again and again would stop every request for 0.1 s
+    gc.collect()
+    gc.freeze()
+    return app
