@@ -1,7 +1,9 @@
-"""Sentences that say once what the sizes of a step mean for its estimate."""
+"""Sentences that say once what a step means for its estimate, and the way out."""
 
 from noisescale.capture.step_norms import StepSizes
 from noisescale.guard import Notices
+from noisescale.transport.wire import Flags
+from noisescale.updates import Update
 
 ONE_SMALL_BATCH = (
     "one backward a step gives no noise scale: split the batch into micro-batches and accumulate their gradients, for "
@@ -11,7 +13,7 @@ ONE_SMALL_BATCH = (
 NO_BACKWARD = "no backward since the last optimizer.step(): call log_gradients() before optimizer.step()"
 BATCH_SIZE_UNKNOWN = "the model's input does not tell the batch size: pass batch_size= to log_gradients()"
 
-DOES_NOT_ADD_UP = (
+UNMATCHED_GRADIENT = (
     "the gradients are not the sum of the step's backward passes, so there is no estimate: call log_gradients() right "
     "after the last backward, before gradients are clipped, unscaled, averaged or cleared"
 )
@@ -23,8 +25,6 @@ def explain_sizes(sizes: StepSizes, notices: Notices) -> None:
         notices.once("no_backward", NO_BACKWARD)
     elif sizes.num_small_batches == 1:
         notices.once("one_small_batch", ONE_SMALL_BATCH)
-    elif not sizes.adds_up:
-        notices.once("does_not_add_up", DOES_NOT_ADD_UP)
     elif sizes.batch_size is None:
         notices.once("batch_size_unknown", BATCH_SIZE_UNKNOWN)
     elif sizes.source == "inferred":
@@ -33,3 +33,9 @@ def explain_sizes(sizes: StepSizes, notices: Notices) -> None:
             f"batch size {sizes.batch_size:g} in {sizes.num_small_batches} small batches, read from the model's input: "
             "pass batch_size= to log_gradients() if an example is something else",
         )
+
+
+def explain_gradient(update: Update, notices: Notices) -> None:
+    """Say why a step with several small batches gave no estimate."""
+    if update.flags & Flags.UNMATCHED_GRADIENT:
+        notices.once("unmatched_gradient", UNMATCHED_GRADIENT)

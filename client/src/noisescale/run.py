@@ -16,7 +16,7 @@ from noisescale import capture
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.errors import ConfigError
-from noisescale.explanations import explain_sizes
+from noisescale.explanations import explain_gradient, explain_sizes
 from noisescale.guard import Faults, Notices, logger, never_raises
 from noisescale.outbox import Outbox
 from noisescale.recent_updates import NoiseScale, RecentUpdates
@@ -356,7 +356,9 @@ class Run:
 
     def _record(self, arrived: "list[tuple[LoggedStep, StepNorms]]") -> None:
         for logged, norms in arrived:
-            self._add(update_from_norms(logged, norms))
+            update = update_from_norms(logged, norms)
+            explain_gradient(update, self._notices)
+            self._add(update)
 
     def _add(self, update: Update) -> None:
         if update.terms is not None:

@@ -12,6 +12,9 @@ from noisescale.transport.wire import Flags
 MAX_TERM = 1e70
 """The server takes sums up to 1e75; a gradient of this size has diverged long ago."""
 
+VANISHED = 1e-8
+"""The square of the smallest loss scale that is noticed, 1e4, inverted; scalers begin at 65,536."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedStep:
@@ -67,10 +70,11 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
         flags |= Flags.BATCH_SIZE_UNKNOWN
     if sizes.shares is not None:
         flags |= Flags.UNEQUAL_MICRO_BATCHES
-    if not sizes.adds_up:
+    is_matched = sizes.adds_up and not has_vanished(norms)
+    if not is_matched:
         flags |= Flags.UNMATCHED_GRADIENT
     layers: list[Terms] = []
-    if norms.weighted_sq_norms and sizes.batch_size is not None:
+    if norms.weighted_sq_norms and sizes.batch_size is not None and is_matched:
         layers = [
             from_unequal_groups(
                 weighted_sq_norm=weighted_sq_norm,
@@ -120,6 +124,16 @@ def update_without_norms(logged: LoggedStep, batch_size: float | None, loss: flo
     """The update of a step in which nothing was watched."""
     flags = Flags.NO_BACKWARD if batch_size else Flags.NO_BACKWARD | Flags.BATCH_SIZE_UNKNOWN
     return _update(logged, 0, None, batch_size, [], loss, flags)
+
+
+def has_vanished(norms: StepNorms) -> bool:
+    """Whether the gradient is far too small for its small batches: pure noise would leave |ḡ|² near W / K.
+
+    So it looks after `GradScaler.unscale_()`, which is the one change that torch's own counter does not show.
+    """
+    if not norms.weighted_sq_norms:
+        return False
+    return norms.sizes.num_small_batches * norms.big_sq_norms[0] < VANISHED * norms.weighted_sq_norms[0]
 
 
 def plain_number(value: SupportsFloat) -> float:

@@ -104,6 +104,31 @@ def test_gradients_changed_before_the_log_give_no_estimate_and_a_sentence(change
     assert "right after the last backward" in caplog.text
 
 
+def scaled_step(run, model, optimizer, *, is_logged_first):
+    scaler = torch.amp.GradScaler("cpu")
+    inputs, classes = make_batch()
+    for x, y in zip(inputs.chunk(4), classes.chunk(4), strict=True):
+        scaler.scale(nn.functional.cross_entropy(model(x), y) / 4).backward()
+    if is_logged_first:
+        run.log_gradients()
+    scaler.unscale_(optimizer)
+    if not is_logged_first:
+        run.log_gradients()
+
+
+def test_with_a_grad_scaler_the_log_comes_before_unscaling(caplog):
+    run, kept, model, optimizer = watched()
+    scaled_step(run, model, optimizer, is_logged_first=True)
+    late, late_kept, late_model, late_optimizer = watched()
+    scaled_step(late, late_model, late_optimizer, is_logged_first=False)
+
+    [row], [late_row] = kept.rows(), late_kept.rows()
+    plain = plain_row()
+    assert row.sum_trace_cov / row.sum_grad_sq_norm == pytest.approx(plain[0] / plain[1])
+    assert (late_row.sum_trace_cov, late_row.flags) == (None, Flags.UNMATCHED_GRADIENT)
+    assert "unscaled" in caplog.text
+
+
 def test_gradients_kept_as_zeros_give_the_same_numbers():
     run, kept, model, optimizer = watched()
     for parameter in model.parameters():
@@ -225,3 +250,17 @@ def test_a_training_after_a_finished_run_begins_a_new_one(monkeypatch):
 
     assert kept.num_updates == 0
     assert active_run.active() is not first
+
+
+def test_who_writes_the_gradients_at_the_end_of_the_backward_changes_nothing():
+    """As DistributedDataParallel does: in a callback of its own, queued after ours."""
+    run, kept, model, _ = watched()
+
+    def write_again():
+        model[0].weight.grad.mul_(1.0)
+
+    model[0].weight.register_hook(lambda _: torch.autograd.Variable._execution_engine.queue_callback(write_again))
+    backward(model)
+    run.log_gradients()
+
+    assert essence(kept.rows()[0]) == plain_row()
