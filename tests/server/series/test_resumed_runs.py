@@ -213,7 +213,7 @@ def test_live_intervals_show_each_step_once_as_its_newest_stream() -> None:
 def test_pieces_hold_each_step_of_an_interval_exactly_once() -> None:
     rng = random.Random(3)
     for level in (0, 1, 2):
-        for _ in range(100):
+        for _ in range(40):
             covered = [coverage(1, 0, 5_000), coverage(2, rng.randrange(2_000), 2_000 + rng.randrange(2_000))]
             low, high = sorted(rng.sample(range(5_001), 2))
             intervals = cut(live_intervals(covered), low, high)
