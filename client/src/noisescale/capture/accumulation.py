@@ -2,7 +2,8 @@
 
 The loss scaling is undone here and nowhere else. `p.grad` at log time is the mean gradient over the step, so a small
 batch adds s_k = p_k g_k to it, p_k = n_k / N, and W = Σ p_k |g_k|² = Σ |s_k|² N / n_k. Whoever divides the loss by the
-number of accumulations gets exactly that. Where the loss is summed over examples both norms are divided by N².
+number of accumulations gets exactly that where all are equal; where they are not, a loss must weigh n_k / N. Where the
+loss is summed over examples both norms are divided by N².
 """
 
 # P parameters, G groups, K small batches
