@@ -42,7 +42,7 @@ ROUTERS = (
 )
 
 GZIP_FROM_BYTES = 1_000
-GZIP_LEVEL = 2
+GZIP_LEVEL = 1
 """Level 9, the default, takes ten times the time for 5 % less."""
 
 

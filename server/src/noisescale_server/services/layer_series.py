@@ -45,7 +45,9 @@ async def of_layer(
     wanted = range_of(live, low, high)
     if wanted is None:
         return empty(run, low, high)
-    how = _resolution(wanted, window or default_window(whole.num_steps), max_points)
+    how = _resolution(
+        wanted, window or default_window(run_steps=whole.num_steps, shown_steps=wanted.num_steps), max_points
+    )
     shown = await _read(session, run_id, name, live, wanted, how)
     return Series(
         run=run,

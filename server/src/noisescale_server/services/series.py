@@ -6,14 +6,15 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate
 from noisescale_server.services import latest, windows
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.events import Event, events_of
 from noisescale_server.services.live import LiveInterval, cut, live_intervals
-from noisescale_server.services.resolution import Range, Resolution, choose, is_sparse, range_of, spacing_of
+from noisescale_server.services.resolution import Range, Resolution, block, choose, is_sparse, range_of, spacing_of
 from noisescale_server.services.run_average import run_average
 from noisescale_server.storage import runs, streams
+from noisescale_server.storage.pyramid import TOP_LEVEL
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.streams import Coverage
 from noisescale_server.storage.tables import Run
@@ -25,8 +26,10 @@ LONG_ENOUGH_STEPS = 256
 
 Wider windows read low while |G|² falls; narrower ones of a few steps flicker between resolved and not."""
 
-NUM_AVERAGED = 100
-"""Windows that the run's average is taken over."""
+SMOOTH_LINE_POINTS = 200
+
+NUM_AVERAGED = 40
+"""Windows of 5 % that the run's average is taken over, each half covered by the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,17 @@ class Series:
     events: list[Event]
 
 
-def default_window(num_steps: int) -> int:
-    """Steps of the window that nobody chose, for a run of so many steps."""
-    short, long = -(-num_steps // SHORT_RUN_WINDOW_SHARE), -(-num_steps // LONG_RUN_WINDOW_SHARE)
-    return max(long, min(short, LONG_ENOUGH_STEPS))
+def default_window(*, run_steps: int, shown_steps: int) -> int:
+    """Steps of the window that nobody chose.
+
+    Where 8 blocks of a level make a window of 1 % to 5 % of the run and that level still draws a smooth line, they are
+    the window: reading the level below would cost up to 32 times as much.
+    """
+    longest, shortest = -(-run_steps // SHORT_RUN_WINDOW_SHARE), -(-run_steps // LONG_RUN_WINDOW_SHARE)
+    window = max(shortest, min(longest, LONG_ENOUGH_STEPS))
+    smooth = [level for level in range(1, TOP_LEVEL + 1) if shown_steps >= SMOOTH_LINE_POINTS * block(level)]
+    eight_blocks = [MIN_BLOCKS * block(level) for level in smooth if window <= MIN_BLOCKS * block(level) <= longest]
+    return max(eight_blocks, default=window)
 
 
 async def of_run(
@@ -80,7 +90,7 @@ async def of_run(
     wanted = range_of(live, low, high)
     if wanted is None:
         return empty(run, low, high)
-    chosen = window or default_window(wanted.run_high - wanted.run_low + 1)
+    chosen = window or default_window(run_steps=wanted.run_high - wanted.run_low + 1, shown_steps=wanted.num_steps)
     how = choose(wanted, window=chosen, max_points=max_points, spacing=spacing_of(covered))
     shown = await windows.read(session, run_id, live, wanted, how, is_sparse=is_sparse(covered))
     return Series(

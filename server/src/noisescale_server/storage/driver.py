@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from asyncpg import Connection, Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
 
@@ -9,3 +10,14 @@ async def fetch(session: AsyncSession, statement: str, *parameters: Any) -> list
     """The rows of a statement with parameters $1, $2, …; prepared once a connection, in the session's transaction."""
     found = await (await session.connection()).exec_driver_sql(statement, parameters)
     return [tuple(row) for row in found] if found.returns_rows else []
+
+
+async def read(session: AsyncSession, statement: str, *parameters: Any) -> list[Record]:
+    """The rows of a statement that only reads, without SQLAlchemy's cursor: 500 rows of 28 columns cost it 3 ms.
+
+    On the session's own connection, so it sees what the session's transaction has written.
+    """
+    connection = await (await session.connection()).get_raw_connection()
+    driver = connection.driver_connection
+    assert isinstance(driver, Connection), "storage.engine opens connections with asyncpg"
+    return list(await driver.fetch(statement, *parameters))

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.windows import WindowSums
-from noisescale_server.storage.driver import fetch
+from noisescale_server.storage.driver import read
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
 
 SERIES = "simple"
@@ -211,7 +211,7 @@ async def points(
         *((level,) if level else ()),
     )
     statement = _POINTS_OF_BUCKETS if level else _POINTS_OF_ROWS
-    rows = await fetch(session, statement, *parameters)
+    rows = await read(session, statement, *parameters)
     return PointColumns(*zip(*rows, strict=True)) if rows else PointColumns()
 
 
