@@ -27,6 +27,7 @@ from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.services import reference_values as reference_value_service
 from noisescale_server.services.health import Migrations
+from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.settings import Settings
 from noisescale_server.storage.engine import create_engine, session_factory
 
@@ -64,6 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.migrations = shipped_migrations()
+    app.state.whole_runs = WholeRuns()
     app.state.reference_values = reference_value_service.load()
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     register_error_handlers(app)

@@ -17,6 +17,7 @@ from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion
 from noisescale_server.services import series as series_service
 from noisescale_server.services.live import cut, live_intervals, pieces
+from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import series, streams
 from noisescale_server.storage.streams import Coverage
 
@@ -126,7 +127,9 @@ async def test_a_run_resumed_twice_equals_brute_force_in_every_range_and_window(
         *((rng.randrange(900), rng.randrange(900, 2_000), points, None) for points in (500, 40, 7)),
         *((rng.randrange(900), rng.randrange(900, 2_000), points, 300) for points in (300, 60, 13)),
     ]:
-        found = await series_service.of_run(session, run_id, low=low, high=high, max_points=max_points, window=window)
+        found = await series_service.of_run(
+            session, WholeRuns(), run_id, low=low, high=high, max_points=max_points, window=window
+        )
 
         ways.add((found.how.level, found.how.steps_per_point >= found.how.steps_per_block))
         assert found.low is not None

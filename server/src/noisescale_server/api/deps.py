@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.errors import refuse
+from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.settings import Settings
 
 MAX_INT64 = 2**63 - 1
@@ -48,6 +49,12 @@ def get_settings(request: Request) -> Settings:
     return settings
 
 
+def get_whole_runs(request: Request) -> WholeRuns:
+    """The figures of whole runs that this process has computed."""
+    whole_runs: WholeRuns = request.app.state.whole_runs
+    return whole_runs
+
+
 def get_now() -> datetime:
     """The server's clock; tests override it."""
     return datetime.now(UTC)
@@ -69,6 +76,7 @@ async def get_read_session(request: Request) -> AsyncIterator[AsyncSession]:
 Session = Annotated[AsyncSession, Depends(get_session, scope="function")]
 ReadSession = Annotated[AsyncSession, Depends(get_read_session, scope="function")]
 AppSettings = Annotated[Settings, Depends(get_settings)]
+KnownWholeRuns = Annotated[WholeRuns, Depends(get_whole_runs)]
 Now = Annotated[datetime, Depends(get_now)]
 
 RunId = Annotated[UUID, Path(description="UUID of the run")]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
-from noisescale_server.api.deps import ReadSession, RunId, Step, check_range
+from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step, check_range
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.schemas_runs import Name
 from noisescale_server.services import layer_series, series
@@ -36,13 +36,15 @@ class SeriesQuery(BaseModel):
 
 
 @router.get("/runs/{run_id}/noise-scale", response_class=JsonColumns)
-async def get_noise_scale(run_id: RunId, query: Annotated[SeriesQuery, Query()], session: ReadSession) -> JsonColumns:
+async def get_noise_scale(
+    run_id: RunId, query: Annotated[SeriesQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
+) -> JsonColumns:
     """The noise scale along the run: columns of equal length, oldest first; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)
     if query.group is not None:
         read = partial(layer_series.of_layer, session, run_id, query.group)
     else:
-        read = partial(series.of_run, session, run_id)
+        read = partial(series.of_run, session, whole_runs, run_id)
     found = await read(low=query.from_, high=query.to, max_points=query.points, window=query.window)
     return JsonColumns(series_answer(found, query.x))
 

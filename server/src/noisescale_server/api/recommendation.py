@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from noisescale_server.api.answers import estimate_answer
-from noisescale_server.api.deps import ReadSession, RunId, Step
+from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step
 from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
 from noisescale_server.services import run_advice
 from noisescale_server.services.advice import (
@@ -91,11 +91,14 @@ class RecommendationAnswer(Answer):
 
 @router.get("/runs/{run_id}/recommendation")
 async def get_recommendation(
-    run_id: RunId, query: Annotated[RecommendationQuery, Query()], session: ReadSession
+    run_id: RunId,
+    query: Annotated[RecommendationQuery, Query()],
+    session: ReadSession,
+    whole_runs: KnownWholeRuns,
 ) -> RecommendationAnswer:
     """Which batch size to use now, for a reader who values steps and examples as the query says."""
     wish = Preference(query.preference, query.examples_per_step)
-    return recommendation_answer(await run_advice.advise(session, run_id, wish, to_step=query.to_step))
+    return recommendation_answer(await run_advice.advise(session, whole_runs, run_id, wish, to_step=query.to_step))
 
 
 def recommendation_answer(advice: RunAdvice) -> RecommendationAnswer:

@@ -12,7 +12,8 @@ from noisescale_server.services.layers import estimates_of
 from noisescale_server.services.live import LiveInterval, cut, live_intervals, pieces
 from noisescale_server.services.resolution import Range, Resolution, points_of, range_of
 from noisescale_server.services.run_average import run_average
-from noisescale_server.services.series import NUM_AVERAGED, Series, default_window, empty
+from noisescale_server.services.series import Series, default_window, empty
+from noisescale_server.services.whole_run import NUM_AVERAGED
 from noisescale_server.services.windows import Windows
 from noisescale_server.storage import group_series, runs, streams
 

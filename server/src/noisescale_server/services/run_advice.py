@@ -14,6 +14,7 @@ from noisescale_server.services.latest import LATEST_SHARE
 from noisescale_server.services.recommendation import recommend
 from noisescale_server.services.runs import run_so_far
 from noisescale_server.services.series import Series
+from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs
 from noisescale_server.storage.tables import Run
 
@@ -40,7 +41,9 @@ class RunAdvice:
     recommendation: Recommendation
 
 
-async def advise(session: AsyncSession, run_id: UUID, wish: Preference, *, to_step: int | None) -> RunAdvice:
+async def advise(
+    session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, wish: Preference, *, to_step: int | None
+) -> RunAdvice:
     """The advice for a run, now or as if it stood at `to_step`.
 
     Raises:
@@ -50,7 +53,9 @@ async def advise(session: AsyncSession, run_id: UUID, wish: Preference, *, to_st
     if run is None:
         raise RunNotFound(run_id)
     window = latest_window(run, to_step)
-    past = await series.of_run(session, run_id, low=None, high=to_step, max_points=NUM_STRETCHES, window=window)
+    past = await series.of_run(
+        session, whole_runs, run_id, low=None, high=to_step, max_points=NUM_STRETCHES, window=window
+    )
     now = run_so_far(run) if to_step is None else so_far_at_end(past)
     so_far = replace(now, spent=list(spent(past)), usd_spent=usd_spent(past))
     return RunAdvice(run, last_step(past), so_far, recommend(so_far, wish))

@@ -1,22 +1,20 @@
 """The noise scale along a run: points with their estimates, the latest window, the run's average, and events."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate
-from noisescale_server.services import latest, windows
+from noisescale_server.services import windows
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.events import Event, events_of
-from noisescale_server.services.live import LiveInterval, cut, live_intervals
-from noisescale_server.services.resolution import Range, Resolution, block, choose, is_sparse, range_of, spacing_of
-from noisescale_server.services.run_average import run_average
+from noisescale_server.services.live import cut, live_intervals
+from noisescale_server.services.resolution import Resolution, block, choose, is_sparse, range_of, spacing_of
+from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs, streams
 from noisescale_server.storage.pyramid import TOP_LEVEL
 from noisescale_server.storage.series import PointColumns
-from noisescale_server.storage.streams import Coverage
 from noisescale_server.storage.tables import Run
 
 SHORT_RUN_WINDOW_SHARE = 20
@@ -27,9 +25,6 @@ LONG_ENOUGH_STEPS = 256
 Wider windows read low while |G|² falls; narrower ones of a few steps flicker between resolved and not."""
 
 SMOOTH_LINE_POINTS = 200
-
-NUM_AVERAGED = 40
-"""Windows of 5 % that the run's average is taken over, each half covered by the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,14 @@ def default_window(*, run_steps: int, shown_steps: int) -> int:
 
 
 async def of_run(
-    session: AsyncSession, run_id: UUID, *, low: int | None, high: int | None, max_points: int, window: int | None
+    session: AsyncSession,
+    whole_runs: WholeRuns,
+    run_id: UUID,
+    *,
+    low: int | None,
+    high: int | None,
+    max_points: int,
+    window: int | None,
 ) -> Series:
     """The series of a range, by default of the whole run.
 
@@ -93,6 +95,7 @@ async def of_run(
     chosen = window or default_window(run_steps=wanted.run_high - wanted.run_low + 1, shown_steps=wanted.num_steps)
     how = choose(wanted, window=chosen, max_points=max_points, spacing=spacing_of(covered))
     shown = await windows.read(session, run_id, live, wanted, how, is_sparse=is_sparse(covered))
+    whole = await whole_runs.of_run(session, run, covered, live)
     return Series(
         run=run,
         low=shown.low,
@@ -101,22 +104,10 @@ async def of_run(
         is_widened=how.is_widened or shown.is_widened,
         points=shown.points,
         estimates=shown.estimates,
-        latest=await latest.noise_scale(session, run_id, covered),
-        run_average=await _run_average(session, run_id, covered, live),
+        latest=whole.latest,
+        run_average=whole.run_average,
         events=events_of(shown.points, cut(live, shown.low, wanted.high), run_low=wanted.run_low),
     )
-
-
-async def _run_average(
-    session: AsyncSession, run_id: UUID, covered: Sequence[Coverage], live: Sequence[LiveInterval]
-) -> NoiseScaleEstimate:
-    """The average up to where the newest stream stands, at one resolution whatever range is shown."""
-    first, last = live[0].low, latest.newest(covered).last_step
-    whole = Range(first, last, first, last)
-    window = -(-whole.num_steps // latest.LATEST_SHARE)
-    how = choose(whole, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(covered))
-    found = await windows.read(session, run_id, live, whole, how, is_sparse=is_sparse(covered))
-    return run_average(found.points.num_updates, found.estimates)
 
 
 def empty(run: Run, low: int | None, high: int | None) -> Series:

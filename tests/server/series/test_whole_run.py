@@ -1,0 +1,79 @@
+"""The figures of a whole run are remembered until data come, and never longer."""
+
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from factories import make_batch, make_measurements
+from noisescale_server.services import latest, whole_run
+
+
+async def send(client: httpx.AsyncClient, run_id: str, stream_id: str, steps: range, **parts: object) -> None:
+    body = make_batch(run_id=run_id, measurements=make_measurements(steps=steps), **parts)
+    answer = await client.post(f"/api/v1/streams/{stream_id}/batches", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+async def figures(client: httpx.AsyncClient, run_id: str, **query: int) -> tuple[dict, dict]:
+    answer = (await client.get(f"/api/v1/runs/{run_id}/noise-scale", params=query)).raise_for_status().json()
+    return answer["latest"], answer["run_average"]
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The runs whose latest window was computed for a reader."""
+    runs: list[object] = []
+    compute = latest.noise_scale
+
+    async def count(session, run_id, streams):
+        runs.append(run_id)
+        return await compute(session, run_id, streams)
+
+    monkeypatch.setattr(whole_run.latest, "noise_scale", count)
+    return runs
+
+
+async def test_a_second_look_and_a_zoom_compute_nothing_again(shared_client: httpx.AsyncClient, computed: list) -> None:
+    run_id, stream_id = str(uuid4()), str(uuid4())
+    await send(shared_client, run_id, stream_id, range(60))
+    first = await figures(shared_client, run_id)
+    num_computed = len(computed)
+
+    again = await figures(shared_client, run_id)
+    zoomed = await figures(shared_client, run_id, **{"from": 10, "to": 20})
+
+    assert again == zoomed == first
+    assert len(computed) == num_computed
+
+
+async def test_new_rows_change_the_figures_at_once(shared_client: httpx.AsyncClient) -> None:
+    run_id, stream_id = str(uuid4()), str(uuid4())
+    await send(shared_client, run_id, stream_id, range(60))
+    before = await figures(shared_client, run_id)
+
+    body = make_batch(
+        run_id=run_id, first_seq=62, run=None, measurements=make_measurements(steps=range(60, 120), first_seq=62)
+    )
+    answer = await shared_client.post(f"/api/v1/streams/{stream_id}/batches", json=body)
+    after = await figures(shared_client, run_id)
+
+    assert answer.status_code == 200, answer.text
+    assert after[1]["num_updates"] > before[1]["num_updates"]
+    assert after != before
+
+
+async def test_the_oldest_are_forgotten(session, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = whole_run.WholeRuns(capacity=2)
+
+    async def figure(*_):
+        return whole_run.windows.NOTHING_MEASURED
+
+    monkeypatch.setattr(whole_run.latest, "noise_scale", figure)
+    monkeypatch.setattr(whole_run, "_run_average", figure)
+    runs = [type("Run", (), {"id": uuid4(), "created_at": None})() for _ in range(3)]
+
+    for run in runs:
+        await known.of_run(session, run, (), ())
+
+    assert [key[0] for key in known._known] == [run.id for run in runs[1:]]
