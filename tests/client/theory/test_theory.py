@@ -16,7 +16,7 @@ def test_at_the_noise_scale_half_of_each_is_lost():
 
 
 def test_a_quarter_of_the_critical_batch_takes_5_times_the_steps_and_one_quarter_more_examples():
-    """MATH acceptance number: B_noise = 1000, B = 250 against the two limits."""
+    """B_noise = 1000, B = 250 against the two limits of McCandlish et al. 2018, eq. 2.11."""
     huge, tiny = 1e12, 1e-9
 
     assert trade_off.steps_factor(from_batch=huge, to_batch=250, critical_batch=1000) == pytest.approx(5)

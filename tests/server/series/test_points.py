@@ -1,10 +1,13 @@
 """How many steps a point has: few enough points for any range, found at once."""
 
 import random
+from uuid import uuid4
 
+import httpx
 import pytest
 
 from noisescale_server.services.resolution import Range, points_of
+from problems import assert_problem
 
 
 def num_points(wanted: Range, steps: int) -> int:
@@ -37,3 +40,10 @@ def test_a_range_that_starts_within_a_point_keeps_nearly_all_the_points_asked_fo
     steps = points_of(wanted, max_points=500, steps_per_block=1)
 
     assert 480 <= num_points(wanted, steps) <= 500
+
+
+@pytest.mark.parametrize("path", ["noise-scale", "metrics"])
+async def test_more_than_a_thousand_points_are_refused_by_name(shared_client: httpx.AsyncClient, path: str) -> None:
+    answer = await shared_client.get(f"/api/v1/runs/{uuid4()}/{path}", params={"points": 1001})
+
+    assert_problem(answer, 422, "invalid-input", field="points")

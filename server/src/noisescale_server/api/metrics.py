@@ -21,7 +21,7 @@ class MetricsQuery(BaseModel):
     name: Annotated[Text | None, Field(description="default: all")] = None
     from_: Annotated[Step | None, Field(alias="from")] = None
     to: Step | None = None
-    points: Annotated[int, Field(ge=1, le=2_000)] = 500
+    points: Annotated[int, Field(ge=1, le=1_000)] = 500
 
 
 @router.get("/runs/{run_id}/metrics", response_class=JsonColumns)

@@ -28,7 +28,7 @@ class SeriesQuery(BaseModel):
 
     from_: Annotated[Step | None, Field(alias="from")] = None
     to: Step | None = None
-    points: Annotated[int, Field(ge=1, le=2_000)] = 500
+    points: Annotated[int, Field(ge=1, le=1_000)] = 500
     window: Annotated[int, Field(ge=1, le=2**53 - 1, description="steps")] | None = None
     group: Annotated[Name | None, Field(description="a layer")] = None
     kind: Literal["simple"] = "simple"
