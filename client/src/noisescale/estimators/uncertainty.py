@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from noisescale.errors import EstimationError
+from noisescale.estimators.signal import normal_deviate
 from noisescale.estimators.student_t import t_quantile
 from noisescale.estimators.windows import WindowSums
 
@@ -17,6 +18,12 @@ RESOLVED_Z = 5.0
 """z = |G|²^ / se from which a noise scale counts as resolved.
 
 At the first moment that z passes 5, 2 % of the values are below half the truth; at 3 it is 15 to 21 %, at 2 a third."""
+
+ALONE_Z = 6.0
+"""Normal deviate from which a window shows a gradient by itself, where its run has not.
+
+One huge |G|² at the start or in a spike drowns the run's sums for long. A run of 10,000 steps holds about a thousand
+independent looks at windows, so this is the stricter of the two."""
 
 LONGEST_RUN = 2**53 - 1
 """The largest step that the wire format knows: to wait for more updates is no advice."""
@@ -39,6 +46,7 @@ class Reason(StrEnum):
     NO_ESTIMATES = "no_estimates"
     TOO_FEW_UPDATES = "too_few_updates"
     INTERVAL_UNBOUNDED = "interval_unbounded"
+    NO_SIGNAL_YET = "no_signal_yet"
     GRAD_SQ_NORM_NOT_POSITIVE = "grad_sq_norm_not_positive"
     TRACE_COV_NOT_POSITIVE = "trace_cov_not_positive"
 
@@ -143,7 +151,7 @@ def fieller(means: MeansOfTerms, quantile: float) -> tuple[float | None, float |
     return (roots[1] if roots[1] > 0 else None), None
 
 
-def estimate(window: WindowSums, *, level: float = 0.95) -> NoiseScaleEstimate:
+def estimate(window: WindowSums, *, level: float = 0.95, has_signal: bool = True) -> NoiseScaleEstimate:
     """The noise scale of a window: value, interval and state.
 
     The interval uses the t quantile with m - 1 degrees of freedom, m blocks. It is the set of the two-sided test,
@@ -152,6 +160,8 @@ def estimate(window: WindowSums, *, level: float = 0.95) -> NoiseScaleEstimate:
     Args:
         window: Sums over at least 8 blocks; with fewer the answer is unresolved.
         level: Confidence level, 0 < level < 1.
+        has_signal: Whether the run so far has shown a gradient (`signal.has_signal`); if not, there is no value unless
+            the window shows one beyond doubt by itself.
     """
     if window.num_blocks < MIN_BLOCKS:
         return _too_few(window, level)
@@ -159,6 +169,8 @@ def estimate(window: WindowSums, *, level: float = 0.95) -> NoiseScaleEstimate:
     z = _z(means)
     low, high = fieller(means, t_quantile(0.5 + level / 2, window.num_blocks - 1))
     reason = _reason(means, high)
+    if reason is None and not has_signal and not _shows_signal(window):
+        reason = Reason.NO_SIGNAL_YET
     state = State.UNRESOLVED if reason else State.RESOLVED if z >= RESOLVED_Z else State.TENTATIVE
     return NoiseScaleEstimate(
         state=state,
@@ -176,6 +188,10 @@ def estimate(window: WindowSums, *, level: float = 0.95) -> NoiseScaleEstimate:
         grad_sq_norm=means.c,
         grad_sq_norm_se=math.sqrt(means.v_cc),
     )
+
+
+def _shows_signal(window: WindowSums) -> bool:
+    return normal_deviate(window.num_blocks, window.grad_sq_norm, window.grad_sq_norm_sq) >= ALONE_Z
 
 
 def _z(means: MeansOfTerms) -> float:
