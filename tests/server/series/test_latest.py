@@ -9,10 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 import brute_force
 from factories import make_batch, make_measurements, make_stream
-from noisescale.estimators.uncertainty import estimate
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, estimate
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion, latest
+from noisescale_server.services.live import LiveSeries
 from noisescale_server.storage import runs, streams
 
 
@@ -32,12 +33,17 @@ async def log(session: AsyncSession, run_id: UUID, steps: Sequence[int], *, star
         await accept(session, stream_id, body)
 
 
+async def latest_noise_scale(session: AsyncSession, run_id: UUID) -> NoiseScaleEstimate:
+    covered = await streams.coverage_of_run(session, run_id)
+    return (await latest.window(session, LiveSeries.of(run_id, "simple", covered))).noise_scale
+
+
 async def test_the_latest_window_starts_with_a_whole_block(session: AsyncSession) -> None:
     """5 % of 5,200 steps are 260: eight buckets of 32, the oldest of which begins twelve steps earlier."""
     run_id = uuid4()
     await log(session, run_id, range(5_200))
 
-    found = await latest.noise_scale(session, run_id, await streams.coverage_of_run(session, run_id))
+    found = await latest_noise_scale(session, run_id)
 
     rows = brute_force.rows_of(0, make_measurements(first_seq=3_902, steps=range(3_900, 5_200)))
     expected = estimate(brute_force.window_sums([row for row in rows if row.step >= 4_928], level=1))
@@ -50,7 +56,7 @@ async def test_a_resumed_run_is_shown_where_its_newest_stream_stands(session: As
     await log(session, run_id, range(1_000))
     await log(session, run_id, range(400, 450), started_at=2e9)
 
-    found = await latest.noise_scale(session, run_id, await streams.coverage_of_run(session, run_id))
+    found = await latest_noise_scale(session, run_id)
 
     run = await runs.get(session, run_id)
     assert run is not None
@@ -82,7 +88,7 @@ async def test_what_a_resumed_run_ends_with_holds_its_last_batch(session: AsyncS
     await accept(session, uuid4(), body)
 
     run = await runs.get(session, run_id)
-    whole = await latest.noise_scale(session, run_id, await streams.coverage_of_run(session, run_id))
+    whole = await latest_noise_scale(session, run_id)
     assert run is not None
     assert (run.latest_step, run.noise_scale_num_updates) == (449, 23)
     assert run.noise_scale_value == pytest.approx(whole.value)

@@ -7,6 +7,7 @@ import pytest
 
 from factories import make_batch, make_measurements
 from noisescale_server.services import latest, whole_run
+from noisescale_server.services.live import LiveSeries
 
 
 async def send(client: httpx.AsyncClient, run_id: str, stream_id: str, steps: range, **parts: object) -> None:
@@ -24,13 +25,13 @@ async def figures(client: httpx.AsyncClient, run_id: str, **query: int) -> tuple
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The runs whose latest window was computed for a reader."""
     runs: list[object] = []
-    compute = latest.noise_scale
+    compute = latest.window
 
-    async def count(session, run_id, streams):
-        runs.append(run_id)
-        return await compute(session, run_id, streams)
+    async def count(session, live):
+        runs.append(live.run_id)
+        return await compute(session, live)
 
-    monkeypatch.setattr(whole_run.latest, "noise_scale", count)
+    monkeypatch.setattr(whole_run.latest, "window", count)
     return runs
 
 
@@ -66,14 +67,14 @@ async def test_new_rows_change_the_figures_at_once(shared_client: httpx.AsyncCli
 async def test_the_oldest_are_forgotten(session, monkeypatch: pytest.MonkeyPatch) -> None:
     known = whole_run.WholeRuns(capacity=2)
 
-    async def figure(*_):
-        return whole_run.windows.NOTHING_MEASURED
+    async def figures(*_):
+        nothing = whole_run.windows.NOTHING_MEASURED
+        return whole_run.WholeRun(nothing, nothing, signal_step=None)
 
-    monkeypatch.setattr(whole_run.latest, "noise_scale", figure)
-    monkeypatch.setattr(whole_run, "_run_average", figure)
+    monkeypatch.setattr(whole_run, "_compute", figures)
     runs = [type("Run", (), {"id": uuid4(), "created_at": None})() for _ in range(3)]
 
     for run in runs:
-        await known.of_run(session, run, (), ())
+        await known.of_run(session, run, LiveSeries.of(run.id, "simple", ()))
 
     assert [key[0] for key in known._known] == [run.id for run in runs[1:]]

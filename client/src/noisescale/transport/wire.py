@@ -16,7 +16,7 @@ PROTO = 1
 
 
 class Flags(IntFlag):
-    """Why a value of a row is missing, or what was unusual about its steps."""
+    """Why a value of a row is missing, or what was unusual about its steps; each bit is explained in `docs/wire.md`."""
 
     NONFINITE_GRADIENT = 1
     NONFINITE_LOSS = 2
@@ -25,6 +25,13 @@ class Flags(IntFlag):
     UNEQUAL_MICRO_BATCHES = 16
     NO_BACKWARD = 32
     UNMATCHED_GRADIENT = 64
+    WEIGHTING_MISMATCH = 128
+    COUPLED_EXAMPLES = 256
+    PARTIAL_GRADIENTS = 512
+    COMPRESSED_GRADIENT = 1024
+    HETEROGENEOUS_RANKS = 2048
+    DUPLICATED_SMALL_BATCHES = 4096
+    LAYER_NORM_PROXY = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,10 @@ class MetricRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is trained, and how this stream measures it; the first record of a stream."""
+    """What is trained, and how this stream measures it; the first record of a stream.
+
+    A later one of the same stream says anew how it measures; its kind stays.
+    """
 
     run: Mapping[str, object]
     stream: Mapping[str, object]

@@ -12,9 +12,11 @@ from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step,
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.schemas_runs import Name
 from noisescale_server.services import layer_series, series
+from noisescale_server.services.errors import refuse
 from noisescale_server.services.runs import NO_ESTIMATE_FLAGS
 from noisescale_server.services.series import Series
 from noisescale_server.storage.series import PointColumns
+from noisescale_server.storage.streams import SIMPLE, Kind
 
 router = APIRouter(tags=["noise scale"])
 
@@ -31,7 +33,7 @@ class SeriesQuery(BaseModel):
     points: Annotated[int, Field(ge=1, le=1_000)] = 500
     window: Annotated[int, Field(ge=1, le=2**53 - 1, description="steps")] | None = None
     group: Annotated[Name | None, Field(description="a layer")] = None
-    kind: Literal["simple"] = "simple"
+    kind: Kind = SIMPLE
     x: XAxis = "step"
 
 
@@ -42,9 +44,11 @@ async def get_noise_scale(
     """The noise scale along the run: columns of equal length, oldest first; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)
     if query.group is not None:
+        if query.kind != SIMPLE:
+            raise refuse("kind", "must be simple for a layer: leave out kind or group", query.kind)
         read = partial(layer_series.of_layer, session, run_id, query.group)
     else:
-        read = partial(series.of_run, session, whole_runs, run_id)
+        read = partial(series.of_run, session, whole_runs, run_id, kind=query.kind)
     found = await read(low=query.from_, high=query.to, max_points=query.points, window=query.window)
     return JsonColumns(series_answer(found, query.x))
 
@@ -53,7 +57,7 @@ def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
     """The whole answer."""
     return {
         "run_id": str(found.run.id),
-        "kind": "simple",
+        "kind": found.kind,
         "unit": found.run.unit,
         "units_per_example": found.run.units_per_example,
         "x": x,
@@ -65,8 +69,8 @@ def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
         "widened": found.is_widened,
         "num_points": len(found.points),
         "points": point_columns(found, x),
-        "latest": estimate_answer(found.latest, reason=reason_without_estimate(found.run.latest_flags)),
-        "run_average": estimate_answer(found.run_average, reason=reason_without_estimate(found.run.latest_flags)),
+        "latest": estimate_answer(found.latest, reason=reason_without_estimate(newest_flags(found))),
+        "run_average": estimate_answer(found.run_average, reason=reason_without_estimate(newest_flags(found))),
         "events": [
             {"step": event.step, "kind": event.kind}
             | ({} if event.kind == "resumed" else {"from": event.before, "to": event.after})
@@ -121,6 +125,13 @@ def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]
 
 
 ESTIMATE_COLUMNS = ("value", "low", "high", "z", "trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
+
+
+def newest_flags(found: Series) -> int:
+    """The bits of the newest row; of another kind than simple, those of the newest point shown."""
+    if found.kind == SIMPLE:
+        return found.run.latest_flags
+    return found.points.flags[-1] if found.points else 0
 
 
 def reason_without_estimate(flags: int) -> str:

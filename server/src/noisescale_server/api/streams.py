@@ -41,10 +41,15 @@ class LostRange(Answer):
 
 
 class StreamAnswer(Answer):
-    """A stream's cursor and ledger: always acked_seq = num_stored + num_lost + num_rejected."""
+    """How a stream measures, its cursor and its ledger: always acked_seq = num_stored + num_lost + num_rejected."""
 
     stream_id: UUID
     run_id: UUID
+    kind: str
+    estimator: str | None
+    measure_every: int | None
+    num_ranks: int | None
+    notes: list[str]
     acked_seq: int
     num_stored: int
     num_lost: int
@@ -138,9 +143,5 @@ def _stream_of_run(one: StreamOfRun) -> StreamOfRunAnswer:
 
 
 def _stream_fields(stream: Stream) -> dict[str, object]:
-    same = ("run_id", "num_stored", "num_lost", "num_rejected", "first_step", "last_step", "started_at", "finished_at")
-    return {
-        "stream_id": stream.id,
-        "acked_seq": stream.next_seq - 1,
-        **{name: getattr(stream, name) for name in same},
-    }
+    computed = {"stream_id": stream.id, "acked_seq": stream.next_seq - 1}
+    return {name: getattr(stream, name) for name in StreamAnswer.model_fields if name not in computed} | computed

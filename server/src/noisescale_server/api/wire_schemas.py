@@ -6,11 +6,13 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, Field
 
 from noisescale_server.api.deps import refuse_control_characters
-from noisescale_server.api.schemas_runs import Body, Name, PositiveNumber, RunFields
+from noisescale_server.api.schemas_runs import Body, Name, PositiveNumber, RunFields, refuse_blank
+from noisescale_server.storage.streams import SIMPLE, Kind
 
 MAX_RECORDS = 2_000
 MAX_METRIC_VALUES = 20_000
 MAX_GROUPS = 256
+MAX_NOTES = 16
 
 MAX_NUMBER = 2**53 - 1
 """Beyond it JSON readers lose digits: a step or record number that large is a mistake."""
@@ -35,19 +37,37 @@ Sum = Annotated[float, Field(ge=-MAX_SUM, le=MAX_SUM, allow_inf_nan=False)]
 Square = Annotated[float, Field(ge=-MAX_SQUARE, le=MAX_SQUARE, allow_inf_nan=False)]
 Text = Annotated[str, Field(max_length=256), AfterValidator(refuse_control_characters)]
 
+Note = Annotated[
+    str, Field(min_length=1, max_length=300), AfterValidator(refuse_control_characters), AfterValidator(refuse_blank)
+]
+Estimator = Literal[
+    "micro_batches",
+    "ranks",
+    "ranks_and_micro_batches",
+    "per_example",
+    "layer_norm_proxy",
+    "split",
+    "norms",
+    "nested_groups",
+    "none",
+]
+
 SeqColumn = Annotated[list[Seq], Field(max_length=MAX_RECORDS)]
 
 
 class StreamFields(Body):
     """`run.stream`: how the stream measures."""
 
-    estimator: Literal["micro_batches", "norms", "none"] = "none"
-    kind: Literal["simple"] = "simple"
+    estimator: Estimator = "none"
+    kind: Kind = SIMPLE
     unit: Name = "examples"
     units_per_example: PositiveNumber = 1.0
     loss_reduction: Literal["mean_over_examples", "mean_over_tokens", "sum"] | None = None
     optimizer: Name | None = None
     batch_size_source: Literal["argument", "inferred", "micro_batch"] | None = None
+    measure_every: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    num_ranks: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    notes: Annotated[list[Note], Field(max_length=MAX_NOTES, default_factory=list)]
     rank: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     host: Text | None = None
     client_version: Text | None = None

@@ -15,13 +15,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import latest
 from noisescale_server.services.errors import RunNotFound, StreamConflict, StreamGap
+from noisescale_server.services.live import LiveSeries
 from noisescale_server.storage import groups, measurements, metrics, progress, runs, streams
 from noisescale_server.storage.groups import GroupRecord
 from noisescale_server.storage.measurements import MeasurementColumns
 from noisescale_server.storage.metrics import MetricColumns
 from noisescale_server.storage.progress import Advance, RunNews
 from noisescale_server.storage.runs import NewRun
-from noisescale_server.storage.streams import Coverage, Cursor, Loss, StreamInfo
+from noisescale_server.storage.streams import SIMPLE, Coverage, Cursor, Loss, StreamInfo
 
 REJECTED = "rejected"
 """The reason of a loss that the server caused by refusing a record."""
@@ -29,7 +30,7 @@ REJECTED = "rejected"
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The first record of a stream."""
+    """The first record of a stream; a later one says anew how the stream measures."""
 
     seq: int
     run: NewRun
@@ -82,11 +83,14 @@ async def accept(session: AsyncSession, batch: Batch) -> int:
     Raises:
         RunNotFound: When neither the run nor a `run` record exists.
         StreamGap: When records before this batch are missing.
-        StreamConflict: When the stream belongs to another run, or these numbers came with another checksum.
+        StreamConflict: When the stream belongs to another run or is of another kind, or these numbers came with
+            another checksum.
     """
     cursor = await streams.lock(session, batch.stream_id) or await _create(session, batch)
     if cursor.run_id != batch.run_id:
         raise StreamConflict(batch.stream_id, "it belongs to another run")
+    if batch.run is not None and batch.run.stream.kind != cursor.kind:
+        raise StreamConflict(batch.stream_id, f"it is of kind {cursor.kind}, not {batch.run.stream.kind}")
     if batch.first_seq > cursor.next_seq:
         raise StreamGap(batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq)
     if batch.last_seq < cursor.next_seq:
@@ -102,8 +106,13 @@ async def _create(session: AsyncSession, batch: Batch) -> Cursor:
         await runs.create_if_absent(session, batch.run.run)
     if not await runs.hold(session, batch.run_id):
         raise RunNotFound(batch.run_id)
-    started_at = batch.run.stream.started_at if batch.run else datetime.now(UTC)
-    await streams.create_if_absent(session, run_id=batch.run_id, stream_id=batch.stream_id, started_at=started_at)
+    await streams.create_if_absent(
+        session,
+        run_id=batch.run_id,
+        stream_id=batch.stream_id,
+        kind=batch.run.stream.kind if batch.run else SIMPLE,
+        started_at=batch.run.stream.started_at if batch.run else datetime.now(UTC),
+    )
     cursor = await streams.lock(session, batch.stream_id)
     assert cursor is not None, "only a deleted run takes its streams with it, and this one is held"
     return cursor
@@ -163,22 +172,27 @@ def _first_step(rows: MeasurementColumns) -> int:
 
 
 async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
-    """Nothing; the cursor is moved, the run shows what came, and once a second the latest window's noise scale."""
-    noise_scale = None
-    if cursor.is_newest and (cursor.is_due or new.finish is not None):
-        noise_scale = await latest.noise_scale(session, new.run_id, await _coverage(session, new, cursor, change))
-    await progress.store(
-        session,
-        run_id=new.run_id,
-        stream_id=new.stream_id,
-        advance=change,
-        news=news_of(new, cursor, change),
-        noise_scale=noise_scale,
-    )
+    """Nothing; the cursor is moved, the run shows what came, and once a second the latest window's noise scale.
+
+    What a run shows comes from kind simple alone: streams of the other kinds leave its row as it is.
+    """
+    run_id, stream_id = new.run_id, new.stream_id
+    if cursor.kind != SIMPLE:
+        await progress.store_of_other_kind(session, run_id=run_id, stream_id=stream_id, advance=change)
+        return
+    if not cursor.is_newest:
+        await progress.store_of_overtaken(session, run_id=run_id, stream_id=stream_id, advance=change)
+        return
+    window = None
+    if cursor.is_due or new.finish is not None:
+        covered = await _coverage(session, new, cursor, change)
+        window = await latest.window(session, LiveSeries.of(run_id, SIMPLE, covered))
+    news = news_of(new, cursor, change)
+    await progress.store(session, run_id=run_id, stream_id=stream_id, advance=change, news=news, window=window)
 
 
 async def _coverage(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> list[Coverage]:
-    """The steps of the run's streams with this batch, which no row says yet; a lone stream needs no query."""
+    """The steps of the run's simple streams with this batch, which no row says yet; a lone one needs no query."""
     covered = [] if cursor.is_alone else await streams.coverage_of_run(session, new.run_id)
     others = [one for one in covered if one.stream_id != new.stream_id]
     first_steps = [step for step in (cursor.first_step, change.first_step) if step is not None]
@@ -197,11 +211,10 @@ async def _coverage(session: AsyncSession, new: Batch, cursor: Cursor, change: A
 
 
 def news_of(new: Batch, cursor: Cursor, change: Advance) -> RunNews:
-    """What the run's row takes from the batch: all of it only if no newer stream has taken over."""
-    if not cursor.is_newest:
-        return RunNews(first_step=change.first_step)
+    """What the run's row takes from a batch of its newest simple stream."""
     info, finish = new.run and new.run.stream, new.finish
     return RunNews(
+        newest_started_at=info.started_at if info else cursor.started_at,
         is_resumed=cursor.next_seq == 1,
         first_step=change.first_step,
         optimizer=info.optimizer if info else None,

@@ -1,25 +1,32 @@
 """The noise scale per layer, from group records.
 
 Records come at most every ten seconds, so a window often holds fewer than the 8 that an interval needs. Then the second
-moments over updates serve: they say the spread of single updates, as if these were independent.
+moments over updates serve: they say the spread of single updates, as if these were independent. A layer is a number
+once its own updates have shown a gradient.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
+from operator import add
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale.estimators import signal
 from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate, estimate
 from noisescale.estimators.windows import WindowSums
 from noisescale_server.services.errors import RunNotFound
-from noisescale_server.services.live import cut, live_intervals, pieces
+from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import points_of, range_of
 from noisescale_server.services.sliding import Sums, over_points, plus
 from noisescale_server.storage import group_series, runs, streams
 from noisescale_server.storage.group_series import LayerPoints
+from noisescale_server.storage.series import ONE_POINT, Evidence
+from noisescale_server.storage.streams import SIMPLE
+
+NO_EVIDENCE = Evidence(0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,35 +63,50 @@ async def of_run(session: AsyncSession, run_id: UUID, *, low: int | None, high: 
     """
     if await runs.get(session, run_id) is None:
         raise RunNotFound(run_id)
-    live = live_intervals(await streams.coverage_of_run(session, run_id))
-    wanted = range_of(live, low, high)
+    live = LiveSeries.of(run_id, SIMPLE, await streams.coverage_of_run(session, run_id))
+    wanted = range_of(live.intervals, low, high)
     if wanted is None:
         return Layers(None, None, [])
     found = await group_series.points(
         session,
         run_id,
-        pieces(cut(live, wanted.low, wanted.high), 0),
+        live.pieces(wanted.low, wanted.high, 0),
         steps_per_point=points_of(wanted, max_points=max_points),
     )
-    return Layers(wanted.low, wanted.high, [_layer(layer) for layer in found])
+    before = await _evidence_before(session, live, wanted.low)
+    return Layers(wanted.low, wanted.high, [_layer(one, before.get(one.name, NO_EVIDENCE)) for one in found])
 
 
-def _layer(layer: LayerPoints) -> Layer:
-    estimates = estimates_of(layer, num_window_points=1)
-    return Layer(layer.name, _whole(layer), layer.points.step_last, estimates)
+async def _evidence_before(session: AsyncSession, live: LiveSeries, low: int) -> dict[str, Evidence]:
+    """What each layer had shown of a gradient before the range begins."""
+    if low <= live.first_step:
+        return {}
+    chosen = live.pieces(live.first_step, low - 1, 0)
+    found = await group_series.points(session, live.run_id, chosen, steps_per_point=ONE_POINT)
+    return {layer.name: evidence_of(layer) for layer in found}
 
 
-def _whole(layer: LayerPoints) -> NoiseScaleEstimate:
-    return _estimate(reduce(plus, layer.points.block_sums()), reduce(plus, _moments(layer)))
+def evidence_of(layer: LayerPoints) -> Evidence:
+    """The sums over all updates of a layer's points that say whether it has a gradient."""
+    points = layer.points
+    return Evidence(sum(points.num_updates), sum(points.grad_sq_norm), sum(yy for _, yy, _ in layer.moments))
 
 
-def estimates_of(layer: LayerPoints, *, num_window_points: int) -> list[NoiseScaleEstimate]:
+def _layer(layer: LayerPoints, before: Evidence) -> Layer:
+    evidence = Evidence(*map(add, before, evidence_of(layer)))
+    has_signal = signal.has_signal(**evidence._asdict())
+    estimates = estimates_of(layer, num_window_points=1, has_signal=has_signal)
+    whole = _estimate(reduce(plus, layer.points.block_sums()), reduce(plus, _moments(layer)), has_signal=has_signal)
+    return Layer(layer.name, whole, layer.points.step_last, estimates)
+
+
+def estimates_of(layer: LayerPoints, *, num_window_points: int, has_signal: bool) -> list[NoiseScaleEstimate]:
     """One estimate a point, over the last points up to it; more of them while they hold fewer than 8 records."""
     numbered = zip(layer.points.point, layer.points.block_sums(), strict=True)
     windows = over_points(numbered, num_window_points=num_window_points)
     # A window of fewer than 8 records holds all records so far, and so do the moments.
     so_far = accumulate(_moments(layer), plus)
-    return [_estimate(sums, moments) for (sums, _), moments in zip(windows, so_far, strict=True)]
+    return [_estimate(sums, moments, has_signal=has_signal) for (sums, _), moments in zip(windows, so_far, strict=True)]
 
 
 def _moments(layer: LayerPoints) -> Iterator[Sums]:
@@ -94,12 +116,12 @@ def _moments(layer: LayerPoints) -> Iterator[Sums]:
     return (a + b for a, b in zip(first, layer.moments, strict=True))
 
 
-def _estimate(sums: Sums, moments: Sums) -> NoiseScaleEstimate:
+def _estimate(sums: Sums, moments: Sums, *, has_signal: bool) -> NoiseScaleEstimate:
     num_blocks, *others = sums
     if num_blocks >= MIN_BLOCKS:
-        return estimate(WindowSums(int(num_blocks), *others))
+        return estimate(WindowSums(int(num_blocks), *others), has_signal=has_signal)
     n, x, y, xx, yy, xy = moments
     window = WindowSums.from_moments(
         num_updates=int(n), trace_cov=x, grad_sq_norm=y, trace_cov_sq=xx, grad_sq_norm_sq=yy, cross=xy
     )
-    return estimate(window)
+    return estimate(window, has_signal=has_signal)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL
 from noisescale_server.storage.series import Piece
-from noisescale_server.storage.streams import Coverage
+from noisescale_server.storage.streams import Coverage, Kind
 from noisescale_server.storage.tables import Stream
 
 
@@ -27,6 +27,43 @@ class LiveInterval:
     high: int
     is_first: bool
     is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSeries:
+    """One kind of noise scale of a run, as views show it.
+
+    Attributes:
+        run_id: The run.
+        kind: The kind.
+        covered: What the streams of this kind cover.
+        intervals: Which of them each step is read from; empty while there are no steps.
+    """
+
+    run_id: UUID
+    kind: Kind
+    covered: tuple[Coverage, ...]
+    intervals: tuple[LiveInterval, ...]
+
+    @classmethod
+    def of(cls, run_id: UUID, kind: Kind, covered: Iterable[Coverage]) -> "LiveSeries":
+        """The series of streams that cover these steps."""
+        streams = tuple(covered)
+        return cls(run_id, kind, streams, tuple(live_intervals(streams)))
+
+    @property
+    def first_step(self) -> int:
+        """The first step of all; there must be one."""
+        return self.intervals[0].low
+
+    @property
+    def newest_step(self) -> int:
+        """Where the stream that started last stands; of two at one moment, the one with the greater id."""
+        return max(self.covered, key=lambda stream: (stream.started_at, stream.stream_id)).last_step
+
+    def pieces(self, low: int, high: int, level: int) -> list[Piece]:
+        """What holds exactly the rows from step `low` to `high`: whole buckets of `level` and smaller ones."""
+        return pieces(cut(self.intervals, low, high), level)
 
 
 def live_intervals(streams: Iterable[Coverage]) -> list[LiveInterval]:

@@ -12,6 +12,7 @@ from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.live import not_overtaken
 from noisescale_server.services.resolution import Range, points_of
 from noisescale_server.storage import metric_series, runs, streams
+from noisescale_server.storage.streams import SIMPLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ async def of_run(
 ) -> Metrics:
     """The metric asked for, or all; of a resumed run those values that no newer stream has overtaken.
 
+    Only streams of kind simple carry metrics.
+
     Raises:
         RunNotFound: When no run has this id.
     """
@@ -54,10 +57,11 @@ async def of_run(
     last = last_logged if high is None else min(high, last_logged)
     if first > last:
         return Metrics(names, [])
+    simple = [stream for stream in await streams.of_run(session, run_id) if stream.kind == SIMPLE]
     rows = await metric_series.points(
         session,
         run_id,
-        not_overtaken(await streams.of_run(session, run_id), first, last),
+        not_overtaken(simple, first, last),
         [row[0] for row in chosen],
         steps_per_point=points_of(Range(first, last, first, last), max_points=max_points),
     )

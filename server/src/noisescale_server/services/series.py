@@ -9,12 +9,13 @@ from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate
 from noisescale_server.services import windows
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.events import Event, events_of
-from noisescale_server.services.live import cut, live_intervals
-from noisescale_server.services.resolution import Resolution, block, choose, is_sparse, range_of, spacing_of
+from noisescale_server.services.live import LiveSeries, cut
+from noisescale_server.services.resolution import Resolution, block, choose, range_of, spacing_of
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs, streams
 from noisescale_server.storage.pyramid import TOP_LEVEL
 from noisescale_server.storage.series import PointColumns
+from noisescale_server.storage.streams import SIMPLE, Kind
 from noisescale_server.storage.tables import Run
 
 SHORT_RUN_WINDOW_SHARE = 20
@@ -33,6 +34,7 @@ class Series:
 
     Attributes:
         run: The run.
+        kind: The kind of noise scale.
         low: First step of the first point; None while the run has no steps.
         high: Last step asked for.
         how: Level, points and window.
@@ -41,10 +43,11 @@ class Series:
         estimates: One a point, over its window.
         latest: Over the last 5 % of the steps.
         run_average: Mean over steps of the resolved window values.
-        events: Changes along the points.
+        events: Changes along the points; of kind simple alone.
     """
 
     run: Run
+    kind: Kind
     low: int | None
     high: int | None
     how: Resolution
@@ -78,8 +81,9 @@ async def of_run(
     high: int | None,
     max_points: int,
     window: int | None,
+    kind: Kind = SIMPLE,
 ) -> Series:
-    """The series of a range, by default of the whole run.
+    """The series of a range, by default of the whole run and of kind simple.
 
     Raises:
         RunNotFound: When no run has this id.
@@ -87,17 +91,19 @@ async def of_run(
     run = await runs.get(session, run_id)
     if run is None:
         raise RunNotFound(run_id)
-    covered = await streams.coverage_of_run(session, run_id)
-    live = live_intervals(covered)
-    wanted = range_of(live, low, high)
+    live = LiveSeries.of(run_id, kind, await streams.coverage_of_run(session, run_id, kind))
+    wanted = range_of(live.intervals, low, high)
     if wanted is None:
-        return empty(run, low, high)
+        return empty(run, kind, low, high)
     chosen = window or default_window(run_steps=wanted.run_high - wanted.run_low + 1, shown_steps=wanted.num_steps)
-    how = choose(wanted, window=chosen, max_points=max_points, spacing=spacing_of(covered))
-    shown = await windows.read(session, run_id, live, wanted, how, is_sparse=is_sparse(covered))
-    whole = await whole_runs.of_run(session, run, covered, live)
+    how = choose(wanted, window=chosen, max_points=max_points, spacing=spacing_of(live.covered))
+    has_signal = await whole_runs.has_signal(session, run, live, wanted.high)
+    shown = await windows.read(session, live, wanted, how, has_signal=has_signal)
+    whole = await whole_runs.of_run(session, run, live)
+    shown_intervals = cut(live.intervals, shown.low, wanted.high)
     return Series(
         run=run,
+        kind=kind,
         low=shown.low,
         high=wanted.high,
         how=how,
@@ -106,12 +112,12 @@ async def of_run(
         estimates=shown.estimates,
         latest=whole.latest,
         run_average=whole.run_average,
-        events=events_of(shown.points, cut(live, shown.low, wanted.high), run_low=wanted.run_low),
+        events=events_of(shown.points, shown_intervals, run_low=wanted.run_low) if kind == SIMPLE else [],
     )
 
 
-def empty(run: Run, low: int | None, high: int | None) -> Series:
+def empty(run: Run, kind: Kind, low: int | None, high: int | None) -> Series:
     """The series of steps that the run does not have."""
     nothing = windows.NOTHING_MEASURED
     how = Resolution(level=0, steps_per_block=1, steps_per_point=1, window_steps=8, is_widened=False)
-    return Series(run, low, high, how, False, PointColumns(), [], nothing, nothing, [])
+    return Series(run, kind, low, high, how, False, PointColumns(), [], nothing, nothing, [])

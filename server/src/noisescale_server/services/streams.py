@@ -1,5 +1,6 @@
 """Streams as people see them: cursor, ledger, and the steps that views take from each."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.services.errors import RunNotFound, StreamNotFound
 from noisescale_server.services.live import live_intervals
 from noisescale_server.storage import runs, streams
+from noisescale_server.storage.streams import KINDS, Coverage, Kind
 from noisescale_server.storage.tables import Stream, StreamLoss
 
 
@@ -33,14 +35,15 @@ async def get(session: AsyncSession, stream_id: UUID) -> Stream:
 
 
 async def of_run(session: AsyncSession, run_id: UUID) -> list[StreamOfRun]:
-    """The run's streams, oldest first.
+    """The run's streams of every kind, oldest first; each kind has its own live steps.
 
     Raises:
         RunNotFound: When no run has this id.
     """
     if await runs.get(session, run_id) is None:
         raise RunNotFound(run_id)
-    live = live_intervals(await streams.coverage_of_run(session, run_id))
+    found = await streams.of_run(session, run_id)
+    live = [interval for kind in KINDS for interval in live_intervals(_coverage(found, kind))]
     losses = await streams.losses_of_run(session, run_id)
     return [
         StreamOfRun(
@@ -48,5 +51,20 @@ async def of_run(session: AsyncSession, run_id: UUID) -> list[StreamOfRun]:
             [(interval.low, interval.high) for interval in live if interval.stream_id == stream.id],
             [loss for loss in losses if loss.stream_id == stream.id],
         )
-        for stream in await streams.of_run(session, run_id)
+        for stream in found
+    ]
+
+
+def _coverage(found: Iterable[Stream], kind: Kind) -> list[Coverage]:
+    return [
+        Coverage(
+            stream.id,
+            stream.started_at,
+            stream.first_step,
+            stream.last_step,
+            stream.num_measurements,
+            stream.num_estimates,
+        )
+        for stream in found
+        if stream.kind == kind and stream.first_step is not None and stream.last_step is not None
     ]

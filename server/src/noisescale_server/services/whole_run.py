@@ -1,21 +1,20 @@
-"""Two figures of a whole run that every view of it shows: the latest window and the run's average.
+"""What every view of a run shows of all of it: the latest window, the average, and whether there is a gradient.
 
 They depend on the run's rows and not on the range that is shown, and stored rows never change. So what was computed
 for the same streams is the same: reading a run again, zoomed in or not, costs nothing here until data come.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
-from noisescale_server.services import latest, windows
-from noisescale_server.services.live import LiveInterval
-from noisescale_server.services.resolution import Range, choose, is_sparse, spacing_of
+from noisescale_server.services import evidence, latest, windows
+from noisescale_server.services.live import LiveSeries
+from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.run_average import run_average
 from noisescale_server.storage.streams import Coverage
 from noisescale_server.storage.tables import Run
@@ -24,7 +23,7 @@ NUM_AVERAGED = 40
 """Windows of 5 % that the run's average is taken over, each half covered by the next."""
 
 Key = tuple[UUID, datetime, tuple[Coverage, ...]]
-"""A run, when it was created (a deleted one may come back under its id), and what its streams cover."""
+"""A run, when it was created (a deleted one may come back under its id), and what its streams of a kind cover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +33,12 @@ class WholeRun:
     Attributes:
         latest: Over the last 5 % of the steps.
         run_average: Mean over steps of the resolved window values.
+        signal_step: The earliest step by which the run is known to have shown a gradient; None while it has not.
     """
 
     latest: NoiseScaleEstimate
     run_average: NoiseScaleEstimate
+    signal_step: int | None
 
 
 class WholeRuns:
@@ -47,31 +48,53 @@ class WholeRuns:
         self._capacity = capacity
         self._known: OrderedDict[Key, WholeRun] = OrderedDict()
 
-    async def of_run(
-        self, session: AsyncSession, run: Run, covered: Sequence[Coverage], live: Sequence[LiveInterval]
-    ) -> WholeRun:
+    async def of_run(self, session: AsyncSession, run: Run, live: LiveSeries) -> WholeRun:
         """The figures of a run with steps, remembered or computed."""
-        key = (run.id, run.created_at, tuple(covered))
-        known = self._known.get(key)
-        if known is None:
-            known = WholeRun(
-                latest=await latest.noise_scale(session, run.id, covered),
-                run_average=await _run_average(session, run.id, covered, live),
-            )
-            self._known[key] = known
+        key = _key(run, live)
+        known = self._known.get(key) or await _compute(session, live)
+        self._remember(key, known)
+        return known
+
+    async def has_signal(self, session: AsyncSession, run: Run, live: LiveSeries, high: int) -> bool:
+        """Whether the run up to step `high` has shown a gradient; asked of the database only where nobody knows yet.
+
+        A signal stays one: what is known of an earlier step answers for all later ones.
+        """
+        known = await self.of_run(session, run, live)
+        if known.signal_step is not None and known.signal_step <= high:
+            return True
+        if high == live.newest_step:
+            return False
+        found = await evidence.has_signal(session, live, high)
+        if found:
+            self._remember(_key(run, live), replace(known, signal_step=high))
+        return found
+
+    def _remember(self, key: Key, known: WholeRun) -> None:
+        self._known[key] = known
         self._known.move_to_end(key)
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)
-        return known
 
 
-async def _run_average(
-    session: AsyncSession, run_id: UUID, covered: Sequence[Coverage], live: Sequence[LiveInterval]
-) -> NoiseScaleEstimate:
+def _key(run: Run, live: LiveSeries) -> Key:
+    return run.id, run.created_at, live.covered
+
+
+async def _compute(session: AsyncSession, live: LiveSeries) -> WholeRun:
+    newest = await latest.window(session, live)
+    return WholeRun(
+        latest=newest.noise_scale,
+        run_average=await _run_average(session, live, has_signal=newest.has_signal),
+        signal_step=live.newest_step if newest.has_signal else None,
+    )
+
+
+async def _run_average(session: AsyncSession, live: LiveSeries, *, has_signal: bool) -> NoiseScaleEstimate:
     """The average up to where the newest stream stands, at one resolution whatever range is shown."""
-    first, last = live[0].low, latest.newest(covered).last_step
+    first, last = live.first_step, live.newest_step
     whole = Range(first, last, first, last)
     window = -(-whole.num_steps // latest.LATEST_SHARE)
-    how = choose(whole, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(covered))
-    found = await windows.read(session, run_id, live, whole, how, is_sparse=is_sparse(covered))
+    how = choose(whole, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(live.covered))
+    found = await windows.read(session, live, whole, how, has_signal=has_signal)
     return run_average(found.points.num_updates, found.estimates)

@@ -1,16 +1,14 @@
 """Reads a range as points and estimates the noise scale over the window that ends at each."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, estimate
 from noisescale.estimators.windows import WindowSums
-from noisescale_server.services.live import LiveInterval, cut, pieces
-from noisescale_server.services.resolution import Range, Resolution
+from noisescale_server.services.live import LiveSeries
+from noisescale_server.services.resolution import Range, Resolution, is_sparse
 from noisescale_server.services.sliding import Sums, over_points, within_blocks
 from noisescale_server.storage import series
 from noisescale_server.storage.series import PointColumns
@@ -39,53 +37,47 @@ class Windows:
     is_widened: bool
 
 
-async def read(
-    session: AsyncSession,
-    run_id: UUID,
-    live: Sequence[LiveInterval],
-    wanted: Range,
-    how: Resolution,
-    *,
-    is_sparse: bool,
-) -> Windows:
+async def read(session: AsyncSession, live: LiveSeries, wanted: Range, how: Resolution, *, has_signal: bool) -> Windows:
     """The points from the one that holds `wanted.low` up to `wanted.high`, and their estimates.
 
     Args:
         session: Where to read.
-        run_id: The run.
-        live: Its live intervals.
+        live: The kind of noise scale, as views show it.
         wanted: The range to show.
         how: Level, points and window.
-        is_sparse: Rows are more than a step apart.
+        has_signal: The run up to `wanted.high` has shown a gradient.
     """
     low = wanted.low - wanted.low % how.steps_per_point
-    reach = how.window_steps * (REACH_WHERE_SPARSE if is_sparse else 1) + how.steps_per_point
+    reach = how.window_steps * (REACH_WHERE_SPARSE if is_sparse(live.covered) else 1) + how.steps_per_point
     start = max(0, low - reach)
     start -= start % max(how.steps_per_block, how.steps_per_point)
     read_points = _whole_blocks if how.steps_per_point >= how.steps_per_block else _parts_of_blocks
-    points, sums = await read_points(session, run_id, live, (start, low, wanted.high), how)
-    return Windows(low, points, _estimates(sums), any(is_widened for _, is_widened in sums))
+    points, found = await read_points(session, live, (start, low, wanted.high), how)
+    estimates = [
+        estimate(WindowSums(int(num_blocks), *sums), has_signal=has_signal) for (num_blocks, *sums), _ in found
+    ]
+    return Windows(low, points, estimates, any(is_widened for _, is_widened in found))
 
 
 async def _whole_blocks(
-    session: AsyncSession, run_id: UUID, live: Sequence[LiveInterval], steps: tuple[int, int, int], how: Resolution
+    session: AsyncSession, live: LiveSeries, steps: tuple[int, int, int], how: Resolution
 ) -> tuple[PointColumns, list[tuple[Sums, bool]]]:
     """Points of one or more blocks: a window is a number of points."""
     start, low, high = steps
-    found = await _read(session, run_id, live, start, high, how)
+    found = await _read(session, live, start, high, how)
     sums = list(over_points(zip(found.point, found.block_sums(), strict=True), num_window_points=how.num_window_points))
     first_shown = bisect_left(found.point, low // how.steps_per_point)
     return found.since(first_shown), sums[first_shown:]
 
 
 async def _parts_of_blocks(
-    session: AsyncSession, run_id: UUID, live: Sequence[LiveInterval], steps: tuple[int, int, int], how: Resolution
+    session: AsyncSession, live: LiveSeries, steps: tuple[int, int, int], how: Resolution
 ) -> tuple[PointColumns, list[tuple[Sums, bool]]]:
     """Points smaller than a block: a window is a number of blocks, the newest of which ends at the point."""
     start, low, high = steps
-    before = pieces(cut(live, start, low - 1), how.level)
-    blocks = await series.points(session, run_id, before, level=how.level, blocks_per_point=1)
-    points = await _read(session, run_id, live, low, high, how)
+    before = live.pieces(start, low - 1, how.level)
+    blocks = await series.points(session, live.run_id, before, level=how.level, blocks_per_point=1, kind=live.kind)
+    points = await _read(session, live, low, high, how)
     sums = within_blocks(
         zip(blocks.point, blocks.block_sums(), strict=True),
         zip(points.point, points.num_updates, points.trace_cov, points.grad_sq_norm, strict=True),
@@ -95,14 +87,13 @@ async def _parts_of_blocks(
     return points, list(sums)
 
 
-async def _read(
-    session: AsyncSession, run_id: UUID, live: Sequence[LiveInterval], low: int, high: int, how: Resolution
-) -> PointColumns:
+async def _read(session: AsyncSession, live: LiveSeries, low: int, high: int, how: Resolution) -> PointColumns:
     level = how.point_level
     return await series.points(
-        session, run_id, pieces(cut(live, low, high), level), level=level, blocks_per_point=how.buckets_per_point
+        session,
+        live.run_id,
+        live.pieces(low, high, level),
+        level=level,
+        blocks_per_point=how.buckets_per_point,
+        kind=live.kind,
     )
-
-
-def _estimates(windows: Iterable[tuple[Sums, bool]]) -> list[NoiseScaleEstimate]:
-    return [estimate(WindowSums(int(num_blocks), *sums)) for (num_blocks, *sums), _ in windows]

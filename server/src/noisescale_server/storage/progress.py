@@ -5,6 +5,7 @@ The run's row repeats what its newest measurements say, so that lists and sortin
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -30,15 +31,32 @@ class Advance:
     finished_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class LatestWindow:
+    """What the last 5 % of a run's steps say.
+
+    Attributes:
+        noise_scale: The estimate over them.
+        flags: All bits that their rows carry.
+        has_signal: The run up to there has shown a gradient.
+    """
+
+    noise_scale: NoiseScaleEstimate
+    flags: int
+    has_signal: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNews:
     """Columns of `run` by name; what is None stays as it is.
 
     Attributes:
+        newest_started_at: When the stream that brings them started.
         is_resumed: A stream newer than all others begins: what an older one said about finishing is over.
         first_step: Of this stream; the run's is the smallest of all.
     """
 
+    newest_started_at: datetime
     is_resumed: bool = False
     first_step: int | None = None
     finished_at: datetime | None = None
@@ -57,14 +75,16 @@ class RunNews:
 
 _ADVANCE_FIELDS = tuple(field.name for field in fields(Advance))
 _NEWS_FIELDS = tuple(field.name for field in fields(RunNews))
+_FIRST_PLAIN_FIELD = _NEWS_FIELDS.index("optimizer")
 _ESTIMATE_FIELDS = ("state", "value", "low", "high", "z", "reason", "updates_needed", "num_updates", "num_blocks")
 
 _STREAM_TYPES = ("bigint",) * 10 + ("timestamptz",)
 _NEWS_TYPES = (
-    "boolean", "bigint", "timestamptz", "text", "text", "text", "text",
+    "timestamptz", "boolean", "bigint", "timestamptz", "text", "text", "text", "text",
     "bigint", "bigint", "float8", "float8", "float8", "bigint", "bigint",
 )  # fmt: skip
-_ESTIMATE_TYPES = ("text", "float8", "float8", "float8", "float8", "text", "bigint", "bigint", "bigint")
+_WINDOW_FIELDS = (*_ESTIMATE_FIELDS, "flags")
+_WINDOW_TYPES = ("text", "float8", "float8", "float8", "float8", "text", "bigint", "bigint", "bigint", "bigint")
 
 
 def _placeholders(names: tuple[str, ...], types: tuple[str, ...], start: int) -> dict[str, str]:
@@ -74,7 +94,7 @@ def _placeholders(names: tuple[str, ...], types: tuple[str, ...], start: int) ->
 _NUM_KEYS = 2
 _STREAM = _placeholders(_ADVANCE_FIELDS, _STREAM_TYPES, _NUM_KEYS + 1)
 _NEWS = _placeholders(_NEWS_FIELDS, _NEWS_TYPES, _NUM_KEYS + len(_STREAM) + 1)
-_ESTIMATE = _placeholders(_ESTIMATE_FIELDS, _ESTIMATE_TYPES, _NUM_KEYS + len(_STREAM) + len(_NEWS) + 1)
+_WINDOW = _placeholders(_WINDOW_FIELDS, _WINDOW_TYPES, _NUM_KEYS + len(_STREAM) + len(_NEWS) + 1)
 _ADDED = ("num_stored", "num_lost", "num_rejected", "num_measurements", "num_estimates")
 
 
@@ -86,20 +106,24 @@ def _set_stream() -> str:
   finished_at = coalesce({_STREAM["finished_at"]}, finished_at), updated_at = clock_timestamp()"""
 
 
+_SAW_DATA = "updated_at = clock_timestamp(), first_step = least(first_step, {first_step})"
+"""What rows of any simple stream say; another one may have committed a smaller first step meanwhile."""
+
+
 def _set_run() -> str:
     finished = ", ".join(
         f"{name} = coalesce({_NEWS[name]}, CASE WHEN {_NEWS['is_resumed']} THEN NULL ELSE {name} END)"
         for name in ("finished_at", "finish_status")
     )
-    plain = ", ".join(f"{name} = coalesce({_NEWS[name]}, {name})" for name in _NEWS_FIELDS[4:])
-    # another stream of the run may have committed a smaller first step meanwhile
+    plain = ", ".join(f"{name} = coalesce({_NEWS[name]}, {name})" for name in _NEWS_FIELDS[_FIRST_PLAIN_FIELD:])
     return f"""
-  updated_at = clock_timestamp(), first_step = least(first_step, {_NEWS["first_step"]}), {finished}, {plain}"""
+  {_SAW_DATA.format(first_step=_NEWS["first_step"])}, {finished}, {plain},
+  newest_stream_id = $2::uuid, newest_started_at = {_NEWS["newest_started_at"]}"""
 
 
-def _set_estimate() -> str:
-    value = _ESTIMATE["value"]
-    estimate = ", ".join(f"noise_scale_{name} = {_ESTIMATE[name]}" for name in _ESTIMATE_FIELDS)
+def _set_window() -> str:
+    value = _WINDOW["value"]
+    estimate = ", ".join(f"noise_scale_{name} = {_WINDOW[name]}" for name in _WINDOW_FIELDS)
     return f"""
   latest_refreshed_at = clock_timestamp(), {estimate},
   example_efficiency = {value} / (coalesce({_NEWS["latest_global_batch"]}, latest_global_batch) + {value})"""
@@ -107,10 +131,19 @@ def _set_estimate() -> str:
 
 _ADVANCE = f"""
 WITH moved AS (UPDATE stream SET {_set_stream()} WHERE run_id = $1::uuid AND id = $2::uuid)
-UPDATE run SET {_set_run()}"""  # noqa: S608 - column names of our own
+UPDATE run SET"""  # noqa: S608 - column names of our own
 
-_WITHOUT_ESTIMATE = f"{_ADVANCE} WHERE id = $1::uuid"
-_WITH_ESTIMATE = f"{_ADVANCE}, {_set_estimate()} WHERE id = $1::uuid"
+# A newer stream may have committed since this one looked; a waiting UPDATE reads the run's row again.
+_IF_STILL_NEWEST = f"""
+WHERE id = $1::uuid AND (newest_stream_id IS NULL OR newest_stream_id = $2::uuid
+  OR (newest_started_at, newest_stream_id) < ({_NEWS["newest_started_at"]}, $2::uuid))
+RETURNING id"""
+
+_WITHOUT_WINDOW = f"{_ADVANCE} {_set_run()} {_IF_STILL_NEWEST}"
+_WITH_WINDOW = f"{_ADVANCE} {_set_run()}, {_set_window()} {_IF_STILL_NEWEST}"
+_OF_OVERTAKEN = f"{_ADVANCE} {_SAW_DATA.format(first_step=_STREAM['first_step'])} WHERE id = $1::uuid"
+_RUN_OF_OVERTAKEN = f"UPDATE run SET {_SAW_DATA.format(first_step='$2::bigint')} WHERE id = $1::uuid"  # noqa: S608
+_OF_OTHER_KIND = f"UPDATE stream SET {_set_stream()} WHERE run_id = $1::uuid AND id = $2::uuid"  # noqa: S608
 
 
 async def store(
@@ -120,17 +153,31 @@ async def store(
     stream_id: UUID,
     advance: Advance,
     news: RunNews,
-    noise_scale: NoiseScaleEstimate | None,
+    window: LatestWindow | None,
 ) -> None:
-    """Nothing; cursor and ledger are moved on, and the run shows the news and the estimate if one was made."""
-    parameters = [
-        run_id,
-        stream_id,
-        *(getattr(advance, name) for name in _ADVANCE_FIELDS),
-        *(getattr(news, name) for name in _NEWS_FIELDS),
-    ]
-    if noise_scale is None:
-        await fetch(session, _WITHOUT_ESTIMATE, *parameters)
+    """Nothing; cursor and ledger are moved on, and the run shows the news and the latest window if one was read.
+
+    If a newer stream has taken over meanwhile, the run keeps what that one said.
+    """
+    parameters = [*_advance(run_id, stream_id, advance), *(getattr(news, name) for name in _NEWS_FIELDS)]
+    if window is None:
+        updated = await fetch(session, _WITHOUT_WINDOW, *parameters)
     else:
-        estimate = (getattr(noise_scale, name) for name in _ESTIMATE_FIELDS)
-        await fetch(session, _WITH_ESTIMATE, *parameters, *estimate)
+        estimate = (getattr(window.noise_scale, name) for name in _ESTIMATE_FIELDS)
+        updated = await fetch(session, _WITH_WINDOW, *parameters, *estimate, window.flags)
+    if not updated:
+        await fetch(session, _RUN_OF_OVERTAKEN, run_id, news.first_step)
+
+
+async def store_of_overtaken(session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance) -> None:
+    """Nothing; cursor and ledger are moved on, and the run says that data came and where its steps begin."""
+    await fetch(session, _OF_OVERTAKEN, *_advance(run_id, stream_id, advance))
+
+
+async def store_of_other_kind(session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance) -> None:
+    """Nothing; cursor and ledger are moved on, and the run's row stays as it is."""
+    await fetch(session, _OF_OTHER_KIND, *_advance(run_id, stream_id, advance))
+
+
+def _advance(run_id: UUID, stream_id: UUID, advance: Advance) -> list[Any]:
+    return [run_id, stream_id, *(getattr(advance, name) for name in _ADVANCE_FIELDS)]

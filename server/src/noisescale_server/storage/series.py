@@ -5,6 +5,7 @@ A *block* is a row (level 0) or a bucket; a *point* is a number of neighbouring 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -12,9 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale.estimators.windows import WindowSums
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
-
-SERIES = "simple"
-"""The kind of noise scale whose sums are read."""
+from noisescale_server.storage.streams import SIMPLE, Kind
 
 ONE_POINT = 1 << 55
 """More blocks than any run has: everything is added up to one point."""
@@ -83,6 +82,20 @@ class PointColumns:
         return zip(*(getattr(self, name) for name in _SUM_COLUMNS), strict=True)
 
 
+class Evidence(NamedTuple):
+    """Sums over single updates that say whether there is a gradient at all.
+
+    Attributes:
+        num_updates: Updates that hold an estimate.
+        grad_sq_norm: Σ |G|²^ over them.
+        grad_sq_norm_sq: Σ (|G|²^)² over them.
+    """
+
+    num_updates: float
+    grad_sq_norm: float
+    grad_sq_norm_sq: float
+
+
 _SUMS_OVER_BLOCKS = """
   count(*) FILTER (WHERE num_estimates > 0) AS num_blocks,
   sum(num_estimates::float8) AS num_updates,
@@ -146,13 +159,14 @@ _ROWS = f"""
   WHERE piece.level = 0"""  # noqa: S608 - column names of our own
 
 
-def _buckets(condition: str) -> str:
+def _buckets(condition: str, *, series: str) -> str:
+    """The pieces that are buckets; `series` is the parameter that holds the kind."""
     columns = ", ".join(f"{LAST_OF_BUCKET if name == 'last' else name} AS {name}" for name in _BLOCK_COLUMNS)
     return f"""
   SELECT r.bucket, piece.level, {columns}
   FROM piece CROSS JOIN LATERAL (
     SELECT * FROM rollup
-    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = '{SERIES}' AND level = piece.level
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = {series} AND level = piece.level
       AND bucket BETWEEN piece.low AND piece.high OFFSET 0
   ) AS r
   WHERE {condition}"""  # noqa: S608
@@ -176,13 +190,13 @@ _POINTS_OF_ROWS = _points(f"block AS ({_ROWS})", "step")
 
 _EDGES_AND_WHOLE = f"""
 edge_rows AS ({_ROWS}),
-edge_buckets AS ({_buckets("piece.level BETWEEN 1 AND $7::int - 1")}),
+edge_buckets AS ({_buckets("piece.level BETWEEN 1 AND $7::int - 1", series="$8::text")}),
 edge AS (
   SELECT step >> ({BITS_PER_LEVEL} * $7::int) AS block, {", ".join(_BLOCK_COLUMNS)} FROM edge_rows
   UNION ALL
   SELECT bucket >> ({BITS_PER_LEVEL} * ($7::int - level)) AS block, {", ".join(_BLOCK_COLUMNS)} FROM edge_buckets
 ),
-whole AS ({_buckets("piece.level = $7::int")}),
+whole AS ({_buckets("piece.level = $7::int", series="$8::text")}),
 block AS (
   SELECT block, {", ".join(map(_own, _BLOCK_COLUMNS))} FROM edge GROUP BY block
   UNION ALL
@@ -191,34 +205,73 @@ block AS (
 _POINTS_OF_BUCKETS = _points(_EDGES_AND_WHOLE, "block.block")
 
 
+_EVIDENCE = f"""
+WITH {_PIECES}
+SELECT coalesce(sum(num_estimates::float8), 0), coalesce(sum(grad_sq_norm), 0), coalesce(sum(grad_sq_norm_sq), 0)
+FROM (
+  SELECT r.num_estimates, r.sum_grad_sq_norm AS grad_sq_norm, r.sum_grad_sq_norm_sq AS grad_sq_norm_sq
+  FROM piece CROSS JOIN LATERAL (
+    SELECT * FROM rollup
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = $6::text AND level = piece.level
+      AND bucket BETWEEN piece.low AND piece.high OFFSET 0
+  ) AS r
+  WHERE piece.level > 0
+  UNION ALL
+  SELECT m.num_updates, m.sum_grad_sq_norm, m.sum_grad_sq_norm_sq
+  FROM piece CROSS JOIN LATERAL (
+    SELECT * FROM measurement
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high
+      AND sum_grad_sq_norm IS NOT NULL OFFSET 0
+  ) AS m
+  WHERE piece.level = 0
+) AS part
+"""  # noqa: S608 - a table expression of our own
+
+
 async def points(
-    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, level: int, blocks_per_point: int
+    session: AsyncSession,
+    run_id: UUID,
+    pieces: Sequence[Piece],
+    *,
+    level: int,
+    blocks_per_point: int,
+    kind: Kind = SIMPLE,
 ) -> PointColumns:
-    """Points of `blocks_per_point` blocks of `level`, as far as there are rows.
+    """Points of `blocks_per_point` blocks of `level`, as far as there are rows; the pieces are of streams of `kind`.
 
     Pieces below `level` are edges: those within one bucket make one block. A bucket whose piece is of `level` is a
     block by itself.
     """
     if not pieces:
         return PointColumns()
-    parameters = (
-        run_id,
-        [piece.stream_id for piece in pieces],
-        [piece.level for piece in pieces],
-        [piece.low for piece in pieces],
-        [piece.high for piece in pieces],
-        blocks_per_point,
-        *((level,) if level else ()),
-    )
+    parameters = (*_parameters(run_id, pieces), blocks_per_point, *((level, kind) if level else ()))
     statement = _POINTS_OF_BUCKETS if level else _POINTS_OF_ROWS
     rows = await read(session, statement, *parameters)
     return PointColumns(*zip(*rows, strict=True)) if rows else PointColumns()
 
 
-async def window(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, level: int) -> WindowSums:
-    """The sums over all blocks of the pieces."""
-    found = await points(session, run_id, pieces, level=level, blocks_per_point=ONE_POINT)
+async def window(
+    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, level: int, kind: Kind = SIMPLE
+) -> tuple[WindowSums, int]:
+    """The sums over all blocks of the pieces, and all flags of their rows."""
+    found = await points(session, run_id, pieces, level=level, blocks_per_point=ONE_POINT, kind=kind)
     if not found:
-        return WindowSums()
+        return WindowSums(), 0
     [(num_blocks, *sums)] = found.block_sums()
-    return WindowSums(int(num_blocks), *sums)
+    return WindowSums(int(num_blocks), *sums), found.flags[0]
+
+
+async def evidence(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, kind: Kind = SIMPLE) -> Evidence:
+    """The sums over all updates of the pieces, which are of streams of `kind`."""
+    [row] = await read(session, _EVIDENCE, *_parameters(run_id, pieces), kind)
+    return Evidence(*row)
+
+
+def _parameters(run_id: UUID, pieces: Sequence[Piece]) -> tuple[object, ...]:
+    return (
+        run_id,
+        [piece.stream_id for piece in pieces],
+        [piece.level for piece in pieces],
+        [piece.low for piece in pieces],
+        [piece.high for piece in pieces],
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, Literal, get_args
 from uuid import UUID
 
 from sqlalchemy import select, update
@@ -12,13 +13,31 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.storage.driver import fetch
 from noisescale_server.storage.tables import Stream, StreamLoss
 
+Kind = Literal["simple", "adam", "sign", "spectral", "hessian"]
+"""Of which noise scale the sums of a stream are; each kind is a series of its own."""
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+SIMPLE: Final = "simple"
+"""The kind that a run's row, its decision and its recommendation are made from."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """How a stream measures, as its `run` record says."""
+    """How a stream measures, as its newest `run` record says.
+
+    Attributes:
+        estimator: Where the small batches come from.
+        kind: The noise scale that its sums are of.
+        measure_every: Every how many optimizer steps it measures; None where that was not said.
+        num_ranks: Ranks whose small batches are in the sums.
+        notes: Facts about the measurement, in words.
+    """
 
     estimator: str | None
-    kind: str
+    kind: Kind
+    measure_every: int | None
+    num_ranks: int | None
+    notes: list[str]
     unit: str | None
     units_per_example: float | None
     loss_reduction: str | None
@@ -45,8 +64,8 @@ class Cursor:
         first_step: First step covered so far.
         last_step: Last step so far.
         started_at: When its process started.
-        is_newest: No other stream of the run started later.
-        is_alone: The run has no other stream.
+        is_newest: No other stream of the run and kind started later.
+        is_alone: The run has no other stream of this kind.
         is_due: The run's latest noise scale is older than a second.
     """
 
@@ -54,7 +73,7 @@ class Cursor:
     next_seq: int
     last_first_seq: int | None
     last_crc: int | None
-    kind: str
+    kind: Kind
     num_measurements: int
     num_estimates: int
     first_step: int | None
@@ -95,14 +114,15 @@ class Coverage:
     num_estimates: int
 
 
-# The others of the run are looked up in the same round trip: whether this stream is the one that the run shows.
+# The others of its kind are looked up in the same round trip: whether this stream is the one that the run shows.
 _LOCK = """
 SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measurements, s.num_estimates,
   s.first_step, s.last_step, s.started_at,
   NOT EXISTS (
-    SELECT FROM stream o WHERE o.run_id = s.run_id AND (o.started_at, o.id) > (s.started_at, s.id)
+    SELECT FROM stream o
+    WHERE o.run_id = s.run_id AND o.kind = s.kind AND (o.started_at, o.id) > (s.started_at, s.id)
   ) AS is_newest,
-  NOT EXISTS (SELECT FROM stream o WHERE o.run_id = s.run_id AND o.id <> s.id) AS is_alone,
+  NOT EXISTS (SELECT FROM stream o WHERE o.run_id = s.run_id AND o.kind = s.kind AND o.id <> s.id) AS is_alone,
   coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due
 FROM stream s JOIN run r ON r.id = s.run_id
 WHERE s.id = $1::uuid
@@ -111,7 +131,7 @@ FOR UPDATE OF s
 
 _COVERAGE = """
 SELECT id, started_at, first_step, last_step, num_measurements, num_estimates
-FROM stream WHERE run_id = $1::uuid AND first_step IS NOT NULL
+FROM stream WHERE run_id = $1::uuid AND kind = $2::text AND first_step IS NOT NULL
 ORDER BY started_at, id
 """
 
@@ -122,9 +142,11 @@ async def lock(session: AsyncSession, stream_id: UUID) -> Cursor | None:
     return Cursor(*found[0]) if found else None
 
 
-async def create_if_absent(session: AsyncSession, *, run_id: UUID, stream_id: UUID, started_at: datetime) -> None:
+async def create_if_absent(
+    session: AsyncSession, *, run_id: UUID, stream_id: UUID, kind: Kind, started_at: datetime
+) -> None:
     """Nothing; afterwards the stream exists, made here or by another sender at the same moment."""
-    values = {"run_id": run_id, "id": stream_id, "started_at": started_at}
+    values = {"run_id": run_id, "id": stream_id, "kind": kind, "started_at": started_at}
     await session.execute(insert(Stream).values(values).on_conflict_do_nothing())
 
 
@@ -155,7 +177,7 @@ async def get(session: AsyncSession, stream_id: UUID) -> Stream | None:
 
 
 async def of_run(session: AsyncSession, run_id: UUID) -> Sequence[Stream]:
-    """The run's streams, oldest first."""
+    """The run's streams of every kind, oldest first."""
     chosen = select(Stream).where(Stream.run_id == run_id).order_by(Stream.started_at, Stream.id)
     return (await session.scalars(chosen)).all()
 
@@ -166,6 +188,6 @@ async def losses_of_run(session: AsyncSession, run_id: UUID) -> Sequence[StreamL
     return (await session.scalars(chosen)).all()
 
 
-async def coverage_of_run(session: AsyncSession, run_id: UUID) -> list[Coverage]:
-    """The steps of those streams that have any, oldest stream first."""
-    return [Coverage(*row) for row in await fetch(session, _COVERAGE, run_id)]
+async def coverage_of_run(session: AsyncSession, run_id: UUID, kind: Kind = SIMPLE) -> list[Coverage]:
+    """The steps of those streams of a kind that have any, oldest stream first."""
+    return [Coverage(*row) for row in await fetch(session, _COVERAGE, run_id, kind)]

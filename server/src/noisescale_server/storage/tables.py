@@ -92,6 +92,9 @@ class Run(Table):
     finished_at: Mapped[datetime | None]
     finish_status: Mapped[str | None]
 
+    # the stream of kind simple that started last: what an older one says does not overwrite what this one said
+    newest_stream_id: Mapped[UUID | None]
+    newest_started_at: Mapped[datetime | None]
     optimizer: Mapped[str | None]
     estimator: Mapped[str | None]
     loss_reduction: Mapped[str | None]
@@ -114,6 +117,7 @@ class Run(Table):
     noise_scale_updates_needed: Mapped[int | None]
     noise_scale_num_updates: Mapped[int | None]
     noise_scale_num_blocks: Mapped[int | None]
+    noise_scale_flags: Mapped[int] = mapped_column(server_default="0")
     example_efficiency: Mapped[float | None]
 
 
@@ -146,6 +150,9 @@ class Stream(Table):
 
     estimator: Mapped[str | None]
     kind: Mapped[str] = mapped_column(server_default="simple")
+    measure_every: Mapped[int | None]
+    num_ranks: Mapped[int | None]
+    notes: Mapped[list[str]] = mapped_column(server_default="{}")
     unit: Mapped[str | None]
     units_per_example: Mapped[float | None]
     loss_reduction: Mapped[str | None]
