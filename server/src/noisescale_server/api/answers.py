@@ -2,10 +2,11 @@
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.api import cursor
-from noisescale_server.api.schemas_runs import Interval, LatestNoiseScale, RowDecision, RunAnswer, RunPage
+from noisescale_server.api.schemas_runs import Interval, LatestNoiseScale, Notice, RowDecision, RunAnswer, RunPage
 from noisescale_server.services import advice
 from noisescale_server.services.runs import Page, RunView
 from noisescale_server.storage.run_queries import SORT_COLUMNS, Sort
+from noisescale_server.storage.streams import KINDS
 
 
 def run_answer(view: RunView) -> RunAnswer:
@@ -33,6 +34,11 @@ def run_answer(view: RunView) -> RunAnswer:
         finished_at=run.finished_at,
         optimizer=run.optimizer,
         estimator=run.estimator,
+        num_ranks=view.row.measured.num_ranks,
+        measure_every=view.row.measured.measure_every,
+        notes=view.row.measured.notes,
+        notices=[Notice(code=notice.code, text=notice.text) for notice in view.notices],
+        kinds=[kind for kind in KINDS if kind in view.row.kinds],
         lr=run.latest_lr,
         loss_reduction=run.loss_reduction,
         first_step=run.first_step,

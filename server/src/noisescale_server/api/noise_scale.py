@@ -13,7 +13,8 @@ from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.schemas_runs import Name
 from noisescale_server.services import layer_series, series
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.runs import NO_ESTIMATE_FLAGS
+from noisescale_server.services.flags import reason_without_estimate
+from noisescale_server.services.runs import reason_of_rows
 from noisescale_server.services.series import Series
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.streams import SIMPLE, Kind
@@ -69,8 +70,8 @@ def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
         "widened": found.is_widened,
         "num_points": len(found.points),
         "points": point_columns(found, x),
-        "latest": estimate_answer(found.latest, reason=reason_without_estimate(newest_flags(found))),
-        "run_average": estimate_answer(found.run_average, reason=reason_without_estimate(newest_flags(found))),
+        "latest": estimate_answer(found.latest, reason=reason_of_newest(found)),
+        "run_average": estimate_answer(found.run_average, reason=reason_of_newest(found)),
         "events": [
             {"step": event.step, "kind": event.kind}
             | ({} if event.kind == "resumed" else {"from": event.before, "to": event.after})
@@ -117,7 +118,7 @@ def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]
         "num_updates": [one.num_updates for one in estimates],
         "state": [one.state if one else "unresolved" for one in shown],
         "reason": [
-            one.reason if one else reason_without_estimate(flags)
+            one.reason if one else reason_without_estimate(flags) or "no_estimates"
             for one, flags in zip(shown, points.flags, strict=True)
         ],
         **{name: [getattr(one, name) if one else None for one in shown] for name in ESTIMATE_COLUMNS},
@@ -127,16 +128,11 @@ def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]
 ESTIMATE_COLUMNS = ("value", "low", "high", "z", "trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
 
 
-def newest_flags(found: Series) -> int:
-    """The bits of the newest row; of another kind than simple, those of the newest point shown."""
+def reason_of_newest(found: Series) -> str | None:
+    """Why the newest rows hold no estimate; of another kind than simple, those of the newest point shown."""
     if found.kind == SIMPLE:
-        return found.run.latest_flags
-    return found.points.flags[-1] if found.points else 0
-
-
-def reason_without_estimate(flags: int) -> str:
-    """Why steps with these flags hold no estimate."""
-    return next((name for bit, name in NO_ESTIMATE_FLAGS if flags & bit), "no_estimates")
+        return reason_of_rows(found.run)
+    return reason_without_estimate(found.points.flags[-1]) if found.points else None
 
 
 def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class RecommendationAnswer(Answer):
     reason: str
     effect: str | None
     current_batch_size: float | None
-    recommended_batch_size: float | None
+    recommended_batch_size: int | None
     interval: Interval | None
     statistical_interval: Interval | None
     calibration: Calibration

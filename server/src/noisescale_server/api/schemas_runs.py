@@ -157,10 +157,17 @@ class RowDecision(Answer):
     """What to do with the batch size, in short."""
 
     decision: Literal["increase", "decrease", "keep", "insufficient_evidence"]
-    batch_size: float | None
+    batch_size: int | None
     low: float | None
     high: float | None
     reason: str
+
+
+class Notice(Answer):
+    """Something to know of the measurement, with the way out."""
+
+    code: str
+    text: str
 
 
 class RunAnswer(Answer):
@@ -187,6 +194,11 @@ class RunAnswer(Answer):
     finished_at: datetime | None
     optimizer: str | None
     estimator: str | None
+    num_ranks: int | None
+    measure_every: int | None
+    notes: list[str]
+    notices: list[Notice]
+    kinds: list[str]
     lr: float | None
     loss_reduction: str | None
     first_step: int | None

@@ -60,6 +60,7 @@ class RunSoFar:
         spent: The run so far, oldest first, for the waste.
         usd_spent: Money so far, if a price is known.
         reason: Reason code of the client where there is no estimate at all.
+        flags: Bits that the rows of the latest window carry.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -72,6 +73,7 @@ class RunSoFar:
     spent: Sequence[SpentPoint] = ()
     usd_spent: float | None = None
     reason: str | None = None
+    flags: int = 0
 
 
 @dataclass(frozen=True, slots=True)

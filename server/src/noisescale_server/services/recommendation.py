@@ -219,7 +219,7 @@ def waste(spent: Sequence[SpentPoint], usd_spent: float | None) -> Waste | None:
 def _nothing_to_say(run: RunSoFar, wish: Preference, decision: Decision) -> Recommendation:
     return Recommendation(
         decision=decision.decision,
-        headline="Not enough evidence yet",
+        headline=wording.headline_without_value(run),
         reason=decision.reason,
         effect=wording.bound_hint(run),
         current_batch_size=run.batch_size,

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -78,7 +80,7 @@ def so_far_at_end(past: Series) -> RunSoFar:
     """The run as it was at the end of the series."""
     now = run_so_far(past.run)
     if not past.estimates:
-        return replace(now, noise_scale=past.latest, batch_size=None, learning_rate=None)
+        return replace(now, noise_scale=past.latest, batch_size=None, learning_rate=None, flags=0)
     estimate = past.estimates[-1]
     return replace(
         now,
@@ -86,6 +88,7 @@ def so_far_at_end(past: Series) -> RunSoFar:
         batch_size=batch_size_of(past, -1),
         learning_rate=past.points.lr_last[-1],
         reason=estimate.reason,
+        flags=reduce(or_, past.points.flags[-(NUM_STRETCHES // LATEST_SHARE) :]),
     )
 
 

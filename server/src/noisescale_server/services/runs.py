@@ -9,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.theory.efficiency import example_efficiency, step_efficiency
-from noisescale_server.services.advice import Decision, Interval, Preference, RunSoFar
+from noisescale_server.services import flags
+from noisescale_server.services.advice import Caution, Decision, Interval, Preference, RunSoFar
 from noisescale_server.services.errors import RunIdTaken, RunNotFound
 from noisescale_server.services.recommendation import decide, share_interval
 from noisescale_server.storage import run_queries, runs
@@ -24,15 +25,6 @@ LEVEL = 0.95
 
 BALANCED = Preference()
 """Table rows show the decision for a reader who values steps and examples alike."""
-
-NO_ESTIMATE_FLAGS = (
-    (4, "one_small_batch"),
-    (8, "batch_size_unknown"),
-    (32, "no_backward"),
-    (64, "unmatched_gradient"),
-    (1, "nonfinite_gradient"),
-)
-"""Bits of a measurement's flags and what they say, the likeliest reason for a run without estimates first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +47,7 @@ class RunView:
         example_efficiency: φ / (B + φ) with its interval; None while unresolved or without a batch size.
         step_efficiency: B / (B + φ) likewise.
         decision: What to do with the batch size, for a balanced reader.
+        notices: What to know of the latest window's measurement.
     """
 
     row: RunRow
@@ -64,6 +57,7 @@ class RunView:
     example_efficiency: Interval | None
     step_efficiency: Interval | None
     decision: Decision
+    notices: tuple[Caution, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +157,7 @@ def view(row: RunRow, *, now: datetime, patience: Patience) -> RunView:
         example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
         step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
         decision=decide(so_far, BALANCED),
+        notices=flags.notices(so_far.flags),
     )
 
 
@@ -188,14 +183,20 @@ def run_so_far(run: Run) -> RunSoFar:
         unit=run.unit,
         family=run.family,
         reason=reason_of(run, scale),
+        flags=run.noise_scale_flags,
     )
 
 
 def reason_of(run: Run, scale: NoiseScaleEstimate) -> str | None:
-    """Why there is no value: the flags of the newest row say more than that there are no estimates."""
+    """Why there is no value: the flags of the rows say more than that there are no estimates."""
     if scale.reason is Reason.NO_ESTIMATES:
-        return next((name for bit, name in NO_ESTIMATE_FLAGS if run.latest_flags & bit), scale.reason)
+        return reason_of_rows(run) or scale.reason
     return scale.reason
+
+
+def reason_of_rows(run: Run) -> str | None:
+    """Why the newest rows hold no estimate; a duty cycle's last row may not be one that was measured."""
+    return flags.reason_without_estimate(run.latest_flags) or flags.reason_without_estimate(run.noise_scale_flags)
 
 
 def latest_estimate(run: Run) -> NoiseScaleEstimate:

@@ -4,6 +4,7 @@ import math
 
 from noisescale.estimators.uncertainty import Reason, State
 from noisescale.theory.learning_rate import Family, Rule, family_of
+from noisescale_server.services import flags
 from noisescale_server.services.advice import Caution, DecisionWord, Interval, Predicted, RunSoFar
 
 _UNCALIBRATED = (
@@ -15,6 +16,7 @@ _NO_ESTIMATE = {
     "no_backward": "No backward pass was seen between optimizer steps.",
     "nonfinite_gradient": "The gradients are not finite.",
     "unmatched_gradient": "The gradients were clipped, unscaled or averaged before they were logged.",
+    "duplicated_small_batches": "All small batches of a step have the same gradient: a bug in the data loading.",
 }
 
 
@@ -50,9 +52,18 @@ def missing(run: RunSoFar) -> str:
         return f"Only {scale.num_updates:,} measured steps so far; the first estimate takes 8."
     if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
         return "tr Σ is not positive: small batches may hold the same data, or be measured after averaging."
+    if scale.reason is Reason.NO_SIGNAL_YET:
+        bound = f" The noise scale is above {number(scale.low)} {run.example}s." if scale.low is not None else ""
+        return f"The run has not shown a gradient beyond chance yet.{bound}"
     if scale.low is None:
         return "The gradient signal cannot be told from noise yet; no bound can be given."
     return f"The noise scale is above {number(scale.low)} {run.example}s; no upper bound can be given."
+
+
+def headline_without_value(run: RunSoFar) -> str:
+    """The headline where nothing can be recommended: a likely bug is not missing evidence."""
+    is_bug = run.noise_scale.reason is Reason.TRACE_COV_NOT_POSITIVE or run.reason == "duplicated_small_batches"
+    return "Measurement needs a look" if is_bug else "Not enough evidence yet"
 
 
 def bound_hint(run: RunSoFar) -> str | None:
@@ -133,7 +144,7 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
 
 def warnings(run: RunSoFar) -> tuple[Caution, ...]:
     """What the reader must know before following the advice."""
-    found = [Caution("uncalibrated", _UNCALIBRATED)]
+    found = [*flags.cautions_before_advice(run.flags), Caution("uncalibrated", _UNCALIBRATED)]
     if family_of(run.optimizer) is Family.ADAM and _is_language(run):
         found.append(Caution("adam_language_model", "Noise scale can under-read for Adam language models."))
     return tuple(found)
@@ -146,11 +157,13 @@ def _is_language(run: RunSoFar) -> bool:
 def next_step(word: DecisionWord, run: RunSoFar) -> str:
     """The next cheapest thing that would make the answer surer."""
     scale = run.noise_scale
+    if run.reason == "duplicated_small_batches":
+        return "Give each rank its own sampler or seed, and each micro-batch its own examples."
     if scale.reason is Reason.NO_ESTIMATES or run.batch_size is None:
         return "Accumulate gradients over 8 or more micro-batches, or use several ranks, and pass batch_size=."
     if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
         return "Check that micro-batches hold different data and that gradients are read before averaging."
-    if scale.updates_needed:
+    if scale.updates_needed and scale.reason is not Reason.NO_SIGNAL_YET:
         return f"Keep training: a window of {scale.updates_needed:,} steps resolves it, more micro-batches sooner."
     if scale.state is not State.RESOLVED:
         return "Keep training, and split each step into more micro-batches."
