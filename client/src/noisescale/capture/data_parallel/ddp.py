@@ -1,0 +1,137 @@
+"""DistributedDataParallel: leaf hooks see R s_k before the reducer averages over the R ranks.
+
+The reducer's communicator and a user's communication hook are left alone; ours only reads the hook's name.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from noisescale.capture.data_parallel.averaging_check import AveragingCheck
+from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient
+from noisescale.capture.data_parallel.own_gradient import OwnGradient
+from noisescale.capture.data_parallel.rank_group import open_group
+from noisescale.capture.data_parallel.rank_sums import RankSums
+from noisescale.errors import ConfigError
+
+LOSSY_HOOKS = ("compress", "powersgd", "quantization")
+"""Parts of the names of PyTorch's communication hooks that lose digits."""
+
+LOOK_EVERY = 4
+"""Synchronised backward passes per look at the rank's own gradient: one more pass over the gradients."""
+
+LOOK_EVERY_IN_BUCKETS = 16
+"""The same where gradients lie in the buckets: they have to be reduced one by one, before their bucket is sent."""
+
+
+class DdpJob:
+    """A `DistributedDataParallel` model; see `DataParallelJob` for the attributes.
+
+    Args:
+        ddp: The wrapper.
+        parameters: Those watched, by name.
+
+    Raises:
+        ConfigError: For ways of using it that cannot be measured, or where other ranks do not come.
+    """
+
+    name = "ddp"
+    has_shards = False
+
+    def __init__(self, ddp: DistributedDataParallel, parameters: Mapping[str, Tensor]) -> None:
+        refuse_unsupported(ddp, parameters)
+        self._ddp = ddp
+        self._parameters = list(parameters.values())
+        self.num_ranks = ddp.process_group.size()
+        self.sums: RankSums | None = None
+        if self.num_ranks > 1:
+            ranks = dist.get_process_group_ranks(ddp.process_group)
+            group = open_group(ranks, f"{len(parameters)} parameters with DistributedDataParallel")
+            self.sums = RankSums(group, self.num_ranks)
+        hook = ddp._get_ddp_logging_data().get("comm_hook")
+        self.notes: Sequence[str] = [f"communication hook {hook}"] if hook else []
+        self.is_compressed = any(part in str(hook).lower() for part in LOSSY_HOOKS)
+        self._is_in_buckets = bool(ddp.gradient_as_bucket_view)
+        self._own = OwnGradient(reduces_at_once=self._is_in_buckets)
+        self._check = AveragingCheck(self._parameters[-1])
+        self._num_synchronised = 0
+        self._is_expecting = False
+        self._handles: list[RemovableHandle] = []
+
+    @property
+    def averages_over(self) -> float:
+        """R."""
+        return float(self.num_ranks)
+
+    def arm(self, hooks: Sequence[SeeGradient]) -> None:
+        """The parameters' own hooks come before the reducer, and so do those behind the accumulation."""
+        self._is_expecting = False
+        self._handles = [p.register_hook(hook) for p, hook in zip(self._parameters, hooks, strict=True)]
+        if self.num_ranks == 1:
+            return
+        self._handles.append(self._parameters[-1].register_post_accumulate_grad_hook(self._check.see))
+        if self._is_in_buckets:
+            self._handles += [p.register_post_accumulate_grad_hook(self._see_accumulated) for p in self._parameters]
+
+    def disarm(self) -> None:
+        """Take all hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def see_forward(self) -> None:
+        """Note whether the reducer will average: it decides at the forward, not at the backward."""
+        self._is_expecting |= self.num_ranks > 1 and bool(self._ddp.require_backward_grad_sync)
+        self._own.is_wanted = self._is_expecting and self._is_looking()
+
+    def is_synchronising(self) -> bool:
+        """Inside `join()` ranks make different numbers of steps, so nothing is summed there."""
+        is_synchronising = self._is_expecting and not self._ddp._join_config.enable
+        self._is_expecting = False
+        self._num_synchronised += is_synchronising
+        return is_synchronising
+
+    def _is_looking(self) -> bool:
+        every = LOOK_EVERY_IN_BUCKETS if self._is_in_buckets else LOOK_EVERY
+        return self._num_synchronised % every == 0
+
+    def _see_accumulated(self, parameter: Tensor) -> None:
+        self._own.see(parameter.grad)
+
+    def own_sq_norm(self) -> Tensor | None:
+        """|a|² of this rank's own gradient; None where this backward is not looked at."""
+        if not self._is_in_buckets and self._is_expecting:
+            self._own.see_all([p.grad for p in self._parameters])
+        return self._own.take()
+
+    def averaging_values(self) -> Tensor | None:
+        """Elements before and after."""
+        return self._check.values()
+
+    def local_gradients(self) -> list[Tensor | None]:
+        """Every rank holds the whole gradient."""
+        return [p.grad for p in self._parameters]
+
+    def shares(self) -> Sequence[float]:
+        """Every rank holds the same."""
+        return [1 / self.num_ranks] * len(self._parameters)
+
+
+def refuse_unsupported(ddp: DistributedDataParallel, parameters: Mapping[str, Tensor]) -> None:
+    """Raise for what would give wrong numbers.
+
+    Raises:
+        ConfigError: With the way out.
+    """
+    if getattr(ddp, "_use_python_reducer", False):
+        raise ConfigError(
+            "DDP's python_reducer is not supported: set torch._dynamo.config.optimize_ddp = 'ddp_optimizer', the "
+            "default, before wrapping the model"
+        )
+    if getattr(ddp, "mixed_precision", None) is not None:
+        raise ConfigError("DDP(mixed_precision=...) is not supported yet: use torch.autocast instead")
+    left_out = [name for name, parameter in parameters.items() if hasattr(parameter, "_ddp_ignored")]
+    if left_out:
+        raise ConfigError(f"DDP ignores {left_out[0]}, so its gradient differs from rank to rank: freeze it, or sum it")

@@ -1,0 +1,127 @@
+"""What a data-parallel job tells the capture: how gradients are averaged, when, and where they can be seen."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from noisescale.capture.data_parallel.rank_sums import RankSums
+
+SeeGradient = Callable[[Tensor], None]
+
+
+class RemovableHandle(Protocol):
+    """What PyTorch returns for a hook."""
+
+    def remove(self) -> None:
+        """Take the hook off."""
+
+
+class DataParallelJob(Protocol):
+    """One way of spreading a batch over processes.
+
+    Attributes:
+        name: For the run record: "none", "ddp" or "fsdp".
+        num_ranks: R, ranks that see different data.
+        has_shards: Each rank holds a part of `p.grad` only, so |ḡ|² has to be summed over ranks as well.
+        is_compressed: Gradients lose digits on their way between the ranks.
+        notes: What is worth a line in the log, as sentences.
+        sums: Over all ranks of the job; None where there is one rank.
+    """
+
+    name: str
+    num_ranks: int
+    has_shards: bool
+    is_compressed: bool
+    notes: Sequence[str]
+    sums: "RankSums | None"
+
+    @property
+    def averages_over(self) -> float:
+        """What a leaf's gradient is divided by on its way into `p.grad`: R, unless the training chose otherwise."""
+
+    def arm(self, hooks: Sequence[SeeGradient]) -> None:
+        """Call hooks[i] with each gradient of parameter i from now on, before it is accumulated."""
+
+    def disarm(self) -> None:
+        """Take all hooks off."""
+
+    def see_forward(self) -> None:
+        """A forward that a backward will follow."""
+
+    def is_synchronising(self) -> bool:
+        """Whether the backward that ends now averages the gradients over all ranks; the same on every rank.
+
+        To be called once for each backward.
+        """
+
+    def own_sq_norm(self) -> Tensor | None:
+        """|a|² of this rank's own accumulated gradient, fp64, where it was looked at in this backward.
+
+        To be called before the callbacks that others have queued for the end of the backward: averaged gradients
+        overwrite it there.
+        """
+
+    def averaging_values(self) -> Tensor | None:
+        """What `AveragingCheck.values()` gives for this backward, at its very end; None where nothing is checked."""
+
+    def local_gradients(self) -> list[Tensor | None]:
+        """The part of each `p.grad` that lies on this rank."""
+
+    def shares(self) -> Sequence[float]:
+        """By what the squared norm of each such part counts in a sum over ranks, as several may hold the same."""
+
+
+class OneProcess:
+    """A model that no other process trains with; see `DataParallelJob` for the attributes.
+
+    Args:
+        parameters: Those watched.
+        notes: What is worth a line in the log.
+    """
+
+    name = "none"
+    num_ranks = 1
+    has_shards = False
+    is_compressed = False
+    averages_over = 1.0
+    sums = None
+
+    def __init__(self, parameters: Sequence[Tensor], notes: Sequence[str] = ()) -> None:
+        self.notes = notes
+        self._parameters = parameters
+        self._handles: list[RemovableHandle] = []
+
+    def arm(self, hooks: Sequence[SeeGradient]) -> None:
+        """Hook the parameters themselves."""
+        self._handles = [p.register_hook(hook) for p, hook in zip(self._parameters, hooks, strict=True)]
+
+    def disarm(self) -> None:
+        """Take all hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def see_forward(self) -> None:
+        """Of no interest."""
+
+    def is_synchronising(self) -> bool:
+        """There is nobody else."""
+        return False
+
+    def own_sq_norm(self) -> Tensor | None:
+        """Nothing is averaged."""
+        return None
+
+    def averaging_values(self) -> Tensor | None:
+        """Nothing is averaged."""
+        return None
+
+    def local_gradients(self) -> list[Tensor | None]:
+        """The whole of them."""
+        return [p.grad for p in self._parameters]
+
+    def shares(self) -> Sequence[float]:
+        """Each counts."""
+        return [1.0] * len(self._parameters)

@@ -1,0 +1,147 @@
+"""Sums of small vectors over the ranks of a job; nobody waits, neither host nor device.
+
+A vector goes to the host behind an event and from there into an all-reduce of gloo, which a thread of its own carries
+out. All ranks send the same number of vectors in the same order, one at the end of each synchronised backward. Should
+they come to differ, the step's number in front of each vector tells, and the sum counts as lost.
+"""
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from noisescale.capture.data_parallel.rank_group import host_buffer
+from noisescale.capture.device_values import Event
+
+DRAIN_SECONDS = 5.0
+"""Longest wait for the last sums of a run: the other ranks may be gone."""
+
+
+class RankSum:
+    """One vector on its way through the sum.
+
+    Attributes:
+        is_lost: It will never arrive, or does not belong together.
+    """
+
+    def __init__(self, step: int, buffer: Tensor, event: Event | None) -> None:
+        self._step = step
+        self._buffer = buffer
+        self._event = event
+        self._work: dist.Work | None = None
+        self._values: list[float] | None = None
+        self.is_lost = False
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether this rank's part can be sent."""
+        return self._event is None or self._event.query()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is something to read, or nothing to wait for."""
+        return self.is_lost or self._values is not None
+
+    def values(self) -> list[float] | None:
+        """The sum; None while it is on its way and where it is lost."""
+        return self._values
+
+    def start(self, group: dist.ProcessGroup | None) -> None:
+        """Send this rank's part."""
+        if group is not None:
+            self._work = dist.all_reduce(self._buffer, group=group, async_op=True)
+
+    def look(self, num_ranks: int) -> None:
+        """Take the values over where they have arrived."""
+        if self.is_there or (self._work is not None and not self._work.is_completed()):
+            return
+        if self._work is not None and not self._work.is_success():
+            self.is_lost = True
+            return
+        step, *values = self._buffer.tolist()
+        self.is_lost = step != num_ranks * self._step
+        self._values = None if self.is_lost else values
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the device, then for the other ranks, at most so long for these."""
+        if self._event is not None:
+            self._event.synchronize()
+        if self._work is not None:
+            with contextlib.suppress(RuntimeError):  # timed out, or another rank is gone: lost, then
+                self._work.wait(timedelta(seconds=max(seconds, 0.001)))
+
+
+class RankSums:
+    """Sends vectors and takes in their sums.
+
+    Attributes:
+        num_lost: Sums that never came or did not belong together.
+
+    Args:
+        group: Of all ranks that add; None where there is one alone.
+        num_ranks: Ranks in it.
+        make_event: For vectors on a device; None: CUDA's.
+    """
+
+    def __init__(
+        self, group: dist.ProcessGroup | None, num_ranks: int, make_event: Callable[[], Event] | None = None
+    ) -> None:
+        self._group = group
+        self._num_ranks = num_ranks
+        self._make_event = make_event
+        self._to_send: deque[RankSum] = deque()
+        self._under_way: deque[RankSum] = deque()
+        self.num_lost = 0
+
+    def send(self, step: int, vector_V: Tensor) -> RankSum:
+        """Start the journey of a vector, fp64 [V]; returns at once.
+
+        To be called on every rank at the same point of the training, always with the same length.
+
+        Args:
+            step: Number of the optimizer step, the same on every rank.
+            vector_V: This rank's part.
+        """
+        numbered = torch.cat([vector_V.new_full((1,), step), vector_V])
+        make_event = self._make_event or (torch.cuda.Event if numbered.is_cuda else None)
+        event = None
+        if make_event is not None:
+            buffer = host_buffer(numbered)
+            buffer.copy_(numbered, non_blocking=True)
+            event = make_event()
+            event.record()
+            numbered = buffer
+        summed = RankSum(step, numbered, event)
+        self._to_send.append(summed)
+        self.advance()
+        return summed
+
+    def advance(self) -> None:
+        """Send what has reached the host and take in what has been summed; never waits."""
+        while self._to_send and self._to_send[0].is_on_host:
+            summed = self._to_send.popleft()
+            summed.start(self._group)
+            self._under_way.append(summed)
+        for summed in self._under_way:
+            summed.look(self._num_ranks)
+        while self._under_way and self._under_way[0].is_there:
+            self.num_lost += self._under_way.popleft().is_lost
+
+    def drain(self, seconds: float = DRAIN_SECONDS) -> None:
+        """Wait for all that is under way, at most so long for the other ranks; the rest is lost."""
+        deadline = time.monotonic() + seconds
+        for summed in self._to_send:
+            summed.wait(0)
+        self.advance()
+        for summed in list(self._under_way):
+            summed.wait(deadline - time.monotonic())
+        self.advance()
+        for summed in self._under_way:
+            summed.is_lost = True
+        self.num_lost += len(self._under_way)
+        self._under_way.clear()

@@ -1,0 +1,93 @@
+"""Which kind of data-parallel job a model belongs to."""
+
+import gc
+import sys
+from collections.abc import Mapping
+
+import torch.distributed
+from torch import Tensor, nn
+
+from noisescale.capture import data_parallel
+from noisescale.capture.data_parallel.job import DataParallelJob
+from noisescale.errors import ConfigError
+
+
+def recognise(model: nn.Module, parameters: Mapping[str, Tensor]) -> DataParallelJob | None:
+    """The job; None for one process, or one that is measured by itself.
+
+    Args:
+        model: As given to `watch()`: the wrapper, or what it wraps.
+        parameters: Those watched, by name.
+
+    Raises:
+        ConfigError: For jobs that would give wrong numbers, with the way out.
+    """
+    refuse_others(model)
+    wrapper = find_ddp(model)
+    if wrapper is not None:
+        return data_parallel.DdpJob(wrapper, parameters)
+    if contains(model, "torch.distributed.fsdp", "FSDPModule"):
+        return data_parallel.FsdpJob(model, parameters)
+    distributed_tensor = loaded_class("torch.distributed.tensor", "DTensor")
+    if distributed_tensor and any(isinstance(parameter, distributed_tensor) for parameter in parameters.values()):
+        raise ConfigError("tensor-parallel parameters are not supported yet: hand norms to log_norms() instead")
+    return None
+
+
+def world_size() -> int:
+    """Processes of the whole job; 1 outside of one."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_world_size()
+    return 1
+
+
+def explain_alone(job: DataParallelJob | None) -> str | None:
+    """What to say where a process of several is measured by itself; None where that is not so."""
+    if job is not None or world_size() == 1:
+        return None
+    return (
+        f"this job has {world_size()} processes, but the model is neither in DistributedDataParallel nor under "
+        "fully_shard: this process is measured alone. Where you average gradients yourself, do it after log_gradients()"
+    )
+
+
+def loaded_class(module: str, name: str) -> type | None:
+    """A class of PyTorch that somebody has imported: no model can be of another, and importing it costs a second."""
+    found = getattr(sys.modules.get(module), name, None)
+    return found if isinstance(found, type) else None
+
+
+def contains(model: nn.Module, module: str, name: str) -> bool:
+    """Whether the model is or holds a module of this class."""
+    kind = loaded_class(module, name)
+    return kind is not None and any(isinstance(part, kind) for part in model.modules())
+
+
+def find_ddp(model: nn.Module) -> nn.parallel.DistributedDataParallel | None:
+    """The wrapper that this model is, holds, or lies in."""
+    for module in model.modules():
+        if isinstance(module, nn.parallel.DistributedDataParallel):
+            return module
+    if world_size() == 1:
+        return None
+    # Trainers hand out the model without its wrapper. No attribute leads back to it, so look once among all objects.
+    for found in gc.get_objects():
+        if issubclass(type(found), nn.parallel.DistributedDataParallel):
+            wrapper: nn.parallel.DistributedDataParallel = found
+            if any(module is model for module in wrapper.modules()):
+                return wrapper
+    return None
+
+
+def refuse_others(model: nn.Module) -> None:
+    """Raise for wrappers whose gradients cannot be seen from here.
+
+    Raises:
+        ConfigError: With the way out.
+    """
+    if contains(model, "torch.distributed.fsdp", "FullyShardedDataParallel"):
+        raise ConfigError("FSDP1 is not supported: use fully_shard (FSDP2), or hand norms to log_norms()")
+    if any(isinstance(module, nn.DataParallel) for module in model.modules()):
+        raise ConfigError("nn.DataParallel is not supported: use DistributedDataParallel, as PyTorch advises")
+    if type(model).__module__.partition(".")[0] == "deepspeed":
+        raise ConfigError("DeepSpeed's engine is not supported: hand the norms of your ranks to log_norms()")
