@@ -112,7 +112,7 @@ class Loop:
     @contextmanager
     def watched(self) -> Iterator[Run]:
         """A run that watches the loop's model for so long."""
-        run = Run(Config(strict=True), RunDescription(), Discard())  # type: ignore[arg-type]
+        run = Run(Config(strict=True), RunDescription(), lambda run_id, describe: Discard())  # type: ignore[arg-type, return-value]
         run.watch(self.job.model, self.optimizer)
         yield run
         run.finish()

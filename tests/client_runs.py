@@ -1,6 +1,6 @@
 """Runs that keep their records instead of sending them, small models, and the truth about their gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.run import Run
-from noisescale.transport.wire import GroupRecord, Measurement, MetricRecord, Record
+from noisescale.transport.wire import GroupRecord, Measurement, MetricRecord, Record, RunRecord
 
 torch.set_num_threads(1)
 
@@ -18,9 +18,11 @@ class KeptRecords:
 
     is_inherited = False
 
-    def __init__(self) -> None:
+    def __init__(self, describe: Callable[[], RunRecord] | None = None) -> None:
         self.records: list[Record] = []
         self.is_closed = False
+        self.describe = describe
+        self.others: dict[tuple[str, int], KeptRecords] = {}  # by run id, in the order of opening
 
     def send(self, record: Record) -> None:
         self.records.append(record)
@@ -34,6 +36,10 @@ class KeptRecords:
     def rows(self) -> list[Measurement]:
         return [record for record in self.records if isinstance(record, Measurement)]
 
+    def of_kind(self, kind: str) -> "KeptRecords":
+        """Where the records of a further kind went."""
+        return next(kept for kept in self.others.values() if kept.describe().stream["kind"] == kind)
+
     def groups(self) -> list[GroupRecord]:
         return [record for record in self.records if isinstance(record, GroupRecord)]
 
@@ -45,7 +51,17 @@ def make_kept_run(*, strict: bool = True, **settings: object) -> tuple[Run, Kept
     """A run and where its records go."""
     kept = KeptRecords()
     described = {name: settings.pop(name) for name in ("example", "unit", "units_per_example") if name in settings}
-    return Run(Config(strict=strict, **settings), RunDescription(**described), kept), kept
+    mirror = settings.pop("mirror", None)
+    opened: list[KeptRecords] = []
+
+    def open_outbox(run_id: str, describe: Callable[[], RunRecord]) -> KeptRecords:
+        """The first one is the run's own; the others are kept by run and kind."""
+        if not opened:
+            opened.append(kept)
+            return kept
+        return kept.others.setdefault((run_id, len(kept.others)), KeptRecords(describe))
+
+    return Run(Config(strict=strict, **settings), RunDescription(**described), open_outbox, mirror=mirror), kept
 
 
 def make_model(seed: int = 0) -> nn.Sequential:

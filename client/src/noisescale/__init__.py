@@ -15,6 +15,7 @@ from noisescale.version import __version__
 
 if TYPE_CHECKING:
     from noisescale.active_run import (
+        clip_grad_norm_,
         finish,
         ignore,
         init,
@@ -46,6 +47,7 @@ _MODULES = {
     "log_gradients": "noisescale.active_run",
     "log_norms": "noisescale.active_run",
     "log_metrics": "noisescale.active_run",
+    "clip_grad_norm_": "noisescale.active_run",
     "noise_scale": "noisescale.active_run",
     "finish": "noisescale.active_run",
     "Run": "noisescale.run",
@@ -70,6 +72,7 @@ __all__ = [
     "TransportError",
     "UnsupportedLayerError",
     "__version__",
+    "clip_grad_norm_",
     "finish",
     "ignore",
     "init",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
+from noisescale.integrations.mirrors import Mirror, open_mirror
 from noisescale.recent_updates import NoiseScale
 from noisescale.run import Run
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     import torch
 
     from noisescale.capture.parameter_groups import Grouping
-    from noisescale.capture.watch import LossReduction
+    from noisescale.capture.step_norms import Weighting
+    from noisescale.capture.watch_options import Kind, LossReduction, SmallBatches
 
 _active: list[Run] = []
 
@@ -50,6 +52,7 @@ def init(
     log_every: int | None = None,
     group_seconds: float | None = None,
     strict: bool | None = None,
+    mirror: "str | Mirror | None" = None,
 ) -> Run:
     """A new run, from now on the active one. What is left out comes from the environment, then from defaults.
 
@@ -75,6 +78,8 @@ def init(
         log_every: Updates per row sent; NOISESCALE_LOG_EVERY.
         group_seconds: Least time between two records of layers; NOISESCALE_GROUP_SECONDS.
         strict: Our own errors are raised instead of logged, for tests.
+        mirror: Where the numbers are shown as well: "wandb", "mlflow", "tensorboard" (what is active there), or an
+            object with `log(step, values)`.
 
     Raises:
         ConfigError: For a wrong argument.
@@ -106,7 +111,7 @@ def init(
         family=family,
         planned_steps=planned_steps,
     )
-    run = Run(settings, description)
+    run = Run(settings, description, mirror=None if mirror is None else open_mirror(mirror))
     _active[:] = [run]
     return run
 
@@ -118,9 +123,31 @@ def watch(
     loss_reduction: "LossReduction" = "mean_over_examples",
     groups: "Grouping" = "layer",
     log_every: int | None = None,
+    every: int = 1,
+    overhead: float | None = None,
+    small_batches: "SmallBatches" = "auto",
+    split: int | None = None,
+    scaler: "torch.amp.GradScaler | None" = None,
+    weighting: "Weighting" = "by_size",
+    kinds: "Sequence[Kind]" = (),
+    name: str | None = None,
 ) -> None:
     """`Run.watch` of the active run."""
-    unfinished().watch(model, optimizer, loss_reduction=loss_reduction, groups=groups, log_every=log_every)
+    unfinished().watch(
+        model,
+        optimizer,
+        loss_reduction=loss_reduction,
+        groups=groups,
+        log_every=log_every,
+        every=every,
+        overhead=overhead,
+        small_batches=small_batches,
+        split=split,
+        scaler=scaler,
+        weighting=weighting,
+        kinds=kinds,
+        name=name,
+    )
 
 
 def unwatch() -> None:
@@ -128,14 +155,14 @@ def unwatch() -> None:
     active().unwatch()
 
 
-def micro_batch(num_examples: float | None = None) -> contextlib.AbstractContextManager[None]:
+def micro_batch(num_examples: "float | torch.Tensor | None" = None) -> contextlib.AbstractContextManager[None]:
     """`Run.micro_batch` of the active run."""
     return active().micro_batch(num_examples)
 
 
-def ignore() -> contextlib.AbstractContextManager[None]:
+def ignore(name: str | None = None) -> contextlib.AbstractContextManager[None]:
     """`Run.ignore` of the active run."""
-    return active().ignore()
+    return active().ignore(name)
 
 
 def log_gradients(
@@ -143,17 +170,19 @@ def log_gradients(
     batch_size: float | None = None,
     lr: float | None = None,
     step: int | None = None,
+    name: str | None = None,
 ) -> None:
     """`Run.log_gradients` of the active run."""
-    active().log_gradients(loss, batch_size, lr, step)
+    active().log_gradients(loss, batch_size, lr, step, name)
 
 
 def log_norms(
     *,
     small_batch_size: float,
     big_batch_size: float,
-    small_sq_norm: float,
     big_sq_norm: float,
+    small_sq_norm: float | Sequence[float] | None = None,
+    sum_small_sq_norm: float | None = None,
     num_small: int | None = None,
     step: int | None = None,
     loss: float | None = None,
@@ -163,8 +192,9 @@ def log_norms(
     unfinished().log_norms(
         small_batch_size=small_batch_size,
         big_batch_size=big_batch_size,
-        small_sq_norm=small_sq_norm,
         big_sq_norm=big_sq_norm,
+        small_sq_norm=small_sq_norm,
+        sum_small_sq_norm=sum_small_sq_norm,
         num_small=num_small,
         step=step,
         loss=loss,
@@ -177,9 +207,16 @@ def log_metrics(step: int | None = None, **values: float) -> None:
     active().log_metrics(step, **values)
 
 
-def noise_scale() -> NoiseScale:
+def clip_grad_norm_(
+    max_norm: float, parameters: "Sequence[torch.Tensor] | None" = None, name: str | None = None
+) -> "torch.Tensor":
+    """`Run.clip_grad_norm_` of the active run."""
+    return active().clip_grad_norm_(max_norm, parameters, name)
+
+
+def noise_scale(kind: str = "simple", name: str | None = None) -> NoiseScale:
     """`Run.noise_scale` of the active run."""
-    return active().noise_scale()
+    return active().noise_scale(kind, name)
 
 
 def finish(status: Literal["finished", "failed"] = "finished") -> None:

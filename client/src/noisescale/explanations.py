@@ -1,9 +1,14 @@
 """Sentences that say once what a step means for its estimate, and the way out."""
 
+from typing import TYPE_CHECKING
+
 from noisescale.capture.step_norms import StepSizes
-from noisescale.guard import Notices
+from noisescale.guard import Notices, logger
 from noisescale.transport.wire import Flags
 from noisescale.updates import Update
+
+if TYPE_CHECKING:
+    from noisescale.capture.duty_cycle import DutyCycle
 
 ONE_SMALL_BATCH = (
     "one backward a step gives no noise scale: split the batch into micro-batches and accumulate their gradients, for "
@@ -16,6 +21,17 @@ BATCH_SIZE_UNKNOWN = "the model's input does not tell the batch size: pass batch
 UNMATCHED_GRADIENT = (
     "the gradients are not the sum of the step's backward passes, so there is no estimate: call log_gradients() right "
     "after the last backward, before gradients are clipped, unscaled, averaged or cleared"
+)
+
+
+DUPLICATED_SMALL_BATCHES = (
+    "all small batches of a step have the same gradient, so there is no noise to measure: the same examples in each "
+    "micro-batch or on each rank; give every rank its own data (DistributedSampler, another seed)"
+)
+
+WEIGHTING_MISMATCH = (
+    "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over all examples; "
+    "divide each loss by the step's number of examples instead of averaging"
 )
 
 
@@ -35,7 +51,26 @@ def explain_sizes(sizes: StepSizes, notices: Notices) -> None:
         )
 
 
-def explain_gradient(update: Update, notices: Notices) -> None:
-    """Say why a step with several small batches gave no estimate."""
+def explain_update(update: Update, notices: Notices) -> None:
+    """Say why a step with several small batches gave no estimate, or an unusual one."""
     if update.flags & Flags.UNMATCHED_GRADIENT:
         notices.once("unmatched_gradient", UNMATCHED_GRADIENT)
+    if update.flags & Flags.DUPLICATED_SMALL_BATCHES:
+        notices.once("duplicated_small_batches", DUPLICATED_SMALL_BATCHES)
+    if update.flags & Flags.WEIGHTING_MISMATCH:
+        notices.once("weighting_mismatch", WEIGHTING_MISMATCH)
+
+
+def explain_duty(duty: "DutyCycle") -> None:
+    """Say how often steps are measured from now on, and why."""
+    timing = duty.timing
+    assert timing is not None
+    assert duty.overhead is not None
+    logger.info(
+        "measuring every %d. step keeps within %.3g %% of the training's time: a measured step costs %.3g ms more, "
+        "a step takes %.3g ms",
+        duty.every,
+        100 * duty.overhead,
+        1e3 * timing.measured,
+        1e3 * timing.step,
+    )

@@ -1,10 +1,12 @@
 """Adds updates up into rows and layer records: sums only, the ratio is taken when somebody looks."""
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from noisescale.estimators.noise_scale import Terms
 from noisescale.transport.wire import Flags, GroupRecord, Measurement
-from noisescale.updates import Update
+from noisescale.updates import LoggedStep, Update
 
 MIN_GROUP_UPDATES = 10
 """Least updates between two layer records."""
@@ -53,6 +55,15 @@ class RowSums:
         if update.loss is not None:
             self._sum_loss += update.loss
             self._num_loss += 1
+
+    def add_unmeasured(self, loss: float | None) -> None:
+        """Add a step in which nothing was measured."""
+        self.num_covered += 1
+        if loss is not None and math.isfinite(loss):
+            self._sum_loss += loss
+            self._num_loss += 1
+        elif loss is not None:
+            self._flags |= Flags.NONFINITE_LOSS
 
     def row(self, last: Update) -> Measurement:
         """The row that ends with this update; sizes and learning rate are the last update's."""
@@ -103,6 +114,7 @@ class Recording:
         self._group_seconds = group_seconds
         self._group_names = group_names
         self._last: Update | None = None
+        self._last_unmeasured: LoggedStep | None = None
         self._row = RowSums()
         self._start_groups(start_time)
 
@@ -124,10 +136,18 @@ class Recording:
             if wall_time - self._groups_since >= self._group_seconds:
                 self._append_groups(update)
 
+    def add_unmeasured(self, logged: LoggedStep, loss: float | None) -> None:
+        """Add a step in which nothing was measured: it goes into the row of the next one that was."""
+        self._last_unmeasured = logged
+        self._row.add_unmeasured(loss)
+
     def flush(self) -> None:
         """Hand out what has been added since the last records."""
         if self._last is None:
             return
+        newest = self._last_unmeasured
+        if newest is not None and newest.step > self._last.logged.step:
+            self._last = replace(self._last, logged=newest.counted(self._last.logged.examples))
         if self._row.num_covered:
             self._append(self._row.row(self._last))
             self._row = RowSums()

@@ -2,43 +2,33 @@
 
 import atexit
 import contextlib
-import math
-import socket
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from noisescale import capture
 from noisescale.config import Config
-from noisescale.description import RunDescription, checked_metric_name
+from noisescale.description import RunDescription
 from noisescale.errors import ConfigError
-from noisescale.explanations import explain_gradient, explain_sizes
-from noisescale.guard import Faults, Notices, logger, never_raises
+from noisescale.guard import Faults, never_raises
+from noisescale.integrations.mirrors import Mirror
+from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
-from noisescale.recent_updates import NoiseScale, RecentUpdates
-from noisescale.recording import Recording
-from noisescale.step_counter import StepCounter, checked_size, checked_step
-from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
-from noisescale.updates import (
-    LoggedStep,
-    Update,
-    plain_number,
-    update_from_norms,
-    update_from_two_batches,
-    update_without_norms,
-)
-from noisescale.version import __version__
+from noisescale.recent_updates import NoiseScale
+from noisescale.recorder import OpenOutbox, Recorder, mean_of_small
+from noisescale.step_counter import checked_size
+from noisescale.transport.wire import RunRecord
 
 if TYPE_CHECKING:
     import torch
 
     from noisescale.capture.parameter_groups import Grouping
-    from noisescale.capture.step_norms import StepNorms
-    from noisescale.capture.watch import LossReduction, Watch
+    from noisescale.capture.step_norms import Weighting
+    from noisescale.capture.watch_options import Kind, LossReduction, SmallBatches
 
 FINISH_SECONDS = 10.0
 
@@ -58,44 +48,45 @@ class Run:
     Args:
         config: Settings of the client.
         description: What the run is called and made of.
-        outbox: Takes the records; None: made from the settings, unless the mode is "disabled".
+        open_outbox: Opens what takes the records; None: as the settings say.
+        mirror: Is shown the newest noise scale, too.
     """
 
-    def __init__(self, config: Config, description: RunDescription, outbox: Outbox | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        description: RunDescription,
+        open_outbox: OpenOutbox | None = None,
+        *,
+        mirror: Mirror | None = None,
+    ) -> None:
         self.id = config.run_id or str(uuid.uuid4())
         self.config = config
         self.faults = Faults(is_strict=config.strict)
-        self._notices = Notices()
-        self._description = description
-        self._started_at = time.time()
-        self._started_clock = time.monotonic()
         self.is_finished = False
-        self._watch: Watch[LoggedStep] | None = None
-        self._estimator: Literal["micro_batches", "norms", "none"] = "none"
-        self._loss_reduction = "mean_over_examples"
-        self._optimizer_name: str | None = None
-        self._batch_size_source: str | None = None
-        self._recent = RecentUpdates()
-        self._recording = self._new_recording([], config.log_every)
-        self._steps = StepCounter()
-        self._outbox = outbox
-        if outbox is None and config.mode == "online":
-            self._outbox = Outbox(self.id, config, self._run_record, self.faults.report)
-        if self._outbox is not None:
+        self._open_outbox = open_outbox or (self._open_own_outbox if config.mode == "online" else None)
+        mirroring = None if mirror is None else Mirroring(mirror, time.monotonic)
+        self._main = Recorder(self.id, config, description, self._open_outbox, self.faults, mirroring)
+        self._main_name: str | None = None
+        self._others: dict[str, Recorder] = {}
+        if self.is_recording:
             _open_runs.add(self)
+
+    def _open_own_outbox(self, run_id: str, describe: Callable[[], RunRecord]) -> Outbox:
+        return Outbox(run_id, self.config, describe, self.faults.report)
 
     @property
     def is_recording(self) -> bool:
         """False when the mode is "disabled" or the run is finished."""
-        return self._outbox is not None and not self.is_finished
+        return self._main.is_recording and not self.is_finished
 
     def leave_out(self, call: str) -> None:
         """Say once that a finished run records nothing more."""
         if self.is_finished and call.startswith("log_"):
-            self._notices.once("finished", f"{call}() after finish() is left out: noisescale.init() begins a new run")
+            self._main.say_once("finished", f"{call}() after finish() is left out: noisescale.init() begins a new run")
 
     def __repr__(self) -> str:
-        return f"<noisescale.Run {self._description.project}/{self._description.task} {self.id}>"
+        return f"<noisescale.Run {self._main.description.project}/{self._main.description.task} {self.id}>"
 
     def __enter__(self) -> "Run":
         return self
@@ -115,6 +106,14 @@ class Run:
         loss_reduction: "LossReduction" = "mean_over_examples",
         groups: "Grouping" = "layer",
         log_every: int | None = None,
+        every: int = 1,
+        overhead: float | None = None,
+        small_batches: "SmallBatches" = "auto",
+        split: int | None = None,
+        scaler: "torch.amp.GradScaler | None" = None,
+        weighting: "Weighting" = "by_size",
+        kinds: "Sequence[Kind]" = (),
+        name: str | None = None,
     ) -> None:
         """Measure the gradients of this model from the next backward on.
 
@@ -125,43 +124,91 @@ class Run:
             loss_reduction: How the loss that backward starts from is reduced over the examples of a step.
             groups: "layer", "none", or a function from parameter name to the name of its group.
             log_every: Updates per row sent; None: as in the settings.
+            every: Measure every so many optimizer steps; between them nothing of ours is on the model.
+            overhead: Share of the training's time that measuring may cost, such as 0.01: the first steps are timed,
+                then `every` is chosen and said.
+            small_batches: Where the small batches come from. "auto": data-parallel ranks and micro-batches as the job
+                has them, per-example norms where there is neither and the layers allow it.
+            split: Cut each forward of the model into so many small batches. This changes the arithmetic: sums are
+                added in another order, and BatchNorm sees smaller batches.
+            scaler: The loop's GradScaler: its scale is undone, and the log may come after `unscale_()`.
+            weighting: How the loop weighs micro-batches of different sizes; "by_size" makes its gradient the mean over
+                all examples (or counted tokens), "equal" does not.
+            kinds: Further kinds of noise scale, each a series of its own: "adam", "sign", "spectral".
+            name: For each optimizer a name of its own, where there are several; the first is this run, each further
+                one a run beside it.
 
         Raises:
-            ConfigError: For wrong arguments, or while another optimizer is watched.
+            ConfigError: For wrong arguments, or while another optimizer of that name is watched.
         """
         if not self.is_recording:
             return
-        if self._watch is not None:
-            raise ConfigError("one optimizer per run for now: call unwatch() before watching another")
-        if log_every is not None and log_every < 1:
-            raise ConfigError(f"log_every must be at least 1 update, got {log_every}")
-        self._watch = capture.Watch(
-            model, optimizer, loss_reduction=loss_reduction, groups=groups, on_fault=self.faults.report
+        options = capture.WatchOptions(
+            loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, tuple(kinds)
         )
-        self._estimator = "micro_batches"
-        self._loss_reduction = loss_reduction
-        self._optimizer_name = self._watch.optimizer_name
-        self._steps.start_watch()
-        self._description = replace(self._description, device=self._description.device or self._watch.device_name)
-        self._recording.flush()
-        self._recording = self._new_recording(self._watch.group_names, log_every or self.config.log_every)
-        logger.info("watching %s: squared norms of micro-batches, before accumulation", type(model).__name__)
+        recorder = self._recorder_to_start(name)
+        recorder.start_watch(model, optimizer, options, log_every)
+
+    def _recorder_to_start(self, name: str | None) -> Recorder:
+        """The run itself for the first optimizer, a run beside it for each further one.
+
+        Raises:
+            ConfigError: While that optimizer is watched, or for a second one without a name.
+        """
+        if self._main.watch is None and not self._others:
+            self._main_name = name
+        if name is None or name == self._main_name:
+            recorder = self._main
+        else:
+            recorder = self._others.get(name) or self._open_beside(name)
+        if recorder.watch is not None:
+            raise ConfigError(
+                "this run watches an optimizer already: call unwatch() first, or give each of several optimizers a "
+                'name of its own, as in watch(model, optimizer, name="generator")'
+            )
+        return recorder
+
+    def _open_beside(self, name: str) -> Recorder:
+        described = self._main.description
+        description = replace(
+            described,
+            task=f"{described.task}/{name}",
+            name=f"{described.name or self.id[:8]} · {name}",
+            config={**described.config, "optimizer_of_run": self.id},
+        )
+        self._others[name] = Recorder(str(uuid.uuid4()), self.config, description, self._open_outbox, self.faults)
+        return self._others[name]
+
+    def _named(self, name: str | None) -> Recorder:
+        """What records an optimizer.
+
+        Raises:
+            ConfigError: For a name that no watch() has given.
+        """
+        if name is None or name == self._main_name:
+            return self._main
+        if name not in self._others:
+            known = [known for known in (self._main_name, *self._others) if known is not None]
+            raise ConfigError(f"name must be one that watch() was given ({', '.join(known) or 'none'}), got {name!r}")
+        return self._others[name]
+
+    def _recorders(self) -> list[Recorder]:
+        return [self._main, *self._others.values()]
 
     @never_raises
     def unwatch(self) -> None:
-        """Take every hook off the model and its optimizer."""
-        if self._watch is not None:
-            watch, self._watch = self._watch, None
-            watch.close()
-            self._record(watch.drain())
+        """Take every hook off the models and their optimizers."""
+        for recorder in self._recorders():
+            recorder.unwatch()
 
     @contextlib.contextmanager
-    def micro_batch(self, num_examples: float | None = None) -> Iterator[None]:
+    def micro_batch(self, num_examples: "float | torch.Tensor | None" = None) -> Iterator[None]:
         """All backward passes inside count as one small batch.
 
         Args:
             num_examples: Its size, where sizes differ; counted units such as unmasked tokens are fine, they are taken
-                as shares of the `batch_size` that is logged. None: read from the model's input.
+                as shares of the `batch_size` that is logged; also as one number on the device, where it is not waited
+                for. None: read from the model's input.
         """
         self._begin_micro_batch(num_examples)
         try:
@@ -170,33 +217,39 @@ class Run:
             self._end_micro_batch(num_examples)
 
     @never_raises
-    def _begin_micro_batch(self, num_examples: float | None) -> None:
-        if num_examples is not None:
+    def _begin_micro_batch(self, num_examples: "float | torch.Tensor | None") -> None:
+        if isinstance(num_examples, int | float):
             checked_size("num_examples", num_examples, may_be_zero=True)
-        if self._watch is not None:
-            self._watch.begin_micro_batch()
+        for recorder in self._recorders():
+            if recorder.watch is not None:
+                recorder.watch.begin_micro_batch()
 
     @never_raises
-    def _end_micro_batch(self, num_examples: float | None) -> None:
-        if self._watch is not None:
-            self._watch.end_micro_batch(num_examples)
+    def _end_micro_batch(self, num_examples: "float | torch.Tensor | None") -> None:
+        for recorder in self._recorders():
+            if recorder.watch is not None:
+                recorder.watch.end_micro_batch(num_examples)
 
     @contextlib.contextmanager
-    def ignore(self) -> Iterator[None]:
+    def ignore(self, name: str | None = None) -> Iterator[None]:
         """Backward passes inside are left out, from the small batches and from the step's gradient alike.
 
         Gradients that you clear again count as left out only when cleared with `set_to_none=True`, PyTorch's default.
+
+        Args:
+            name: Left out for the optimizer of that name only; None: for all.
         """
-        self._ignore(True)
+        self._ignore(name, True)
         try:
             yield
         finally:
-            self._ignore(False)
+            self._ignore(name, False)
 
     @never_raises
-    def _ignore(self, is_ignoring: bool) -> None:
-        if self._watch is not None:
-            self._watch.ignore(is_ignoring)
+    def _ignore(self, name: str | None, is_ignoring: bool) -> None:
+        for recorder in self._recorders() if name is None else [self._named(name)]:
+            if recorder.watch is not None:
+                recorder.watch.ignore(is_ignoring)
 
     # ---- logging
 
@@ -207,12 +260,13 @@ class Run:
         batch_size: float | None = None,
         lr: float | None = None,
         step: int | None = None,
+        name: str | None = None,
     ) -> None:
         """Record this optimizer step: after the last backward, before clipping and `optimizer.step()`.
 
         A second call before the next `optimizer.step()` is left out, unless the gradients were cleared in between. A
         call after `optimizer.step()` finds no backward and records no estimate. Steps that are not logged are fine.
-        With a `GradScaler` call it before `scaler.unscale_(optimizer)`, too.
+        With a `GradScaler` that `watch()` does not know call it before `scaler.unscale_(optimizer)`, too.
 
         Args:
             loss: Of the step; one number, also on the device, where it is read later.
@@ -220,29 +274,16 @@ class Run:
                 summed over the step.
             lr: None: of the optimizer's first parameter group.
             step: Number of the optimizer step; None: counted.
+            name: Of the optimizer, where several are watched.
         """
-        watch = self._watch
-        if watch is None:
-            self._notices.once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
-            self._add_unwatched(self._logged_step(step, lr), loss, batch_size)
+        recorder = self._main if name is None else self._named(name)
+        watch = recorder.watch
+        if watch is None or not watch.duty.is_timing:
+            recorder.log_gradients(loss, batch_size, lr, step)
             return
-        if watch.has_logged_this_step():
-            self._notices.once(
-                "repeated", "log_gradients() was called twice within one optimizer step: the second call is left out"
-            )
-            return
-        size = None if batch_size is None else checked_size("batch_size", batch_size)
-        sizes = watch.sizes(size)
-        logged = LoggedStep(
-            self._steps.number_watched(step, watch.num_steps),
-            self._now(),
-            watch.learning_rate() if lr is None else float(lr),
-            self._steps.count_watched(sizes.batch_size, watch.num_steps),
-        )
-        watch.log_step(logged, sizes, loss=loss)
-        self._batch_size_source = self._batch_size_source or sizes.source
-        explain_sizes(sizes, self._notices)
-        self._record(watch.arrived())
+        start = time.perf_counter()
+        recorder.log_gradients(loss, batch_size, lr, step)
+        watch.duty.add_cost(time.perf_counter() - start)
 
     @never_raises
     def log_norms(
@@ -250,8 +291,9 @@ class Run:
         *,
         small_batch_size: float,
         big_batch_size: float,
-        small_sq_norm: float,
         big_sq_norm: float,
+        small_sq_norm: "float | Sequence[float] | None" = None,
+        sum_small_sq_norm: float | None = None,
         num_small: int | None = None,
         step: int | None = None,
         loss: float | None = None,
@@ -262,28 +304,25 @@ class Run:
         Args:
             small_batch_size: Examples per small batch.
             big_batch_size: Examples of the step.
-            small_sq_norm: Mean of |G_B|² over the small batches (mean of squares, not square of a mean).
             big_sq_norm: |G_B|² of the whole batch's mean gradient, before clipping.
-            num_small: Small batches in the step; None: big_batch_size / small_batch_size.
+            small_sq_norm: Mean of |G_B|² over the small batches (mean of squares, not square of a mean); or a list of
+                them, such as one a rank.
+            sum_small_sq_norm: Their sum instead, as an all-reduce over the ranks gives it; needs `num_small`.
+            num_small: Small batches in the step; None: as many as were given, or big_batch_size / small_batch_size.
             step: Number of the optimizer step; None: counted.
             loss: Of the step.
             lr: Learning rate.
         """
-        if self._estimator == "none":
-            self._estimator = "norms"
-            self._batch_size_source = "argument"
-        big = checked_size("big_batch_size", big_batch_size)
-        logged = replace(self._logged_step(step, lr), examples=self._steps.count(big))
-        self._add(
-            update_from_two_batches(
-                logged,
-                small_batch_size=checked_size("small_batch_size", small_batch_size),
-                big_batch_size=big,
-                small_sq_norm=plain_number(small_sq_norm),
-                big_sq_norm=plain_number(big_sq_norm),
-                num_small=num_small,
-                loss=None if loss is None else plain_number(loss),
-            )
+        mean, num_small = mean_of_small(small_sq_norm, sum_small_sq_norm, num_small)
+        self._main.log_norms(
+            small_batch_size=small_batch_size,
+            big_batch_size=big_batch_size,
+            small_sq_norm=mean,
+            big_sq_norm=big_sq_norm,
+            num_small=num_small,
+            step=step,
+            loss=loss,
+            lr=lr,
         )
 
     @never_raises
@@ -295,29 +334,48 @@ class Run:
             values: Numbers by name; one that is not finite is kept as "none". A tensor on a device is waited for.
         """
         if values:
-            number = self._steps.newest_step if step is None else checked_step(step)
-            numbers = {checked_metric_name(name): plain_number(value) for name, value in values.items()}
-            finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
-            self._send(MetricRecord(number, self._now(), finite))
+            self._main.log_metrics(step, values)
+
+    def clip_grad_norm_(
+        self, max_norm: float, parameters: "Sequence[torch.Tensor] | None" = None, name: str | None = None
+    ) -> "torch.Tensor":
+        """Clip the gradients, with the norm that this step's `log_gradients()` has measured anyway.
+
+        It saves the pass that `torch.nn.utils.clip_grad_norm_` makes; the norm is more exact, so the result is equal
+        to rounding and not bit for bit. Where nothing was measured it calls that function.
+
+        Args:
+            max_norm: Largest norm afterwards.
+            parameters: None: those watched.
+            name: Of the optimizer, where several are watched.
+
+        Returns:
+            The norm before clipping.
+
+        Raises:
+            ConfigError: Without parameters, where no model is watched.
+        """
+        watch = self._named(name).watch
+        if watch is None and parameters is None:
+            raise ConfigError("clip_grad_norm_() knows no parameters before watch(): pass parameters=")
+        return capture.clip_grad_norm_(watch, max_norm, parameters)
 
     # ---- results
 
-    def noise_scale(self) -> NoiseScale:
-        """The noise scale of the latest window: last 5 % of the steps, at least 8; print it."""
-        self._collect()
-        described = self._description
-        return NoiseScale(
-            self._recent.estimate(),
-            self._recent.num_updates,
-            described.example,
-            described.unit,
-            described.units_per_example,
-        )
+    def noise_scale(self, kind: str = "simple", name: str | None = None) -> NoiseScale:
+        """The noise scale of the latest window: last 5 % of the steps, at least 8; print it.
+
+        Args:
+            kind: "simple", or one that `watch()` was asked for.
+            name: Of the optimizer, where several are watched.
+        """
+        recorder = self._others.get(name or "", self._main)
+        self._collect(recorder)
+        return recorder.noise_scale(kind)
 
     @never_raises
-    def _collect(self) -> None:
-        if self._watch is not None:
-            self._record(self._watch.arrived())
+    def _collect(self, recorder: Recorder) -> None:
+        recorder.collect()
 
     def finish(
         self, status: Literal["finished", "failed"] = "finished", timeout_seconds: float = FINISH_SECONDS
@@ -336,67 +394,8 @@ class Run:
 
     @never_raises
     def _finish(self, status: str, timeout_seconds: float) -> None:
-        assert self._outbox is not None
-        if self._outbox.is_inherited:
-            return
-        self.unwatch()
-        self._recording.flush()
-        self._send(FinishRecord(status, self._now()))
-        self._outbox.close(timeout_seconds)
-
-    # ---- in between
-
-    def _logged_step(self, step: int | None, lr: float | None) -> LoggedStep:
-        return LoggedStep(self._steps.number(step), self._now(), None if lr is None else float(lr))
-
-    def _add_unwatched(self, logged: LoggedStep, loss: "torch.Tensor | float | None", batch_size: float | None) -> None:
-        size = None if batch_size is None else checked_size("batch_size", batch_size)
-        logged = logged if size is None else replace(logged, examples=self._steps.count(size))
-        self._add(update_without_norms(logged, size, None if loss is None else plain_number(loss)))
-
-    def _record(self, arrived: "list[tuple[LoggedStep, StepNorms]]") -> None:
-        for logged, norms in arrived:
-            update = update_from_norms(logged, norms)
-            explain_gradient(update, self._notices)
-            self._add(update)
-
-    def _add(self, update: Update) -> None:
-        if update.terms is not None:
-            self._recent.add(update.terms)
-        self._recording.add(update)
-
-    def _send(self, record: Record) -> None:
-        assert self._outbox is not None
-        self._outbox.send(record)
-
-    def _now(self) -> float:
-        # The start by the wall clock, the rest by one that never jumps.
-        return self._started_at + (time.monotonic() - self._started_clock)
-
-    def _new_recording(self, group_names: list[str], log_every: int) -> Recording:
-        return Recording(
-            self._send,
-            log_every=log_every,
-            group_seconds=self.config.group_seconds,
-            group_names=group_names,
-            start_time=self._now(),
-        )
-
-    def _run_record(self) -> RunRecord:
-        stream: dict[str, object] = {
-            "estimator": self._estimator,
-            "kind": "simple",
-            "unit": self._description.unit,
-            "units_per_example": float(self._description.units_per_example),
-            "loss_reduction": self._loss_reduction,
-            "optimizer": self._optimizer_name,
-            "batch_size_source": self._batch_size_source,
-            "rank": self.config.rank,
-            "host": socket.gethostname() or None,
-            "client_version": __version__,
-            "started_at": self._started_at,
-        }
-        return RunRecord(self._description.to_json(), stream)
+        for recorder in self._recorders():
+            recorder.finish(status, timeout_seconds)
 
 
 _open_runs: set[Run] = set()

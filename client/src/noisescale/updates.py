@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import SupportsFloat
 
 from noisescale.capture.step_norms import StepNorms
-from noisescale.estimators.noise_scale import Terms, from_unequal_groups, two_batch
+from noisescale.estimators.heterogeneity import are_duplicates
+from noisescale.estimators.noise_scale import Terms, from_equally_weighted_groups, from_unequal_groups, two_batch
 from noisescale.transport.wire import Flags
 
 MAX_TERM = 1e70
 """The server takes sums up to 1e75; a gradient of this size has diverged long ago."""
+
+ROUNDING = 1e-2
+"""A gradient in 16 bits is this much too long at most where all its small batches are the same."""
 
 VANISHED = 1e-8
 """The square of the smallest loss scale that is noticed, 1e4, inverted; scalers begin at 65,536."""
@@ -25,12 +29,20 @@ class LoggedStep:
         wall_time: Unix seconds.
         lr: Learning rate; None where unknown.
         examples: Cumulative examples of the run, this step included; None where unknown.
+        num_steps: Optimizer steps that the watch had seen before.
+        is_measured: Gradients were looked at in this step.
     """
 
     step: int
     wall_time: float
     lr: float | None = None
     examples: int | None = None
+    num_steps: int = 0
+    is_measured: bool = True
+
+    def counted(self, examples: int | None) -> "LoggedStep":
+        """The same step with the examples of the run up to here."""
+        return LoggedStep(self.step, self.wall_time, self.lr, examples, self.num_steps, self.is_measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,24 @@ class Update:
 def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
     """The update of a watched step."""
     sizes = norms.sizes
+    flags = _flags_of_sizes(norms)
+    is_matched = norms.adds_up and not has_vanished(norms) and not is_too_large(norms)
+    if not is_matched:
+        flags |= Flags.UNMATCHED_GRADIENT
+    layers: list[Terms] = []
+    if norms.weighted_sq_norms and is_matched:
+        if are_duplicates(small_sq_norm=norms.weighted_sq_norms[0], big_sq_norm=norms.big_sq_norms[0]):
+            flags |= Flags.DUPLICATED_SMALL_BATCHES
+        else:
+            layers = terms_of_columns(norms)
+        if layers and not has_finite_squares(layers[0]):
+            layers, flags = [], flags | Flags.NONFINITE_GRADIENT
+    micro_batch_size = sizes.batch_size / sizes.num_small_batches if sizes.batch_size and layers else None
+    return _update(logged, sizes.num_small_batches, micro_batch_size, sizes.batch_size, layers, norms.loss, flags)
+
+
+def _flags_of_sizes(norms: StepNorms) -> Flags:
+    sizes = norms.sizes
     flags = Flags(0)
     if sizes.num_small_batches == 0:
         flags |= Flags.NO_BACKWARD
@@ -68,26 +98,38 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
         flags |= Flags.ONE_SMALL_BATCH
     if sizes.batch_size is None:
         flags |= Flags.BATCH_SIZE_UNKNOWN
-    if sizes.shares is not None:
+    if not sizes.are_equal:
         flags |= Flags.UNEQUAL_MICRO_BATCHES
-    is_matched = sizes.adds_up and not has_vanished(norms)
-    if not is_matched:
-        flags |= Flags.UNMATCHED_GRADIENT
-    layers: list[Terms] = []
-    if norms.weighted_sq_norms and sizes.batch_size is not None and is_matched:
-        layers = [
-            from_unequal_groups(
-                weighted_sq_norm=weighted_sq_norm,
+        if norms.weighting == "equal":
+            flags |= Flags.WEIGHTING_MISMATCH
+    if norms.is_partial:
+        flags |= Flags.PARTIAL_GRADIENTS
+    return flags
+
+
+def terms_of_columns(norms: StepNorms) -> list[Terms]:
+    """The terms of all parameters, then of each group; norms of at least two small batches and a known batch size."""
+    sizes = norms.sizes
+    assert sizes.batch_size is not None
+    if norms.weighting == "equal" and sizes.mean_inverse_size is not None:
+        return [
+            from_equally_weighted_groups(
+                mean_sq_norm=weighted_sq_norm,
                 big_sq_norm=big_sq_norm,
                 num_groups=sizes.num_small_batches,
-                batch_size=sizes.batch_size,
+                mean_inverse_size=sizes.mean_inverse_size,
             )
             for weighted_sq_norm, big_sq_norm in zip(norms.weighted_sq_norms, norms.big_sq_norms, strict=True)
         ]
-        if not has_finite_squares(layers[0]):
-            layers, flags = [], flags | Flags.NONFINITE_GRADIENT
-    micro_batch_size = sizes.batch_size / sizes.num_small_batches if sizes.batch_size and layers else None
-    return _update(logged, sizes.num_small_batches, micro_batch_size, sizes.batch_size, layers, norms.loss, flags)
+    return [
+        from_unequal_groups(
+            weighted_sq_norm=weighted_sq_norm,
+            big_sq_norm=big_sq_norm,
+            num_groups=sizes.num_small_batches,
+            batch_size=sizes.batch_size,
+        )
+        for weighted_sq_norm, big_sq_norm in zip(norms.weighted_sq_norms, norms.big_sq_norms, strict=True)
+    ]
 
 
 def update_from_two_batches(
@@ -134,6 +176,13 @@ def has_vanished(norms: StepNorms) -> bool:
     if not norms.weighted_sq_norms:
         return False
     return norms.sizes.num_small_batches * norms.big_sq_norms[0] < VANISHED * norms.weighted_sq_norms[0]
+
+
+def is_too_large(norms: StepNorms) -> bool:
+    """Whether the gradient is longer than any mean of its small batches can be: |Σ p g|² ≤ Σ p |g|² (Jensen)."""
+    if not norms.weighted_sq_norms:
+        return False
+    return norms.big_sq_norms[0] > (1 + ROUNDING) * norms.weighted_sq_norms[0]
 
 
 def plain_number(value: SupportsFloat) -> float:

@@ -187,7 +187,7 @@ def test_reentrant_checkpointing_gives_one_small_batch_a_backward():
         run, kept = make_kept_run()
         run.watch(model)
         for x, y in zip(*(part.split(4) for part in make_batch()), strict=True):
-            run._watch._hooks._accumulation.see_forward(4, is_training=True)
+            run._main.watch._hooks._accumulation.see_forward(4, is_training=True)
             hidden = x.clone().requires_grad_()
             for layer in model:
                 hidden = (
@@ -291,7 +291,7 @@ def test_a_fault_inside_a_hook_never_reaches_the_backward(caplog):
     model = make_model()
     run, _ = make_kept_run(strict=False)
     run.watch(model)
-    run._watch._hooks._accumulation.pending.add = None
+    run._main.watch._hooks._accumulation.pending.add = None
 
     model(make_batch()[0]).sum().backward()
     model(make_batch()[0]).sum().backward()
@@ -351,7 +351,7 @@ def test_a_second_watch_is_refused_until_unwatch():
     run, _ = make_kept_run()
     run.watch(make_model())
 
-    with pytest.raises(ConfigError, match="one optimizer per run for now"):
+    with pytest.raises(ConfigError, match="watches an optimizer already: call unwatch"):
         run.watch(make_model())
     run.unwatch()
     run.watch(make_model())

@@ -112,7 +112,7 @@ def test_without_a_server_the_end_is_quick_and_says_what_was_not_delivered(tmp_p
 
 def test_a_killed_process_leaves_what_was_delivered(tmp_path, stub):
     code = "import os, noisescale.active_run" + LOG_NORMS
-    code += "noisescale.active_run.active()._outbox.flush(5); os.kill(os.getpid(), 9)"
+    code += "noisescale.active_run.active()._main._outbox.flush(5); os.kill(os.getpid(), 9)"
 
     process = python(code, tmp_path, NOISESCALE_URL=stub.url)
 

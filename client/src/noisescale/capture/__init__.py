@@ -6,14 +6,17 @@ from noisescale.lazy import exports
 
 if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms
-    from noisescale.capture.watch import Watch
+    from noisescale.capture.watch import Watch, clip_grad_norm_
+    from noisescale.capture.watch_options import WatchOptions
 
 _MODULES = {
     "Watch": "noisescale.capture.watch",
+    "WatchOptions": "noisescale.capture.watch_options",
+    "clip_grad_norm_": "noisescale.capture.watch",
     "StepNorms": "noisescale.capture.step_norms",
     "squared_norms": "noisescale.capture.squared_norms",
 }
 
 __getattr__, __dir__ = exports(__name__, _MODULES)
 
-__all__ = ["StepNorms", "Watch"]
+__all__ = ["StepNorms", "Watch", "WatchOptions", "clip_grad_norm_"]

@@ -1,34 +1,58 @@
 """Gathers the small batches of one optimizer step.
 
-The loss scaling is undone here and nowhere else. `p.grad` at log time is the mean gradient over the step, so a small
-batch adds s_k = p_k g_k to it, p_k = n_k / N, and W = Σ p_k |g_k|² = Σ |s_k|² N / n_k. Whoever divides the loss by the
-number of accumulations gets exactly that where all are equal; where they are not, a loss must weigh n_k / N. Where the
-loss is summed over examples both norms are divided by N².
+`p.grad` at log time is the mean gradient over the step, so a small batch adds s_k = p_k g_k to it, p_k = n_k / N, and
+W = Σ p_k |g_k|² = N Σ |s_k|² / n_k. Whoever divides the loss by the number of accumulations gets exactly that where all
+are equal; where they are not, a loss must weigh n_k / N. What else scales both norms (a loss summed over examples, a
+loss scaler) is undone in `step_values.py`.
 """
 
-# P parameters, G groups, K small batches
+# P parameters, G groups, C columns (all parameters, then each group), K entries
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.pending_gradients import PendingGradients, spread
+from noisescale.capture.small_batches import SmallBatchSize
 from noisescale.capture.squared_norms import squared_norms
-from noisescale.capture.step_norms import SmallBatchSize, StepSizes, resolve_sizes
 from noisescale.capture.witness import Witness
 
 
 class Accumulation:
-    """Squared norms and sizes of the small batches since the last optimizer step."""
+    """Squared norms and sizes of the small batches since the last optimizer step.
 
-    def __init__(self, parameters: Sequence[Tensor], group_of_parameter: Sequence[int], num_groups: int) -> None:
+    Args:
+        parameters: In the order of their indices.
+        group_of_parameter: Index of each parameter's group; -1 for none.
+        num_groups: G.
+        kinds: Further kinds of noise scale, which see the same small batches.
+
+    Attributes:
+        sizes: Of the small batches so far.
+        adds_up: The gradient is still the sum of the small batches.
+        is_partial: Some parameters had a gradient in some small batches only.
+        kinds_in_step: The further kinds that this step can give terms of.
+        has_been_logged: Nothing has happened since the step was logged.
+        is_marked: Inside `micro_batch()`.
+        is_ignoring: Inside `ignore()`.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        group_of_parameter: Sequence[int],
+        num_groups: int,
+        kinds: Sequence[Kind] = (),
+    ) -> None:
         self._parameters = list(parameters)
-        self._group_of_parameter = [group if group >= 0 else num_groups for group in group_of_parameter]
-        self._num_groups = num_groups
-        self._group_index_P: Tensor | None = None
-        self.pending = PendingGradients(parameters)
+        self._member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
+        uses_rows = not kinds and GradientRows.suits(parameters)
+        self._rows = GradientRows(parameters, self._member_PC) if uses_rows else None
+        self._kinds = kinds
+        self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None)
         self._witness = Witness(parameters)
         self.is_marked = False
         self.is_ignoring = False
@@ -38,13 +62,20 @@ class Accumulation:
     def start_step(self) -> None:
         """Forget everything: the next backward belongs to a new step."""
         self.pending.clear()
+        if self._rows is not None:
+            self._rows.clear()
         self._witness.forget()
         self.has_been_logged = False
-        self._adds_up = True
-        self._sizes: list[SmallBatchSize] = []
+        self.adds_up = True
+        self.is_partial = False
+        self.sizes: list[SmallBatchSize] = []
+        self._folded: list[Tensor] = []
         self._sq_norms_P: list[Tensor] = []
         self._last_indices: set[int] = set()
         self._ignored: dict[int, Tensor] = {}
+        self.kinds_in_step = [kind for kind in self._kinds if kind.is_ready()]
+        for kind in self.kinds_in_step:
+            kind.clear()
 
     def clear_forwards(self) -> None:
         """Forget forwards that no backward has followed."""
@@ -73,7 +104,7 @@ class Accumulation:
         if self._witness.is_cleared or (self.has_been_logged and self._witness.is_changed):
             self.start_step()  # no optimizer step: an AMP scaler or the loop itself skipped it
         elif self._witness.is_changed:
-            self._adds_up = False
+            self.adds_up = False
 
     def see_gradient(self, index: int, gradient: Tensor) -> None:
         """Take a parameter's gradient, before autograd adds it to `p.grad`."""
@@ -83,7 +114,7 @@ class Accumulation:
             held = self._ignored.get(index)
             self._ignored[index] = gradient.detach().clone() if held is None else held + gradient.detach()
         else:
-            self.pending.add(index, gradient, may_reduce=not self.is_marked)
+            self.pending.add(index, gradient, may_reduce=not self.is_marked and self._rows is None)
 
     def end_backward(self) -> None:
         """Close the small batch, unless it is marked and may hold several backward passes."""
@@ -94,70 +125,106 @@ class Accumulation:
         """From here on a gradient that changes is no longer the sum of the small batches."""
         self._witness.remember()
 
-    def end_small_batch(self, num_examples: float | None) -> None:
+    def end_small_batch(self, num_examples: float | Tensor | None) -> None:
         """Reduce what is pending and count a small batch.
 
         Args:
             num_examples: As marked; None: what the forwards since the last small batch saw.
         """
-        taken = self.pending.take()
-        if taken is None:
+        indices = self._take_pending()
+        if not indices:
             return
-        indices, sq_norm_P = taken
-        self._adds_up &= self.pending.is_complete
-        if self._sizes and not self._has_forward and num_examples is None and not indices & self._last_indices:
+        self.adds_up &= self.pending.is_complete
+        if self.sizes and not self._has_forward and num_examples is None and not indices & self._last_indices:
             # Reentrant checkpointing runs a backward for each segment: other parameters, the same examples.
-            self._sq_norms_P[-1] = self._sq_norms_P[-1] + sq_norm_P
+            self._merge_last_two()
             self._last_indices |= indices
+            self.kinds_in_step = []  # they have closed the small batch already
             return
+        self.is_partial |= bool(self.sizes) and indices != self._last_indices
         size = self._num_examples if num_examples is None else num_examples
-        self._sizes.append(SmallBatchSize(size, is_marked=num_examples is not None))
-        self._sq_norms_P.append(sq_norm_P)
+        self.sizes.append(SmallBatchSize(size, is_marked=num_examples is not None))
         self._last_indices = indices
         self.clear_forwards()
+        if isinstance(size, Tensor):
+            self.kinds_in_step = []  # they need sizes on the host
+        for kind in self.kinds_in_step:
+            assert not isinstance(size, Tensor)
+            kind.end_small_batch(1.0 if size is None else size)
 
-    def sizes(self, batch_size: float | None) -> StepSizes:
-        """How the step's examples are spread over its small batches; see `resolve_sizes`."""
-        if self._witness.is_cleared or self._witness.is_changed:
-            self._adds_up = False
-        return replace(resolve_sizes(self._sizes, batch_size), adds_up=self._adds_up)
+    def _add_to_kinds(self, indices: Sequence[int], gradients: Sequence[Tensor]) -> None:
+        for kind in self.kinds_in_step:
+            kind.add(indices, gradients)
 
-    def norms(self, sizes: StepSizes, *, is_summed_loss: bool) -> Tensor:
-        """[2, 1 + G] fp64: W and |ḡ|² over all parameters first, then per group; on the device, without waiting.
+    def _take_pending(self) -> set[int]:
+        """Reduce or copy what is pending; which parameters had a gradient."""
+        if self._rows is None:
+            taken = self.pending.take()
+            if taken is None:
+                return set()
+            self._sq_norms_P.append(taken[1])
+            return taken[0]
+        if self.pending.is_empty:
+            return set()
+        held = self.pending.take_held()
+        if self._rows.num_rows == self._rows.capacity:
+            self._folded.append(self._rows.take())
+        self._rows.add(held)
+        return {index for index, gradient in enumerate(held) if gradient is not None}
 
-        Args:
-            sizes: From `sizes()`, with two small batches at least and a known batch size.
-            is_summed_loss: The loss is a sum over examples.
-        """
-        counted_P = [v for v, size in zip(self._sq_norms_P, self._sizes, strict=True) if size.num_examples != 0]
-        if sizes.shares is None:
-            weighted_P = torch.stack(counted_P).sum(0).mul_(sizes.num_small_batches)
+    def _merge_last_two(self) -> None:
+        if self._rows is None:
+            last = self._sq_norms_P.pop()
+            self._sq_norms_P[-1] = self._sq_norms_P[-1] + last
+        elif self._rows.num_rows > 1:
+            self._rows.merge_last_two()
         else:
-            # Python numbers, not a tensor of weights: that one would have to travel to the device, and wait.
-            weighted_P = torch.stack(torch._foreach_mul(counted_P, list(sizes.shares))).sum(0)
-        sq_norms_2P = torch.stack([weighted_P, self._big_sq_norm()])
-        if is_summed_loss:
-            assert sizes.batch_size is not None
-            sq_norms_2P.div_(sizes.batch_size**2)
-        return self._with_groups(sq_norms_2P)
+            self._folded[-1][-1] += self._rows.take()[0]
 
-    def _with_groups(self, sq_norms_2P: Tensor) -> Tensor:
-        total_21 = sq_norms_2P.sum(1, keepdim=True)
-        if not self._num_groups:
-            return total_21
-        if self._group_index_P is None or self._group_index_P.device != sq_norms_2P.device:
-            self._group_index_P = torch.tensor(self._group_of_parameter, device=sq_norms_2P.device)
-        groups_2G = torch.zeros(2, self._num_groups, dtype=sq_norms_2P.dtype, device=sq_norms_2P.device)
-        return torch.cat([total_21, groups_2G.index_add_(1, self._group_index_P, sq_norms_2P)], dim=1)
+    def look_at_gradient(self) -> None:
+        """Look once more whether the gradient is the sum of the small batches, before it is used."""
+        if self._witness.is_cleared or self._witness.is_changed:
+            self.adds_up = False
+
+    def norms(self) -> tuple[Tensor, Tensor]:
+        """Σ |s|² of each entry, [K, C], and |p.grad|², [C]; fp64, on the device, without waiting.
+
+        To be called once a step, with one small batch at least.
+        """
+        if self._rows is not None:
+            return self._norms_from_rows(self._rows)
+        stacked_KP = torch.stack([*self._sq_norms_P, self._big_sq_norm()])
+        norms_KC = stacked_KP @ self._member_PC
+        return norms_KC[:-1], norms_KC[-1]
+
+    def _norms_from_rows(self, rows: GradientRows) -> tuple[Tensor, Tensor]:
+        if rows.num_rows == rows.capacity:
+            self._folded.append(rows.take())
+        rows.add(self._own_gradients())
+        norms_KC = torch.cat([*self._folded, rows.take()]) if self._folded else rows.take()
+        return norms_KC[:-1], norms_KC[-1]
+
+    def _own_gradients(self) -> list[Tensor | None]:
+        """`p.grad` of each parameter, without what `ignore()` kept out."""
+        gradients = [p.grad for p in self._parameters]
+        for index, ignored in self._ignored.items():
+            gradient = gradients[index]
+            gradients[index] = None if gradient is None else gradient - ignored
+        return gradients
 
     def _big_sq_norm(self) -> Tensor:
-        """|p.grad|² of each parameter, [P], without what `ignore()` kept out."""
-        indices, gradients = [], []
-        for index, parameter in enumerate(self._parameters):
-            gradient = parameter.grad
-            if gradient is not None:
-                indices.append(index)
-                gradients.append(gradient - self._ignored[index] if index in self._ignored else gradient)
-        if not gradients:
+        gradients = self._own_gradients()
+        indices = [index for index, gradient in enumerate(gradients) if gradient is not None]
+        if not indices:
             return torch.zeros_like(self._sq_norms_P[0])
-        return spread([(indices, squared_norms(gradients))], len(self._parameters))
+        return spread([(indices, squared_norms([g for g in gradients if g is not None]))], len(gradients))
+
+
+def membership(group_of_parameter: Sequence[int], num_groups: int, device: torch.device) -> Tensor:
+    """[P, C] fp64: 1 in the first column for every parameter, and in the column of its group."""
+    member_PC = torch.zeros(len(group_of_parameter), 1 + num_groups, dtype=torch.float64)
+    member_PC[:, 0] = 1
+    for index, group in enumerate(group_of_parameter):
+        if group >= 0:
+            member_PC[index, 1 + group] = 1
+    return member_PC.to(device)

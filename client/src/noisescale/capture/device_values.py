@@ -34,6 +34,10 @@ class DeviceValues(Generic[Tag]):
         self._make_event = make_event
         self._on_their_way: deque[tuple[Tag, Tensor, Event | None]] = deque()
 
+    def __len__(self) -> int:
+        """Vectors on their way."""
+        return len(self._on_their_way)
+
     def send(self, tag: Tag, values: Tensor) -> None:
         """Start the journey of a vector; returns at once."""
         make_event = self._make_event or (torch.cuda.Event if values.is_cuda else None)

@@ -1,10 +1,12 @@
-"""The only file that registers hooks: on parameters, on the watched model and on its optimizer.
+"""Hooks on parameters, on the watched model and on its optimizer, while a step is measured.
 
 One of the client's three `except Exception` is here: a fault of ours inside a hook is reported, never raised into the
 backward pass.
 """
 
 import contextlib
+import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -12,9 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.accumulation import Accumulation
+from noisescale.capture.duty_cycle import DutyCycle
 
 NO_BACKWARD = -1
 """What torch calls the backward that runs while none does."""
+
+ENTRY_SECONDS = 1.5e-6
+"""What autograd spends to call a Python hook, which the hook itself cannot time."""
 
 OnFault = Callable[[Exception], None]
 
@@ -34,7 +40,17 @@ class Optimizer(Protocol):
 
 
 class Hooks:
-    """Hooks that tell an `Accumulation` what happens, until they are removed."""
+    """Hooks that tell an `Accumulation` what happens; between measured steps only the optimizer's is there.
+
+    Args:
+        model: Its forwards tell the number of examples.
+        parameters: In the order of their indices.
+        optimizer: Its `step()` ends a step; None: somebody calls `arm()`.
+        accumulation: Told about gradients and ends of backward passes.
+        duty: Told what our part of a step costs.
+        on_step: Called after each `optimizer.step()`.
+        on_fault: Told about our own faults.
+    """
 
     def __init__(
         self,
@@ -42,11 +58,15 @@ class Hooks:
         parameters: Sequence[Tensor],
         optimizer: Optimizer | None,
         accumulation: Accumulation,
+        duty: DutyCycle,
         *,
         on_step: Callable[[], None],
         on_fault: OnFault,
     ) -> None:
+        self._model = model
+        self._parameters = parameters
         self._accumulation = accumulation
+        self._duty = duty
         self._on_fault = on_fault
         self._on_step = on_step
         # Private names of torch, but the ones that its own data-parallel code rests on; without them see `_see`.
@@ -54,19 +74,36 @@ class Hooks:
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
         self._open_backwards: set[int] = set()
         self._remember_gradient = self._guarded(accumulation.remember_gradient)
-        self._handles: list[RemovableHandle] = [
-            parameter.register_hook(self._guarded(self._leaf_hook(index))) for index, parameter in enumerate(parameters)
-        ]
-        forward_hook = ForwardHook(model, self._guarded(self._forward))
-        self._handles.append(model.register_forward_pre_hook(forward_hook, with_kwargs=True))
+        self._handles: list[RemovableHandle] = []
+        self._step_handle: RemovableHandle | None = None
         if optimizer is not None:
-            self._handles.append(optimizer.register_step_post_hook(self._guarded(self._step)))
+            self._step_handle = optimizer.register_step_post_hook(self._guarded(self._step))
+
+    def arm(self, is_measured: bool) -> None:
+        """Put the hooks of a measured step on, or take them off."""
+        if is_measured == bool(self._handles):
+            return
+        if not is_measured:
+            self._disarm()
+            return
+        see = self._see if self._queue_callback is not None else self._see_without_callback
+        self._handles = [
+            parameter.register_hook(self._guarded(see, index)) for index, parameter in enumerate(self._parameters)
+        ]
+        forward_hook = ForwardHook(self._model, self._guarded(self._forward))
+        self._handles.append(self._model.register_forward_pre_hook(forward_hook, with_kwargs=True))
+
+    def _disarm(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
 
     def remove(self) -> None:
         """Take every hook off; nothing of ours stays on model or optimizer."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._disarm()
+        if self._step_handle is not None:
+            self._step_handle.remove()
+            self._step_handle = None
 
     def settle(self) -> None:
         """Close what a backward left open: one without an end-of-backward callback, or one that failed half-way."""
@@ -77,37 +114,31 @@ class Hooks:
             self._accumulation.end_backward()
             self._accumulation.remember_gradient()
 
-    def _guarded(self, body: Callable[..., None]) -> Callable[..., None]:
-        def hook(*args: Any) -> None:
-            try:
-                body(*args)
-            except Exception as fault:  # noqa: BLE001  # the hook body: one of the client's three
-                self._on_fault(fault)
+    def _guarded(self, body: Callable[..., None], *bound: Any) -> Callable[..., None]:
+        return functools.partial(self._timed if self._duty.is_timing else self._guard, body, *bound)
 
-        return hook
+    def _guard(self, body: Callable[..., None], *args: Any) -> None:
+        try:
+            body(*args)
+        except Exception as fault:  # noqa: BLE001  # the hook body: one of the client's three
+            self._on_fault(fault)
 
-    def _leaf_hook(self, index: int) -> Callable[[Tensor], None]:
-        see_gradient, open_backwards, graph_task_id = (
-            self._accumulation.see_gradient,
-            self._open_backwards,
-            self._graph_task_id,
-        )
-        if self._queue_callback is None:
-            return lambda gradient: self._see_without_callback(index, gradient)
+    def _timed(self, body: Callable[..., None], *args: Any) -> None:
+        start = time.perf_counter()
+        self._guard(body, *args)
+        self._duty.add_cost(time.perf_counter() - start + ENTRY_SECONDS)
 
-        def see(gradient: Tensor) -> None:
-            task = graph_task_id()
-            if task not in open_backwards:
-                self._open_backward(task)
-            see_gradient(index, gradient)
-
-        return see
+    def _see(self, index: int, gradient: Tensor) -> None:
+        task = self._graph_task_id()
+        if task not in self._open_backwards:
+            self._open_backward(task)
+        self._accumulation.see_gradient(index, gradient)
 
     def _open_backward(self, task: int) -> None:
         assert self._queue_callback is not None
         if not self._open_backwards:
             self._accumulation.begin_backward()
-        self._queue_callback(self._guarded(lambda: self._close_backward(task)))
+        self._queue_callback(self._guarded(self._close_backward, task))
         self._open_backwards.add(task)
 
     def _close_backward(self, task: int) -> None:

@@ -1,34 +1,44 @@
 """The gradients of the running backward, held until they are reduced to squared norms."""
 
-# P parameters, N of them with a gradient
+# P parameters, N of them with a gradient, C columns (all parameters, then each group)
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from noisescale.capture.squared_norms import squared_norms
+from noisescale.capture.squared_norms import SMALL, squared_norms
 
 PENDING_BYTES = 32 << 20
-"""Gradients held at most before they are reduced: what was just written is still in the cache."""
+"""Gradients held at most on an accelerator before they are reduced: what was just written is still in the cache."""
+
+OnReduce = Callable[[Sequence[int], Sequence[Tensor]], None]
 
 
 class PendingGradients:
     """Gradients of one small batch.
 
     A gradient is held as `detach()`: that leaves autograd free to hand its memory on to `p.grad`, as it does without
-    us. So it must be reduced before the next backward adds to that memory.
+    us. So it must be reduced before the next backward adds to that memory. On the CPU a large gradient is reduced at
+    once: held, its memory could not be used again within the backward, and fresh memory costs more than the norm.
+
+    Args:
+        parameters: In the order of their indices.
+        on_reduce: Told about each group of gradients while it is reduced.
     """
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
+    def __init__(self, parameters: Sequence[Tensor], on_reduce: OnReduce | None = None) -> None:
         self._bytes = [p.numel() * p.element_size() for p in parameters]
+        self._reduces_at_once = [p.is_cpu and p.numel() > SMALL for p in parameters]
+        self._on_reduce = on_reduce
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
-        self._held: list[Tensor | None] = [None] * len(self._bytes)
+        self.held: list[Tensor | None] = [None] * len(self._bytes)
         self._held_bytes = 0
         self._reduced: list[tuple[list[int], Tensor]] = []
+        self._reduced_indices: set[int] = set()
         self.is_complete = True
 
     @property
@@ -38,7 +48,7 @@ class PendingGradients:
 
     def holds(self, index: int) -> bool:
         """Whether a gradient of this parameter waits to be reduced."""
-        return self._held[index] is not None
+        return self.held[index] is not None
 
     def add(self, index: int, gradient: Tensor, *, may_reduce: bool) -> None:
         """Hold a gradient; one that is there already is added to, out of place: it may be the memory of `p.grad`.
@@ -48,34 +58,46 @@ class PendingGradients:
             gradient: As autograd computed it, before it is added to `p.grad`.
             may_reduce: Reduce early when much is held. Not where the small batch has several backward passes.
         """
-        held = self._held[index]
+        held = self.held[index]
         if held is not None:
-            self._held[index] = held + gradient.detach()
+            self.held[index] = held + gradient.detach()
             return
-        if self._reduced and any(index in indices for indices, _ in self._reduced):
+        if index in self._reduced_indices:
             # Reentrant checkpointing hands a shared parameter's gradient over in parts: squares of parts do not add.
             self.is_complete = False
-        self._held[index] = gradient.detach()
+        if may_reduce and self._reduces_at_once[index]:
+            self._reduce([index], [gradient])
+            return
+        self.held[index] = gradient.detach()
         self._held_bytes += self._bytes[index]
         if may_reduce and self._held_bytes > PENDING_BYTES:
-            self._reduce()
+            self._reduce_held()
 
     def take(self) -> tuple[set[int], Tensor] | None:
         """The parameters that had a gradient and the squared norms [P] of all, 0 where there was none; then forget."""
-        self._reduce()
-        reduced = self._reduced
-        self._reduced = []
-        if not reduced:
-            return None
-        return {index for indices, _ in reduced for index in indices}, spread(reduced, len(self._bytes))
+        self._reduce_held()
+        reduced, indices = self._reduced, self._reduced_indices
+        self._reduced, self._reduced_indices = [], set()
+        return (indices, spread(reduced, len(self._bytes))) if reduced else None
 
-    def _reduce(self) -> None:
-        indices = [index for index, gradient in enumerate(self._held) if gradient is not None]
-        if not indices:
-            return
-        self._reduced.append((indices, squared_norms([g for g in self._held if g is not None])))
-        self._held = [None] * len(self._bytes)
+    def take_held(self) -> list[Tensor | None]:
+        """The gradients themselves, one entry a parameter, where nothing was reduced; then forget."""
+        held = self.held
+        self.held = [None] * len(self._bytes)
         self._held_bytes = 0
+        return held
+
+    def _reduce_held(self) -> None:
+        if self._held_bytes:
+            held = self.take_held()
+            indices = [index for index, gradient in enumerate(held) if gradient is not None]
+            self._reduce(indices, [gradient for gradient in held if gradient is not None])
+
+    def _reduce(self, indices: list[int], gradients: Sequence[Tensor]) -> None:
+        self._reduced.append((indices, squared_norms(gradients)))
+        self._reduced_indices.update(indices)
+        if self._on_reduce is not None:
+            self._on_reduce(indices, gradients)
 
 
 def spread(reduced: Sequence[tuple[Sequence[int], Tensor]], num_parameters: int) -> Tensor:

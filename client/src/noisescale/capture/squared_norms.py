@@ -30,10 +30,17 @@ def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
     Args:
         tensors: Any shape, dtype and layout; empty and sparse ones too. At least one.
     """
-    values = [_values(tensor) for tensor in tensors]
+    values = [values_that_count(tensor) for tensor in tensors]
     devices = {value.device for value in values}
     norms = _norms(values) if len(devices) == 1 else _norms_by_device(values, values[0].device)
     return torch.stack(norms).square_()
+
+
+def dense_values(gradient: Tensor) -> Tensor:
+    """All elements, also of a sparse tensor; not of a complex one."""
+    if gradient.requires_grad:
+        gradient = gradient.detach()
+    return gradient if gradient.layout == torch.strided else gradient.to_dense()
 
 
 def _norms_by_device(values: list[Tensor], target: torch.device) -> list[Tensor]:
@@ -88,7 +95,7 @@ def _row_norms(flat: Tensor) -> Tensor:
     return torch.cat([norm_R, torch.linalg.vector_norm(flat[whole:]).unsqueeze(0)])
 
 
-def _values(tensor: Tensor) -> Tensor:
+def values_that_count(tensor: Tensor) -> Tensor:
     """The elements that count, as a real dense tensor."""
     if tensor.requires_grad:  # asking is five times as quick as detaching
         tensor = tensor.detach()

@@ -1,10 +1,41 @@
 """What one optimizer step gives: squared norms and the sizes they belong to."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
+from noisescale.estimators.noise_scale import Terms
+
 BatchSizeSource = Literal["argument", "micro_batch", "inferred"]
+
+Weighting = Literal["by_size", "equal"]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSums:
+    """Sums over the small batches of a step, of one process or of all; small batches without an example left out.
+
+    Attributes:
+        num: K.
+        num_sized: Those whose size is known.
+        num_marked: Those whose size was given by `micro_batch(num_examples)` rather than read from the model's input.
+        size: Σ n.
+        size_sq: Σ n².
+        inverse_size: Σ 1 / n.
+    """
+
+    num: float = 0.0
+    num_sized: float = 0.0
+    num_marked: float = 0.0
+    size: float = 0.0
+    size_sq: float = 0.0
+    inverse_size: float = 0.0
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether all sizes are the same: then K Σ n² = (Σ n)²."""
+        return self.num * self.size_sq <= self.size**2 * (1 + 1e-12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +46,15 @@ class StepSizes:
         num_small_batches: K, small batches with at least one example.
         batch_size: N, examples of the step; None where neither given nor readable.
         source: Where N comes from; None with it.
-        shares: Σ n / n_k of each small batch; None while all are equal (then each is K).
-        adds_up: False where the gradient is not the sum of the small batches: it was clipped, unscaled, averaged or
-            cleared since, or came in parts that cannot be put together. Then there is no estimate.
+        are_equal: Every small batch holds N / K examples, as far as is known.
+        mean_inverse_size: Mean of 1 / n_k, in 1 / examples; None without a batch size.
     """
 
     num_small_batches: int
     batch_size: float | None
     source: BatchSizeSource | None
-    shares: tuple[float, ...] | None = None
-    adds_up: bool = True
+    are_equal: bool = True
+    mean_inverse_size: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +64,27 @@ class StepNorms:
     Attributes:
         sizes: The step's examples and small batches.
         weighted_sq_norms: W = Σ p_k |g_k|² over all parameters first, then per group; empty where there is no estimate.
+            With weighting "equal", W = Σ |g_k|² / K.
         big_sq_norms: |ḡ|² in the same order, before clipping.
         loss: As logged; None where none was given.
+        weighting: How the loop weighs its small batches.
+        adds_up: False where the gradient is not the sum of the small batches: it was clipped, unscaled, averaged or
+            cleared since, or came in parts that cannot be put together. Then there is no estimate.
+        is_partial: Some parameters had a gradient in some of the small batches only.
+        kind_terms: Of each further kind that the step gave terms of.
     """
 
     sizes: StepSizes
     weighted_sq_norms: Sequence[float]
     big_sq_norms: Sequence[float]
     loss: float | None
+    weighting: Weighting = "by_size"
+    adds_up: bool = True
+    is_partial: bool = False
+    kind_terms: Mapping[str, Terms] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SmallBatchSize:
-    """Examples of one small batch.
-
-    Attributes:
-        num_examples: None where the model's input did not tell.
-        is_marked: Given by `micro_batch(num_examples)` rather than read from the input.
-    """
-
-    num_examples: float | None
-    is_marked: bool
-
-
-def resolve_sizes(small_batches: Sequence[SmallBatchSize], batch_size: float | None) -> StepSizes:
+def resolve_sizes(sums: SizeSums, batch_size: float | None) -> StepSizes:
     """Sizes of a step from what was marked, given and read.
 
     Marked sizes count as shares of `batch_size` where both are given, so they may be in tokens. Sizes read from the
@@ -65,16 +92,18 @@ def resolve_sizes(small_batches: Sequence[SmallBatchSize], batch_size: float | N
     batch is split equally.
 
     Args:
-        small_batches: One entry for each small batch of the step.
+        sums: Over the small batches of the step.
         batch_size: Examples of the step as the caller gave them; None: read.
     """
-    counted = [batch for batch in small_batches if batch.num_examples != 0]
-    sizes = [batch.num_examples for batch in counted if batch.num_examples is not None]
-    total = sum(sizes)
-    are_known = bool(counted) and len(sizes) == len(counted)
-    are_marked = are_known and all(batch.is_marked for batch in counted)
-    if are_known and (are_marked or batch_size is None or batch_size == total):
-        shares = None if min(sizes) == max(sizes) else tuple(total / size for size in sizes)
+    num = round(sums.num)
+    are_known = num > 0 and sums.num_sized == sums.num
+    are_marked = are_known and sums.num_marked == sums.num
+    adds_up = batch_size is not None and math.isclose(sums.size, batch_size, rel_tol=1e-9)
+    if are_known and (are_marked or batch_size is None or adds_up):
+        total = batch_size or sums.size
         read: BatchSizeSource = "micro_batch" if are_marked else "inferred"
-        return StepSizes(len(counted), batch_size or total, "argument" if batch_size else read, shares)
-    return StepSizes(len(counted), batch_size, "argument" if batch_size else None)
+        mean_inverse_size = sums.inverse_size / sums.num * (sums.size / total)
+        return StepSizes(num, total, "argument" if batch_size else read, sums.are_equal, mean_inverse_size)
+    if batch_size is None or num == 0:
+        return StepSizes(num, batch_size, "argument" if batch_size else None)
+    return StepSizes(num, batch_size, "argument", mean_inverse_size=num / batch_size)

@@ -1,10 +1,8 @@
-"""Watches one model and its optimizer, and hands out the squared norms of each step."""
+"""Watches one model and its optimizer, and hands out the squared norms of each measured step."""
 
-import inspect
-import logging
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,65 +10,98 @@ from torch import Tensor, nn
 from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.device_values import DeviceValues
 from noisescale.capture.distributed import world_size
+from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.hooks import Hooks
-from noisescale.capture.parameter_groups import Grouping, group_parameters
-from noisescale.capture.step_norms import StepNorms, StepSizes
+from noisescale.capture.kinds.adam import AdamKind
+from noisescale.capture.kinds.kind import Kind
+from noisescale.capture.loss_scale import LossScale
+from noisescale.capture.parameter_groups import group_parameters
+from noisescale.capture.step_norms import SizeSums, StepNorms
+from noisescale.capture.step_values import GradientState, SentStep, read_step, weigh
+from noisescale.capture.watch_options import Kind as KindName
+from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale.errors import ConfigError
 
-LossReduction = Literal["mean_over_examples", "mean_over_tokens", "sum"]
-
-LOSS_REDUCTIONS = ("mean_over_examples", "mean_over_tokens", "sum")
-
 Tag = TypeVar("Tag")
-
-logger = logging.getLogger("noisescale")
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent(Generic[Tag]):
-    """A step whose values are on their way to the host."""
-
-    tag: Tag
-    sizes: StepSizes
-    host_loss: float | None
-    num_norms: int
 
 
 class Watch(Generic[Tag]):
     """The steps of one optimizer, from hooks to squared norms.
+
+    Args:
+        model: Parameters that require a gradient now are measured.
+        optimizer: Its `step()` ends a step; None: `log_step()` does.
+        options: Checked.
+        on_fault: Told about our own faults inside hooks.
+        on_duty: Told when a budget has fixed how often steps are measured.
 
     Attributes:
         group_names: Layers in network order.
         num_steps: Optimizer steps that are over; the current step has this number.
         optimizer_name: Class of the optimizer; None without one.
         device_name: Where the parameters are, as people call it.
+        parameters: Those measured.
+        duty: Which steps are measured.
+        estimator: Where the small batches come from, in the words of the wire format.
+        notes: Facts about the measurement, in words.
+        says: What is measured, as a sentence for the log.
+        kind_names: Further kinds of noise scale.
     """
 
     def __init__(
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer | None,
+        options: WatchOptions,
         *,
-        loss_reduction: LossReduction,
-        groups: Grouping,
         on_fault: Callable[[Exception], None],
+        on_duty: Callable[[DutyCycle], None],
     ) -> None:
-        parameters = _check_arguments(model, optimizer, loss_reduction)
-        self.group_names, group_of_parameter = group_parameters(list(parameters), groups)
+        options.check()
+        parameters = watched_parameters(model, optimizer)
+        if world_size() > 1:
+            raise ConfigError(
+                f"watch() measures one process so far, this job has {world_size()}: "
+                "hand the norms of your ranks to log_norms()"
+            )
+        self.group_names, group_of_parameter = group_parameters(list(parameters), options.groups)
         self.num_steps = 0
         self.optimizer_name = None if optimizer is None else type(optimizer).__name__
-        self.loss_reduction = loss_reduction
         self.device_name = device_name(next(iter(parameters.values())).device)
+        self.duty = DutyCycle(options.every, options.overhead, on_fixed=on_duty, clock=time.perf_counter)
+        self.estimator = "micro_batches"
+        self.notes: list[str] = notes_on(model)
+        self.says = "squared norms of micro-batches, before accumulation"
+        self._options = options
         self._optimizer = optimizer
-        self._accumulation = Accumulation(list(parameters.values()), group_of_parameter, len(self.group_names))
-        self._hooks = Hooks(
-            model, list(parameters.values()), optimizer, self._accumulation, on_step=self._on_step, on_fault=on_fault
+        self.parameters = list(parameters.values())
+        self._scale = LossScale(options.scaler, optimizer)
+        self._kinds = make_kinds(options.kinds, self.parameters, optimizer)
+        self.kind_names = list(self._kinds)
+        self._accumulation = Accumulation(
+            self.parameters, group_of_parameter, len(self.group_names), list(self._kinds.values())
         )
-        self._values: DeviceValues[_Sent[Tag]] = DeviceValues()
+        self._hooks = Hooks(
+            model,
+            self.parameters,
+            optimizer,
+            self._accumulation,
+            self.duty,
+            on_step=self._on_step,
+            on_fault=on_fault,
+        )
+        self._hooks.arm(self.duty.is_measured())
+        self._values: DeviceValues[SentStep[Tag]] = DeviceValues()
+        self._big_sq_norm: Tensor | None = None
 
     def close(self) -> None:
         """Take the hooks off; steps already logged can still be drained."""
         self._hooks.remove()
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the current step is measured."""
+        return self.duty.is_measured()
 
     def learning_rate(self) -> float | None:
         """Of the optimizer's first parameter group; None where reading it would wait for the device."""
@@ -85,55 +116,92 @@ class Watch(Generic[Tag]):
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
         return self._accumulation.has_been_logged
 
-    def sizes(self, batch_size: float | None) -> StepSizes:
-        """How the examples of the step so far are spread.
-
-        Args:
-            batch_size: Examples of the step; None: read from the model's input.
-        """
-        self._hooks.settle()
-        return self._accumulation.sizes(batch_size)
-
-    def log_step(self, tag: Tag, sizes: StepSizes, *, loss: Tensor | float | None) -> None:
-        """Close the step: its norms start their way to the host under this tag.
+    def log_step(self, tag: Tag, *, batch_size: float | None, loss: Tensor | float | None) -> None:
+        """Close the step: its numbers start their way to the host under this tag.
 
         Args:
             tag: Comes back with the norms.
-            sizes: From `sizes()`.
+            batch_size: Examples of the step; None: read from the model's input.
             loss: One number, anywhere.
         """
+        self._hooks.settle()
         values: list[Tensor] = []
-        num_norms = 0
-        if sizes.num_small_batches >= 2 and sizes.batch_size is not None and sizes.adds_up:
-            norms = self._accumulation.norms(sizes, is_summed_loss=self.loss_reduction == "sum").flatten()
-            num_norms = norms.numel()
-            values.append(norms)
-        host_loss = None
-        if isinstance(loss, Tensor) and not loss.is_cpu:
+        has_device_loss = isinstance(loss, Tensor) and not loss.is_cpu
+        sent = self._measured(tag, batch_size, loss, has_device_loss, values)
+        if has_device_loss:
+            assert isinstance(loss, Tensor)
             values.append(loss.detach().double().reshape(1))
-        elif loss is not None:
-            # detach first: a number out of a tensor that requires a gradient warns.
-            host_loss = float(loss.detach() if isinstance(loss, Tensor) else loss)
-        sent = _Sent(tag, sizes, host_loss, num_norms)
         self._values.send(sent, torch.cat(values) if len(values) > 1 else values[0] if values else torch.empty(0))
         self._accumulation.has_been_logged = True
         if self._optimizer is None:
             self._on_step()
 
+    def must_queue(self, loss: Tensor | float | None) -> bool:
+        """Whether a step without measurement has to queue: its loss, or a step before it, is still on its way."""
+        return bool(self._values) or (isinstance(loss, Tensor) and not loss.is_cpu)
+
+    def skip_step(self) -> None:
+        """Log a step that is not measured and has nothing on the device."""
+        self._accumulation.has_been_logged = True
+        if self._optimizer is None:
+            self._on_step()
+
+    def _measured(
+        self,
+        tag: Tag,
+        batch_size: float | None,
+        loss: Tensor | float | None,
+        has_device_loss: bool,
+        values: list[Tensor],
+    ) -> SentStep[Tag]:
+        """What travels for this step; its vectors are appended to `values`."""
+        accumulation, options = self._accumulation, self._options
+        accumulation.look_at_gradient()
+        sizes: SizeSums | None = SizeSums()
+        num_columns = 0
+        has_scale = False
+        kind_lengths: dict[str, int] = {}
+        if accumulation.sizes:
+            norms_KC, big_C = accumulation.norms()
+            weighted, sizes = weigh(norms_KC, accumulation.sizes, batch_size, options.weighting)
+            values += [*weighted, big_C]
+            num_columns = 1 + len(self.group_names)
+            self._big_sq_norm = big_C[0]
+            scale = self._scale.now()
+            has_scale = scale is not None
+            if not has_scale or not self._scale.is_undone():
+                for kind in accumulation.kinds_in_step:
+                    values.append(kind.values(scale=1.0))
+                    kind_lengths[kind.name] = values[-1].numel()
+            if scale is not None:
+                values.append(scale)
+        # detach first: a number out of a tensor that requires a gradient warns.
+        host_loss = (
+            None if loss is None or has_device_loss else float(loss.detach() if isinstance(loss, Tensor) else loss)
+        )
+        state = GradientState(
+            adds_up=accumulation.adds_up,
+            is_partial=accumulation.is_partial,
+            is_summed_loss=options.loss_reduction == "sum",
+            is_unscaled=has_scale and self._scale.is_undone(),
+            weighting=options.weighting,
+        )
+        return SentStep(tag, batch_size, sizes, num_columns, state, has_scale, kind_lengths, host_loss, has_device_loss)
+
     def arrived(self) -> list[tuple[Tag, StepNorms]]:
         """Logged steps whose values have reached the host, oldest first; never waits."""
-        return [_step_norms(sent, values) for sent, values in self._values.arrived()]
+        return [read_step(sent, values, self._kinds) for sent, values in self._values.arrived()]
 
     def drain(self) -> list[tuple[Tag, StepNorms]]:
         """All logged steps; waits for the device."""
-        return [_step_norms(sent, values) for sent, values in self._values.drain()]
+        return [read_step(sent, values, self._kinds) for sent, values in self._values.drain()]
 
     def begin_micro_batch(self) -> None:
         """Several backward passes from here on are one small batch."""
         self._hooks.settle()
         self._accumulation.is_marked = True
 
-    def end_micro_batch(self, num_examples: float | None) -> None:
+    def end_micro_batch(self, num_examples: float | Tensor | None) -> None:
         """Close the marked small batch; nothing where its beginning was refused."""
         if self._accumulation.is_marked:
             self._accumulation.is_marked = False
@@ -144,63 +212,67 @@ class Watch(Generic[Tag]):
         self._hooks.settle()
         self._accumulation.is_ignoring = is_ignoring
 
+    def measured_norm(self, parameters: Sequence[Tensor] | None) -> Tensor | None:
+        """The norm of the step's gradient as it was measured, where it still holds for these parameters.
+
+        Args:
+            parameters: None: those watched.
+        """
+        is_same = parameters is None or {id(p) for p in parameters} == {id(p) for p in self.parameters}
+        if not is_same or self._big_sq_norm is None or not self._accumulation.adds_up or not self._scale.is_undone():
+            return None
+        return self._big_sq_norm.sqrt().to(self.parameters[0].dtype)
+
     def _on_step(self) -> None:
         self.num_steps += 1
+        self._big_sq_norm = None
         self._accumulation.start_step()
         self._accumulation.clear_forwards()
+        self.duty.end_step()
+        self._hooks.arm(self.duty.is_measured())
 
 
-def _step_norms(sent: _Sent[Tag], values: Sequence[float]) -> tuple[Tag, StepNorms]:
-    half = sent.num_norms // 2
-    loss = values[sent.num_norms] if len(values) > sent.num_norms else sent.host_loss
-    return sent.tag, StepNorms(sent.sizes, values[:half], values[half : sent.num_norms], loss)
+def make_kinds(
+    names: Sequence[KindName], parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer | None
+) -> dict[str, Kind]:
+    """The further kinds of noise scale by name.
+
+    Raises:
+        ConfigError: For a kind that cannot be measured here.
+    """
+    kinds: dict[str, Kind] = {}
+    for name in names:
+        if name == "adam":
+            if optimizer is None:
+                raise ConfigError("kind 'adam' needs the optimizer: pass it to watch()")
+            kinds[name] = AdamKind(parameters, optimizer)
+    return kinds
+
+
+def notes_on(model: nn.Module) -> list[str]:
+    """What about a model everyone should know who reads its noise scale."""
+    norms = [name for name, module in model.named_modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return []
+    return [f"BatchNorm ({norms[0]} and {len(norms)} in all) couples the examples of a micro-batch"]
+
+
+def clip_grad_norm_(watch: Watch[Tag] | None, max_norm: float, parameters: Sequence[Tensor] | None) -> Tensor:
+    """Clip as `torch.nn.utils.clip_grad_norm_` does, with the norm of the watch's current step if it has one.
+
+    Args:
+        watch: None: only torch's own norm.
+        max_norm: Largest norm afterwards.
+        parameters: None: those watched.
+    """
+    clipped = parameters if parameters is not None else [] if watch is None else watch.parameters
+    norm = None if watch is None else watch.measured_norm(parameters)
+    if norm is None:
+        return torch.nn.utils.clip_grad_norm_(clipped, max_norm)
+    torch.nn.utils.clip_grads_with_norm_(clipped, max_norm, norm)
+    return norm
 
 
 def device_name(device: torch.device) -> str:
     """What people call a device: "NVIDIA H200", or its type."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-
-
-def _check_arguments(model: Any, optimizer: Any, loss_reduction: Any) -> dict[str, Tensor]:
-    """The trainable parameters that the optimizer holds, by name; tied ones once.
-
-    Others would keep the gradients of earlier steps: `optimizer.zero_grad()` does not clear them.
-
-    Raises:
-        ConfigError: For arguments that cannot be watched.
-    """
-    if not isinstance(model, nn.Module):
-        raise ConfigError(f"watch() needs a torch.nn.Module, got {type(model).__name__}: pass the model itself")
-    if loss_reduction not in LOSS_REDUCTIONS:
-        raise ConfigError(f"loss_reduction must be one of {', '.join(LOSS_REDUCTIONS)}, got {loss_reduction!r}")
-    if optimizer is not None:
-        _check_optimizer(optimizer)
-    if world_size() > 1:
-        raise ConfigError(
-            f"watch() measures one process so far, this job has {world_size()}: "
-            "hand the norms of your ranks to log_norms()"
-        )
-    parameters: dict[str, Tensor] = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    if not parameters:
-        raise ConfigError("the model has no parameter that requires a gradient: watch() it before freezing")
-    if optimizer is None:
-        return parameters
-    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    held = {name: p for name, p in parameters.items() if id(p) in optimized}
-    if not held:
-        raise ConfigError(
-            f"the {type(optimizer).__name__} holds none of the model's parameters that require a gradient: "
-            "make it from this model, or leave it out for one that keeps copies"
-        )
-    return held
-
-
-def _check_optimizer(optimizer: Any) -> None:
-    name = type(optimizer).__name__
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ConfigError(f"watch() needs a torch.optim.Optimizer, got {name}: leave it out for one of another kind")
-    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
-    if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ConfigError(
-            f"{name} runs backward repeatedly inside step(), so a step has no one gradient: not supported"
-        )

@@ -67,6 +67,11 @@ def decode(frame: bytes) -> tuple[int, Record]:
     return seq, _record(kind, payload)
 
 
+def is_run(frame: bytes) -> bool:
+    """Whether a frame holds a `run` record, of which a batch takes one at most."""
+    return bool(_HEADER.unpack_from(frame)[2] == _KINDS[RunRecord])
+
+
 def _payload(record: Record) -> bytes:
     match record:
         case Measurement():

@@ -4,10 +4,10 @@ import datetime
 import threading
 import uuid
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from noisescale.transport.frames import decode, encode, seq_of
+from noisescale.transport.frames import decode, encode, is_run, seq_of
 from noisescale.transport.spool import Spool
 from noisescale.transport.wire import Batch, LostRange, Record, RunRecord
 
@@ -134,6 +134,7 @@ class Stream:
             frames = list(self._spool.oldest(max_records=max_records, max_bytes=max_bytes))
             if self._acked_seq == 0 and self._run_frame and (not frames or seq_of(frames[0]) != 1):
                 frames.insert(0, self._run_frame)
+            frames = list(up_to_second_run(frames))
             last_seq = seq_of(frames[-1]) if frames else self._acked_seq
             for lost in self._lost:
                 if lost.first == last_seq + 1:
@@ -196,6 +197,16 @@ class Stream:
             for frame in frames:
                 seq, record = decode(frame)
                 self._spool.append(encode(seq - shift, record))
+
+
+def up_to_second_run(frames: Sequence[bytes]) -> Iterator[bytes]:
+    """The first frames with at most one `run` record among them: a later one says anew how the stream measures."""
+    num_runs = 0
+    for frame in frames:
+        num_runs += is_run(frame)
+        if num_runs > 1:
+            return
+        yield frame
 
 
 def _now() -> str:

@@ -1,0 +1,111 @@
+"""Which optimizer steps are measured: every k-th, k as asked for or as a budget allows."""
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+NUM_TIMED = 20
+"""Measured steps after which k is fixed."""
+
+NUM_WARM_UP = 3
+"""First steps that are not timed: they touch memory and load code for the first time."""
+
+MAX_EVERY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What measuring costs, in seconds.
+
+    Attributes:
+        step: One optimizer step without us.
+        measured: Our part of a measured step.
+        unmeasured: Our part of a step that is not.
+    """
+
+    step: float
+    measured: float
+    unmeasured: float
+
+    def every(self, overhead: float) -> int:
+        """The smallest k for which our part of all steps stays within the budget; the largest where none does."""
+        spare = overhead * self.step - self.unmeasured
+        extra = max(0.0, self.measured - self.unmeasured)
+        if extra <= spare:
+            return 1
+        return MAX_EVERY if spare * MAX_EVERY <= extra else math.ceil(extra / spare)
+
+
+class DutyCycle:
+    """Measures every k-th step; with a budget the first steps are timed, measured and not in turn, then k is fixed.
+
+    Attributes:
+        every: k; 1 while it is still open.
+        is_timing: Whether our own calls are to be timed now.
+        timing: What the timing gave; None without a budget or before.
+
+    Args:
+        every: Steps per measured step.
+        overhead: Share of a step's time that measuring may cost on average; None: no budget.
+        on_fixed: Told when a budget has fixed k.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self,
+        every: int,
+        overhead: float | None,
+        *,
+        on_fixed: Callable[["DutyCycle"], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.every = every
+        self.overhead = overhead
+        self.timing: Timing | None = None
+        self.is_timing = overhead is not None
+        self._on_fixed = on_fixed
+        self._clock = clock
+        self._num_steps = 0
+        self._offset = 0
+        self._cost = 0.0
+        self._started: float | None = None
+        self._samples: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+
+    def is_measured(self) -> bool:
+        """Whether the step that runs now is measured."""
+        if self.is_timing:
+            return self._num_steps % 3 != 2  # two of three, so that both kinds meet the same conditions
+        return (self._num_steps - self._offset) % self.every == 0
+
+    def add_cost(self, seconds: float) -> None:
+        """Count time of ours within the current step."""
+        self._cost += seconds
+
+    def end_step(self) -> None:
+        """The optimizer has made its step."""
+        if self.is_timing:
+            self._time_step()
+        self._num_steps += 1
+
+    def _time_step(self) -> None:
+        now = self._clock()
+        if self._started is not None and self._num_steps >= NUM_WARM_UP:
+            self._samples[self.is_measured()].append((now - self._started, self._cost))
+        self._started, self._cost = now, 0.0
+        if len(self._samples[True]) >= NUM_TIMED and self._samples[False]:
+            self._fix()
+
+    def _fix(self) -> None:
+        assert self.overhead is not None
+        both = self._samples[True] + self._samples[False]
+        self.timing = Timing(
+            step=statistics.median(max(0.0, duration - cost) for duration, cost in both),
+            measured=statistics.median(cost for _, cost in self._samples[True]),
+            unmeasured=statistics.median(cost for _, cost in self._samples[False]),
+        )
+        self.every = self.timing.every(self.overhead)
+        self.is_timing = False
+        self._samples = {True: [], False: []}
+        self._offset = self._num_steps + 1
+        self._on_fixed(self)

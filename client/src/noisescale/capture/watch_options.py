@@ -1,0 +1,104 @@
+"""How a model is to be watched, and what cannot be."""
+
+import inspect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from noisescale.capture.parameter_groups import Grouping
+from noisescale.capture.step_norms import Weighting
+from noisescale.errors import ConfigError
+
+LossReduction = Literal["mean_over_examples", "mean_over_tokens", "sum"]
+
+SmallBatches = Literal["auto", "micro_batches", "per_example", "layer_norm_proxy"]
+
+Kind = Literal["adam", "sign", "spectral"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What `Run.watch()` was asked for; each field is explained there."""
+
+    loss_reduction: LossReduction = "mean_over_examples"
+    groups: Grouping = "layer"
+    every: int = 1
+    overhead: float | None = None
+    small_batches: SmallBatches = "auto"
+    split: int | None = None
+    scaler: Any = None
+    weighting: Weighting = "by_size"
+    kinds: Sequence[Kind] = ()
+
+    def check(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            ConfigError: It names the argument, the value and the way out.
+        """
+        _check_choice("loss_reduction", self.loss_reduction, get_args(LossReduction))
+        _check_choice("small_batches", self.small_batches, get_args(SmallBatches))
+        _check_choice("weighting", self.weighting, get_args(Weighting))
+        for kind in self.kinds:
+            _check_choice("kinds", kind, get_args(Kind))
+        if not isinstance(self.every, int) or isinstance(self.every, bool) or self.every < 1:
+            raise ConfigError(f"every must be a whole number of steps from 1, got {self.every!r}")
+        if self.overhead is not None and not (
+            isinstance(self.overhead, int | float) and math.isfinite(self.overhead) and 0 < self.overhead <= 1
+        ):
+            raise ConfigError(f"overhead must be a share above 0 and up to 1, such as 0.01, got {self.overhead!r}")
+        if self.overhead is not None and self.every != 1:
+            raise ConfigError("every and overhead both say how often to measure: give one of them")
+        if self.split is not None and (not isinstance(self.split, int) or self.split < 2):
+            raise ConfigError(f"split must be a whole number of small batches from 2, got {self.split!r}")
+        if self.split is not None and self.small_batches != "auto":
+            raise ConfigError(f"split and small_batches={self.small_batches!r} exclude each other: give one of them")
+        if self.scaler is not None and not isinstance(self.scaler, torch.amp.GradScaler):
+            raise ConfigError(f"scaler must be a torch.amp.GradScaler, got {type(self.scaler).__name__}")
+
+
+def _check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ConfigError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+
+def watched_parameters(model: Any, optimizer: Any) -> dict[str, Tensor]:
+    """The trainable parameters that the optimizer holds, by name; tied ones once.
+
+    Others would keep the gradients of earlier steps: `optimizer.zero_grad()` does not clear them.
+
+    Raises:
+        ConfigError: For what cannot be watched.
+    """
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"watch() needs a torch.nn.Module, got {type(model).__name__}: pass the model itself")
+    if optimizer is not None:
+        _check_optimizer(optimizer)
+    parameters: dict[str, Tensor] = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if not parameters:
+        raise ConfigError("the model has no parameter that requires a gradient: watch() it before freezing")
+    if optimizer is None:
+        return parameters
+    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    held = {name: p for name, p in parameters.items() if id(p) in optimized}
+    if not held:
+        raise ConfigError(
+            f"the {type(optimizer).__name__} holds none of the model's parameters that require a gradient: "
+            "make it from this model, or leave it out for one that keeps copies"
+        )
+    return held
+
+
+def _check_optimizer(optimizer: Any) -> None:
+    name = type(optimizer).__name__
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise ConfigError(f"watch() needs a torch.optim.Optimizer, got {name}: leave it out for one of another kind")
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ConfigError(
+            f"{name} runs backward repeatedly inside step(), so a step has no one gradient: not supported"
+        )

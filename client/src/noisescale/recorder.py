@@ -1,0 +1,296 @@
+"""What one run sends: its rows, layers, further kinds and metrics; a run has one recorder for each optimizer."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from noisescale import capture
+from noisescale.config import Config
+from noisescale.description import RunDescription, checked_metric_name
+from noisescale.errors import ConfigError
+from noisescale.explanations import explain_duty
+from noisescale.guard import Faults, Notices, logger
+from noisescale.kind_series import KindSeries
+from noisescale.mirroring import Mirroring
+from noisescale.outbox import Outbox
+from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale.step_counter import checked_size, checked_step
+from noisescale.step_log import StepLog
+from noisescale.stream_description import StreamDescription
+from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
+from noisescale.updates import LoggedStep, Update, plain_number, update_from_two_batches, update_without_norms
+
+if TYPE_CHECKING:
+    import torch
+
+    from noisescale.capture.duty_cycle import DutyCycle
+    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.watch import Watch
+    from noisescale.capture.watch_options import WatchOptions
+
+OpenOutbox = Callable[[str, Callable[[], RunRecord]], Outbox]
+"""From a run's id and what describes its stream to where its records go."""
+
+
+class Recorder:
+    """The records of one run.
+
+    Args:
+        run_id: UUID of the run.
+        config: Settings of the client.
+        description: What the run is called and made of.
+        open_outbox: Opens a stream; None: nothing is recorded.
+        faults: Told about our own errors.
+        mirroring: Is shown the newest noise scale; None: nobody is.
+
+    Attributes:
+        run_id: UUID of the run.
+        description: What the run is called and made of.
+        watch: What measures the gradients; None before it is started.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        config: Config,
+        description: RunDescription,
+        open_outbox: OpenOutbox | None,
+        faults: Faults,
+        mirroring: Mirroring | None = None,
+    ) -> None:
+        self.run_id = run_id
+        self.description = description
+        self.watch: Watch[LoggedStep] | None = None
+        self._config = config
+        self._faults = faults
+        self._mirroring = mirroring
+        self._notices = Notices()
+        self._stream = StreamDescription()
+        self._started_at = time.time()
+        self._started_clock = time.monotonic()
+        self._kinds: dict[str, KindSeries] = {}
+        self._open_outbox = open_outbox
+        self._outbox = None if open_outbox is None else open_outbox(run_id, lambda: self._run_record("simple"))
+        self._log = StepLog(
+            self._send,
+            self.now,
+            self._notices,
+            group_seconds=config.group_seconds,
+            log_every=config.log_every,
+            on_norms=self._on_norms,
+        )
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether there is anywhere to send to."""
+        return self._outbox is not None
+
+    def say_once(self, key: str, message: str) -> None:
+        """Log a sentence unless it was said."""
+        self._notices.once(key, message)
+
+    # ---- watching
+
+    def start_watch(
+        self,
+        model: "torch.nn.Module",
+        optimizer: "torch.optim.Optimizer | None",
+        options: "WatchOptions",
+        log_every: int | None,
+    ) -> None:
+        """Measure a model from the next backward on.
+
+        Raises:
+            ConfigError: For what cannot be watched.
+        """
+        if log_every is not None and log_every < 1:
+            raise ConfigError(f"log_every must be at least 1 update, got {log_every}")
+        watch: Watch[LoggedStep] = capture.Watch(
+            model, optimizer, options, on_fault=self._faults.report, on_duty=self._on_duty
+        )
+        self.watch = watch
+        self._log.start_watch(watch.group_names, log_every or self._config.log_every)
+        for kind in watch.kind_names:
+            self._kinds[kind] = self._start_kind(kind, log_every or self._config.log_every)
+        stream = self._stream
+        stream.estimator, stream.optimizer = watch.estimator, watch.optimizer_name
+        stream.loss_reduction = options.loss_reduction
+        stream.measure_every = None if options.overhead is not None else options.every
+        for note in watch.notes:
+            stream.add_note(note)
+        self.description = replace(self.description, device=self.description.device or watch.device_name)
+        logger.info("watching %s: %s", type(model).__name__, watch.says)
+
+    def _start_kind(self, kind: str, log_every: int) -> KindSeries:
+        assert self._open_outbox is not None
+        outbox = self._open_outbox(self.run_id, lambda: self._run_record(kind))
+        return KindSeries(outbox, log_every=log_every, now=self.now)
+
+    def _on_duty(self, duty: "DutyCycle") -> None:
+        """A budget has fixed how often steps are measured."""
+        self._stream.measure_every = duty.every
+        explain_duty(duty)
+
+    def unwatch(self) -> None:
+        """Take every hook off the model and its optimizer."""
+        if self.watch is not None:
+            watch, self.watch = self.watch, None
+            watch.close()
+            self._log.record(watch.drain())
+
+    # ---- logging
+
+    def log_gradients(
+        self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None
+    ) -> None:
+        """Record an optimizer step; see `Run.log_gradients`."""
+        watch = self.watch
+        size = None if batch_size is None else checked_size("batch_size", batch_size)
+        if watch is None:
+            self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
+            self._log_unwatched(loss, size, lr, step)
+        elif watch.has_logged_this_step():
+            self.say_once(
+                "repeated", "log_gradients() was called twice within one optimizer step: the second call is left out"
+            )
+        else:
+            self._log.log_watched(watch, loss=loss, batch_size=size, lr=lr, step=step)
+
+    def _log_unwatched(
+        self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None
+    ) -> None:
+        logged = self._logged_step(step, lr)
+        if batch_size is not None:
+            logged = logged.counted(self._log.steps.count(batch_size))
+        self._log.add(update_without_norms(logged, batch_size, None if loss is None else plain_number(loss)))
+
+    def log_norms(
+        self,
+        *,
+        small_batch_size: float,
+        big_batch_size: float,
+        small_sq_norm: float,
+        big_sq_norm: float,
+        num_small: int | None,
+        step: int | None,
+        loss: float | None,
+        lr: float | None,
+    ) -> None:
+        """Record a step whose norms somebody else has measured; see `Run.log_norms`."""
+        if self._stream.estimator == "none":
+            self._stream.estimator = "norms"
+            self._stream.batch_size_source = "argument"
+        big = checked_size("big_batch_size", big_batch_size)
+        logged = self._logged_step(step, lr).counted(self._log.steps.count(big))
+        self._log.add(
+            update_from_two_batches(
+                logged,
+                small_batch_size=checked_size("small_batch_size", small_batch_size),
+                big_batch_size=big,
+                small_sq_norm=small_sq_norm,
+                big_sq_norm=plain_number(big_sq_norm),
+                num_small=num_small,
+                loss=None if loss is None else plain_number(loss),
+            )
+        )
+        self._show(logged.step)
+
+    def log_metrics(self, step: int | None, values: Mapping[str, float]) -> None:
+        """Record numbers at a step; see `Run.log_metrics`."""
+        number = self._log.steps.newest_step if step is None else checked_step(step)
+        numbers = {checked_metric_name(name): plain_number(value) for name, value in values.items()}
+        finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        self._send(MetricRecord(number, self.now(), finite))
+
+    # ---- results
+
+    def noise_scale(self, kind: str) -> NoiseScale:
+        """The noise scale of the latest window; of a kind that is not measured it is unresolved."""
+        described = self.description
+        recent = self._log.recent
+        if kind != "simple":
+            series = self._kinds.get(kind)
+            if series is None:
+                self.say_once(f"kind {kind}", f"kind {kind!r} is not measured: pass kinds=[{kind!r}] to watch()")
+            recent = RecentUpdates() if series is None else series.recent
+        return NoiseScale(
+            recent.estimate(), recent.num_updates, described.example, described.unit, described.units_per_example
+        )
+
+    def collect(self) -> None:
+        """Record the steps whose values have arrived."""
+        if self.watch is not None:
+            self._log.record(self.watch.arrived())
+
+    def finish(self, status: str, timeout_seconds: float) -> None:
+        """Deliver what is left, for at most so long."""
+        assert self._outbox is not None
+        if self._outbox.is_inherited:
+            return
+        self.unwatch()
+        self._log.flush()
+        self._show(self._log.steps.newest_step, is_last=True)
+        for series in self._kinds.values():
+            series.close(timeout_seconds)
+        self._send(FinishRecord(status, self.now()))
+        self._outbox.close(timeout_seconds)
+
+    # ---- in between
+
+    def _logged_step(self, step: int | None, lr: float | None) -> LoggedStep:
+        return LoggedStep(self._log.steps.number(step), self.now(), None if lr is None else float(lr))
+
+    def _on_norms(self, logged: LoggedStep, norms: "StepNorms", update: Update) -> None:
+        """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""
+        for kind, series in self._kinds.items():
+            series.add(update, norms.kind_terms.get(kind))
+        if self._stream.has_changed():
+            self._send(self._run_record("simple"))
+        self._show(logged.step)
+
+    def _show(self, step: int, *, is_last: bool = False) -> None:
+        if self._mirroring is not None:
+            self._mirroring.offer(step, lambda: self.noise_scale("simple"), is_last=is_last)
+
+    def _send(self, record: Record) -> None:
+        assert self._outbox is not None
+        self._outbox.send(record)
+
+    def now(self) -> float:
+        """Unix seconds: the start by the wall clock, the rest by one that never jumps."""
+        return self._started_at + (time.monotonic() - self._started_clock)
+
+    def _run_record(self, kind: str) -> RunRecord:
+        self._stream.batch_size_source = self._log.batch_size_source or self._stream.batch_size_source
+        stream = self._stream.to_json(
+            kind=kind,
+            unit=self.description.unit,
+            units_per_example=float(self.description.units_per_example),
+            rank=self._config.rank,
+            started_at=self._started_at,
+        )
+        return RunRecord(self.description.to_json(), stream)
+
+
+def mean_of_small(
+    small_sq_norm: float | Sequence[float] | None, sum_small_sq_norm: float | None, num_small: int | None
+) -> tuple[float, int | None]:
+    """Mean squared norm of the small batches, and how many there are, however they were given.
+
+    Raises:
+        ConfigError: Unless exactly one of mean (or list) and sum was given, and the sum with a number.
+    """
+    if (small_sq_norm is None) == (sum_small_sq_norm is None):
+        raise ConfigError("log_norms() needs small_sq_norm (a mean or a list) or sum_small_sq_norm, and not both")
+    if small_sq_norm is None:
+        assert sum_small_sq_norm is not None
+        if num_small is None or num_small < 1:
+            raise ConfigError(f"sum_small_sq_norm needs num_small, the small batches in the sum, got {num_small!r}")
+        return plain_number(sum_small_sq_norm) / num_small, num_small
+    if isinstance(small_sq_norm, Sequence):
+        if not small_sq_norm:
+            raise ConfigError("small_sq_norm must hold at least one squared norm, got an empty list")
+        return math.fsum(plain_number(one) for one in small_sq_norm) / len(small_sq_norm), len(small_sq_norm)
+    return plain_number(small_sq_norm), num_small

@@ -1,0 +1,121 @@
+"""Turns logged steps into rows, layer records and the latest window; one for each watched optimizer."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from noisescale.explanations import explain_sizes, explain_update
+from noisescale.guard import Notices
+from noisescale.recent_updates import RecentUpdates
+from noisescale.recording import Recording
+from noisescale.step_counter import StepCounter
+from noisescale.transport.wire import Record
+from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms
+
+if TYPE_CHECKING:
+    import torch
+
+    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.watch import Watch
+
+OnNorms = Callable[[LoggedStep, "StepNorms", Update], None]
+
+
+class StepLog:
+    """The steps of one optimizer, from what was measured to what is sent.
+
+    Args:
+        send: Takes the records.
+        now: Unix seconds.
+        notices: Says sentences once.
+        group_seconds: Least time between two layer records, in seconds.
+        log_every: Updates per row.
+        on_norms: Told about each measured step that was recorded.
+
+    Attributes:
+        steps: Numbers the steps and counts examples.
+        recent: The latest window.
+        batch_size_source: Where the batch size comes from; None while unknown.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Record], None],
+        now: Callable[[], float],
+        notices: Notices,
+        *,
+        group_seconds: float,
+        log_every: int,
+        on_norms: OnNorms,
+    ) -> None:
+        self._send = send
+        self._now = now
+        self._notices = notices
+        self._group_seconds = group_seconds
+        self._on_norms = on_norms
+        self.steps = StepCounter()
+        self.recent = RecentUpdates()
+        self.batch_size_source: str | None = None
+        self._recording = self._new_recording([], log_every)
+
+    def start_watch(self, group_names: Sequence[str], log_every: int) -> None:
+        """From here on steps have these layers; rows so far are handed out."""
+        self.steps.start_watch()
+        self._recording.flush()
+        self._recording = self._new_recording(group_names, log_every)
+
+    def flush(self) -> None:
+        """Hand out what has been added since the last records."""
+        self._recording.flush()
+
+    def log_watched(
+        self,
+        watch: "Watch[LoggedStep]",
+        *,
+        loss: "torch.Tensor | float | None",
+        batch_size: float | None,
+        lr: float | None,
+        step: int | None,
+    ) -> None:
+        """Log the current step of a watch, measured or not."""
+        logged = LoggedStep(
+            self.steps.number_watched(step, watch.num_steps),
+            self._now(),
+            watch.learning_rate() if lr is None else float(lr),
+            num_steps=watch.num_steps,
+            is_measured=watch.is_measured,
+        )
+        if logged.is_measured or watch.must_queue(loss):
+            watch.log_step(logged, batch_size=batch_size, loss=loss)
+            self.record(watch.arrived())
+        else:
+            watch.skip_step()
+            self._recording.add_unmeasured(logged, None if loss is None else plain_number(loss))
+
+    def record(self, arrived: "Sequence[tuple[LoggedStep, StepNorms]]") -> None:
+        """Record steps whose values have reached the host."""
+        for logged, norms in arrived:
+            if not logged.is_measured:
+                self._recording.add_unmeasured(logged, norms.loss)
+                continue
+            explain_sizes(norms.sizes, self._notices)
+            self.batch_size_source = self.batch_size_source or norms.sizes.source
+            examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
+            update = update_from_norms(logged.counted(examples), norms)
+            explain_update(update, self._notices)
+            self.add(update)
+            self._on_norms(logged, norms, update)
+
+    def add(self, update: Update) -> None:
+        """Add one update to the row and to the window."""
+        if update.terms is not None:
+            self.recent.add(update.terms)
+        self._recording.add(update)
+
+    def _new_recording(self, group_names: Sequence[str], log_every: int) -> Recording:
+        return Recording(
+            self._send,
+            log_every=log_every,
+            group_seconds=self._group_seconds,
+            group_names=group_names,
+            start_time=self._now(),
+        )
