@@ -86,6 +86,30 @@ def from_unequal_groups(*, weighted_sq_norm: float, big_sq_norm: float, num_grou
     return Terms(trace_cov=trace_cov, grad_sq_norm=big_sq_norm - trace_cov / batch_size)
 
 
+def from_equally_weighted_groups(
+    *, mean_sq_norm: float, big_sq_norm: float, num_groups: int, mean_inverse_size: float
+) -> Terms:
+    """Terms from K groups of different sizes n_k whose mean gradients are averaged with equal weight.
+
+    Such a loop's gradient is not the mean over the examples: small groups count too much.
+
+    Args:
+        mean_sq_norm: Mean of |g_k|², g_k the mean gradient of group k.
+        big_sq_norm: |Σ g_k / K|².
+        num_groups: K.
+        mean_inverse_size: Mean of 1 / n_k, in 1 / examples.
+
+    Raises:
+        EstimationError: With fewer than two groups or without examples.
+
+    Source: E|g_k|² = |G|² + tr Σ / n_k averaged over k, and E|Σ g_k / K|² = |G|² + tr Σ mean(1 / n_k) / K, solved for
+        both; `from_groups` at equal sizes.
+    """
+    check_groups(num_groups, num_groups / mean_inverse_size if mean_inverse_size > 0 else 0.0)
+    spread = (mean_sq_norm - big_sq_norm) * num_groups / (num_groups - 1)
+    return Terms(trace_cov=spread / mean_inverse_size, grad_sq_norm=mean_sq_norm - spread)
+
+
 def check_groups(num_groups: int, batch_size: float) -> None:
     """Refuse a step whose groups cannot separate signal from noise.
 
