@@ -4,6 +4,7 @@ import pytest
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_server.services.advice import Preference, RunSoFar, SpentPoint
+from noisescale_server.services.flags import NOTICES, Flags, notices
 from noisescale_server.services.recommendation import decide, recommend, round_batch, waste
 from noisescale_server.services.wording import number
 
@@ -39,6 +40,40 @@ def unresolved(low=650.0, reason=Reason.INTERVAL_UNBOUNDED, z=1.2, updates_neede
 def run(batch_size=256.0, estimate=None, **changes):
     fields = {"optimizer": "SGD", "learning_rate": 0.1, "example": "image", "unit": "images"}
     return RunSoFar(noise_scale=estimate or noise_scale(), batch_size=batch_size, **(fields | changes))
+
+
+def test_what_changes_the_worth_of_advice_is_said_before_anything_else():
+    flags = Flags.HETEROGENEOUS_RANKS | Flags.COUPLED_EXAMPLES | Flags.WEIGHTING_MISMATCH | Flags.LAYER_NORM_PROXY
+
+    answer = recommend(run(flags=flags | Flags.PARTIAL_GRADIENTS | Flags.COMPRESSED_GRADIENT), BALANCED)
+
+    codes = [caution.code for caution in answer.warnings]
+    first = ["heterogeneous_ranks", "weighting_mismatch", "coupled_examples", "layer_norm_proxy"]
+    assert codes == [*first, "uncalibrated"]
+
+
+def test_small_batches_that_are_all_alike_are_called_a_bug():
+    nothing = unresolved(low=None, reason=Reason.NO_ESTIMATES, z=None, updates_needed=None)
+
+    answer = recommend(run(estimate=nothing, reason="duplicated_small_batches"), BALANCED)
+
+    assert answer.headline == "Measurement needs a look"
+    assert answer.reason == "All small batches of a step have the same gradient: a bug in the data loading."
+    assert answer.next_step.startswith("Give each rank its own sampler or seed")
+
+
+def test_a_run_without_a_signal_is_promised_no_number_of_steps():
+    answer = recommend(run(estimate=unresolved(reason=Reason.NO_SIGNAL_YET)), BALANCED)
+
+    assert answer.reason == ("The run has not shown a gradient beyond chance yet. The noise scale is above 650 images.")
+    assert "900" not in answer.next_step
+
+
+def test_every_notice_has_a_way_out():
+    texts = [notice.text for notice in notices(sum(Flags))]
+
+    assert len(texts) == len(NOTICES) == 7
+    assert all(text.endswith(".") and any(mark in text for mark in (": ", "; ")) for text in texts)
 
 
 def test_a_batch_far_below_the_whole_interval_is_to_be_raised():

@@ -52,6 +52,7 @@ class TestAdvice:
         assert found["noise_scale"]["state"] == "resolved"
         assert found["noise_scale"]["value"] == pytest.approx(NOISE_SCALE, rel=0.3)
         assert found["current_batch_size"] == 512
+        assert type(found["recommended_batch_size"]) is int
         assert found["critical_batch"]["value"] == found["noise_scale"]["value"]
         assert found["interval"]["low"] < found["interval"]["value"] < found["interval"]["high"]
         assert found["learning_rate"]["current"] == pytest.approx(0.1)
@@ -66,6 +67,7 @@ class TestAdvice:
 
         assert row["decision"]["decision"] == found["decision"]
         assert row["decision"]["batch_size"] == found["recommended_batch_size"]
+        assert type(row["decision"]["batch_size"]) is int
         assert row["noise_scale"] == found["noise_scale"]
         assert row["example_efficiency"]["value"] == found["example_efficiency"]["now"]["value"]
 
@@ -103,6 +105,7 @@ class TestAdvice:
 
         assert found["step"] == 599
         assert found["current_batch_size"] == 512
+        assert type(found["recommended_batch_size"]) is int
 
 
 class TestWaste:
