@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -10,6 +12,7 @@ from noisescale.description import RunDescription
 from noisescale.transport.wire import (
     Batch,
     FinishRecord,
+    Flags,
     GroupRecord,
     LostRange,
     Measurement,
@@ -17,7 +20,8 @@ from noisescale.transport.wire import (
     RunRecord,
     to_json,
 )
-from noisescale_server.api.wire_schemas import BatchBody, Measurements
+from noisescale_server.api.wire_schemas import BatchBody, Estimator, Measurements, StreamFields
+from noisescale_server.services.flags import Flags as ServerFlags
 
 PAYLOADS = sorted((Path(__file__).parent / "payloads").glob("*.json"))
 RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"
@@ -35,6 +39,26 @@ STREAM = {
     "client_version": "0.1.0",
     "started_at": 1.79e9,
 }
+
+
+STREAM_OF_KIND = STREAM | {
+    "kind": "adam",
+    "estimator": "ranks_and_micro_batches",
+    "measure_every": 10,
+    "num_ranks": 4,
+    "notes": ["left out: pos_embedding (a plain parameter)"],
+}
+
+
+def make_batch_of_kind():
+    """A stream of another kind than simple: rows without loss, every bit of the flags, and what is known of it."""
+    every_flag = int(sum(Flags))
+    records = [
+        (1, RunRecord({"project": "demo"}, STREAM_OF_KIND)),
+        (2, Measurement(9, 1, 1.79e9, 640, 8.0, 8, 64.0, 1.5, -0.25, 2.25, 0.0625, -0.375, None, 0, 0.1, every_flag)),
+        (3, FinishRecord("finished", 1.79e9)),
+    ]
+    return Batch(RUN_ID, 1, 3, 1297461022, "2026-11-20T13:02:40.112Z", records, [])
 
 
 def make_batch():
@@ -84,7 +108,42 @@ def test_what_a_released_client_sent_still_passes(path):
     BatchBody.model_validate_json(path.read_bytes())
 
 
-def test_the_payload_of_this_version_is_recorded_and_up_to_date():
-    recorded = json.loads((Path(__file__).parent / "payloads" / "client-0.1.0.json").read_text())
+@pytest.mark.parametrize(
+    ("name", "make"), [("client-0.1.0", make_batch), ("client-0.1.0-further-kind", make_batch_of_kind)]
+)
+def test_the_payload_of_this_version_is_recorded_and_up_to_date(name, make):
+    recorded = json.loads((Path(__file__).parent / "payloads" / f"{name}.json").read_text())
 
-    assert json.loads(to_json(make_batch())) == recorded
+    assert json.loads(to_json(make())) == recorded
+
+
+def test_a_client_that_says_nothing_of_kinds_ranks_and_notes_is_understood():
+    body = BatchBody.model_validate_json(to_json(make_batch()))
+
+    stream = body.run.stream
+    assert (stream.kind, stream.measure_every, stream.num_ranks, stream.notes) == ("simple", None, None, [])
+
+
+def test_what_a_stream_of_another_kind_sends_passes_the_schema():
+    body = BatchBody.model_validate_json(to_json(make_batch_of_kind()))
+
+    assert body.run.stream.model_dump(include=set(STREAM_OF_KIND)) == STREAM_OF_KIND
+    assert (body.measurements.sum_loss, body.measurements.num_loss) == ([None], [0])
+
+
+def test_flags_mean_the_same_on_both_sides():
+    assert {flag.name: flag.value for flag in Flags} == {flag.name: flag.value for flag in ServerFlags}
+
+
+@pytest.mark.parametrize("flag", list(Flags), ids=lambda flag: flag.name)
+def test_every_flag_is_documented(flag):
+    text = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
+
+    assert re.search(rf"^\| {flag.value} \| `{flag.name.lower()}` \| \S", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [*StreamFields.model_fields, *get_args(Estimator)])
+def test_every_field_of_a_stream_and_every_estimator_is_documented(name):
+    text = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
+
+    assert re.search(rf"^\| .*`{name}`.* \| ", text, re.MULTILINE)
