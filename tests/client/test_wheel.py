@@ -21,7 +21,15 @@ def metadata(wheel):
 
 
 def test_it_needs_httpx_and_nothing_else(wheel):
-    assert metadata(wheel).get_all("Requires-Dist") == ["httpx>=0.27"]
+    needed = [line for line in metadata(wheel).get_all("Requires-Dist") if "extra ==" not in line]
+
+    assert needed == ["httpx>=0.27"]
+
+
+def test_each_extra_serves_one_integration(wheel):
+    extras = metadata(wheel).get_all("Provides-Extra")
+
+    assert sorted(extras) == ["accelerate", "huggingface", "lightning", "mlflow", "tensorboard", "wandb"]
 
 
 def test_its_version_is_the_one_in_the_code(wheel):
