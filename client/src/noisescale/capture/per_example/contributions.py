@@ -1,0 +1,90 @@
+"""The three forms in which a layer contributes to a parameter's gradient, example by example.
+
+No form holds a per-example gradient: each holds what it is made of, and hands it out for a slice of the examples, so
+that whoever adds up decides how much is in memory at once. Several contributions to one parameter (a layer that runs
+twice, tied weights) add up before the norm is taken.
+"""
+
+# B examples, b examples of a slice, T positions, K channel groups, N = b K rows, O outputs, I inputs, D elements
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BUDGET_BYTES = 32 * 2**20
+"""What one slice of examples may take beyond what autograd holds: about a second-level cache, never a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class OuterProducts:
+    """Example i's gradient is Σ_t grad_output_it ⊗ activation_it, a matrix [O, I] for each of K channel groups.
+
+    Attributes:
+        num_examples: B.
+        num_positions: T, summed over within an example.
+        num_channel_groups: K; 1 but for grouped convolutions.
+        num_outputs: O of one channel group.
+        num_inputs: I of one channel group; for a convolution all weights of one output channel.
+        is_view: Whether `rows` hands out views; else what it hands out counts towards the budget.
+        rows: Of examples start to stop: grad_output_NTO and activation_NTI, in their own precision.
+    """
+
+    num_examples: int
+    num_positions: int
+    num_channel_groups: int
+    num_outputs: int
+    num_inputs: int
+    is_view: bool
+    rows: Callable[[int, int], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRows:
+    """Example i's gradient has Σ of grad_output_it over the t with token_it = v in its row v.
+
+    Attributes:
+        num_examples: B.
+        token_BT: Rows that the example looked up.
+        grad_output_BTD: Zero where the token is padding.
+        num_rows: Rows of the table.
+    """
+
+    num_examples: int
+    token_BT: Tensor  # noqa: N815
+    grad_output_BTD: Tensor  # noqa: N815
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummedTerms:
+    """Example i's gradient is Σ_t term_it, a vector [D].
+
+    Attributes:
+        num_examples: B.
+        num_positions: T.
+        num_elements: D.
+        dtype: Precision of the output gradients that the terms are made of.
+        terms: Of examples start to stop: term_bTD.
+    """
+
+    num_examples: int
+    num_positions: int
+    num_elements: int
+    dtype: torch.dtype
+    terms: Callable[[int, int], Tensor]
+
+
+Contribution = OuterProducts | TokenRows | SummedTerms
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The precision to multiply and add in: fp64 for fp64, fp32 for everything narrower."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def slices(num_examples: int, bytes_an_example: int) -> list[tuple[int, int]]:
+    """Start and stop of slices of examples that stay within the budget; at least one example each."""
+    size = max(1, BUDGET_BYTES // max(1, bytes_an_example))
+    return [(start, min(start + size, num_examples)) for start in range(0, num_examples, size)]

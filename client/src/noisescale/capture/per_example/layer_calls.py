@@ -1,0 +1,193 @@
+"""Sees a model's layers being called: their inputs, and the gradients with respect to their outputs.
+
+Nothing is kept here. A call is held by the autograd graph that it belongs to, and dies with it, so a forward that no
+backward follows leaves nothing behind.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from noisescale.capture.hooks import NO_BACKWARD, RemovableHandle, leading_dimension
+from noisescale.capture.per_example.coverage import MeasuredLayer
+from noisescale.capture.per_example.example_rows import rows_an_example
+
+Guard = Callable[[Callable[..., None]], Callable[..., None]]
+
+current_graph_task = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
+"""Number of the backward that runs; a private name of torch that its own checkpointing rests on."""
+
+
+class Forward:
+    """One forward pass of the watched model.
+
+    Attributes:
+        num_examples: Leading dimension of its input; None where it has none.
+        storages: Memory of its input tensors, looked for one level deep.
+    """
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        values = [*args, *kwargs.values()]
+        size = leading_dimension(values)
+        self.num_examples = None if size is None else int(size)
+        inner = [list(value.values()) if isinstance(value, Mapping) else value for value in values]
+        flat = [item for value in inner for item in (value if isinstance(value, list | tuple) else [value])]
+        self.storages = {item.untyped_storage().data_ptr() for item in flat if isinstance(item, Tensor)}
+
+
+class LayerCall:
+    """One call of a layer.
+
+    Attributes:
+        layer: Which layer.
+        forward: The forward pass of the model that it was part of; None if it was called from outside.
+        activation: Its input; None where no covered parameter multiplies it, or where it cannot be measured.
+        output_shape: Shape of its output.
+        has_example_rows: Whether the first dimension of its input holds the forward's examples in order.
+    """
+
+    __slots__ = ("_version", "activation", "forward", "has_example_rows", "layer", "output_shape")
+
+    def __init__(self, layer: MeasuredLayer, forward: Forward | None, activation: Tensor, output: Tensor) -> None:
+        self.layer = layer
+        self.forward = forward
+        self.output_shape = output.shape
+        self.has_example_rows = forward is not None and has_example_rows(layer, forward, activation)
+        self.activation: Tensor | None = None
+        if self.has_example_rows and "weight" in layer.parameters:
+            kept = activation.detach()
+            self.activation = kept.to(output.dtype) if layer.rule.is_rounded_like_output else kept
+        self._version = None if self.activation is None else self.activation._version
+
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether the input was changed in place since the call."""
+        return self.activation is not None and self.activation._version != self._version
+
+
+def has_example_rows(layer: MeasuredLayer, forward: Forward, activation: Tensor) -> bool:
+    """Whether each example of the forward is one row, or adjacent rows, of a layer's input."""
+    if forward.num_examples is None or activation.dim() <= layer.rule.num_feature_dimensions(layer.module):
+        return False
+    if rows_an_example(activation, forward.num_examples) is None:
+        return False
+    return activation.is_floating_point() or not _may_be_positions(forward, activation)
+
+
+def _may_be_positions(forward: Forward, token_L: Tensor) -> bool:
+    """Whether indices count positions and not examples, where there are as many of both.
+
+    A table of positions is looked up once for all examples: by 0, 1, 2, … or by a square of distances.
+    """
+    if token_L.untyped_storage().data_ptr() in forward.storages:
+        return False
+    if token_L.dim() == 1:
+        # Reads a few numbers back, for such layers only; wrong norms would be the alternative.
+        return bool(torch.equal(token_L, torch.arange(len(token_L), dtype=token_L.dtype, device=token_L.device)))
+    return token_L.dim() == 2 and token_L.shape[0] == token_L.shape[1]
+
+
+class LayerCalls:
+    """Hooks on a model and its layers that report each output gradient with its call.
+
+    Attributes:
+        is_paused: Calls from here on are not seen.
+
+    Args:
+        model: Its forward passes are counted.
+        layers: Whose calls are seen.
+        guard: Wraps every hook body, so that nothing is raised into the training.
+        see: Told a call and the gradient with respect to its output, within the backward pass.
+        see_reentrant: Told that a backward runs through a forward that was made within another backward.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layers: list[MeasuredLayer],
+        *,
+        guard: Guard,
+        see: Callable[[LayerCall, Tensor], None],
+        see_reentrant: Callable[[], None],
+    ) -> None:
+        self._guard, self._see, self._see_reentrant = guard, see, see_reentrant
+        self._forward: Forward | None = None
+        self.is_paused = False
+        self._handles: list[RemovableHandle] = [
+            model.register_forward_pre_hook(ModuleHook(model, guard(self._begin_forward)), with_kwargs=True),
+            model.register_forward_hook(
+                ModuleHook(model, guard(self._end_forward)), with_kwargs=True, always_call=True
+            ),
+        ]
+        for layer in layers:
+            hook = ModuleHook(layer.module, guard(self._layer_hook(layer)))
+            self._handles.append(layer.module.register_forward_hook(hook, with_kwargs=True, prepend=True))
+
+    def remove(self) -> None:
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._forward = None
+
+    def _begin_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if current_graph_task() == NO_BACKWARD:
+            self._forward = Forward(args, kwargs) if torch.is_grad_enabled() else None
+
+    def _end_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if current_graph_task() == NO_BACKWARD:
+            self._forward = None
+
+    def _layer_hook(self, layer: MeasuredLayer) -> Callable[..., None]:
+        def called(args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            if self.is_paused or not isinstance(output, Tensor) or output.grad_fn is None:
+                return
+            if current_graph_task() != NO_BACKWARD:
+                # Checkpointing: only in its reentrant form does a backward run through what is made here.
+                _on_gradient(output, self._guard(lambda gradient: self._see_reentrant()))
+                return
+            activation = args[0] if args else kwargs["input"]
+            call = LayerCall(layer, self._forward, activation, output)
+            _on_gradient(output, self._guard(lambda gradient: self._see(call, gradient)))
+
+        return called
+
+
+def _on_gradient(output: Tensor, see: Callable[[Tensor], None]) -> None:
+    """Call with the gradient with respect to an output, when a backward comes by.
+
+    The output of a linear layer may be a view. Who then changes it in place replaces the view's place in the graph, but
+    not that of what it is a view of.
+    """
+    whole = output if output._base is None or output._base.numel() != output.numel() else output._base
+    node, place = whole.grad_fn, whole.output_nr
+    assert node is not None
+
+    def before(gradients: tuple[Tensor | None, ...]) -> None:
+        gradient = gradients[place]
+        if gradient is not None:
+            see(gradient)
+
+    node.register_prehook(before)
+
+
+class ModuleHook:
+    """A hook on a user's module that does not come along where the module is pickled or copied.
+
+    See `noisescale.capture.hooks.ForwardHook`.
+    """
+
+    def __init__(self, module: nn.Module, see: Callable[..., None]) -> None:
+        self._module = module
+        self._see = see
+
+    def __call__(self, module: nn.Module, *arguments: Any) -> None:
+        """Pass on what the module was called with."""
+        if not torch.compiler.is_compiling() and module is self._module:
+            self._see(*arguments)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return getattr, (contextlib.nullcontext(), "__exit__")

@@ -1,0 +1,111 @@
+"""LayerNorm and RMSNorm: weight Σ_t grad_output_t · normalised input_t, bias Σ_t grad_output_t.
+
+Source: Gray et al. 2024, arXiv:2411.00999, section 4, there for LayerNorm with a fused kernel.
+"""
+
+# L leading dimension: B examples of m rows, b examples of a slice, T positions, D normalised elements
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from noisescale.capture.per_example.contributions import Contribution, SummedTerms, wide
+from noisescale.capture.per_example.layer_rule import LayerRule, sum_of_gradients, vector_shape
+
+Normalise = Callable[[nn.Module, Tensor], Tensor]
+
+
+def contribute_layer_norm(
+    module: nn.Module, name: str, activation: Tensor | None, grad_output: Tensor, num_examples: int
+) -> Contribution:
+    """Of `nn.LayerNorm`; input [L, ..., D]."""
+    return _contribute(_layer_normalised, module, name, activation, grad_output, num_examples)
+
+
+def contribute_rms_norm(
+    module: nn.Module, name: str, activation: Tensor | None, grad_output: Tensor, num_examples: int
+) -> Contribution:
+    """Of `nn.RMSNorm` and of classes like it; input [L, ..., D]."""
+    return _contribute(_rms_normalised, module, name, activation, grad_output, num_examples)
+
+
+def looks_like_rms_norm(module: nn.Module) -> bool:
+    """Whether this is a root-mean-square normalisation of another package.
+
+    Such a layer (Llama's, Gemma's) is known by its name and its one weight; that its gradient is that of a
+    normalisation is checked with numbers at run time, as for every layer.
+    """
+    names = [name for name, parameter in module.named_parameters() if parameter is not None]
+    is_named = type(module).__name__.endswith("RMSNorm") and not isinstance(module, nn.RMSNorm)
+    return is_named and names == ["weight"] and module.get_parameter("weight").dim() == 1 and _eps(module) is not None
+
+
+def _contribute(
+    normalise: Normalise,
+    module: nn.Module,
+    name: str,
+    activation: Tensor | None,
+    grad_output: Tensor,
+    num_examples: int,
+) -> Contribution:
+    num_elements = module.get_parameter(name).numel()
+    grad_output_LTD = grad_output.reshape(len(grad_output), -1, num_elements)
+    if name == "bias":
+        return sum_of_gradients(grad_output_LTD, num_examples)
+    assert activation is not None
+    kept, num_rows = activation, len(grad_output) // num_examples
+
+    def terms(start: int, stop: int) -> Tensor:
+        of_slice = slice(start * num_rows, stop * num_rows)
+        value = kept[of_slice]
+        normalised = normalise(module, value.to(wide(value.dtype)))
+        term = normalised.view(grad_output_LTD[of_slice].shape) * grad_output_LTD[of_slice]
+        return term.reshape(stop - start, -1, num_elements)
+
+    return SummedTerms(
+        num_examples=num_examples,
+        num_positions=num_rows * grad_output_LTD.shape[1],
+        num_elements=num_elements,
+        dtype=grad_output.dtype,
+        terms=terms,
+    )
+
+
+def _layer_normalised(module: nn.Module, value: Tensor) -> Tensor:
+    assert isinstance(module, nn.LayerNorm)
+    return functional.layer_norm(value, module.normalized_shape, eps=module.eps)
+
+
+def _rms_normalised(module: nn.Module, value: Tensor) -> Tensor:
+    shape = module.get_parameter("weight").shape
+    return functional.rms_norm(value, shape, eps=_eps(module))
+
+
+def _eps(module: nn.Module) -> float | None:
+    for name in ("eps", "variance_epsilon", "epsilon"):
+        eps = getattr(module, name, None)
+        if isinstance(eps, float):
+            return eps
+    return None
+
+
+def _num_normalised_dimensions(module: nn.Module) -> int:
+    return module.get_parameter("weight").dim()
+
+
+LAYER_NORM = LayerRule(
+    parameters=("weight", "bias"),
+    contribute=contribute_layer_norm,
+    shape=vector_shape,
+    num_feature_dimensions=_num_normalised_dimensions,
+    is_norm=True,
+)
+
+RMS_NORM = LayerRule(
+    parameters=("weight",),
+    contribute=contribute_rms_norm,
+    shape=vector_shape,
+    num_feature_dimensions=_num_normalised_dimensions,
+    is_norm=True,
+)

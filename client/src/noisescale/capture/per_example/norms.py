@@ -1,0 +1,295 @@
+"""Squared norms of each example's own contribution to the gradient, one backward at a time.
+
+A layer's input and the gradient with respect to its output determine what each example contributes. They meet when
+autograd hands over a parameter's gradient: then all uses of the parameter have been seen, and nothing else has been
+computed yet, so what a layer held is free again as early as without us. See docs/per_example.md.
+"""
+
+# B examples of a forward, b groups of examples, P covered parameters
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from noisescale.capture.hooks import OnFault, RemovableHandle
+from noisescale.capture.per_example.checksum import Checksum, Signs
+from noisescale.capture.per_example.contributions import Contribution
+from noisescale.capture.per_example.coverage import Layers, batch_norms, find_coverage
+from noisescale.capture.per_example.layer_calls import Forward, LayerCall, LayerCalls, current_graph_task
+from noisescale.capture.per_example.left_out import Kind, LeftOut, message
+from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
+from noisescale.errors import ConfigError
+
+NUM_PROVING_BACKWARDS = 2
+"""Backward passes at the start whose checks are read at once, which waits for the device. Later ones are not waited
+for: what does not add up then comes out as NaN."""
+
+ELSEWHERE = (
+    "its layers' contributions do not add up to its gradient: it is used outside of its layer, in a penalty, "
+    "or its gradient is changed by a hook"
+)
+
+NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
+
+
+class PerExampleNorms:
+    """Squared norms of each example's contribution to the gradient, from activations and output gradients.
+
+    Attributes:
+        is_incomplete: The last `take()` could not tell: its answer was None though a backward had run.
+        reason: Why, as a clause; None with it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        parameters: Mapping[str, Tensor],
+        *,
+        on_fault: OnFault,
+        layers: Layers = "all",
+        examples_per_group: int = 1,
+    ) -> None:
+        """Put hooks on the model's layers.
+
+        Args:
+            model: Its input has the examples in the first dimension.
+            parameters: Trainable ones to be measured, by their name in `model.named_parameters()`.
+            on_fault: Told about a fault of ours inside a hook; the training never is.
+            layers: All, or the normalisations only, whose noise scale is a proxy for the model's.
+            examples_per_group: Adjacent examples that count as one, R: the rollouts of a prompt.
+
+        Raises:
+            ConfigError: If examples_per_group is below 1.
+        """
+        if examples_per_group < 1:
+            raise ConfigError(f"examples_per_group must be at least 1, got {examples_per_group}: 1 for single examples")
+        coverage = find_coverage(model, parameters, layers)
+        self.is_incomplete = False
+        self.reason: str | None = None
+        self._on_fault = on_fault
+        self._examples_per_group = examples_per_group
+        self._num_parameters = len(parameters)
+        self._left_out = coverage.left_out
+        self._parameters = {name: parameters[name] for name in coverage.covered}
+        self._batch_norms = batch_norms(model) if coverage.covered else []
+        self._signs: dict[str, Signs] = {}
+        self._shapes = {
+            name: layer.rule.shape(layer.module, own)
+            for layer in coverage.layers
+            for own, name in layer.parameters.items()
+        }
+        self._num_backwards = 0
+        self.clear()
+        self._calls = LayerCalls(
+            model,
+            coverage.layers,
+            guard=self._guarded,
+            see=self._see_output_gradient,
+            see_reentrant=self._see_reentrant,
+        )
+        self._handles: dict[str, RemovableHandle] = {
+            name: parameter.register_hook(self._leaf_hook(name)) for name, parameter in self._parameters.items()
+        }
+
+    @property
+    def covered(self) -> list[str]:
+        """Names of the parameters that are measured; may become fewer in the first backward passes."""
+        return list(self._parameters)
+
+    @property
+    def message(self) -> str | None:
+        """What is left out and why; None where nothing is."""
+        return message(self._left_out, num_covered=len(self._parameters), num_parameters=self._num_parameters)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether backward passes are left out, at next to no cost; those of forwards made meanwhile are too."""
+        return self._calls.is_paused
+
+    @is_paused.setter
+    def is_paused(self, is_paused: bool) -> None:
+        self._calls.is_paused = is_paused
+
+    def clear(self) -> None:
+        """Forget everything captured."""
+        self._open_calls: dict[tuple[int, str], list[tuple[LayerCall, Tensor]]] = {}
+        self._sq_norms: dict[str, dict[Forward, Tensor]] = {}
+        self._mismatches: dict[str, Tensor] = {}
+        self._to_drop: dict[str, tuple[Kind, str]] = {}
+        self._has_backward = False
+        self._has_calls = False
+        self._fault: str | None = None
+
+    def take(self) -> tuple[Tensor, int] | None:
+        """Σ |s_i|² of each covered parameter over the examples since the last call, and how many they were.
+
+        s_i is example i's contribution to `p.grad`, as autograd computed it: for a mean over b examples g_i / b. Then
+        everything is forgotten. A parameter whose contributions do not add up to its gradient comes out as NaN; in the
+        first backward passes it leaves `covered` instead, and the answer is None.
+
+        Returns:
+            [P] fp64 in the order of `covered`, and the number of examples, or of groups of examples; None where no
+            backward was seen, or `is_incomplete`.
+        """
+        sq_norm_bP = self.per_example()
+        return None if sq_norm_bP is None else (sq_norm_bP.sum(0), len(sq_norm_bP))
+
+    def per_example(self) -> Tensor | None:
+        """|s_i|² by example and covered parameter, [b, P] fp64; `take()` before its sum, forgetting like it.
+
+        Examples come in the order of the forward passes, and within one in the order of its input.
+        """
+        try:
+            self.reason = self._settle()
+            self.is_incomplete = self.reason is not None
+            if self.is_incomplete or not self._has_backward or not self._parameters:
+                return None
+            return self._collected()
+        finally:
+            self.clear()
+
+    def remove(self) -> None:
+        """Take every hook off."""
+        self._calls.remove()
+        for handle in self._handles.values():
+            handle.remove()
+        self._handles.clear()
+        self.clear()
+
+    def _guarded(self, body: Callable[..., None]) -> Callable[..., None]:
+        def hook(*args: Any) -> None:
+            try:
+                body(*args)
+            except Exception as fault:  # noqa: BLE001  # the hook body: one of the client's three
+                self._fault = "a fault of noisescale"
+                self._on_fault(fault)
+
+        return hook
+
+    def _see_reentrant(self) -> None:
+        self._fault = "reentrant checkpointing: pass use_reentrant=False"
+
+    def _see_output_gradient(self, call: LayerCall, gradient: Tensor) -> None:
+        if self.is_paused:
+            return
+        self._has_calls = True
+        task = current_graph_task()
+        for name in call.layer.parameters.values():
+            if name in self._parameters:
+                self._open_calls.setdefault((task, name), []).append((call, gradient.detach()))
+
+    def _leaf_hook(self, name: str) -> Callable[[Tensor], None]:
+        def see(gradient: Tensor) -> None:
+            if self.is_paused:
+                return
+            # A backward inside autocast, or one that makes a graph, would do the same to what is computed here.
+            with torch.no_grad(), torch.autocast(gradient.device.type, enabled=False):
+                self._see_gradient(name, gradient.detach())
+
+        return self._guarded(see)
+
+    def _see_gradient(self, name: str, gradient: Tensor) -> None:
+        self._has_backward = True
+        calls = self._open_calls.pop((current_graph_task(), name), [])
+        if not calls:
+            self._to_drop[name] = (Kind.USE_INSTEAD, "used without a call of its layer: call the layer")
+            return
+        if not self._can_measure(name, [call for call, _ in calls]):
+            return
+        checksum = Checksum(self._signs_of(name))
+        sq_norms = self._sq_norms.setdefault(name, {})
+        for forward in dict.fromkeys(call.forward for call, _ in calls):
+            assert forward is not None
+            contributions = [
+                self._contribution(name, call, grad_output) for call, grad_output in calls if call.forward is forward
+            ]
+            if forward in sq_norms:
+                self._fault = "two backward passes through one forward: take each by itself"
+                return
+            sq_norms[forward] = sq_norms_of_sum(contributions, checksum)
+        mismatch = checksum.mismatches(gradient, torch.cat(list(sq_norms.values())))
+        self._mismatches[name] = mismatch | self._mismatches[name] if name in self._mismatches else mismatch
+
+    def _can_measure(self, name: str, calls: list[LayerCall]) -> bool:
+        for call in calls:
+            if call.forward is None:
+                self._fault = f"{call.layer.name} was called outside of the watched model's forward"
+            elif call.forward.num_examples is None:
+                self._fault = "the model's input does not tell the number of examples"
+            elif call.forward.num_examples % self._examples_per_group:
+                self._fault = (
+                    f"{call.forward.num_examples} examples are no multiple of examples_per_group="
+                    f"{self._examples_per_group}"
+                )
+            elif call.is_overwritten:
+                self._fault = f"the input of {call.layer.name} was changed in place after the call"
+            elif not call.has_example_rows:
+                self._to_drop[name] = (Kind.NOT_YET, NO_EXAMPLES)
+            else:
+                continue
+            return False
+        return True
+
+    def _contribution(self, name: str, call: LayerCall, grad_output: Tensor) -> Contribution:
+        assert call.forward is not None
+        assert call.forward.num_examples is not None
+        own = next(own for own, known in call.layer.parameters.items() if known == name)
+        return call.layer.rule.contribute(
+            call.layer.module,
+            own,
+            call.activation,
+            grad_output.reshape(call.output_shape),
+            call.forward.num_examples // self._examples_per_group,
+        )
+
+    def _signs_of(self, name: str) -> Signs:
+        if name not in self._signs:
+            self._signs[name] = Signs(self._shapes[name], self._parameters[name])
+        return self._signs[name]
+
+    def _settle(self) -> str | None:
+        """Why the backward passes so far give no answer; what can never be measured is dropped here."""
+        if not self._has_backward:
+            return None
+        if any(module.training for module in self._batch_norms):
+            return "batch normalisation in training mode couples the examples"
+        if self._fault is not None:
+            return self._fault
+        if not self._has_calls:
+            return "no layer was called: compiled, or a backward of a penalty only"
+        if self._num_backwards < NUM_PROVING_BACKWARDS and self._mismatches:
+            wrong = torch.stack([mismatch.cpu() for mismatch in self._mismatches.values()]).tolist()
+            self._to_drop |= {
+                name: (Kind.USE_INSTEAD, ELSEWHERE)
+                for name, is_wrong in zip(self._mismatches, wrong, strict=True)
+                if is_wrong
+            }
+        self._num_backwards += 1
+        for name, (kind, reason) in self._to_drop.items():
+            self._drop(name, kind, reason)
+        return "parameters that cannot be measured were dropped" if self._to_drop else None
+
+    def _drop(self, name: str, kind: Kind, reason: str) -> None:
+        self._left_out.append(LeftOut(name, kind, reason))
+        self._handles.pop(name).remove()
+        del self._parameters[name]
+
+    def _collected(self) -> Tensor:
+        """[b, P]; zero for the examples of a forward that did not use a parameter."""
+        forwards = list(dict.fromkeys(forward for norms in self._sq_norms.values() for forward in norms))
+        device = next(iter(self._parameters.values())).device
+        columns = []
+        for name in self._parameters:
+            norms = self._sq_norms.get(name, {})
+            parts = [norms[forward] if forward in norms else self._zeros(forward, device) for forward in forwards]
+            column_b = torch.cat(parts) if len(parts) > 1 else parts[0]
+            if name in self._mismatches:
+                column_b = column_b.masked_fill(self._mismatches[name], torch.nan)
+            columns.append(column_b.to(device, non_blocking=True))
+        return torch.stack(columns, dim=1)
+
+    def _zeros(self, forward: Forward, device: torch.device) -> Tensor:
+        assert forward.num_examples is not None
+        return torch.zeros(forward.num_examples // self._examples_per_group, dtype=torch.float64, device=device)
