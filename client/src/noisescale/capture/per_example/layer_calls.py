@@ -10,12 +10,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from noisescale.capture.hooks import NO_BACKWARD, RemovableHandle, leading_dimension
 from noisescale.capture.per_example.coverage import MeasuredLayer
 from noisescale.capture.per_example.example_rows import rows_an_example
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
+
+NO_BACKWARD = -1
+"""What torch calls the backward that runs while none does."""
 
 current_graph_task = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
 """Number of the backward that runs; a private name of torch that its own checkpointing rests on."""
@@ -25,17 +28,17 @@ class Forward:
     """One forward pass of the watched model.
 
     Attributes:
-        num_examples: Leading dimension of its input; None where it has none.
-        storages: Memory of its input tensors, looked for one level deep.
+        num_examples: Leading dimension of its first input tensor, looked for one level deep; None where there is none.
+        storages: Memory of its input tensors.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         values = [*args, *kwargs.values()]
-        size = leading_dimension(values)
-        self.num_examples = None if size is None else int(size)
         inner = [list(value.values()) if isinstance(value, Mapping) else value for value in values]
         flat = [item for value in inner for item in (value if isinstance(value, list | tuple) else [value])]
-        self.storages = {item.untyped_storage().data_ptr() for item in flat if isinstance(item, Tensor)}
+        tensors = [item for item in flat if isinstance(item, Tensor) and item.dim()]
+        self.num_examples = tensors[0].shape[0] if tensors else None
+        self.storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
 
 
 class LayerCall:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from noisescale.capture.hooks import OnFault, RemovableHandle
 from noisescale.capture.per_example.checksum import Checksum, Signs
 from noisescale.capture.per_example.contributions import Contribution
 from noisescale.capture.per_example.coverage import Layers, batch_norms, find_coverage
@@ -47,7 +47,7 @@ class PerExampleNorms:
         model: nn.Module,
         parameters: Mapping[str, Tensor],
         *,
-        on_fault: OnFault,
+        on_fault: Callable[[Exception], None],
         layers: Layers = "all",
         examples_per_group: int = 1,
     ) -> None:
