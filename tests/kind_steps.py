@@ -48,3 +48,18 @@ def gaussian_gradients(
         ]
         for size in sizes
     ]
+
+
+def feed_many(
+    kind,
+    parameters: Sequence[Tensor],
+    mean: Sequence[Tensor],
+    noise: Sequence[Tensor],
+    sizes: Sequence[float],
+    *,
+    num_steps: int,
+) -> list[Terms]:
+    """The terms of the steps that have some, each step with its own Gaussian gradients."""
+    generator = torch.Generator().manual_seed(7)
+    steps = [feed(kind, parameters, gaussian_gradients(mean, noise, sizes, generator), sizes) for _ in range(num_steps)]
+    return [terms for terms in steps if terms is not None]

@@ -40,8 +40,8 @@ def divisor_of(optimizer: torch.optim.Optimizer) -> Divisor:
 def unwrapped(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     """The optimizer inside a wrapper that keeps it as `.optimizer`, such as Accelerate's."""
     inner = optimizer
-    while isinstance(getattr(inner, "optimizer", None), torch.optim.Optimizer):
-        inner = inner.optimizer
+    while isinstance(wrapped := getattr(inner, "optimizer", None), torch.optim.Optimizer):
+        inner = wrapped
     return inner
 
 
