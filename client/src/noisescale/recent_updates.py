@@ -1,17 +1,28 @@
 """The noise scale of the latest window, in the job itself and as people read it."""
 
-import itertools
 import math
 from collections import deque
 from dataclasses import dataclass
 
 from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, estimate
+from noisescale.estimators.signal import has_signal
+from noisescale.estimators.time_to_resolve import predict_updates_to_resolve
+from noisescale.estimators.uncertainty import (
+    MIN_BLOCKS,
+    WINDOWS_BEFORE,
+    NoiseScaleEstimate,
+    Reason,
+    State,
+    estimate,
+)
 from noisescale.estimators.windows import WindowSums
 
-MAX_UPDATES = 256
-MAX_BLOCKS = 16
-MIN_UPDATES = 8
+MIN_UPDATES = 16
+"""A window of fewer has too rough a covariance, where the run is long enough to have more."""
+
+MAX_BLOCKS = 32
+"""Blocks of a window; from 16 on, more of them hardly narrow the interval."""
+
 WINDOW_SHARE = 0.05
 """Longer windows read low: |G|² falls fast early in a run."""
 
@@ -26,6 +37,9 @@ class NoiseScale:
         example: What is sampled independently, in the singular.
         unit: What it is shown in.
         units_per_example: Units in one example.
+        steps_per_update: Optimizer steps from one update with an estimate to the next; more than 1 where only every
+            k-th step is measured.
+        seconds_per_step: How long a step takes lately; None: not known, so no time is foretold.
     """
 
     estimate: NoiseScaleEstimate
@@ -33,6 +47,8 @@ class NoiseScale:
     example: str = "example"
     unit: str = "examples"
     units_per_example: float = 1.0
+    steps_per_update: float = 1.0
+    seconds_per_step: float | None = None
 
     @property
     def value(self) -> float | None:
@@ -53,19 +69,38 @@ class NoiseScale:
             f" = {readable(now.value * self.units_per_example)} {self.unit}" if self.units_per_example != 1 else ""
         )
         interval = f"[{readable(now.low)}, {readable(now.high)}]"
-        return f"{readable(now.value)} {examples} {interval}{in_units}, z = {now.z:.1f}, {now.state}"
+        what = f"{readable(now.value)} {examples} {interval}{in_units}, z = {now.z:.1f}, {now.state}"
+        wait = self._wait() if now.state is State.TENTATIVE else None
+        return f"{what}: resolved in {wait}" if wait else what
 
     def _what_is_missing(self, examples: str) -> str:
         now = self.estimate
         if now.reason == Reason.NO_ESTIMATES:
             return "no step with two small batches so far"
         if now.reason == Reason.TOO_FEW_UPDATES:
-            return f"{now.num_updates} of {MIN_UPDATES} updates"
-        parts = [] if now.low is None else [f"> {readable(now.low)} {examples}"]
-        more = None if now.updates_needed is None else math.ceil(now.updates_needed / WINDOW_SHARE) - self.num_updates
-        if more is not None and more > 0:
-            parts.append(f"about {readable(more)} more steps")
-        return ", ".join(parts) or str(now.reason).replace("_", " ")
+            return f"{now.num_updates} of {MIN_BLOCKS} updates"
+        known = [f"> {readable(now.low)} {examples}"] if now.low is not None else []
+        if now.reason == Reason.NO_SIGNAL_YET:
+            known.append("no gradient beyond chance so far")
+        wait = self._wait()
+        return ", ".join([*known, wait] if wait else known) or str(now.reason).replace("_", " ")
+
+    def _wait(self) -> str | None:
+        """How many more steps it takes; None if that cannot be said."""
+        now = self.estimate
+        if now.updates_needed is not None:
+            return self._more_steps("about", now.updates_needed)
+        if now.z is None:
+            return None
+        needed = predict_updates_to_resolve(num_updates=now.num_updates, z=now.z, level=now.level)
+        return None if needed.at_least is None else self._more_steps("at least", needed.at_least)
+
+    def _more_steps(self, how_sure: str, updates_needed: int) -> str | None:
+        more = (math.ceil(updates_needed / WINDOW_SHARE) - self.num_updates) * self.steps_per_update
+        if more <= 0:
+            return None
+        time = "" if self.seconds_per_step is None else f" ({readable_seconds(more * self.seconds_per_step)})"
+        return f"{how_sure} {readable(more)} more steps{time}"
 
 
 def readable(count: float) -> str:
@@ -79,27 +114,97 @@ def readable(count: float) -> str:
     return f"{round(count, digits):.{max(0, digits)}f}" if abs(count) < 100 else f"{round(count, digits):.0f}"
 
 
+def readable_seconds(seconds: float) -> str:
+    """A time in its largest unit: 40 seconds, 12 minutes, 3.4 hours, 12 days."""
+    for name, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 1.5 * size:
+            count = seconds / size
+            return f"{readable(count)} {name}" if count >= 10 else f"{count:.2g} {name}"
+    count = max(1, math.ceil(seconds))
+    return "1 second" if count == 1 else f"{count} seconds"
+
+
+@dataclass(slots=True)
+class _Block:
+    """Neighbouring updates: their number and the sums of both terms."""
+
+    num_updates: int = 0
+    trace_cov: float = 0.0
+    grad_sq_norm: float = 0.0
+
+    def add(self, num_updates: int, trace_cov: float, grad_sq_norm: float) -> None:
+        self.num_updates += num_updates
+        self.trace_cov += trace_cov
+        self.grad_sq_norm += grad_sq_norm
+
+
 class RecentUpdates:
-    """The terms of the last 256 updates."""
+    """The terms of the latest window and of the four before it, and whether the run has shown a gradient.
+
+    Blocks of neighbouring updates, twice as long whenever a window would hold more than 32 of them: the memory stays
+    the same however long the run.
+    """
 
     def __init__(self) -> None:
-        self._terms: deque[Terms] = deque(maxlen=MAX_UPDATES)
+        self._blocks: deque[_Block] = deque()
+        self._first_block = 0
+        self._updates_per_block = 1
+        self._grad_sq_norm = 0.0
+        self._grad_sq_norm_sq = 0.0
         self.num_updates = 0
+        self.has_signal = False
 
     def add(self, terms: Terms) -> None:
         """Add one update."""
-        self._terms.append(terms)
+        if self.num_updates % self._updates_per_block == 0:
+            self._blocks.append(_Block())
+        self._blocks[-1].add(1, terms.trace_cov, terms.grad_sq_norm)
         self.num_updates += 1
+        self._grad_sq_norm += terms.grad_sq_norm
+        self._grad_sq_norm_sq += terms.grad_sq_norm * terms.grad_sq_norm
+        # what was once shown stays shown: one huge value later on must not hide it
+        self.has_signal = self.has_signal or has_signal(
+            num_updates=self.num_updates, grad_sq_norm=self._grad_sq_norm, grad_sq_norm_sq=self._grad_sq_norm_sq
+        )
+        if self._window_updates() > MAX_BLOCKS * self._updates_per_block:
+            self._double_blocks()
+        self._forget()
 
     def estimate(self) -> NoiseScaleEstimate:
-        """The noise scale of the last 5 % of the updates, at least 8 of them, in up to 16 blocks."""
-        wanted = max(MIN_UPDATES, math.ceil(WINDOW_SHARE * self.num_updates))
-        window = list(self._terms)[-wanted:]
-        num_blocks = min(MAX_BLOCKS, len(window))
-        edges = [round(block * len(window) / num_blocks) for block in range(num_blocks + 1)] if num_blocks else []
-        blocks = (window[start:end] for start, end in itertools.pairwise(edges))
+        """The noise scale of the last 5 % of the updates, at least 16 of them, in up to 33 blocks."""
+        start = self._window_start() - self._first_block
+        blocks = [(block.num_updates, block.trace_cov, block.grad_sq_norm) for block in self._blocks]
+        first_before = max(0, start - WINDOWS_BEFORE * (len(blocks) - start))
         return estimate(
-            WindowSums.from_blocks(
-                (len(block), sum(t.trace_cov for t in block), sum(t.grad_sq_norm for t in block)) for block in blocks
-            )
+            WindowSums.from_blocks(blocks[start:]),
+            has_signal=self.has_signal,
+            before=WindowSums.from_blocks(blocks[first_before:start]),
         )
+
+    def _window_updates(self) -> int:
+        return min(self.num_updates, max(MIN_UPDATES, math.ceil(WINDOW_SHARE * self.num_updates)))
+
+    def _window_start(self) -> int:
+        """The number of the window's first block."""
+        return (self.num_updates - self._window_updates()) // self._updates_per_block
+
+    def _double_blocks(self) -> None:
+        if self._first_block % 2:
+            self._blocks.popleft()
+            self._first_block += 1
+        merged: deque[_Block] = deque()
+        for number, block in enumerate(self._blocks):
+            if number % 2:
+                merged[-1].add(block.num_updates, block.trace_cov, block.grad_sq_norm)
+            else:
+                merged.append(block)
+        self._blocks = merged
+        self._first_block //= 2
+        self._updates_per_block *= 2
+
+    def _forget(self) -> None:
+        """Drop the blocks that neither the window nor the windows before it will use again."""
+        num_kept = (1 + WINDOWS_BEFORE) * (MAX_BLOCKS + 1)
+        while len(self._blocks) > num_kept:
+            self._blocks.popleft()
+            self._first_block += 1

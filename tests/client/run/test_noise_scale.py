@@ -4,7 +4,8 @@ import pytest
 
 from client_runs import make_kept_run
 from noisescale.estimators.noise_scale import Terms
-from noisescale.recent_updates import RecentUpdates, readable
+from noisescale.estimators.uncertainty import State
+from noisescale.recent_updates import NoiseScale, RecentUpdates, readable, readable_seconds
 
 
 def recent(num_updates, *, trace_cov=1000.0, grad_sq_norm=1.0, noise=0.1):
@@ -17,21 +18,69 @@ def recent(num_updates, *, trace_cov=1000.0, grad_sq_norm=1.0, noise=0.1):
 
 @pytest.mark.parametrize(
     ("num_updates", "in_window", "num_blocks"),
-    [(0, 0, 0), (3, 3, 3), (8, 8, 8), (100, 8, 8), (200, 10, 10), (1000, 50, 16), (20_000, 256, 16)],
+    [
+        (0, 0, 0),
+        (3, 3, 3),
+        (8, 8, 8),
+        (100, 16, 16),
+        (640, 32, 32),
+        (641, 33, 17),
+        (1000, 50, 25),
+        (20_000, 1024, 32),
+    ],
 )
-def test_the_window_is_the_last_twentieth_but_eight_updates_at_least(num_updates, in_window, num_blocks):
+def test_the_window_is_the_last_twentieth_but_sixteen_updates_at_least(num_updates, in_window, num_blocks):
     estimate = recent(num_updates).estimate()
 
     assert (estimate.num_updates, estimate.num_blocks) == (in_window, num_blocks)
 
 
+@pytest.mark.parametrize("num_updates", [37, 641, 1283, 7777])
+def test_the_sums_of_a_window_and_of_four_before_it_are_those_of_their_updates(num_updates):
+    generator = random.Random(4)
+    terms = [Terms(generator.gauss(1000, 300), generator.gauss(1, 0.7)) for _ in range(num_updates)]
+    updates = RecentUpdates()
+    for one in terms:
+        updates.add(one)
+
+    estimate = updates.estimate()
+
+    window = terms[-estimate.num_updates :]
+    assert estimate.num_updates >= num_updates / 20
+    assert estimate.trace_cov == pytest.approx(sum(t.trace_cov for t in window) / len(window))
+    assert estimate.grad_sq_norm == pytest.approx(sum(t.grad_sq_norm for t in window) / len(window))
+
+
 def test_a_window_forgets_what_lies_before_it():
     updates = recent(100, trace_cov=1.0)
 
-    for _ in range(8):
+    for _ in range(16):
         updates.add(Terms(4000.0, 2.0))
 
     assert updates.estimate().value == pytest.approx(2000)
+
+
+def test_a_long_run_keeps_few_blocks():
+    updates = recent(40_000)
+
+    assert len(updates._blocks) <= 170
+
+
+def test_the_first_windows_are_tentative_and_the_windows_before_resolve_one():
+    assert recent(16, noise=0.5).estimate().state is State.TENTATIVE
+    assert recent(40, noise=0.5).estimate().state is State.RESOLVED
+
+
+def test_without_a_gradient_there_is_no_number_and_one_huge_value_hides_none_that_was_there():
+    nothing = recent(300, grad_sq_norm=0.0)
+    generator = random.Random(5)
+    for _ in range(60):  # a lucky stretch of pure noise
+        nothing.add(Terms(1000 * generator.gauss(1, 0.1), generator.gauss(0, 1)))
+    found = recent(300)
+    found.add(Terms(1e9, 1e12))
+
+    assert not nothing.has_signal
+    assert found.has_signal
 
 
 def log_terms(run, num_updates, *, trace_cov, grad_sq_norm, noise):
@@ -87,3 +136,31 @@ def test_the_first_updates_are_counted_down():
 )
 def test_counts_are_short(count, text):
     assert readable(count) == text
+
+
+def test_the_time_to_wait_is_said_where_the_length_of_a_step_is_known():
+    generator = random.Random(2)
+    updates = RecentUpdates()
+    for _ in range(400):
+        updates.add(Terms(1000.0 * generator.gauss(1, 0.05), generator.gauss(1, 6)))
+
+    text = str(NoiseScale(updates.estimate(), 400, steps_per_update=10, seconds_per_step=0.5))
+
+    steps, time = text.split("about ")[1].split(" more steps (")
+    assert time.endswith("hours)")
+    assert float(time.removesuffix(" hours)")) == pytest.approx(float(steps) * 0.5 / 3600, rel=0.05)
+
+
+def test_a_tentative_one_says_when_it_will_be_resolved():
+    text = str(NoiseScale(recent(400, noise=1.4).estimate(), 400, seconds_per_step=2.0))
+
+    assert ", tentative: resolved in about " in text
+    assert text.endswith("minutes)")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1 second"), (40, "40 seconds"), (720, "12.0 minutes"), (5400, "1.5 hours"), (1e6, "11.6 days")],
+)
+def test_times_are_said_in_their_largest_unit(seconds, text):
+    assert readable_seconds(seconds) == text

@@ -110,6 +110,32 @@ def from_equally_weighted_groups(
     return Terms(trace_cov=spread / mean_inverse_size, grad_sq_norm=mean_sq_norm - spread)
 
 
+def robust_grad_sq_norm(
+    *, sum_sq_norm: float, sum_of_sq_norms: float, batch_size: float, sum_of_sq_sizes: float
+) -> float:
+    """|G|² from groups whose noise may have any covariance, not only Σ / n_k.
+
+    Args:
+        sum_sq_norm: |Σ s_k|², s_k = n_k g_k the sum of the gradients of group k's examples.
+        sum_of_sq_norms: Σ |s_k|².
+        batch_size: N = Σ n_k, examples.
+        sum_of_sq_sizes: Σ n_k².
+
+    Raises:
+        EstimationError: Unless at least two groups hold examples.
+
+    Source: only products of different groups are left, and E s_i · s_k = n_i n_k |G|² needs no more than independent
+        groups with E s_k = n_k G.
+    """
+    pairs = batch_size * batch_size - sum_of_sq_sizes
+    if not pairs > 0:
+        raise EstimationError(
+            f"two groups must hold examples, got batch_size {batch_size:g} and sum_of_sq_sizes {sum_of_sq_sizes:g}: "
+            "use gradient accumulation or more ranks"
+        )
+    return (sum_sq_norm - sum_of_sq_norms) / pairs
+
+
 def check_groups(num_groups: int, batch_size: float) -> None:
     """Refuse a step whose groups cannot separate signal from noise.
 

@@ -12,21 +12,27 @@ from typing import NamedTuple
 from noisescale.errors import EstimationError
 from noisescale.estimators.signal import normal_deviate
 from noisescale.estimators.student_t import t_quantile
+from noisescale.estimators.time_to_resolve import RESOLVED_Z, predict_updates_to_resolve
 from noisescale.estimators.windows import WindowSums
 
-RESOLVED_Z = 5.0
-"""z = |G|²^ / se from which a noise scale counts as resolved.
+CONFIRMED_Z = 4.0
+"""z of a window's own from which it confirms the resolved windows before it.
 
-At the first moment that z passes 5, 2 % of the values are below half the truth; at 3 it is 15 to 21 %, at 2 a third."""
+A higher bar would choose the windows in which |G|² or its spread came out too good."""
 
-ALONE_Z = 6.0
-"""Normal deviate from which a window shows a gradient by itself, where its run has not.
+ALONE_Z = 7.0
+"""Normal deviate from which a window needs nothing before it: no run so far that shows a gradient, no windows before.
 
-One huge |G|² at the start or in a spike drowns the run's sums for long. A run of 10,000 steps holds about a thousand
-independent looks at windows, so this is the stricter of the two."""
+One huge |G|² in a spike drowns the sums that it is in for long."""
 
-LONGEST_RUN = 2**53 - 1
-"""The largest step that the wire format knows: to wait for more updates is no advice."""
+WINDOWS_BEFORE = 4
+"""How many windows' length before a window say whether it can be resolved."""
+
+SKEWNESS_ALLOWANCE = 0.5
+"""By this share of 1 / N the quantile grows at N updates: |G|² is skewed to the right.
+
+The t-interval of N values of skewness γ covers as if its quantile were too small by about 1.08 γ² / N (Hall 1992, "The
+Bootstrap and Edgeworth Expansion", section 2.6); γ² is 8 / d_eff where noise dominates and 0.5 for d_eff = 16."""
 
 MIN_BLOCKS = 8
 """Fewer blocks give no usable covariance."""
@@ -56,14 +62,16 @@ class NoiseScaleEstimate:
     """B_simple = tr Σ / |G|² of a window, with its interval and state.
 
     Attributes:
-        state: Resolved: interval bounded and z ≥ 5. Tentative: interval bounded, z < 5. Unresolved: no value.
+        state: Resolved: interval bounded, and both terms known to a fifth (`estimate`). Tentative: interval bounded
+            only. Unresolved: no value.
         value: Ratio of sums in examples; None while unresolved.
         low: Lower end of the interval in examples; while unresolved the lower bound, None where that is missing too.
         high: Upper end in examples; None while unresolved.
         level: Confidence level of the interval.
         z: |G|² divided by its standard error; None without enough blocks.
         reason: Why it is unresolved.
-        updates_needed: Updates like these, in all, after which z would reach 5: N (5 / z)²; None where z ≤ 0.
+        updates_needed: Updates like these, in all, after which z would reach 5: N (5 / z)², z being that of the windows
+            before where they are given; None once resolved and where z ≤ 0.
         num_updates: Updates in the window.
         num_blocks: Blocks in the window.
         trace_cov: Mean tr Σ over the updates.
@@ -151,27 +159,39 @@ def fieller(means: MeansOfTerms, quantile: float) -> tuple[float | None, float |
     return (roots[1] if roots[1] > 0 else None), None
 
 
-def estimate(window: WindowSums, *, level: float = 0.95, has_signal: bool = True) -> NoiseScaleEstimate:
+def estimate(
+    window: WindowSums, *, level: float = 0.95, has_signal: bool = True, before: WindowSums | None = None
+) -> NoiseScaleEstimate:
     """The noise scale of a window: value, interval and state.
 
-    The interval uses the t quantile with m - 1 degrees of freedom, m blocks. It is the set of the two-sided test,
-    cut to φ ≥ 0, where a ratio of a trace and a squared norm must lie.
+    The interval uses the t quantile with m - 1 degrees of freedom, m blocks, and an allowance for skewness. It is the
+    set of the two-sided test, cut to φ ≥ 0, where a ratio of a trace and a squared norm must lie.
+
+    People look at every step and act when a number first looks good. A window that says itself whether it is resolved
+    is then a lucky one: half of such intervals miss the truth. So the windows before it say it: their |G|² and tr Σ,
+    over as many updates as the window has, must both be 5 standard errors from 0, and the window's own z at least 4.
 
     Args:
         window: Sums over at least 8 blocks; with fewer the answer is unresolved.
         level: Confidence level, 0 < level < 1.
         has_signal: Whether the run so far has shown a gradient (`signal.has_signal`); if not, there is no value unless
             the window shows one beyond doubt by itself.
+        before: Sums over the four windows' length before the window, or what there is of it; None: not known, the
+            window's own z ≥ 5 decides.
     """
     if window.num_blocks < MIN_BLOCKS:
         return _too_few(window, level)
     means = means_of_terms(window)
-    z = _z(means)
-    low, high = fieller(means, t_quantile(0.5 + level / 2, window.num_blocks - 1))
+    z = _z(means.c, means.v_cc)
+    quantile = t_quantile(0.5 + level / 2, window.num_blocks - 1) * (1 + SKEWNESS_ALLOWANCE / window.num_updates)
+    low, high = fieller(means, quantile)
+    is_clear = normal_deviate(window.num_blocks, window.grad_sq_norm, window.grad_sq_norm_sq) >= ALONE_Z
     reason = _reason(means, high)
-    if reason is None and not has_signal and not _shows_signal(window):
+    if reason is None and not (has_signal or is_clear):
         reason = Reason.NO_SIGNAL_YET
-    state = State.UNRESOLVED if reason else State.RESOLVED if z >= RESOLVED_Z else State.TENTATIVE
+    foreseen = (z, math.inf) if before is None else _foreseen(window, before)
+    is_resolved = is_clear or (min(foreseen) >= RESOLVED_Z and z >= CONFIRMED_Z)
+    state = State.UNRESOLVED if reason else State.RESOLVED if is_resolved else State.TENTATIVE
     return NoiseScaleEstimate(
         state=state,
         value=None if reason else means.a / means.c,
@@ -180,7 +200,7 @@ def estimate(window: WindowSums, *, level: float = 0.95, has_signal: bool = True
         level=level,
         z=z if math.isfinite(z) else None,
         reason=reason,
-        updates_needed=_updates_needed(window.num_updates, z),
+        updates_needed=None if state is State.RESOLVED else _needed(window, z, foreseen),
         num_updates=round(window.num_updates),
         num_blocks=window.num_blocks,
         trace_cov=means.a,
@@ -190,23 +210,26 @@ def estimate(window: WindowSums, *, level: float = 0.95, has_signal: bool = True
     )
 
 
-def _shows_signal(window: WindowSums) -> bool:
-    return normal_deviate(window.num_blocks, window.grad_sq_norm, window.grad_sq_norm_sq) >= ALONE_Z
+def _foreseen(window: WindowSums, before: WindowSums) -> tuple[float, float]:
+    """The z of |G|² and of tr Σ to expect of a window after these updates; (-∞, -∞) while they are too few."""
+    if before.num_blocks < MIN_BLOCKS or before.num_updates < window.num_updates:
+        return -math.inf, -math.inf
+    means = means_of_terms(before)
+    scale = before.num_updates / window.num_updates
+    return _z(means.c, means.v_cc * scale), _z(means.a, means.v_aa * scale)
 
 
-def _z(means: MeansOfTerms) -> float:
-    if means.v_cc > 0:
-        return means.c / math.sqrt(means.v_cc)
-    return math.copysign(math.inf, means.c)
+def _needed(window: WindowSums, z: float, foreseen: tuple[float, float]) -> int | None:
+    """Updates that the window would need; no fewer than it has, as it is not resolved."""
+    expected = z if math.isinf(foreseen[0]) else min(foreseen)
+    needed = predict_updates_to_resolve(num_updates=window.num_updates, z=expected).expected
+    return None if needed is None else max(needed, round(window.num_updates))
 
 
-def _updates_needed(num_updates: float, z: float) -> int | None:
-    """Updates like these that would bring z to 5; None where it is there, not above 0, or no run is as long."""
-    if not 0 < z < RESOLVED_Z:
-        return None
-    # `**` would raise where this becomes infinite
-    needed = num_updates * (RESOLVED_Z / z) * (RESOLVED_Z / z)
-    return math.ceil(needed) if needed <= LONGEST_RUN else None
+def _z(mean: float, variance: float) -> float:
+    if variance > 0:
+        return mean / math.sqrt(variance)
+    return math.copysign(math.inf, mean)
 
 
 def _reason(means: MeansOfTerms, high: float | None) -> Reason | None:

@@ -40,10 +40,11 @@ class WindowSums:
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[float, float, float]]) -> "WindowSums":
         """Sums of blocks given as (n, X, Y)."""
-        total = cls()
-        for n, x, y in blocks:
-            total = total + cls(1, n, x, y, x * x, y * y, x * y, n * x, n * y, n * n)
-        return total
+        m, sums = 0, [0.0] * 9
+        for m, (n, x, y) in enumerate(blocks, start=1):
+            for place, value in enumerate((n, x, y, x * x, y * y, x * y, n * x, n * y, n * n)):
+                sums[place] += value
+        return cls(m, *sums)
 
     @classmethod
     def from_moments(

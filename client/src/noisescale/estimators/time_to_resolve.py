@@ -1,0 +1,56 @@
+"""How many updates a window needs until its noise scale is resolved, from what it holds so far."""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+RESOLVED_Z = 5.0
+"""z = |G|²^ / se from which a noise scale counts as resolved."""
+
+LONGEST_RUN = 2**53 - 1
+"""The largest step that the wire format knows: to wait for more updates is no advice."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatesToResolve:
+    """Updates in all that a window like this one needs before its z is 5; None where no run is as long.
+
+    Attributes:
+        expected: From the z found; None where z ≤ 0 too.
+        at_least: From the upper end of the interval for z; None where even that end is not above 0.
+        at_most: From its lower end; None while noise alone could explain the window.
+    """
+
+    expected: int | None
+    at_least: int | None
+    at_most: int | None
+
+
+def predict_updates_to_resolve(*, num_updates: float, z: float, level: float = 0.95) -> UpdatesToResolve:
+    """Updates that a window needs to be resolved, with an interval; usable from the first 8 updates on.
+
+    z grows with the root of the number of updates and is itself known to ± 1: N (5 / z)², at both ends of z ± q too.
+
+    Args:
+        num_updates: N, updates that the z is of.
+        z: Mean of the |G|² estimates divided by its standard error.
+        level: Confidence level of the interval.
+
+    Source: with rel.var the relative variance of one update's |G|², N = rel.var / δ² for a relative standard error of
+        δ = 1 / 5; the moments of the updates give rel.var, whatever the noise is.
+    """
+    half_width = NormalDist().inv_cdf(0.5 + level / 2)
+    return UpdatesToResolve(
+        expected=updates_needed(num_updates, z),
+        at_least=updates_needed(num_updates, z + half_width),
+        at_most=updates_needed(num_updates, z - half_width),
+    )
+
+
+def updates_needed(num_updates: float, z: float) -> int | None:
+    """N (5 / z)²; None where z is not above 0 or no run is as long."""
+    if not z > 0:
+        return None
+    # `**` would raise where this becomes infinite
+    needed = num_updates * (RESOLVED_Z / z) * (RESOLVED_Z / z)
+    return math.ceil(needed) if needed <= LONGEST_RUN else None
