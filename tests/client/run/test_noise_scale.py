@@ -67,8 +67,8 @@ def test_a_long_run_keeps_few_blocks():
 
 
 def test_the_first_windows_are_tentative_and_the_windows_before_resolve_one():
-    assert recent(16, noise=0.5).estimate().state is State.TENTATIVE
-    assert recent(40, noise=0.5).estimate().state is State.RESOLVED
+    assert recent(16, noise=0.3).estimate().state is State.TENTATIVE
+    assert recent(40, noise=0.3).estimate().state is State.RESOLVED
 
 
 def test_without_a_gradient_there_is_no_number_and_one_huge_value_hides_none_that_was_there():

@@ -40,11 +40,12 @@ class WindowSums:
     @classmethod
     def from_blocks(cls, blocks: Iterable[tuple[float, float, float]]) -> "WindowSums":
         """Sums of blocks given as (n, X, Y)."""
-        m, sums = 0, [0.0] * 9
-        for m, (n, x, y) in enumerate(blocks, start=1):
+        num_blocks, sums = 0, [0.0] * 9
+        for n, x, y in blocks:
+            num_blocks += 1
             for place, value in enumerate((n, x, y, x * x, y * y, x * y, n * x, n * y, n * n)):
                 sums[place] += value
-        return cls(m, *sums)
+        return cls(num_blocks, *sums)
 
     @classmethod
     def from_moments(
