@@ -29,7 +29,8 @@ def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
             {
                 "code": "uncalibrated",
                 "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
-            }
+            },
+            *({"code": code, "text": text} for code, text in run.notices),
         ],
     }
     if best is None:

@@ -95,9 +95,9 @@ class FakeApi:
         if (group := request.query_params.get("group")) in self.refused_groups:
             return problem(404, "Group not found", f"no group {group} in this run")
         first = int(request.query_params.get("from", 0))
-        return series_json(
-            run, points=points, first=first, last=run.steps - 1 if to is None else min(to, run.steps - 1)
-        )
+        last = run.steps - 1 if to is None else min(to, run.steps - 1)
+        kind = request.query_params.get("kind", "simple")
+        return series_json(run, points=points, first=first, last=last, kind=kind)
 
     async def groups(self, run_id: str, points: int = 60) -> Any:
         run = self.find(run_id)

@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,6 +35,9 @@ class FakeRun:
     lost: int = 0
     tentative_until: float = 0.06
     metrics: tuple[str, ...] = ("eval_loss", "accuracy")
+    kinds: tuple[str, ...] = ("simple",)
+    measured: dict[str, Any] = field(default_factory=lambda: {"estimator": "micro_batches", "num_ranks": None})
+    notices: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> str:
@@ -57,6 +60,13 @@ RUNS = (
         gap=(0.53, 0.57),
         batch_doubled_at=0.22,
         lr_dropped_at=0.76,
+        kinds=("simple", "adam", "hessian"),
+        measured={
+            "estimator": "ranks_and_micro_batches",
+            "num_ranks": 4,
+            "measure_every": 10,
+            "notes": ["left out: pos_embedding (a plain parameter)"],
+        },
     ),
     FakeRun(
         2,
@@ -70,7 +80,17 @@ RUNS = (
         example="sequence",
         units_per_example=1024,
     ),
-    FakeRun(3, "vit-b16-in21k-s5", 2730, 1024, steps=56_300, status="silent", tags=("aug",), lost=12),
+    FakeRun(
+        3,
+        "vit-b16-in21k-s5",
+        2730,
+        1024,
+        steps=56_300,
+        status="silent",
+        tags=("aug",),
+        lost=12,
+        notices=(("heterogeneous_ranks", "Ranks see different data, so the noise scale is overstated: shuffle it."),),
+    ),
     FakeRun(
         4,
         "ppo-arena-v3-s1",
@@ -203,6 +223,9 @@ def run_json(run: FakeRun) -> dict[str, Any]:
         "examples": run.steps * run.batch,
         "global_batch": float(run.batch),
         "num_micro_batches": 8,
+        **run.measured,
+        "kinds": list(run.kinds),
+        "notices": [{"code": code, "text": text} for code, text in run.notices],
         "loss": round(2.847 + 0.01 * run.number, 3),
         "noise_scale": estimate_json(run),
         "example_efficiency": efficiency_json(efficiency),
@@ -211,7 +234,11 @@ def run_json(run: FakeRun) -> dict[str, Any]:
     }
 
 
-def series_json(run: FakeRun, *, points: int = 500, first: int = 0, last: int | None = None) -> dict[str, Any]:
+def series_json(
+    run: FakeRun, *, points: int = 500, first: int = 0, last: int | None = None, kind: str = "simple"
+) -> dict[str, Any]:
+    if kind != "simple":
+        run = replace(run, noise_scale=4 * run.noise_scale)
     end = run.steps - 1 if last is None else last
     num = max(2, min(points, end - first + 1))
     dice = random.Random(run.number)
@@ -232,7 +259,7 @@ def series_json(run: FakeRun, *, points: int = 500, first: int = 0, last: int | 
         events.append({"step": round(run.lr_dropped_at * run.steps), "kind": "lr", "from": 6e-4, "to": 2e-4})
     return {
         "run_id": run.id,
-        "kind": "simple",
+        "kind": kind,
         "unit": run.unit,
         "units_per_example": run.units_per_example,
         "x": "step",

@@ -8,7 +8,7 @@ import httpx
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
 
-RUN_VIEW = {"x": "step", "w": "auto", "from": None, "to": None, "layer": None, "pref": 0.5}
+RUN_VIEW = {"x": "step", "w": "auto", "from": None, "to": None, "layer": None, "kind": "simple", "pref": 0.5}
 VALUES: dict[str, Any] = {
     "runs-view.data": {"q": "", "project": None, "status": None, "sort": "-updated_at", "page": 0},
     "runs-cursors.data": [None],

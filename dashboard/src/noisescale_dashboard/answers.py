@@ -66,6 +66,14 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to know of a run's measurement, with the way out."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One training run with its latest values."""
 
@@ -94,6 +102,11 @@ class Run:
     finished_at: str | None = None
     optimizer: str | None = None
     estimator: str | None = None
+    num_ranks: int | None = None
+    measure_every: int | None = None
+    notes: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    kinds: tuple[str, ...] = ()
     lr: float | None = None
     loss_reduction: str | None = None
     first_step: int | None = None
@@ -112,6 +125,9 @@ def run(data: Json) -> Run:
         "step_efficiency": interval(data.get("step_efficiency")),
         "decision": picked(Decision, data.get("decision") or {}),
         "tags": tuple(data.get("tags") or ()),
+        "notes": tuple(data.get("notes") or ()),
+        "notices": tuple(picked(Notice, row) for row in data.get("notices") or ()),
+        "kinds": tuple(data.get("kinds") or ()),
     }
     return picked(Run, {**data, **nested})
 
@@ -257,6 +273,7 @@ class Stream:
     """One process that logged into a run, with its ledger."""
 
     stream_id: str
+    kind: str = "simple"
     num_stored: int = 0
     num_lost: int = 0
     num_rejected: int = 0

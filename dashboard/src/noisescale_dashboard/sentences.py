@@ -20,6 +20,10 @@ REASONS = {
     "trace_cov_not_positive": "tr Σ is not positive: ranks may see the same data",
     "one_small_batch": "one backward a step: accumulate gradients, use more ranks or per-example norms",
     "batch_size_unknown": "the batch size is unknown: pass batch_size",
+    "no_signal_yet": "no gradient beyond chance yet",
+    "duplicated_small_batches": "all small batches have the same gradient: a bug in the data loading",
+    "no_backward": "no backward was seen between optimizer steps",
+    "nonfinite_gradient": "the gradients are not finite",
     "unmatched_gradient": "gradients were clipped, unscaled or averaged before log_gradients(): log first",
     "no_estimates": "no measurements yet",
 }
@@ -30,6 +34,15 @@ STATUS_WORDS = {
     "silent": "silent, no data for a minute",
     "crashed": "crashed, no data for ten minutes",
 }
+SMALL_BATCHES = {
+    "ranks": "{ranks}",
+    "per_example": "the gradients' norms of single examples",
+    "layer_norm_proxy": "the norm layers alone",
+    "split": "{parts} parts of each batch",
+    "norms": "norms that the script logged",
+    "nested_groups": "nested groups",
+}
+"""Where small batches come from, apart from micro-batches; docs/wire.md."""
 DECISIONS = ("increase", "decrease", "keep", "insufficient_evidence")
 
 
@@ -44,6 +57,34 @@ def short_noun_of(run: Run) -> str:
     """The same for a dense table."""
     noun = noun_of(run)
     return SHORT_NOUNS.get(noun, noun[:6])
+
+
+def measured_words(run: Run) -> str | None:
+    """Where the small batches come from and how often: "4 ranks × 2 micro-batches, every 10th step"."""
+    if run.estimator in (None, "none"):
+        return None
+    often = f", every {ordinal(run.measure_every)} step" if run.measure_every and run.measure_every > 1 else ""
+    return _small_batches(run) + often
+
+
+def _small_batches(run: Run) -> str:
+    ranks, parts = run.num_ranks, run.num_micro_batches
+    words = SMALL_BATCHES.get(run.estimator or "")
+    if words is not None:
+        all_ranks = f"{count(ranks)} ranks" if ranks else "all ranks"
+        return words.format(ranks=all_ranks, parts=count(parts) if parts else "several")
+    if run.estimator == "ranks_and_micro_batches" and ranks:
+        of_rank = f" × {count(parts // ranks)}" if parts and parts % ranks == 0 else " and their"
+        return f"{count(ranks)} ranks{of_rank} micro-batches"
+    if run.estimator == "micro_batches":
+        return f"{count(parts)} micro-batches" if parts else "micro-batches"
+    return (run.estimator or "").replace("_", " ")
+
+
+def ordinal(number: int) -> str:
+    """2 → "2nd", 11 → "11th", 1003 → "1,003rd"."""
+    tail = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{count(number)}{tail}"
 
 
 def reason_words(reason: str | None) -> str:

@@ -127,6 +127,27 @@ async def test_the_switch_of_the_x_axis_is_in_the_address_and_goes_back(opened: 
     assert page.url.endswith(RUN)
 
 
+async def test_the_choice_of_a_kind_is_in_the_address_and_excludes_the_choice_of_a_layer(opened: Visit) -> None:
+    page = opened.page
+    title = page.locator("#run-noise-card-title")
+
+    await page.locator("#run-kind").click()
+    await page.get_by_role("option", name="Adam").click()
+
+    await expect(title).to_have_text("Adam-preconditioned noise scale over training")
+    assert page.url.endswith("?kind=adam")
+    await page.locator("#run-layer").click()
+    await page.get_by_role("option", name="embedding").click()
+    await expect(title).to_have_text("Noise scale B_noise of embedding")
+    await expect(page.locator("#run-kind")).to_have_value("Simple")
+    assert page.url.endswith("?layer=embedding")
+    await page.go_back()
+    await expect(title).to_have_text("Adam-preconditioned noise scale over training")
+    await page.go_back()
+    await expect(title).to_have_text("Noise scale B_noise over training")
+    assert page.url.endswith(RUN)
+
+
 async def test_an_address_opens_its_view(visit: Visit) -> None:
     page = await visit.open(f"{RUN}?x=units&w=5&from=30000&to=60000&pref=0.9")
 

@@ -9,7 +9,15 @@ from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS
 
-WHOLE: dict[str, Any] = {"x": "step", "w": "auto", "from": None, "to": None, "layer": None, "pref": 0.5}
+WHOLE: dict[str, Any] = {
+    "x": "step",
+    "w": "auto",
+    "from": None,
+    "to": None,
+    "layer": None,
+    "kind": "simple",
+    "pref": 0.5,
+}
 
 
 def series_view(number: int = 1, **changes: Any) -> dict[str, Any]:
@@ -101,6 +109,65 @@ async def test_the_range_the_window_and_the_layer_are_asked_of_the_api(callbacks
     assert dict(asked) == {"points": "600", "from": "1000", "to": "9000", "window": "9210", "group": "blocks.06"}
     assert "Zoomed to steps 1k – 9k" in str(changed["run-noise-card-footer"]["children"])
     assert changed["run-noise-card-title"]["children"] == "Noise scale B_noise of blocks.06"
+
+
+async def test_another_kind_has_its_title_terms_and_caveat_and_leaves_the_rest_of_the_page(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    simple = await callbacks.post("run-figures.data", series_view())
+
+    adam = await callbacks.post("run-figures.data", series_view(kind="adam"))
+
+    asked = [r.query_params.get("kind") for r in fake_api.requests if r.url.path.endswith("/noise-scale")]
+    assert asked == [None, None, "adam"]
+    assert adam["run-noise-card-title"]["children"] == "Adam-preconditioned noise scale over training"
+    assert "Kind adam" in str(adam["run-noise-card-footer"]["children"])
+    assert "rests on kind simple alone" in str(adam["run-noise-card-footer"]["children"])
+    assert "Kind" not in str(simple["run-noise-card-footer"]["children"])
+    for same in ("run-facts", "run-records", "run-loss-sentence"):
+        assert adam[same] == simple[same]
+    figures = [changed["run-figures"]["data"] for changed in (simple, adam)]
+    assert figures[0]["loss"]["data"] == figures[1]["loss"]["data"]
+    assert figures[0]["noise"]["data"] != figures[1]["noise"]["data"]
+
+
+async def test_the_terms_of_a_kind_go_by_their_names(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view(kind="hessian"))
+
+    assert changed["run-terms-card-subtitle"]["children"] == "tr(H Σ) and GᵀH G, log · band: 95 %"
+    labels = [a["text"] for a in changed["run-figures"]["data"]["terms"]["layout"]["annotations"]]
+    assert any("GᵀH G" in label for label in labels)
+
+
+@pytest.mark.parametrize(("number", "kind", "hidden"), [(1, "simple", False), (2, "simple", True), (2, "sign", False)])
+async def test_kinds_are_offered_where_there_are_several(
+    callbacks: Callbacks, number: int, kind: str, hidden: bool
+) -> None:
+    """And where the address names one that the run does not have: the way back."""
+    changed = await callbacks.post("run-figures.data", series_view(number, kind=kind))
+
+    assert changed["run-kind-box"]["hidden"] is hidden
+    offered = [choice["value"] for choice in changed["run-kind"]["data"]]
+    assert offered == (["simple", "adam", "hessian"] if number == 1 else ["simple"])
+
+
+async def test_the_page_says_where_the_small_batches_come_from(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view())
+
+    measured = "4 ranks × 2 micro-batches, every 10th step"
+    assert f"measured from {measured}" in str(changed["run-head"]["children"])
+    assert measured in str(changed["run-records"]["children"])
+    assert "left out: pos_embedding (a plain parameter)" in str(changed["run-records"]["children"])
+
+
+async def test_a_notice_is_said_once(callbacks: Callbacks) -> None:
+    """At the top of the page, and then not again among the cautions of the recommendation."""
+    page = await callbacks.post("run-figures.data", series_view(3))
+    card = await callbacks.post("run-bullet-figure.data", advice_view(3))
+
+    assert "Ranks see different data" in str(page["run-notices"]["children"])
+    assert "No sweep has tied" in str(card["run-advice-bottom"]["children"])
+    assert "Ranks see different data" not in str(card["run-advice-bottom"]["children"])
 
 
 async def test_a_refresh_keeps_the_revision_so_that_the_readers_zoom_stays(callbacks: Callbacks) -> None:

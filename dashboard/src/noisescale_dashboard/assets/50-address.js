@@ -2,8 +2,9 @@
 (function () {
   const skip = () => window.dash_clientside.no_update;
   const RUNS = { q: "", project: null, status: null, sort: "-updated_at", page: 0 };
-  const RUN = { x: "step", w: "auto", from: null, to: null, layer: null, pref: 0.5 };
-  const KINDS = ["step", "units", "time", "loss"];
+  const RUN = { x: "step", w: "auto", from: null, to: null, layer: null, kind: "simple", pref: 0.5 };
+  const X_CHOICES = ["step", "units", "time", "loss"];
+  const KINDS = ["simple", "adam", "sign", "spectral", "hessian"];
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
   function triggers() {
@@ -33,11 +34,11 @@
   function readRun(search) {
     const query = new URLSearchParams(search || "");
     const number = (key) => (query.get(key) !== null && Number.isFinite(Number(query.get(key))) ? Number(query.get(key)) : null);
-    const pref = number("pref");
+    const pref = number("pref"), kind = KINDS.includes(query.get("kind")) ? query.get("kind") : RUN.kind;
     return Object.assign({}, RUN, {
-      x: KINDS.includes(query.get("x")) ? query.get("x") : RUN.x,
+      x: X_CHOICES.includes(query.get("x")) ? query.get("x") : RUN.x,
       w: number("w") === null ? RUN.w : String(number("w")),
-      from: number("from"), to: number("to"), layer: query.get("layer"),
+      from: number("from"), to: number("to"), kind, layer: kind === RUN.kind ? query.get("layer") : null,
       pref: pref === null ? RUN.pref : Math.min(1, Math.max(0, pref)),
     });
   }
@@ -78,14 +79,14 @@
     return { from: Math.min(...steps), to: Math.max(...steps) };
   }
 
-  function runView(search, x, windowIndex, pref, layer, noise, terms, loss, view, figures, windows) {
+  function runView(search, x, kind, windowIndex, pref, layer, noise, terms, loss, view, figures, windows) {
     const by = triggers();
-    const nothing = [skip(), skip(), skip(), skip(), skip(), skip(), skip(), skip()];
+    const nothing = [skip(), skip(), skip(), skip(), skip(), skip(), skip(), skip(), skip()];
     if (!window.location.pathname.startsWith("/runs/")) return nothing;
     if (!view || by.includes("address.search")) {
       const now = readRun(search);
       if (view && same(view, now)) return nothing;
-      return parts(view, now, [now.x, Math.max(0, windows.indexOf(now.w)), now.pref, now.layer]);
+      return parts(view, now, [now.x, now.kind, Math.max(0, windows.indexOf(now.w)), now.pref, now.layer]);
     }
     const now = Object.assign({}, view);
     const dragged = by.some((id) => id.endsWith(".relayoutData")) || by.includes("run-pref.value");
@@ -96,18 +97,21 @@
       if (!range) return nothing;
       Object.assign(now, range);
     } else {
-      Object.assign(now, { x: x || RUN.x, w: windows[windowIndex] || RUN.w, pref: pref === null || pref === undefined ? RUN.pref : pref, layer: layer || null });
+      Object.assign(now, { x: x || RUN.x, kind: kind || RUN.kind, w: windows[windowIndex] || RUN.w, pref: pref === null || pref === undefined ? RUN.pref : pref, layer: layer || null });
+      /* layers are measured of kind simple only: the choice made last counts */
+      if (now.layer && now.kind !== RUN.kind) Object.assign(now, by.includes("run-layer.value") ? { kind: RUN.kind } : { layer: null });
     }
     if (same(view, now)) return nothing;
     write(now, RUN, dragged);
-    return parts(view, now, [skip(), skip(), skip(), skip()]);
+    const moved = (value, chosen) => (value === chosen ? skip() : value);
+    return parts(view, now, [skip(), moved(now.kind, kind), skip(), skip(), moved(now.layer, layer || null)]);
   }
 
   /* One store for each callback that reads the view, so that a moved slider does not fetch the series again. */
   function parts(before, now, controls) {
     const pick = (v, keys) => (v ? keys.map((key) => v[key]) : null);
     const changed = (keys) => !before || !same(pick(before, keys), pick(now, keys));
-    const series = ["x", "w", "from", "to", "layer"];
+    const series = ["x", "w", "from", "to", "layer", "kind"];
     return [
       now,
       changed(series) ? now : skip(),

@@ -24,7 +24,18 @@ WORDS_ON_BOUNDS = 2
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a reader looks at a series."""
+    """How a reader looks at a series.
+
+    Attributes:
+        kind: Along what training is measured: step, units, time or loss.
+        unit: What people count in.
+        noun: Plural of what an example is.
+        is_live: Points are still to come.
+        is_zoomed: A part of the run is shown.
+        narrow: The figure is as wide as a phone.
+        revision: Changes where the browser must not keep the reader's zoom.
+        terms: Numerator and denominator of the noise scale.
+    """
 
     kind: str = "step"
     unit: str = "examples"
@@ -33,6 +44,7 @@ class View:
     is_zoomed: bool = False
     narrow: bool = False
     revision: str = "all"
+    terms: tuple[str, str] = ("tr Σ", "|G|²")
 
 
 @dataclass(frozen=True, slots=True)

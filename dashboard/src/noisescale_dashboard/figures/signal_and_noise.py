@@ -1,4 +1,4 @@
-"""The two terms of the noise scale over training: tr Σ, the noise, and |G|², the signal."""
+"""The two terms of the noise scale over training, the noise and the signal: tr Σ and |G|² of kind simple."""
 
 import plotly.graph_objects as go
 
@@ -14,7 +14,7 @@ BAND_OPACITY = 0.13
 
 
 def signal_and_noise(series: NoiseScaleSeries, view: View) -> go.Figure:
-    """Tr Σ and |G|² (squared gradient, log) with 95 % bands; estimates ≤ 0 leave a gap."""
+    """Noise and signal (tr Σ and |G|² in squared gradient, log) with 95 % bands; estimates ≤ 0 leave a gap."""
     points = series.points
     along = axes.progress(points, view.kind, unit=view.unit, units_per_example=series.units_per_example)
     figure = blank_figure(height=HEIGHT, right=44 if view.narrow else 56, top=10, bottom=40)
@@ -23,9 +23,10 @@ def signal_and_noise(series: NoiseScaleSeries, view: View) -> go.Figure:
     ends = axes.typical_range([*points.trace_cov, *points.grad_sq_norm]) or (0.1, 10.0)
     low, high = axes.log_range(*ends)
     axes.set_log_axis(figure, low, high)
+    noise, signal = view.terms
     terms = (
-        ("tr Σ", points.trace_cov, points.trace_cov_se, LIGHT.text_1),
-        ("|G|²", points.grad_sq_norm, points.grad_sq_norm_se, LIGHT.text_3),
+        (noise, points.trace_cov, points.trace_cov_se, LIGHT.text_1),
+        (signal, points.grad_sq_norm, points.grad_sq_norm_se, LIGHT.text_3),
     )
     ends_of_lines = []
     for name, values, errors, color in terms:

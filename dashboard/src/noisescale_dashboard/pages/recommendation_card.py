@@ -191,7 +191,9 @@ def bottom(advice: Recommendation, run: Run) -> list[Child]:
         parts.append(_table(advice, run))
     parts += _learning_rate(advice)
     parts += _waste(advice, run)
-    parts += [note(unbroken(caution.text)) for caution in advice.warnings]
+    # what the page says at its top is not said again
+    said = {notice.code for notice in run.notices}
+    parts += [note(unbroken(caution.text)) for caution in advice.warnings if caution.code not in said]
     if advice.calibration.text and all(caution.code != "uncalibrated" for caution in advice.warnings):
         parts.append(note(advice.calibration.text, quiet=True, icon_name="info"))
     if advice.next_step and advice.interval.low is not None:

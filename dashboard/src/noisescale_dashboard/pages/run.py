@@ -13,6 +13,7 @@ from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run, Stream
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import noise_scale_over_training
+from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.pages import (
     recommendation_card,
     run_figures,
@@ -23,7 +24,7 @@ from noisescale_dashboard.pages import (
     shell,
     states,
 )
-from noisescale_dashboard.pages.parts import Child, icon, link
+from noisescale_dashboard.pages.parts import Child, icon, link, note
 
 CHANGED = (
     Output("run-figures", "data"),
@@ -33,13 +34,17 @@ CHANGED = (
     Output("run-crumb", "children"),
     Output("run-head", "children"),
     Output("run-note", "children"),
+    Output("run-notices", "children"),
     Output("run-facts", "children"),
     Output("run-records", "children"),
     Output("run-x", "data"),
+    Output("run-kind", "data"),
+    Output("run-kind-box", "hidden"),
     Output("run-w-word", "children"),
     Output("run-noise-card-title", "children"),
     Output("run-noise-card-subtitle", "children"),
     Output("run-noise-card-footer", "children"),
+    Output("run-terms-card-subtitle", "children"),
     Output("run-terms-card-footer", "children"),
     Output("run-loss-card-subtitle", "children"),
     Output("run-noise-sentence", "children"),
@@ -63,6 +68,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
         [
             html.Div([html.Div(id="run-head"), html.P(id="run-answer", className="lede")], className="head mb16"),
             html.Div(id="run-note"),
+            html.Div(id="run-notices", className="grid"),
             html.Div(id="run-facts", className="facts mb16"),
             html.Div([main, recommendation_card.layout()], className="grid cols run-columns"),
             html.Div(id="run-records", className="grid cols two mt16"),
@@ -129,14 +135,18 @@ def register(app: Dash, api: ApiClient) -> None:
             run.name,
             run_overview.head(run),
             None,
+            [note(notice.text) for notice in run.notices],
             run_overview.facts(run, read.whole, is_zoomed=look.is_zoomed),
             run_records.layout(run, read.streams, read.metrics),
             run_figures.x_choices(run),
+            run_figures.kind_choices(run.kinds),
+            view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
             "auto" if view["w"] == "auto" else f"{view['w']} %",
-            f"Noise scale B_noise of {view['layer']}" if view["layer"] else "Noise scale B_noise over training",
+            run_figures.noise_title(view),
             run_figures.noise_subtitle(series, look),
             run_figures.noise_footer(series, view),
-            run_figures.terms_footer(series),
+            run_figures.terms_subtitle(look),
+            run_figures.terms_footer(series, look),
             run_figures.loss_subtitle(read.whole, read.metrics),
             sentences.series_sentence(series, look.noun),
             sentences.loss_sentence(read.whole, read.metrics),
@@ -145,7 +155,7 @@ def register(app: Dash, api: ApiClient) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the page shows of a run: `series` of the chosen layer, or of the `whole` model where none is chosen."""
+    """What the page shows of a run: `series` of the chosen layer or kind, else of the `whole` model, kind simple."""
 
     series: NoiseScaleSeries
     whole: NoiseScaleSeries
@@ -156,11 +166,15 @@ class Read:
 async def _read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: Mapping[str, Any]) -> Read:
     asked = run_figures.series_query(view, run)
     whole, streams, metrics = await asyncio.gather(
-        api.noise_scale(visitor, run.id, {**asked, "group": None}),
+        api.noise_scale(visitor, run.id, {**asked, "group": None, "kind": None}),
         api.streams(visitor, run.id),
         api.metrics(visitor, run.id, run_figures.metrics_query(view)),
     )
-    series = await api.noise_scale(visitor, run.id, asked) if view["layer"] else whole
+    series = whole
+    if view["layer"] or asked["kind"]:
+        series = await api.noise_scale(visitor, run.id, asked)
+    if asked["kind"]:
+        series = run_figures.beside(whole, series)
     return Read(series, whole, streams, metrics)
 
 

@@ -1,6 +1,8 @@
 """The cards of a run's figures over training: how they are asked for, drawn and captioned."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -11,6 +13,7 @@ from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run
 from noisescale_dashboard.figures import logged_metrics, loss_over_training, noise_scale_over_training, signal_and_noise
 from noisescale_dashboard.figures.noise_scale_over_training import View
+from noisescale_dashboard.kinds import NO_ADVICE, SIMPLE, kind_named
 from noisescale_dashboard.number_format import count, si
 from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure_box, icon, note
 
@@ -34,7 +37,7 @@ def noise_card(height: int) -> html.Section:
         "log · band: 95 % interval",
         figure_box("run-noise", card_id="run-noise-card", height=height),
         card_id="run-noise-card",
-        actions=[x_switch, _window_choice()],
+        actions=[_kind_choice(), x_switch, _window_choice()],
         footer=[],
         is_figure=True,
         class_name="noise-card",
@@ -62,6 +65,24 @@ def loss_card() -> html.Section:
         card_id="run-loss-card",
         is_figure=True,
     )
+
+
+def _kind_choice() -> html.Div:
+    choice = dmc.Select(
+        id="run-kind",
+        data=kind_choices(()),
+        value=SIMPLE.name,
+        allowDeselect=False,
+        size="xs",
+        w=112,
+        **aria({"aria-label": "Kind of noise scale"}),
+    )
+    return html.Div(choice, id="run-kind-box", hidden=True)
+
+
+def kind_choices(kinds: Sequence[str]) -> list[dict[str, str]]:
+    """The kinds of a run, the simple one always among them."""
+    return [{"value": name, "label": kind_named(name).label} for name in dict.fromkeys((SIMPLE.name, *kinds))]
 
 
 def _window_choice() -> html.Details:
@@ -96,6 +117,7 @@ def series_query(view: Mapping[str, Any], run: Run) -> dict[str, Any]:
         window = max(1, round(float(view["w"]) / 100 * (run.last_step - (run.first_step or 0) + 1)))
     return {
         "points": POINTS, "from": view["from"], "to": view["to"], "window": window, "group": view["layer"],
+        "kind": None if view["kind"] == SIMPLE.name else view["kind"],
     }  # fmt: skip
 
 
@@ -107,6 +129,7 @@ def metrics_query(view: Mapping[str, Any]) -> dict[str, Any]:
 def look_at(view: Mapping[str, Any], run: Run, *, narrow: bool) -> View:
     """How the figures are drawn; a zoomed range is another revision, so that the browser takes over its ends."""
     is_zoomed = view["from"] is not None or view["to"] is not None
+    kind = kind_named(view["kind"])
     return View(
         kind=view["x"],
         unit=run.unit,
@@ -114,8 +137,17 @@ def look_at(view: Mapping[str, Any], run: Run, *, narrow: bool) -> View:
         is_live=run.status == "running",
         is_zoomed=is_zoomed,
         narrow=narrow,
-        revision=f"{view['x']} {view['from']} {view['to']} {view['layer']}",
+        revision=f"{view['x']} {view['from']} {view['to']} {view['layer']} {view['kind']}",
+        terms=(kind.noise, kind.signal),
     )
+
+
+def beside(whole: NoiseScaleSeries, series: NoiseScaleSeries) -> NoiseScaleSeries:
+    """The series of another kind with what belongs to the run: events, and at each point the loss up to there."""
+    steps, losses = whole.points.step, whole.points.loss
+    places = (bisect_left(steps, step) for step in series.points.step)
+    loss = tuple(losses[place] if place < len(losses) else None for place in places)
+    return replace(series, events=whole.events, points=replace(series.points, loss=loss))
 
 
 def draw(
@@ -135,6 +167,12 @@ def x_choices(run: Run) -> list[dict[str, str]]:
     return [{"value": value, "label": unit if value == "units" else label} for value, label in X_CHOICES]
 
 
+def noise_title(view: Mapping[str, Any]) -> str:
+    """What is plotted: which kind, of which layer."""
+    title = kind_named(view["kind"]).title
+    return f"{title} of {view['layer']}" if view["layer"] else f"{title} over training"
+
+
 def noise_subtitle(series: NoiseScaleSeries, look: View) -> str:
     """Unit, scale, band, and over how many steps each point is estimated."""
     said = [look.noun.capitalize(), "log", "band: 95 % interval"]
@@ -145,8 +183,11 @@ def noise_subtitle(series: NoiseScaleSeries, look: View) -> str:
 
 
 def noise_footer(series: NoiseScaleSeries, view: Mapping[str, Any]) -> Children:
-    """Points outside the axis, a zoomed range, a single layer: what a reader would otherwise not know."""
+    """Another kind, points outside the axis, a zoomed range, a layer: what a reader would otherwise not know."""
     said: list[Child] = []
+    caveat = kind_named(view["kind"]).caveat
+    if caveat:
+        said.append(note(f"{caveat} {NO_ADVICE}", icon_name="info", quiet=True))
     outside = noise_scale_over_training.num_outside(series.points)
     if outside:
         subject = "One point lies" if outside == 1 else f"{outside} points lie"
@@ -159,13 +200,21 @@ def noise_footer(series: NoiseScaleSeries, view: Mapping[str, Any]) -> Children:
     return said
 
 
-def terms_footer(series: NoiseScaleSeries) -> str | None:
-    """Estimates of |G|² that a logarithmic axis cannot show are counted, not dropped."""
+def terms_subtitle(look: View) -> str:
+    """Which terms, their unit and scale, what the band is."""
+    noise, signal = look.terms
+    unit = ", squared gradient" if look.terms == (SIMPLE.noise, SIMPLE.signal) else ""
+    return f"{noise} and {signal}{unit}, log · band: 95 %"
+
+
+def terms_footer(series: NoiseScaleSeries, look: View) -> str | None:
+    """Estimates of the signal that a logarithmic axis cannot show are counted, not dropped."""
     hidden = signal_and_noise.num_not_positive(series)
     if not hidden:
         return None
     return (
-        f"|G|² is estimated at or below zero at {hidden} of {len(series.points.step)} points; the line has gaps there."
+        f"{look.terms[1]} is estimated at or below zero at {hidden} of {len(series.points.step)} points; "
+        "the line has gaps there."
     )
 
 

@@ -14,7 +14,8 @@ MAX_TAGS = 6
 
 def head(run: Run) -> list[Child]:
     """Status, name, and what is trained."""
-    said = [run.project, run.task, run.optimizer, _devices(run)]
+    measured = sentences.measured_words(run)
+    said = [run.project, run.task, run.optimizer, _devices(run), f"measured from {measured}" if measured else None]
     config = " · ".join(part for part in said if part)
     chips = [html.Span(tag, className="chip") for tag in run.tags[:MAX_TAGS]]
     if run.units_per_example != 1:

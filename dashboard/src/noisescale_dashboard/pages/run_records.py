@@ -8,6 +8,7 @@ from dash import html
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Metric, Run, Stream
+from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.number_format import NOTHING, count, rate, significant, span
 from noisescale_dashboard.pages.parts import Child, aria, card, icon, key_values, note
 
@@ -56,20 +57,37 @@ def _ledger_card(streams: Sequence[Stream]) -> html.Section:
     head = html.Thead(
         html.Tr([html.Th(word, scope="col") for word in ("Process", "Steps shown", "Stored", "Lost", "Rejected")])
     )
-    rows = html.Tbody([_stream_row(number, stream) for number, stream in enumerate(streams, start=1)])
+    rows = html.Tbody([_stream_row(name, stream) for name, stream in _named(streams)])
     body: list[Child] = [verdict]
     if streams:
         body.append(html.Div(html.Table([head, rows], className="tb"), className="scrollx-in", tabIndex="0"))
     body += [html.P(words, className="dim small") for words in _losses(streams)]
-    subtitle = "One line a process that logged into this run; a resumed job is a new process"
+    subtitle = "One line a process and kind that logged into this run; a resumed job is a new process"
     return card("Records", subtitle, body, card_id="run-ledger-card")
 
 
-def _stream_row(number: int, stream: Stream) -> html.Tr:
+def _named(streams: Sequence[Stream]) -> list[tuple[str, Stream]]:
+    """Each stream with its name: the number of its process, and its kind where that is not simple.
+
+    A stream of another kind belongs to the process whose simple stream started at the same moment.
+    """
+    simple = [one for one in streams if one.kind == SIMPLE.name]
+    numbers = {one.stream_id: number for number, one in enumerate(simple, start=1)}
+    processes = {one.started_at: numbers[one.stream_id] for one in simple}
+    for one in streams:
+        if one.stream_id not in numbers:
+            processes.setdefault(one.started_at, len(processes) + 1)
+    return [
+        (f"{numbers[one.stream_id]}" if one.kind == SIMPLE.name else f"{processes[one.started_at]}, {one.kind}", one)
+        for one in streams
+    ]
+
+
+def _stream_row(name: str, stream: Stream) -> html.Tr:
     shown = ", ".join(f"{count(first)} – {count(last)}" for first, last in stream.live_steps) or "none"
     started = (stream.started_at or "").replace("T", " ")[:19]
     cells = [
-        html.Td(f"{number}", title=f"{stream.stream_id}, started {started} UTC"),
+        html.Td(name, title=f"{stream.stream_id}, started {started} UTC"),
         html.Td(shown),
         html.Td(count(stream.num_stored)),
         html.Td(count(stream.num_lost), className="warn-text" if stream.num_lost else ""),
@@ -80,8 +98,8 @@ def _stream_row(number: int, stream: Stream) -> html.Tr:
 
 def _losses(streams: Sequence[Stream]) -> list[str]:
     return [
-        f"Process {number}, records {count(lost.first_seq)} – {count(lost.last_seq)}: {lost.reason.replace('_', ' ')}"
-        for number, stream in enumerate(streams, start=1)
+        f"Process {name}, records {count(lost.first_seq)} – {count(lost.last_seq)}: {lost.reason.replace('_', ' ')}"
+        for name, stream in _named(streams)
         for lost in stream.lost[:5]
     ]
 
@@ -89,10 +107,8 @@ def _losses(streams: Sequence[Stream]) -> list[str]:
 def _config_card(run: Run) -> html.Section:
     known: list[tuple[str, Child]] = [
         ("Run", html.Span(run.id, className="mono")),
-        (
-            "Estimator",
-            _estimator(run),
-        ),
+        ("Measured from", sentences.measured_words(run) or "nothing yet"),
+        *([("Notes", _notes(run.notes))] if run.notes else []),
         ("Optimizer", f"{run.optimizer or 'unknown'}, learning rate {rate(run.lr)}"),
         ("Loss", (run.loss_reduction or "unknown").replace("_", " ")),
         ("Started", run.created_at.replace("T", " ")[:19] + " UTC"),
@@ -108,11 +124,9 @@ def _config_card(run: Run) -> html.Section:
     return card("Configuration", "As the training script gave it", body, card_id="run-config-card")
 
 
-def _estimator(run: Run) -> str:
-    if not run.estimator:
-        return "none yet"
-    method = run.estimator.replace("_", " ")
-    return f"{method}, {run.num_micro_batches} a step" if run.num_micro_batches else method
+def _notes(notes: Sequence[str]) -> html.Ul:
+    """Facts about the measurement, as the client said them."""
+    return html.Ul([html.Li(note) for note in notes], className="notes")
 
 
 def literal(value: Any) -> str:

@@ -1,0 +1,57 @@
+"""Sentences about how a run is measured."""
+
+from typing import Any
+
+import pytest
+
+from fakes_runs import RUNS, run_json
+from noisescale_dashboard.answers import run
+from noisescale_dashboard.kinds import KINDS, kind_named
+from noisescale_dashboard.sentences import interval_words, measured_words, ordinal, reason_words
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"estimator": "micro_batches", "num_micro_batches": 8}, "8 micro-batches"),
+        ({"estimator": "micro_batches", "num_micro_batches": None}, "micro-batches"),
+        ({"estimator": "ranks", "num_ranks": 4, "measure_every": 1}, "4 ranks"),
+        ({"estimator": "ranks", "num_ranks": None}, "all ranks"),
+        ({"estimator": "ranks_and_micro_batches", "num_ranks": 3}, "3 ranks and their micro-batches"),
+        ({"estimator": "per_example"}, "the gradients' norms of single examples"),
+        ({"estimator": "layer_norm_proxy", "measure_every": 22}, "the norm layers alone, every 22nd step"),
+        ({"estimator": "split", "num_micro_batches": 2}, "2 parts of each batch"),
+        ({"estimator": "norms"}, "norms that the script logged"),
+        ({"estimator": "nested_groups"}, "nested groups"),
+        ({"estimator": "of_the_future"}, "of the future"),
+        ({"estimator": "none"}, None),
+        ({"estimator": None}, None),
+    ],
+)
+def test_where_small_batches_come_from_is_said_in_words(fields: dict[str, Any], words: str | None) -> None:
+    measured = run({**run_json(RUNS[1]), **fields})
+
+    assert measured_words(measured) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(2, "2nd"), (3, "3rd"), (11, "11th"), (21, "21st"), (113, "113th"), (1003, "1,003rd")]
+)
+def test_ordinals_have_their_endings(number: int, words: str) -> None:
+    assert ordinal(number) == words
+
+
+def test_no_signal_yet_is_said_beside_the_bound() -> None:
+    data = run_json(RUNS[5])
+    data["noise_scale"]["reason"] = "no_signal_yet"
+
+    assert interval_words(run(data).noise_scale) == "no gradient beyond chance yet"
+    assert reason_words("duplicated_small_batches").endswith("a bug in the data loading")
+
+
+@pytest.mark.parametrize("name", [*KINDS, "of_the_future"])
+def test_every_kind_has_a_title_and_but_for_simple_a_caveat(name: str) -> None:
+    kind = kind_named(name)
+
+    assert kind.title.startswith("Noise scale") or kind.title.endswith("noise scale")
+    assert (kind.caveat is None) == (name == "simple")
