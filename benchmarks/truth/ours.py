@@ -1,0 +1,156 @@
+"""Our estimators on the same gradients: the product's own functions, from the terms of a step to value and interval."""
+
+# R replicates, T steps
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.truth.step import RANKS, Array, Step
+from noisescale.estimators import noise_scale, signal, uncertainty, windows
+
+BLOCKS = 16
+"""Blocks of a window, as the SDK cuts its latest updates."""
+
+SIZES = (1, 2, 3, 4, 4, 5, 6, 7)
+"""Sizes of unequal micro-batches, in 32nds of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the product says at the end of a window, for each replicate.
+
+    Attributes:
+        noise_scale: Ratio of sums whatever its state, [R]; may be negative.
+        value: The value shown, nan while unresolved, [R].
+        low: Lower end of the interval, or 0, [R].
+        high: Upper end, infinite while unbounded, [R].
+        is_resolved: z ≥ 5 and an interval, [R].
+        trace_cov_error: Window mean of estimate - truth of tr Σ, [R].
+        grad_sq_norm_error: The same of |G|², [R].
+    """
+
+    noise_scale: Array
+    value: Array
+    low: Array
+    high: Array
+    is_resolved: Array
+    trace_cov_error: Array
+    grad_sq_norm_error: Array
+
+
+class Ours:
+    """One way of taking small batches, followed over a window."""
+
+    def __init__(self, name: str, group_count: int | None, terms: Callable[[Step], noise_scale.Terms]) -> None:
+        self.name = name
+        self.group_count = group_count
+        self._terms = terms
+        self._estimates: list[tuple[Array, Array]] = []
+        self._truths: list[tuple[Array, Array]] = []
+
+    def update(self, step: Step) -> None:
+        """One more optimizer step."""
+        terms = self._terms(step)
+        self._estimates.append((np.asarray(terms.trace_cov), np.asarray(terms.grad_sq_norm)))
+        self._truths.append((step.trace_cov, step.grad_sq_norm))
+
+    def answers(self) -> Answers:
+        """Value, interval and state of the window for every replicate."""
+        trace_cov, grad_sq_norm = (np.array(term) for term in zip(*self._estimates, strict=True))
+        true_trace_cov, true_grad_sq_norm = (np.array(term) for term in zip(*self._truths, strict=True))
+        estimates = [
+            estimate_window(numerators, denominators)
+            for numerators, denominators in zip(trace_cov.T, grad_sq_norm.T, strict=True)
+        ]
+        return Answers(
+            noise_scale=trace_cov.mean(0) / grad_sq_norm.mean(0),
+            value=np.array([np.nan if e.value is None else e.value for e in estimates]),
+            low=np.array([0.0 if e.low is None else e.low for e in estimates]),
+            high=np.array([np.inf if e.high is None else e.high for e in estimates]),
+            is_resolved=np.array([e.state is uncertainty.State.RESOLVED for e in estimates]),
+            trace_cov_error=(trace_cov - true_trace_cov).mean(0),
+            grad_sq_norm_error=(grad_sq_norm - true_grad_sq_norm).mean(0),
+        )
+
+
+def estimate_window(trace_cov: Array, grad_sq_norm: Array) -> uncertainty.NoiseScaleEstimate:
+    """What the product says of a run that is just this window."""
+    num_steps = len(trace_cov)
+    cuts = np.array_split(np.arange(num_steps), min(BLOCKS, num_steps))
+    blocks = [(float(len(cut)), float(trace_cov[cut].sum()), float(grad_sq_norm[cut].sum())) for cut in cuts]
+    has_signal = signal.has_signal(
+        num_updates=num_steps,
+        grad_sq_norm=float(grad_sq_norm.sum()),
+        grad_sq_norm_sq=float(grad_sq_norm @ grad_sq_norm),
+    )
+    return uncertainty.estimate(windows.WindowSums.from_blocks(blocks), has_signal=has_signal)
+
+
+def micro_batches(count: int) -> Ours:
+    """K equal micro-batches, or ranks."""
+
+    def terms(step: Step) -> noise_scale.Terms:
+        return noise_scale.from_groups(
+            mean_small_sq_norm=step.sq_norms[count].mean(1),  # type: ignore[arg-type]  # arrays pass through
+            big_sq_norm=step.sq_norm,  # type: ignore[arg-type]
+            num_groups=count,
+            batch_size=step.batch_size,
+        )
+
+    return Ours(f"{count} micro-batches", count, terms)
+
+
+def ranks_and_micro_batches(count: int) -> Ours:
+    """8 ranks × K / 8 micro-batches: every rank adds its squared norms, one sum goes over the ranks."""
+
+    def terms(step: Step) -> noise_scale.Terms:
+        rank_sums = step.sq_norms[count].reshape(-1, RANKS, count // RANKS).sum(2)
+        return noise_scale.from_groups(
+            mean_small_sq_norm=rank_sums.sum(1) / count,
+            big_sq_norm=step.sq_norm,  # type: ignore[arg-type]
+            num_groups=count,
+            batch_size=step.batch_size,
+        )
+
+    return Ours(f"{RANKS} ranks × {count // RANKS} micro-batches", count, terms)
+
+
+def unequal_micro_batches() -> Ours:
+    """8 micro-batches of 1/32 to 7/32 of the batch."""
+    unions = np.repeat(np.eye(len(SIZES), dtype=np.float32), SIZES, axis=1) / np.array(SIZES, np.float32)[:, None]
+
+    def terms(step: Step) -> noise_scale.Terms:
+        sums = unions @ step.groups[sum(SIZES)]
+        sq_norms = np.einsum("rkd,rkd->rk", sums, sums).astype(np.float64)
+        return noise_scale.from_unequal_groups(
+            weighted_sq_norm=sq_norms @ (np.array(SIZES) / sum(SIZES)),
+            big_sq_norm=step.sq_norm,  # type: ignore[arg-type]
+            num_groups=len(SIZES),
+            batch_size=step.batch_size,
+        )
+
+    return Ours("8 unequal micro-batches", None, terms)
+
+
+def per_example() -> Ours:
+    """The norm of every example's own gradient."""
+
+    def terms(step: Step) -> noise_scale.Terms:
+        return noise_scale.two_batch(
+            small_sq_norm=step.per_example_sq_norm,  # type: ignore[arg-type]
+            big_sq_norm=step.sq_norm,  # type: ignore[arg-type]
+            small_batch_size=1,
+            big_batch_size=step.batch_size,
+        )
+
+    return Ours("per-example norms", None, terms)
+
+
+def make_ours(group_counts: tuple[int, ...]) -> list[Ours]:
+    """Every way of ours that a step with such groups can feed."""
+    ours = [micro_batches(count) for count in group_counts]
+    if sum(SIZES) in group_counts:
+        ours += [ranks_and_micro_batches(sum(SIZES)), unequal_micro_batches()]
+    return [*ours, per_example()]
