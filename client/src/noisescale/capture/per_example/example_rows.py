@@ -38,6 +38,9 @@ INPUT_OF_ROWWISE_STEP = {
 
 LONGEST_CHAIN = 64
 
+IN_ORDER = "noisescale: examples whose rows are in order"
+"""Key of a note on the autograd graph, which dies with it."""
+
 
 def rows_an_example(rows: Tensor, num_examples: int) -> int | None:
     """How many adjacent rows of the first dimension are one example; None where that cannot be told.
@@ -53,6 +56,12 @@ def rows_an_example(rows: Tensor, num_examples: int) -> int | None:
         return None
     is_proved = _is_flat_view(rows, num_examples) or _is_flattened_in_graph(rows, num_examples)
     return num_rows // num_examples if is_proved else None
+
+
+def note_rows_in_order(output: Tensor, num_examples: int) -> None:
+    """Say of a layer's output that each example is adjacent rows of its first dimension, as they were in its input."""
+    if output.grad_fn is not None and output.shape[0] != num_examples:
+        output.grad_fn.metadata[IN_ORDER] = num_examples
 
 
 def _is_flat_view(rows: Tensor, num_examples: int) -> bool:
@@ -75,6 +84,8 @@ def _is_flattened_in_graph(rows: Tensor, num_examples: int) -> bool:
         if node is None:
             return False
         name = node.name()
+        if node.metadata.get(IN_ORDER) == num_examples:
+            return True
         if name in RESHAPING:
             sizes: Sequence[int] = node._saved_self_sym_sizes
             if sizes and sizes[0] == num_examples:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from noisescale.capture.per_example.coverage import MeasuredLayer
-from noisescale.capture.per_example.example_rows import rows_an_example
+from noisescale.capture.per_example.example_rows import note_rows_in_order, rows_an_example
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -28,15 +28,17 @@ class Forward:
     """One forward pass of the watched model.
 
     Attributes:
+        number: Later forwards have higher ones.
         num_examples: Leading dimension of its first input tensor, looked for one level deep; None where there is none.
         storages: Memory of its input tensors.
     """
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.number = number
         values = [*args, *kwargs.values()]
         inner = [list(value.values()) if isinstance(value, Mapping) else value for value in values]
         flat = [item for value in inner for item in (value if isinstance(value, list | tuple) else [value])]
-        tensors = [item for item in flat if isinstance(item, Tensor) and item.dim()]
+        tensors = [item for item in flat if isinstance(item, Tensor) and item.dim() and item.layout == torch.strided]
         self.num_examples = tensors[0].shape[0] if tensors else None
         self.storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
 
@@ -59,6 +61,8 @@ class LayerCall:
         self.forward = forward
         self.output_shape = output.shape
         self.has_example_rows = forward is not None and has_example_rows(layer, forward, activation)
+        if self.has_example_rows and forward is not None and forward.num_examples is not None:
+            note_rows_in_order(output, forward.num_examples)
         self.activation: Tensor | None = None
         if self.has_example_rows and "weight" in layer.parameters:
             kept = activation.detach()
@@ -118,6 +122,7 @@ class LayerCalls:
     ) -> None:
         self._guard, self._see, self._see_reentrant = guard, see, see_reentrant
         self._forward: Forward | None = None
+        self._num_forwards = 0
         self.is_paused = False
         self._handles: list[RemovableHandle] = [
             model.register_forward_pre_hook(ModuleHook(model, guard(self._begin_forward)), with_kwargs=True),
@@ -138,7 +143,8 @@ class LayerCalls:
 
     def _begin_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if current_graph_task() == NO_BACKWARD:
-            self._forward = Forward(args, kwargs) if torch.is_grad_enabled() else None
+            self._num_forwards += 1
+            self._forward = Forward(self._num_forwards, args, kwargs) if torch.is_grad_enabled() else None
 
     def _end_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         if current_graph_task() == NO_BACKWARD:

@@ -27,9 +27,11 @@ NUM_PROVING_BACKWARDS = 2
 for: what does not add up then comes out as NaN."""
 
 ELSEWHERE = (
-    "its layers' contributions do not add up to its gradient: it is used outside of its layer, in a penalty, "
-    "or its gradient is changed by a hook"
+    "its layers' contributions do not add up to its gradient: it is used outside of its layer or in a penalty, "
+    "its gradient is changed by a hook, or 16 bit are too few for its sum"
 )
+
+BLIND = "no layer ran its hooks: torch.compile leaves them out"
 
 NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
 
@@ -81,6 +83,7 @@ class PerExampleNorms:
             for own, name in layer.parameters.items()
         }
         self._num_backwards = 0
+        self._num_blind_backwards = 0
         self.clear()
         self._calls = LayerCalls(
             model,
@@ -258,7 +261,11 @@ class PerExampleNorms:
         if self._fault is not None:
             return self._fault
         if not self._has_calls:
-            return "no layer was called: compiled, or a backward of a penalty only"
+            self._num_blind_backwards += 1
+            if not self._num_backwards and self._num_blind_backwards >= NUM_PROVING_BACKWARDS:
+                for name in self.covered:
+                    self._drop(name, Kind.SWITCH_OFF, BLIND)
+            return BLIND
         if self._num_backwards < NUM_PROVING_BACKWARDS and self._mismatches:
             wrong = torch.stack([mismatch.cpu() for mismatch in self._mismatches.values()]).tolist()
             self._to_drop |= {
@@ -278,7 +285,7 @@ class PerExampleNorms:
 
     def _collected(self) -> Tensor:
         """[b, P]; zero for the examples of a forward that did not use a parameter."""
-        forwards = list(dict.fromkeys(forward for norms in self._sq_norms.values() for forward in norms))
+        forwards = sorted({f for norms in self._sq_norms.values() for f in norms}, key=lambda f: f.number)
         device = next(iter(self._parameters.values())).device
         columns = []
         for name in self._parameters:

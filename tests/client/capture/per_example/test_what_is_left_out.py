@@ -1,0 +1,260 @@
+"""What cannot be measured is left out and named, before a wrong number comes out."""
+
+import pytest
+import torch
+from torch import nn
+
+from client.capture.per_example.brute_force_examples import assert_equal, brute_force, make_norms
+from client.capture.per_example.models_of_examples import TinyGPT, mean_of_classes, mean_of_tokens
+from noisescale.errors import ConfigError
+
+
+def test_batch_normalisation_is_refused_for_good():
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(48, 3))
+
+    norms = make_norms(model)
+
+    assert norms.covered == []
+    assert norms.message == (
+        "per-example norms cover 0 of 6 parameters. never: 1 (BatchNorm2d makes each example's gradient depend on the "
+        "others: use GroupNorm or LayerNorm); micro-batches measure the whole model."
+    )
+
+
+def test_batch_normalisation_that_is_switched_on_later_gives_no_number():
+    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3, affine=False)).eval()
+    norms = make_norms(model)
+    inputs = torch.randn(5, 4)
+
+    model(inputs).square().sum().backward()
+    frozen = norms.take()
+    model.train()
+    model(inputs).square().sum().backward()
+    training = norms.take()
+
+    assert frozen is not None
+    assert training is None
+    assert norms.is_incomplete
+    assert "batch normalisation" in norms.reason
+
+
+def test_layers_and_settings_without_a_formula_are_named_by_kind():
+    model = nn.ModuleDict(
+        {
+            "attention": nn.MultiheadAttention(4, 2, batch_first=True),
+            "recurrent": nn.LSTM(4, 4, batch_first=True),
+            "bilinear": nn.Bilinear(4, 4, 2),
+            "counted": nn.Embedding(5, 4, scale_grad_by_freq=True),
+            "fine": nn.Linear(4, 4),
+        }
+    )
+
+    norms = make_norms(model)
+
+    assert norms.covered == ["fine.weight", "fine.bias"]
+    assert norms.message == (
+        "per-example norms cover 2 of 13 parameters. "
+        "not yet: recurrent.weight_ih_l0, recurrent.weight_hh_l0, recurrent.bias_ih_l0 and 1 more "
+        "(LSTM has no formula here); not yet: bilinear.weight, bilinear.bias (Bilinear has no formula here); "
+        "use instead: attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight and 1 more "
+        "(MultiheadAttention: attention made of Linear layers); "
+        "switch off: counted.weight (scale_grad_by_freq=True of Embedding)."
+    )
+
+
+def test_positions_first_is_refused():
+    model = nn.Sequential(nn.Linear(4, 4), nn.TransformerEncoderLayer(4, 2, 8))
+
+    norms = make_norms(model)
+
+    assert norms.covered == []
+    assert "batch_first=True" in norms.message
+
+
+def test_a_layer_that_computes_something_else_than_its_base_class_is_left_out():
+    class Scaled(nn.Linear):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    norms = make_norms(nn.Sequential(Scaled(4, 3), nn.Linear(3, 2)))
+
+    assert norms.covered == ["1.weight", "1.bias"]
+    assert "Scaled" in norms.message
+
+
+def test_a_parametrized_weight_is_left_out_and_its_bias_measured():
+    layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+
+    norms = make_norms(layer)
+
+    assert norms.covered == ["bias"]
+    assert "parametrizations.weight.original0" in norms.message
+
+
+@pytest.mark.parametrize("positions", ["embedding", "parameter"])
+@pytest.mark.parametrize("num_examples", [5, 6], ids=["B apart from T", "B equal to T"])
+def test_a_table_of_positions_is_left_out_and_the_rest_is_measured(positions, num_examples):
+    torch.manual_seed(0)
+    model = TinyGPT(positions=positions, length=6).double()
+    token, loss = torch.randint(0, 13, (num_examples, 6)), mean_of_tokens(num_examples)
+    norms = make_norms(model)
+
+    taken = []
+    for _ in range(2):
+        loss(model(token), token).backward()
+        taken.append(norms.per_example())
+
+    assert (taken[0] is None) == (positions == "embedding")
+    assert "positions" in norms.message
+    assert norms.covered == [name for name, _ in model.named_parameters() if not name.startswith("positions")]
+    assert_equal(taken[1], brute_force(model, token, token, loss, norms.covered), 1e-10)
+
+
+class HeadByFunction(nn.Module):
+    """The embedding's weight is the head's too, without a layer that says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.hidden = nn.Embedding(13, 6), nn.Linear(6, 6)
+
+    def forward(self, token):
+        return self.hidden(self.embedding(token)).tanh() @ self.embedding.weight.t()
+
+
+def test_a_weight_that_is_used_outside_of_its_layer_too_is_found_by_the_sums():
+    torch.manual_seed(0)
+    model, token, loss = HeadByFunction(), torch.randint(0, 13, (5, 4)), mean_of_tokens(5)
+    norms = make_norms(model)
+
+    taken = []
+    for _ in range(2):
+        loss(model(token), token).backward()
+        taken.append(norms.per_example())
+
+    assert taken[0] is None
+    assert norms.covered == ["hidden.weight", "hidden.bias"]
+    assert "embedding.weight (its layers' contributions do not add up" in norms.message
+    assert_equal(taken[1], brute_force(model, token, token, loss, norms.covered), 1e-5)
+
+
+def test_a_use_outside_of_the_layer_that_begins_later_comes_out_as_not_a_number():
+    """The first backward passes are over: to read the check would wait for the device."""
+    torch.manual_seed(0)
+    model, inputs, classes = nn.Linear(4, 3), torch.randn(6, 4), torch.randint(0, 3, (6,))
+    norms = make_norms(model)
+
+    taken = []
+    for step in range(4):
+        loss = mean_of_classes(6)(model(inputs), classes)
+        if step == 3:
+            loss = loss + 0.1 * model.weight.square().sum()
+        loss.backward()
+        taken.append(norms.take()[0])
+
+    assert all(sums.isfinite().all() for sums in taken[:3])
+    assert taken[3].isnan().tolist() == [True, False]
+
+
+def test_a_weight_used_by_function_alone_is_left_out():
+    class ByFunction(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.two(nn.functional.linear(x, self.one.weight, self.one.bias))
+
+    model, inputs, classes = ByFunction(), torch.randn(6, 4), torch.randint(0, 3, (6,))
+    norms = make_norms(model)
+
+    mean_of_classes(6)(model(inputs), classes).backward()
+
+    assert norms.take() is None
+    assert norms.covered == ["two.weight", "two.bias"]
+    assert "call the layer" in norms.message
+
+
+def test_rows_that_may_be_in_another_order_are_left_out():
+    class TimeFirst(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            rows = self.inner(x.transpose(0, 1).reshape(-1, 4))
+            return self.head(rows.view(x.shape[1], x.shape[0], 4).mean(0))
+
+    torch.manual_seed(0)
+    model, inputs, classes = TimeFirst(), torch.randn(6, 5, 4), torch.randint(0, 3, (6,))
+    norms = make_norms(model)
+
+    mean_of_classes(6)(model(inputs), classes).backward()
+
+    assert norms.take() is None
+    assert norms.covered == ["head.weight", "head.bias"]
+    assert "examples in its first dimension" in norms.message
+
+
+def test_a_layer_called_outside_of_the_models_forward_gives_no_number():
+    model, inputs, classes = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3)), torch.randn(6, 4), torch.arange(6) % 3
+    norms = make_norms(model)
+
+    mean_of_classes(6)(model[1](model[0](inputs)), classes).backward()
+
+    assert norms.take() is None
+    assert norms.is_incomplete
+    assert "outside of the watched model's forward" in norms.reason
+
+
+def test_a_batch_that_does_not_divide_into_groups_gives_no_number():
+    model, inputs, classes = nn.Linear(4, 3), torch.randn(5, 4), torch.arange(5) % 3
+    norms = make_norms(model, examples_per_group=2)
+
+    mean_of_classes(5)(model(inputs), classes).backward()
+
+    assert norms.take() is None
+    assert "no multiple of examples_per_group=2" in norms.reason
+
+
+def test_groups_of_no_examples_are_refused():
+    with pytest.raises(ConfigError, match="examples_per_group must be at least 1, got 0"):
+        make_norms(nn.Linear(4, 3), examples_per_group=0)
+
+
+def test_the_proxy_covers_normalisations_only():
+    torch.manual_seed(0)
+    model, token, loss = TinyGPT().double(), torch.randint(0, 13, (5, 6)), mean_of_tokens(5)
+    norms = make_norms(model, layers="norm_layers")
+
+    loss(model(token), token).backward()
+    found = norms.per_example()
+
+    assert norms.covered == [
+        name for name, _ in model.named_parameters() if any(part in name for part in ("before", "last"))
+    ]
+    assert norms.message is None
+    assert_equal(found, brute_force(model, token, token, loss, norms.covered), 1e-10)
+
+
+def test_a_model_without_normalisations_has_no_proxy():
+    norms = make_norms(nn.Linear(4, 3), layers="norm_layers")
+
+    assert norms.covered == []
+    assert "no trainable normalisation" in norms.message
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_rounding_alone_is_never_taken_for_a_use_outside_of_the_layer(dtype):
+    """Many terms, in all precisions, and biases whose gradient is nothing but rounding, as that of attention's keys."""
+    torch.manual_seed(0)
+    model = TinyGPT(width=16, length=32).to(dtype)
+    token, loss = torch.randint(0, 13, (16, 32)), mean_of_tokens(16)
+    norms = make_norms(model)
+
+    for _ in range(3):
+        loss(model(token), token).backward()
+        taken = norms.take()
+
+    assert norms.message is None
+    assert taken is not None
+    assert taken[0].isfinite().all()
