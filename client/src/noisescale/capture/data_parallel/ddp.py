@@ -3,6 +3,7 @@
 The reducer's communicator and a user's communication hook are left alone; ours only reads the hook's name.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import torch.distributed as dist
@@ -45,6 +46,7 @@ class DdpJob:
         self._ddp = ddp
         self._parameters = list(parameters.values())
         self.num_ranks = ddp.process_group.size()
+        self.is_first = ddp.process_group.rank() == 0
         self.sums: RankSums | None = None
         if self.num_ranks > 1:
             ranks = dist.get_process_group_ranks(ddp.process_group)
@@ -54,8 +56,10 @@ class DdpJob:
         self.notes: Sequence[str] = [f"communication hook {hook}"] if hook else []
         self.is_compressed = any(part in str(hook).lower() for part in LOSSY_HOOKS)
         self._is_in_buckets = bool(ddp.gradient_as_bucket_view)
-        self._own = OwnGradient(reduces_at_once=self._is_in_buckets)
+        self._own = OwnGradient(len(parameters), reduces_at_once=self._is_in_buckets)
         self._check = AveragingCheck(self._parameters[-1])
+        # In the first backward of a static graph all is averaged before our callback, in the memory that we hold.
+        self.is_blind = bool(ddp.static_graph) and not ddp._static_graph_delay_allreduce_enqueued
         self._num_synchronised = 0
         self._is_expecting = False
         self._handles: list[RemovableHandle] = []
@@ -73,7 +77,10 @@ class DdpJob:
             return
         self._handles.append(self._parameters[-1].register_post_accumulate_grad_hook(self._check.see))
         if self._is_in_buckets:
-            self._handles += [p.register_post_accumulate_grad_hook(self._see_accumulated) for p in self._parameters]
+            self._handles += [
+                p.register_post_accumulate_grad_hook(functools.partial(self._see_accumulated, index))
+                for index, p in enumerate(self._parameters)
+            ]
 
     def disarm(self) -> None:
         """Take all hooks off."""
@@ -89,6 +96,7 @@ class DdpJob:
     def is_synchronising(self) -> bool:
         """Inside `join()` ranks make different numbers of steps, so nothing is summed there."""
         is_synchronising = self._is_expecting and not self._ddp._join_config.enable
+        self.is_blind &= not self._is_expecting
         self._is_expecting = False
         self._num_synchronised += is_synchronising
         return is_synchronising
@@ -97,13 +105,14 @@ class DdpJob:
         every = LOOK_EVERY_IN_BUCKETS if self._is_in_buckets else LOOK_EVERY
         return self._num_synchronised % every == 0
 
-    def _see_accumulated(self, parameter: Tensor) -> None:
-        self._own.see(parameter.grad)
+    def _see_accumulated(self, index: int, parameter: Tensor) -> None:
+        self._own.see(index, parameter.grad)
 
-    def own_sq_norm(self) -> Tensor | None:
-        """|a|² of this rank's own gradient; None where this backward is not looked at."""
+    def own_sq_norms(self) -> Tensor | None:
+        """Of each parameter; None where this backward is not looked at."""
         if not self._is_in_buckets and self._is_expecting:
-            self._own.see_all([p.grad for p in self._parameters])
+            for index, parameter in enumerate(self._parameters):
+                self._own.see(index, parameter.grad)
         return self._own.take()
 
     def averaging_values(self) -> Tensor | None:

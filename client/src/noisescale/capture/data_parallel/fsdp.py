@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
@@ -37,6 +38,7 @@ class FsdpJob:
 
     name = "fsdp"
     has_shards = True
+    is_blind = False
     is_compressed = False  # reduced in 16 bit, gradients are as exact as autograd made them
 
     def __init__(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> None:
@@ -45,16 +47,18 @@ class FsdpJob:
         self._parameters = list(parameters.values())
         mesh = refuse_unsupported(self._groups, parameters)
         self.num_ranks = mesh.size()
+        ranks = mesh.mesh.flatten().tolist()
+        self.is_first = dist.get_rank() == ranks[0]
         self.sums: RankSums | None = None
         if self.num_ranks > 1:
-            group = open_group(mesh.mesh.flatten().tolist(), f"{len(parameters)} parameters with fully_shard")
+            group = open_group(ranks, f"{len(parameters)} parameters with fully_shard")
             self.sums = RankSums(group, self.num_ranks)
         self.notes: Sequence[str] = []
         self._shares = [1 / num_copies(p) for p in self._parameters]
         self._index = {id(p): index for index, p in enumerate(self._parameters)}
         self._leaf_of: dict[int, Tensor] = {}
         self._hooks: Sequence[SeeGradient] = []
-        self._own = OwnGradient(reduces_at_once=False)
+        self._own = OwnGradient(len(parameters), reduces_at_once=False)
         self._num_synchronised = 0
         self._handles: list[RemovableHandle] = []
 
@@ -87,15 +91,15 @@ class FsdpJob:
                 self._leaf_of[index] = leaf
                 self._handles.append(leaf.register_hook(self._hooks[index]))
                 if self.num_ranks > 1:
-                    self._handles.append(leaf.register_post_accumulate_grad_hook(self._own_hook(fsdp_param)))
+                    self._handles.append(leaf.register_post_accumulate_grad_hook(self._own_hook(index, fsdp_param)))
 
-    def _own_hook(self, fsdp_param: Any) -> SeeGradient:
+    def _own_hook(self, index: int, fsdp_param: Any) -> SeeGradient:
         def see(leaf: Tensor) -> None:
             if not self._own.is_wanted:
                 return
             earlier = fsdp_param.unsharded_accumulated_grad  # where gradients are summed in a wider type
             assert leaf.grad is not None
-            self._own.see(leaf.grad if earlier is None else earlier + leaf.grad)
+            self._own.see(index, leaf.grad if earlier is None else earlier + leaf.grad)
 
         return see
 
@@ -115,8 +119,8 @@ class FsdpJob:
         is_last = all(module._get_fsdp_state()._state_ctx.is_last_backward for module in self._modules)
         return is_last and all(group.reduce_grads and group.all_reduce_grads for group in self._groups)
 
-    def own_sq_norm(self) -> Tensor | None:
-        """|a|² of this rank's own gradient; None where this backward is not looked at."""
+    def own_sq_norms(self) -> Tensor | None:
+        """Of each parameter; None where this backward is not looked at."""
         return self._own.take()
 
     def averaging_values(self) -> Tensor | None:

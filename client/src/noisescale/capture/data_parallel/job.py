@@ -24,16 +24,20 @@ class DataParallelJob(Protocol):
     Attributes:
         name: For the run record: "none", "ddp" or "fsdp".
         num_ranks: R, ranks that see different data.
+        is_first: This rank is the one that sends.
         has_shards: Each rank holds a part of `p.grad` only, so |ḡ|² has to be summed over ranks as well.
         is_compressed: Gradients lose digits on their way between the ranks.
+        is_blind: In the next backward gradients are averaged before they can be seen.
         notes: What is worth a line in the log, as sentences.
         sums: Over all ranks of the job; None where there is one rank.
     """
 
     name: str
     num_ranks: int
+    is_first: bool
     has_shards: bool
     is_compressed: bool
+    is_blind: bool
     notes: Sequence[str]
     sums: "RankSums | None"
 
@@ -56,8 +60,8 @@ class DataParallelJob(Protocol):
         To be called once for each backward.
         """
 
-    def own_sq_norm(self) -> Tensor | None:
-        """|a|² of this rank's own accumulated gradient, fp64, where it was looked at in this backward.
+    def own_sq_norms(self) -> Tensor | None:
+        """|a|² of each parameter's accumulated gradient on this rank, [P] fp64; None where it was not looked at.
 
         To be called before the callbacks that others have queued for the end of the backward: averaged gradients
         overwrite it there.
@@ -83,13 +87,15 @@ class OneProcess:
 
     name = "none"
     num_ranks = 1
+    is_first = True
     has_shards = False
     is_compressed = False
+    is_blind = False
     averages_over = 1.0
-    sums = None
+    sums: "RankSums | None" = None
 
     def __init__(self, parameters: Sequence[Tensor], notes: Sequence[str] = ()) -> None:
-        self.notes = notes
+        self.notes: Sequence[str] = notes
         self._parameters = parameters
         self._handles: list[RemovableHandle] = []
 
@@ -110,7 +116,7 @@ class OneProcess:
         """There is nobody else."""
         return False
 
-    def own_sq_norm(self) -> Tensor | None:
+    def own_sq_norms(self) -> Tensor | None:
         """Nothing is averaged."""
         return None
 

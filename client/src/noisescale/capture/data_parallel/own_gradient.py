@@ -1,13 +1,16 @@
-"""Squared norm of a rank's own gradient: all its small batches, before it is averaged over the ranks.
+"""Squared norms of a rank's own gradient: all its small batches, before it is averaged over the ranks.
 
-The mean of it over ranks is A2 of the F-test for ranks that see different data (`estimators/heterogeneity.py`).
+Ranks are the larger groups around the small batches: their mean |a|² is A2 of the F-test for ranks that see different
+data (`estimators/heterogeneity.py`), and with `small_batches="ranks"` they are the small batches themselves.
 """
+
+# P parameters
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from noisescale.capture.pending_gradients import spread
 from noisescale.capture.squared_norms import squared_norms
 
 HELD_BYTES = 32 << 20
@@ -15,16 +18,18 @@ HELD_BYTES = 32 << 20
 
 
 class OwnGradient:
-    """Adds up |a|² over the parameters of one backward.
+    """Collects |a|² of each parameter within one backward.
 
     Attributes:
         is_wanted: Whether this backward is looked at.
 
     Args:
+        num_parameters: P.
         reduces_at_once: Each gradient is overwritten soon after it is seen.
     """
 
-    def __init__(self, *, reduces_at_once: bool) -> None:
+    def __init__(self, num_parameters: int, *, reduces_at_once: bool) -> None:
+        self._num_parameters = num_parameters
         self._max_bytes = 0 if reduces_at_once else HELD_BYTES
         self.is_wanted = False
         self.clear()
@@ -32,34 +37,33 @@ class OwnGradient:
     def clear(self) -> None:
         """Forget what was seen."""
         self._held: list[Tensor] = []
+        self._held_indices: list[int] = []
         self._held_bytes = 0
-        self._sq_norm: Tensor | None = None
+        self._reduced: list[tuple[Sequence[int], Tensor]] = []
 
-    def see(self, gradient: Tensor | None) -> None:
-        """Take one parameter's accumulated gradient."""
+    def see(self, index: int, gradient: Tensor | None) -> None:
+        """Take a parameter's accumulated gradient."""
         if gradient is None or not self.is_wanted:
             return
         self._held.append(gradient.detach())
+        self._held_indices.append(index)
         self._held_bytes += gradient.numel() * gradient.element_size()
         if self._held_bytes > self._max_bytes:
             self._reduce()
 
-    def see_all(self, gradients: Sequence[Tensor | None]) -> None:
-        """Take those of all parameters."""
-        for gradient in gradients:
-            self.see(gradient)
+    def see_squared(self, index: int, sq_norm: Tensor) -> None:
+        """Take a parameter's squared norm, fp64 without dimensions."""
+        if self.is_wanted:
+            self._reduced.append(([index], sq_norm.reshape(1)))
 
     def take(self) -> Tensor | None:
-        """|a|², fp64, no dimensions; None where nothing was seen. Then forget."""
+        """|a|² of each parameter, [P] fp64; None where nothing was seen. Then forget."""
         self._reduce()
-        sq_norm = self._sq_norm
+        reduced = self._reduced
         self.clear()
-        return sq_norm
+        return spread(reduced, self._num_parameters) if reduced else None
 
     def _reduce(self) -> None:
-        if not self._held:
-            return
-        sq_norm: Tensor = torch.sum(squared_norms(self._held))
-        self._sq_norm = sq_norm if self._sq_norm is None else self._sq_norm + sq_norm
-        self._held = []
-        self._held_bytes = 0
+        if self._held:
+            self._reduced.append((self._held_indices, squared_norms(self._held)))
+            self._held, self._held_indices, self._held_bytes = [], [], 0

@@ -41,14 +41,27 @@ def world_size() -> int:
     return 1
 
 
-def explain_alone(job: DataParallelJob | None) -> str | None:
-    """What to say where a process of several is measured by itself; None where that is not so."""
-    if job is not None or world_size() == 1:
-        return None
-    return (
-        f"this job has {world_size()} processes, but the model is neither in DistributedDataParallel nor under "
-        "fully_shard: this process is measured alone. Where you average gradients yourself, do it after log_gradients()"
-    )
+def explain_alone(job: DataParallelJob) -> list[str]:
+    """What to say where a process of several is measured by itself."""
+    if job.num_ranks > 1 or world_size() == 1:
+        return []
+    return [
+        f"this process of {world_size()} is measured alone: its model is neither in DistributedDataParallel nor under "
+        "fully_shard; where you average gradients yourself, do it after log_gradients()"
+    ]
+
+
+def plain_names(parameters: Mapping[str, Tensor]) -> list[str]:
+    """Names without what wrappers put into them, as a single process would have them."""
+    return [
+        ".".join(part for number, part in enumerate(name.split(".")) if not is_wrapper(part, number))
+        for name in parameters
+    ]
+
+
+def is_wrapper(part: str, number: int) -> bool:
+    """Whether a part of a name comes from DistributedDataParallel, at the front, or from torch.compile."""
+    return part == "_orig_mod" or (part == "module" and number == 0)
 
 
 def loaded_class(module: str, name: str) -> type | None:

@@ -1,0 +1,63 @@
+"""FSDP2's reduce-scatter, with a look at what goes in: this rank's own gradient, one flat buffer for each module.
+
+The public door for it is `FSDPModule.set_custom_reduce_scatter`. What a user has put there stays in charge. It is not
+called where there is one rank, and what it sees lies in chunks: rank after rank, in each the parts of all parameters.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.fsdp._fully_shard._fsdp_api import ReduceScatter
+
+SeeBuffer = Callable[[Tensor], None]
+
+
+class ObservedReduceScatter(ReduceScatter):
+    """Shows the input of a reduce-scatter before it is sent.
+
+    Args:
+        inner: Does the work.
+        see: Gets the flat input, in the stream in which it is sent.
+    """
+
+    def __init__(self, inner: ReduceScatter, see: SeeBuffer) -> None:
+        self.inner = inner
+        self._see = see
+
+    def allocate(self, size: Sequence[int | torch.SymInt], *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Memory for both ends."""
+        buffer: Tensor = self.inner.allocate(size, dtype=dtype, device=device)
+        return buffer
+
+    def __call__(
+        self,
+        output_tensor: Tensor,
+        input_tensor: Tensor,
+        group: dist.ProcessGroup,
+        op: Any,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        """Look, then send."""
+        self._see(input_tensor)
+        return self.inner(output_tensor, input_tensor, group, op, async_op)
+
+
+def cut_flat_gradient(flat: Tensor, fsdp_params: Sequence[Any], num_ranks: int) -> list[Tensor] | None:
+    """The gradients of the parameters in a flat buffer, each with the zeros that fill it up: squares add the same.
+
+    Args:
+        flat: Input of a reduce-scatter.
+        fsdp_params: Of the module, in FSDP's order.
+        num_ranks: R, shards.
+
+    Returns:
+        None where the buffer does not hold all of them: some had no gradient in this backward.
+    """
+    lengths = [fsdp_param.padded_sharded_param_size.numel() for fsdp_param in fsdp_params]
+    rows = flat.view(num_ranks, -1)
+    if sum(lengths) != rows.shape[1]:
+        return None
+    return list(rows.split(lengths, dim=1))
