@@ -228,9 +228,11 @@ def test_a_loss_scale_is_undone():
         kind.end_small_batch(size)
     for p in parameters:
         p.grad = 512 * p.grad
-    terms = kind.terms(kind.values(scale=512.0).tolist(), num_small_batches=4, batch_size=sum(SIZES))
+    on_device = kind.terms(kind.values(scale=512.0).tolist(), num_small_batches=4, batch_size=16.0)
+    on_host = kind.terms(kind.values(scale=1.0).tolist(), num_small_batches=4, batch_size=16.0, scale=512.0)
 
-    assert (terms.trace_cov, terms.grad_sq_norm) == pytest.approx((truth.trace_cov, truth.grad_sq_norm), rel=1e-10)
+    for terms in (on_device, on_host):
+        assert (terms.trace_cov, terms.grad_sq_norm) == pytest.approx((truth.trace_cov, truth.grad_sq_norm), rel=1e-10)
 
 
 def test_a_wrapped_optimizer_is_found_inside():

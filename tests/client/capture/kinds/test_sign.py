@@ -75,6 +75,29 @@ def test_a_loss_scale_is_undone():
     assert scaled[3:].tolist() == plain[3:].tolist()
 
 
+def test_a_loss_scale_that_changes_between_two_steps_is_undone():
+    """A term is a product of two steps, so it cannot be undone there."""
+    mean, noise = make_truth(snr=10.0)
+    kind, scaled = SignKind(make_parameters()), SignKind(make_parameters())
+    values = []
+    for seed in range(18):
+        generator = torch.Generator().manual_seed(seed)
+        feed(kind, make_parameters(), gaussian_gradients(mean, noise, EQUAL, generator), EQUAL)
+        values.append(kind.values(scale=1.0))
+
+    for step, value in enumerate(values):
+        size = 2.0**step
+        times = torch.tensor([size] * 3 + [1.0] * 2, dtype=torch.float64)
+        terms = scaled.terms((value * times).tolist(), num_small_batches=8, batch_size=32.0, scale=size)
+    truth = SignKind(make_parameters())
+    for value in values:
+        expected = truth.terms(value.tolist(), num_small_batches=8, batch_size=32.0)
+
+    assert (terms.trace_cov, terms.grad_sq_norm) == pytest.approx(
+        (expected.trace_cov, expected.grad_sq_norm), rel=1e-12
+    )
+
+
 def test_missing_gradients_are_zero_and_empty_small_batches_are_none():
     mean, noise = make_truth()
     gradients = gaussian_gradients(mean, noise, UNEQUAL, torch.Generator().manual_seed(1))

@@ -99,6 +99,29 @@ def test_noise_is_seen_in_fp32_where_the_gradient_is_a_thousand_times_larger():
     assert kind.values(scale=1.0)[:4].tolist() == pytest.approx(brute_force(gradients, EQUAL)[:4], rel=1e-3)
 
 
+def test_a_loss_scale_that_changes_between_two_steps_is_undone():
+    """A term is a product of two steps, so it cannot be undone there."""
+    mean, noise = make_truth(snr=10.0)
+    kind, scaled = SpectralKind(make_parameters()), SpectralKind(make_parameters())
+    values = []
+    for seed in range(18):
+        generator = torch.Generator().manual_seed(seed)
+        feed(kind, make_parameters(), gaussian_gradients(mean, noise, EQUAL, generator), EQUAL)
+        values.append(kind.values(scale=1.0))
+
+    for step, value in enumerate(values):
+        size = 2.0**step
+        times = torch.tensor([size] * 6, dtype=torch.float64)
+        terms = scaled.terms((value * times).tolist(), num_small_batches=8, batch_size=32.0, scale=size)
+    truth = SpectralKind(make_parameters())
+    for value in values:
+        expected = truth.terms(value.tolist(), num_small_batches=8, batch_size=32.0)
+
+    assert (terms.trace_cov, terms.grad_sq_norm) == pytest.approx(
+        (expected.trace_cov, expected.grad_sq_norm), rel=1e-12
+    )
+
+
 def test_missing_gradients_are_zero_and_empty_small_batches_are_none():
     mean, noise = make_truth()
     gradients = gaussian_gradients(mean, noise, UNEQUAL, torch.Generator().manual_seed(1))
@@ -132,6 +155,20 @@ def test_a_step_that_is_not_finite_gives_no_terms_and_no_error():
 
     assert terms is None
     assert len(feed_many(kind, make_parameters(), mean, noise, EQUAL, num_steps=1)) == 1
+
+
+def test_every_tenth_step_is_measured_and_the_first():
+    mean, noise = make_truth(snr=10.0)
+    kind = SpectralKind(make_parameters())
+    generator = torch.Generator()
+
+    measured = []
+    for step in range(25):
+        if kind.is_ready():
+            measured.append(step)
+            feed(kind, make_parameters(), gaussian_gradients(mean, noise, EQUAL, generator), EQUAL)
+
+    assert measured == [0, 10, 20]
 
 
 def test_without_a_matrix_the_kind_is_refused_in_a_sentence():

@@ -90,7 +90,9 @@ class AdamKind:
             steps = torch.stack([steps, *late]).amin()
         return torch.stack([self._weighted * (self._num_examples / scale**2), big / scale**2, steps])
 
-    def terms(self, values: Sequence[float], *, num_small_batches: int, batch_size: float) -> Terms | None:
+    def terms(
+        self, values: Sequence[float], *, num_small_batches: int, batch_size: float, scale: float = 1.0
+    ) -> Terms | None:
         """Unbiased tr(D⁻¹ Σ D⁻¹) and |D⁻¹ G|², D = diag(√v̂ + ε); None in the first 5 steps of a parameter.
 
         Source: `from_unequal_groups`, on the divided gradients.
@@ -99,7 +101,10 @@ class AdamKind:
         if steps < MIN_STEPS or num_small_batches < 2:
             return None
         return from_unequal_groups(
-            weighted_sq_norm=weighted, big_sq_norm=big, num_groups=num_small_batches, batch_size=batch_size
+            weighted_sq_norm=weighted / scale**2,
+            big_sq_norm=big / scale**2,
+            num_groups=num_small_batches,
+            batch_size=batch_size,
         )
 
     def _states(self) -> Iterator[tuple[int, Mapping[str, Any]]]:

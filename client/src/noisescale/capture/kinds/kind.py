@@ -26,7 +26,7 @@ class Kind(Protocol):
     is_biased: ClassVar[bool]
 
     def is_ready(self) -> bool:
-        """Whether this step can give terms as far as the host knows now; asked before the step's first backward."""
+        """Whether this step is to be measured, as far as the host knows now; asked before its first backward."""
 
     def add(self, indices: Sequence[int], gradients: Sequence[Tensor]) -> None:
         """Take parts of one small batch, each parameter at most once per small batch.
@@ -52,13 +52,17 @@ class Kind(Protocol):
             scale: `p.grad` holds the step's mean gradient times this.
         """
 
-    def terms(self, values: Sequence[float], *, num_small_batches: int, batch_size: float) -> Terms | None:
+    def terms(
+        self, values: Sequence[float], *, num_small_batches: int, batch_size: float, scale: float = 1.0
+    ) -> Terms | None:
         """Numerator and denominator of the step; None where it gives no estimate.
 
         Args:
             values: From `values`, on the host.
             num_small_batches: K, small batches with at least one example.
             batch_size: N, examples of the step.
+            scale: What `p.grad` is still multiplied by in the values: what only the device knew, or N of a summed loss.
+                It must be undone here rather than in the terms: these may be products of two steps.
         """
 
     def clear(self) -> None:

@@ -67,13 +67,15 @@ class SignKind:
         shares = [torch.full_like(sums[:1], share) for share in self._halves.shares]
         return torch.cat([sums / scale, *shares])
 
-    def terms(self, values: Sequence[float], *, num_small_batches: int, batch_size: float) -> Terms | None:
+    def terms(
+        self, values: Sequence[float], *, num_small_batches: int, batch_size: float, scale: float = 1.0
+    ) -> Terms | None:
         """(Σ σ_i)² and (Σ |G_i|)²; None while the batch is too small to see the second."""
         distance, upper, lower, share_a, share_b = values
         if num_small_batches < 2 or not (share_a > 0 and share_b > 0):
             return None
         noise = deviation_from_halves(distance=distance, share_a=share_a, share_b=share_b, batch_size=batch_size)
-        return self._series.add(DualNorms(noise=noise, upper=upper, lower=lower))
+        return self._series.add(DualNorms(noise=noise / scale, upper=upper / scale, lower=lower / scale))
 
     def bracket(self) -> Bracket | None:
         """Between which values B_sign lies as far as is known, also where there are no terms."""

@@ -14,6 +14,9 @@ from noisescale.estimators.noise_scale import Terms
 
 MIN_SMALL_BATCHES = 4
 
+EVERY = 10
+"""Steps from one that is measured to the next, unless asked otherwise."""
+
 
 class SpectralKind:
     """B_spectral = (Σ tr V^½)² / (Σ |G|_nuc)² over the matrices, V = E[(g - G)ᵀ(g - G)] on the shorter side.
@@ -21,10 +24,10 @@ class SpectralKind:
     Only parameters of two dimensions count, as Muon updates no others; whether embedding and output layer are among
     them is up to who passes the parameters.
 
-    Biased, within bounds: see `estimators/dual_norm_noise_scale.py`; the numerator is low besides, since V rests on K
-    small batches. For chosen steps only: a measured step costs a Gram matrix for each small batch and matrix, about as
-    much as min(m, n) more tokens of backward, then two polar factors and four sets of eigenvalues for each matrix, for
-    which an accelerator is waited. Three copies of the matrices' gradients are kept in 32 bit meanwhile.
+    Biased, within bounds: see `estimators/dual_norm_noise_scale.py`; the numerator is off besides, since V rests on K
+    small batches. A measured step costs a Gram matrix for each small batch and matrix, about as much as min(m, n) more
+    tokens of backward, then two polar factors and four sets of eigenvalues for each matrix, for which an accelerator
+    is waited. Three copies of the matrices' gradients are kept in 32 bit meanwhile. So not every step is measured.
 
     Source: Naganuma et al. 2026, arXiv:2602.03001, whose code takes the root of the uncorrected V and the plug-in |ḡ|.
     """
@@ -32,11 +35,12 @@ class SpectralKind:
     name: ClassVar[str] = "spectral"
     is_biased: ClassVar[bool] = True
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
+    def __init__(self, parameters: Sequence[Tensor], *, every: int = EVERY) -> None:
         """Measures the matrices.
 
         Args:
             parameters: On which small batches are reported, in the order of their indices.
+            every: Steps from one that is measured to the next.
 
         Raises:
             ConfigError: Where none has two dimensions.
@@ -50,6 +54,8 @@ class SpectralKind:
         self._device = parameters[0].device
         self._halves = Halves(len(parameters))
         self._series = DualNormSeries()
+        self._every = every
+        self._num_waited = every - 1
         self.clear()
 
     def clear(self) -> None:
@@ -60,8 +66,9 @@ class SpectralKind:
         self._num_examples = 0.0
 
     def is_ready(self) -> bool:
-        """Every step can be measured."""
-        return True
+        """Whether enough steps have passed since the last one measured."""
+        self._num_waited += 1
+        return self._num_waited >= self._every
 
     def add(self, indices: Sequence[int], gradients: Sequence[Tensor]) -> None:
         """Take parts of one small batch; see `Kind`."""
@@ -83,6 +90,7 @@ class SpectralKind:
 
     def values(self, *, scale: float) -> Tensor:
         """[root between the halves, within the first, within the second, of all, U, L]; zeros with fewer than 4."""
+        self._num_waited = 0
         sums = torch.zeros(6, dtype=torch.float64, device=self._device)
         num = self._halves.num_small_batches
         if num < MIN_SMALL_BATCHES:
@@ -103,7 +111,9 @@ class SpectralKind:
             sums += torch.cat([traces, _bounds(a, b)]).to(self._device, non_blocking=True)
         return sums / scale
 
-    def terms(self, values: Sequence[float], *, num_small_batches: int, batch_size: float) -> Terms | None:
+    def terms(
+        self, values: Sequence[float], *, num_small_batches: int, batch_size: float, scale: float = 1.0
+    ) -> Terms | None:
         """(Σ tr V^½)² and (Σ |G|_nuc)²; None while the batch is too small to see the second, or with K < 4."""
         two, first, second, every, upper, lower = values
         if num_small_batches < MIN_SMALL_BATCHES:
@@ -111,7 +121,9 @@ class SpectralKind:
         noise = deviation_from_roots(
             two=two, first=first, second=second, every=every, num_small_batches=num_small_batches
         )
-        return self._series.add(DualNorms(noise=noise * batch_size**0.5, upper=upper, lower=lower))
+        return self._series.add(
+            DualNorms(noise=noise * batch_size**0.5 / scale, upper=upper / scale, lower=lower / scale)
+        )
 
     def bracket(self) -> Bracket | None:
         """Between which values B_spectral lies as far as is known, also where there are no terms."""
