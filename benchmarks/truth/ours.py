@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.truth.step import RANKS, Array, Step
+from benchmarks.truth.step import RANKS, Array, Step, sq_norm
 from noisescale.estimators import noise_scale, signal, uncertainty, windows
 
-BLOCKS = 16
-"""Blocks of a window, as the SDK cuts its latest updates."""
+BLOCKS = 32
+"""Blocks of a window at most, as in the SDK."""
 
 SIZES = (1, 2, 3, 4, 4, 5, 6, 7)
 """Sizes of unequal micro-batches, in 32nds of a batch."""
@@ -119,19 +119,41 @@ def ranks_and_micro_batches(count: int) -> Ours:
 
 def unequal_micro_batches() -> Ours:
     """8 micro-batches of 1/32 to 7/32 of the batch."""
-    unions = np.repeat(np.eye(len(SIZES), dtype=np.float32), SIZES, axis=1) / np.array(SIZES, np.float32)[:, None]
 
     def terms(step: Step) -> noise_scale.Terms:
-        sums = unions @ step.groups[sum(SIZES)]
-        sq_norms = np.einsum("rkd,rkd->rk", sums, sums).astype(np.float64)
         return noise_scale.from_unequal_groups(
-            weighted_sq_norm=sq_norms @ (np.array(SIZES) / sum(SIZES)),
+            weighted_sq_norm=unequal_sq_norms(step) @ (np.array(SIZES) / sum(SIZES)),
             big_sq_norm=step.sq_norm,  # type: ignore[arg-type]
             num_groups=len(SIZES),
             batch_size=step.batch_size,
         )
 
     return Ours("8 unequal micro-batches", None, terms)
+
+
+def unequal_micro_batches_robust() -> Ours:
+    """The same from products of different micro-batches alone, in which every example counts alike."""
+
+    def terms(step: Step) -> noise_scale.Terms:
+        sizes = np.array(SIZES) * step.batch_size / sum(SIZES)
+        grad_sq_norm = noise_scale.robust_grad_sq_norm(
+            sum_sq_norm=step.batch_size**2 * step.sq_norm,  # type: ignore[arg-type]
+            sum_of_sq_norms=unequal_sq_norms(step) @ sizes**2,
+            batch_size=step.batch_size,
+            sum_of_sq_sizes=float(sizes @ sizes),
+        )
+        return noise_scale.Terms(
+            trace_cov=step.batch_size * (step.sq_norm - grad_sq_norm),  # type: ignore[arg-type]
+            grad_sq_norm=grad_sq_norm,
+        )
+
+    return Ours("8 unequal micro-batches, robust", None, terms)
+
+
+def unequal_sq_norms(step: Step) -> Array:
+    """|g_k|² of the unequal micro-batches, [R, 8]."""
+    unions = np.repeat(np.eye(len(SIZES), dtype=np.float32), SIZES, axis=1) / np.array(SIZES, np.float32)[:, None]
+    return sq_norm(unions @ step.groups[sum(SIZES)])
 
 
 def per_example() -> Ours:
@@ -152,5 +174,5 @@ def make_ours(group_counts: tuple[int, ...]) -> list[Ours]:
     """Every way of ours that a step with such groups can feed."""
     ours = [micro_batches(count) for count in group_counts]
     if sum(SIZES) in group_counts:
-        ours += [ranks_and_micro_batches(sum(SIZES)), unequal_micro_batches()]
+        ours += [ranks_and_micro_batches(sum(SIZES)), unequal_micro_batches(), unequal_micro_batches_robust()]
     return [*ours, per_example()]
