@@ -7,6 +7,8 @@ from torch import nn
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
 from noisescale.transport.wire import Flags
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 EQUAL = (4, 4, 4, 4)
 UNEQUAL = (7, 2, 4, 3)
 

@@ -13,6 +13,8 @@ from torch import nn
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.errors import ConfigError
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def train(optimizer_class, *, is_watched, num_steps=30):
     """Losses, gradients before each step and final parameters, as bytes."""
@@ -42,8 +44,8 @@ def test_loss_gradients_and_weights_are_bit_identical(optimizer_class):
     assert train(optimizer_class, is_watched=True) == train(optimizer_class, is_watched=False)
 
 
-def test_autograd_still_hands_its_memory_on_to_grad():
-    """Holding the gradient itself, not its detach(), would make autograd clone every gradient."""
+def test_autograd_still_hands_its_memory_on_to_grad(at_once):
+    """Holding the gradient itself, not its detach(), would make autograd clone every gradient of a large model."""
     model = nn.Linear(3, 2, bias=False)
     run, _ = make_kept_run()
     run.watch(model)
@@ -262,7 +264,7 @@ def test_a_backward_that_fails_half_way_is_forgotten():
     assert kept.rows()[0].num_micro_batches == 4
 
 
-def test_without_an_end_of_backward_callback_the_numbers_are_the_same(monkeypatch):
+def test_without_an_end_of_backward_callback_the_numbers_are_the_same(at_once, monkeypatch):
     """The callback is a private name of torch: a later version may lack it."""
     rows = []
     for has_callback in (True, False):
@@ -287,7 +289,7 @@ class WithoutCallback:
         self.run_backward = engine.run_backward
 
 
-def test_a_fault_inside_a_hook_never_reaches_the_backward(caplog):
+def test_a_fault_inside_a_hook_never_reaches_the_backward(at_once, caplog):
     model = make_model()
     run, _ = make_kept_run(strict=False)
     run.watch(model)
@@ -301,7 +303,7 @@ def test_a_fault_inside_a_hook_never_reaches_the_backward(caplog):
     assert len(caplog.records) == 1
 
 
-def test_much_pending_memory_is_reduced_before_the_backward_ends(monkeypatch):
+def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkeypatch):
     monkeypatch.setattr("noisescale.capture.pending_gradients.PENDING_BYTES", 100)
     model = make_model()
     run, kept = make_kept_run()
@@ -312,7 +314,7 @@ def test_much_pending_memory_is_reduced_before_the_backward_ends(monkeypatch):
     run.log_gradients()
     run.finish()
 
-    monkeypatch.undo()
+    monkeypatch.setattr("noisescale.capture.pending_gradients.PENDING_BYTES", 1 << 20)
     whole, whole_kept = make_kept_run()
     whole.watch(model)
     model.zero_grad()

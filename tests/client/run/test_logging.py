@@ -153,7 +153,7 @@ def test_a_gradient_that_is_not_finite_is_flagged_and_left_out():
     run.finish()
 
     row = kept.rows()[0]
-    assert row.flags == Flags.NONFINITE_GRADIENT | Flags.NONFINITE_LOSS | Flags.PARTIAL_GRADIENTS
+    assert row.flags == Flags.NONFINITE_GRADIENT | Flags.NONFINITE_LOSS
     assert (row.num_updates, row.num_loss) == (1, 1)
     assert row.sum_trace_cov > 0
     assert kept.groups()[0].num_updates == [1, 1, 1]
@@ -168,7 +168,7 @@ def test_a_step_whose_only_update_is_not_finite_has_no_sums():
 
     row = kept.rows()[0]
     assert (row.sum_trace_cov, row.sum_grad_sq_norm, row.num_updates) == (None, None, 1)
-    assert row.flags == Flags.NONFINITE_GRADIENT | Flags.PARTIAL_GRADIENTS
+    assert row.flags == Flags.NONFINITE_GRADIENT
 
 
 def test_a_second_call_within_a_step_is_left_out(caplog):

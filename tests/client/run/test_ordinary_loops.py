@@ -12,6 +12,8 @@ from noisescale import active_run
 from noisescale.errors import ConfigError
 from noisescale.transport.wire import Flags, MetricRecord
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def backward(model, seed=1):
     inputs, classes = make_batch(16, seed)

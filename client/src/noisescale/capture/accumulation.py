@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from noisescale.capture.gradient_lists import Gradients
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.pending_gradients import PendingGradients, spread
@@ -29,6 +30,7 @@ class Accumulation:
         group_of_parameter: Index of each parameter's group; -1 for none.
         num_groups: G.
         kinds: Further kinds of noise scale, which see the same small batches.
+        uses_rows: Gradients come through `replay()` alone and may be kept until the step is logged.
 
     Attributes:
         sizes: Of the small batches so far.
@@ -46,10 +48,11 @@ class Accumulation:
         group_of_parameter: Sequence[int],
         num_groups: int,
         kinds: Sequence[Kind] = (),
+        *,
+        uses_rows: bool = False,
     ) -> None:
         self._parameters = list(parameters)
         self._member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
-        uses_rows = not kinds and GradientRows.suits(parameters)
         self._rows = GradientRows(parameters, self._member_PC) if uses_rows else None
         self._kinds = kinds
         self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None)
@@ -67,6 +70,7 @@ class Accumulation:
         self._witness.forget()
         self.has_been_logged = False
         self.adds_up = True
+        self._needs_proof = False
         self.is_partial = False
         self.sizes: list[SmallBatchSize] = []
         self._folded: list[Tensor] = []
@@ -82,6 +86,12 @@ class Accumulation:
         self._num_examples: float | None = None
         self._has_forward = False
         self._is_training = False
+        self._forward_sizes: list[float | None] = []
+
+    @property
+    def num_forwards(self) -> int:
+        """Forwards since the last small batch."""
+        return len(self._forward_sizes)
 
     def see_forward(self, num_examples: float | None, *, is_training: bool) -> None:
         """Count the examples of a forward.
@@ -98,6 +108,7 @@ class Accumulation:
         is_readable = num_examples is not None and (self._num_examples is not None or not self._has_forward)
         self._num_examples = (self._num_examples or 0) + (num_examples or 0) if is_readable else None
         self._has_forward = True
+        self._forward_sizes.append(num_examples)
 
     def begin_backward(self) -> None:
         """Look whether the gradients are still those of the small batches so far."""
@@ -114,7 +125,42 @@ class Accumulation:
             held = self._ignored.get(index)
             self._ignored[index] = gradient.detach().clone() if held is None else held + gradient.detach()
         else:
-            self.pending.add(index, gradient, may_reduce=not self.is_marked and self._rows is None)
+            self.pending.add(index, gradient, may_reduce=not self.is_marked)
+
+    def replay(self, passes: Sequence[Gradients], *, is_last: bool) -> None:
+        """Take backward passes that are over, each with its gradients.
+
+        Args:
+            passes: In their order.
+            is_last: The step is about to be logged.
+        """
+        if self._are_cleared(passes[-1]) and not is_last:
+            self.start_step()
+            self.clear_forwards()
+            return
+        if not self._witness.has_grown_by(len(passes), passes[-1]):
+            if self._witness.is_only(passes[-1]):
+                self.start_step()
+                passes = passes[-1:]
+            else:
+                self._needs_proof = True
+        forward_sizes = self._forward_sizes if len(self._forward_sizes) == len(passes) > 1 else []
+        for position, gradients in enumerate(passes):
+            if forward_sizes:
+                self._num_examples, self._has_forward = forward_sizes[position], True
+            if self.is_ignoring:
+                for index, gradient in enumerate(gradients):
+                    if gradient is not None:
+                        self.see_gradient(index, gradient)
+            else:
+                self.pending.hold_all(gradients)
+                self.end_backward()
+        self.remember_gradient()
+
+    def _are_cleared(self, gradients: Gradients) -> bool:
+        """Whether what a backward pass has left behind is gone, because it failed or was thrown away."""
+        first = next((index for index, gradient in enumerate(gradients) if gradient is not None), None)
+        return first is not None and self._parameters[first].grad is None
 
     def end_backward(self) -> None:
         """Close the small batch, unless it is marked and may hold several backward passes."""
@@ -135,7 +181,8 @@ class Accumulation:
         if not indices:
             return
         self.adds_up &= self.pending.is_complete
-        if self.sizes and not self._has_forward and num_examples is None and not indices & self._last_indices:
+        is_segment = self.sizes and not self._has_forward and num_examples is None
+        if is_segment and not indices & self._last_indices and self._rows is None:
             # Reentrant checkpointing runs a backward for each segment: other parameters, the same examples.
             self._merge_last_two()
             self._last_indices |= indices
@@ -157,34 +204,34 @@ class Accumulation:
             kind.add(indices, gradients)
 
     def _take_pending(self) -> set[int]:
-        """Reduce or copy what is pending; which parameters had a gradient."""
+        """Reduce what is pending, or keep it; which parameters had a gradient."""
         if self._rows is None:
             taken = self.pending.take()
             if taken is None:
                 return set()
             self._sq_norms_P.append(taken[1])
             return taken[0]
-        if self.pending.is_empty:
-            return set()
         held = self.pending.take_held()
-        if self._rows.num_rows == self._rows.capacity:
-            self._folded.append(self._rows.take())
-        self._rows.add(held)
-        return {index for index, gradient in enumerate(held) if gradient is not None}
+        indices = {index for index, gradient in enumerate(held) if gradient is not None}
+        if indices:
+            self._add_row(self._rows, held)
+        return indices
+
+    def _add_row(self, rows: GradientRows, gradients: Gradients) -> None:
+        if rows.num_rows == rows.capacity:
+            self._folded.append(rows.take())
+        rows.add(gradients)
 
     def _merge_last_two(self) -> None:
-        if self._rows is None:
-            last = self._sq_norms_P.pop()
-            self._sq_norms_P[-1] = self._sq_norms_P[-1] + last
-        elif self._rows.num_rows > 1:
-            self._rows.merge_last_two()
-        else:
-            self._folded[-1][-1] += self._rows.take()[0]
+        last = self._sq_norms_P.pop()
+        self._sq_norms_P[-1] = self._sq_norms_P[-1] + last
 
     def look_at_gradient(self) -> None:
         """Look once more whether the gradient is the sum of the small batches, before it is used."""
         if self._witness.is_cleared or self._witness.is_changed:
             self.adds_up = False
+        elif self._needs_proof and self._rows is not None:
+            self.adds_up &= not self._folded and self._witness.equals(self._rows.total)
 
     def norms(self) -> tuple[Tensor, Tensor]:
         """Σ |s|² of each entry, [K, C], and |p.grad|², [C]; fp64, on the device, without waiting.
@@ -198,9 +245,7 @@ class Accumulation:
         return norms_KC[:-1], norms_KC[-1]
 
     def _norms_from_rows(self, rows: GradientRows) -> tuple[Tensor, Tensor]:
-        if rows.num_rows == rows.capacity:
-            self._folded.append(rows.take())
-        rows.add(self._own_gradients())
+        self._add_row(rows, self._own_gradients())
         norms_KC = torch.cat([*self._folded, rows.take()]) if self._folded else rows.take()
         return norms_KC[:-1], norms_KC[-1]
 

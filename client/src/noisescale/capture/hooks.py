@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.duty_cycle import DutyCycle
+from noisescale.capture.gradient_lists import GradientLists
 
 NO_BACKWARD = -1
 """What torch calls the backward that runs while none does."""
@@ -50,6 +51,7 @@ class Hooks:
         duty: Told what our part of a step costs.
         on_step: Called after each `optimizer.step()`.
         on_fault: Told about our own faults.
+        is_light: Gradients are only kept, and handed on when the next forward begins or somebody asks.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Hooks:
         *,
         on_step: Callable[[], None],
         on_fault: OnFault,
+        is_light: bool = False,
     ) -> None:
         self._model = model
         self._parameters = parameters
@@ -73,6 +76,7 @@ class Hooks:
         self._queue_callback = getattr(torch.autograd.Variable._execution_engine, "queue_callback", None)
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
         self._open_backwards: set[int] = set()
+        self._lists = GradientLists(len(parameters)) if is_light else None
         self._remember_gradient = self._guarded(accumulation.remember_gradient)
         self._handles: list[RemovableHandle] = []
         self._step_handle: RemovableHandle | None = None
@@ -86,14 +90,20 @@ class Hooks:
         if not is_measured:
             self._disarm()
             return
-        see = self._see if self._queue_callback is not None else self._see_without_callback
         self._handles = [
-            parameter.register_hook(self._guarded(see, index)) for index, parameter in enumerate(self._parameters)
+            parameter.register_hook(self._leaf_hook(index)) for index, parameter in enumerate(self._parameters)
         ]
         forward_hook = ForwardHook(self._model, self._guarded(self._forward))
         self._handles.append(self._model.register_forward_pre_hook(forward_hook, with_kwargs=True))
 
+    def _leaf_hook(self, index: int) -> Callable[[Tensor], None]:
+        if self._lists is not None:
+            return self._lists.hook(index)
+        return self._guarded(self._see if self._queue_callback is not None else self._see_without_callback, index)
+
     def _disarm(self) -> None:
+        if self._lists is not None:
+            self._lists.clear()
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -105,9 +115,19 @@ class Hooks:
             self._step_handle.remove()
             self._step_handle = None
 
-    def settle(self) -> None:
-        """Close what a backward left open: one without an end-of-backward callback, or one that failed half-way."""
-        if self._open_backwards:
+    def settle(self, *, is_last: bool = False) -> None:
+        """Close what a backward left open: one without an end-of-backward callback, or one that failed half-way.
+
+        Args:
+            is_last: The step is about to be logged.
+        """
+        if self._lists is not None:
+            passes = self._lists.take(self._accumulation.num_forwards)
+            if passes:
+                self._accumulation.replay(passes, is_last=is_last)
+                if self._duty.is_timing:
+                    self._duty.add_cost(ENTRY_SECONDS * len(passes) * len(self._parameters))
+        elif self._open_backwards:
             self._open_backwards.clear()
             self._accumulation.pending.clear()
         elif self._queue_callback is None:
@@ -166,6 +186,8 @@ class Hooks:
 
     def _step(self, *_: Any) -> None:
         self._open_backwards.clear()
+        if self._lists is not None:
+            self._lists.clear()
         self._on_step()
 
 
@@ -185,7 +207,7 @@ class ForwardHook:
         # While torch.compile traces, the hook must be empty: a counter would make it compile again at each step.
         if torch.compiler.is_compiling() or module is not self._model or not torch.is_grad_enabled():
             return
-        self._see(leading_dimension([*args, *kwargs.values()]), module.training)
+        self._see(leading_dimension([*args, *kwargs.values()] if kwargs else args), module.training)
 
     def __reduce__(self) -> tuple[object, ...]:
         return getattr, (contextlib.nullcontext(), "__exit__")
@@ -193,6 +215,8 @@ class ForwardHook:
 
 def leading_dimension(arguments: Sequence[object]) -> float | None:
     """Length of the first dimension of the first tensor, looked for one level deep; None where there is none."""
+    if arguments and type(arguments[0]) is Tensor and arguments[0].dim():
+        return arguments[0].shape[0]
     for argument in arguments:
         for candidate in _tensors_in(argument):
             if candidate.dim():

@@ -11,6 +11,7 @@ from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.device_values import DeviceValues
 from noisescale.capture.distributed import world_size
 from noisescale.capture.duty_cycle import DutyCycle
+from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.hooks import Hooks
 from noisescale.capture.kinds.adam import AdamKind
 from noisescale.capture.kinds.kind import Kind
@@ -78,8 +79,13 @@ class Watch(Generic[Tag]):
         self._scale = LossScale(options.scaler, optimizer)
         self._kinds = make_kinds(options.kinds, self.parameters, optimizer)
         self.kind_names = list(self._kinds)
+        is_light = not self._kinds and GradientRows.suits(self.parameters)
         self._accumulation = Accumulation(
-            self.parameters, group_of_parameter, len(self.group_names), list(self._kinds.values())
+            self.parameters,
+            group_of_parameter,
+            len(self.group_names),
+            list(self._kinds.values()),
+            uses_rows=is_light,
         )
         self._hooks = Hooks(
             model,
@@ -89,6 +95,7 @@ class Watch(Generic[Tag]):
             self.duty,
             on_step=self._on_step,
             on_fault=on_fault,
+            is_light=is_light,
         )
         self._hooks.arm(self.duty.is_measured())
         self._values: DeviceValues[SentStep[Tag]] = DeviceValues()
@@ -124,7 +131,7 @@ class Watch(Generic[Tag]):
             batch_size: Examples of the step; None: read from the model's input.
             loss: One number, anywhere.
         """
-        self._hooks.settle()
+        self._hooks.settle(is_last=True)
         values: list[Tensor] = []
         has_device_loss = isinstance(loss, Tensor) and not loss.is_cpu
         sent = self._measured(tag, batch_size, loss, has_device_loss, values)
@@ -204,6 +211,7 @@ class Watch(Generic[Tag]):
     def end_micro_batch(self, num_examples: float | Tensor | None) -> None:
         """Close the marked small batch; nothing where its beginning was refused."""
         if self._accumulation.is_marked:
+            self._hooks.settle()
             self._accumulation.is_marked = False
             self._accumulation.end_small_batch(num_examples)
 

@@ -1,0 +1,16 @@
+"""Small models are measured in another way than large ones; tests that depend on it see both."""
+
+import pytest
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Gradients are reduced during the backward, as those of a large model are, however small the model is."""
+    monkeypatch.setattr("noisescale.capture.gradient_rows.MAX_ELEMENTS", 0)
+
+
+@pytest.fixture(params=["kept", "at once"])
+def either_way(request):
+    """Once as a small model, once as a large one."""
+    if request.param == "at once":
+        request.getfixturevalue("at_once")
