@@ -21,7 +21,7 @@ CONFIRMED_Z = 4.0
 A higher bar would choose the windows in which |G|² or its spread came out too good."""
 
 ALONE_Z = 7.0
-"""Normal deviate from which a window needs nothing before it: no run so far that shows a gradient, no windows before.
+"""Normal deviate from which a window shows by itself what its run, or the windows before it, do not.
 
 One huge |G|² in a spike drowns the sums that it is in for long."""
 
@@ -170,6 +170,7 @@ def estimate(
     People look at every step and act when a number first looks good. A window that says itself whether it is resolved
     is then a lucky one: half of such intervals miss the truth. So the windows before it say it: their |G|² and tr Σ,
     over as many updates as the window has, must both be 5 standard errors from 0, and the window's own z at least 4.
+    A window beyond doubt by itself is resolved also where a spike lies before it.
 
     Args:
         window: Sums over at least 8 blocks; with fewer the answer is unresolved.
@@ -189,8 +190,8 @@ def estimate(
     reason = _reason(means, high)
     if reason is None and not (has_signal or is_clear):
         reason = Reason.NO_SIGNAL_YET
-    foreseen = (z, math.inf) if before is None else _foreseen(window, before)
-    is_resolved = is_clear or (min(foreseen) >= RESOLVED_Z and z >= CONFIRMED_Z)
+    foreseen = z if before is None else _foreseen(window, before)
+    is_resolved = foreseen is not None and z >= CONFIRMED_Z and (foreseen >= RESOLVED_Z or is_clear)
     state = State.UNRESOLVED if reason else State.RESOLVED if is_resolved else State.TENTATIVE
     return NoiseScaleEstimate(
         state=state,
@@ -200,7 +201,7 @@ def estimate(
         level=level,
         z=z if math.isfinite(z) else None,
         reason=reason,
-        updates_needed=None if state is State.RESOLVED else _needed(window, z, foreseen),
+        updates_needed=None if state is State.RESOLVED else _needed(window, z if foreseen is None else foreseen),
         num_updates=round(window.num_updates),
         num_blocks=window.num_blocks,
         trace_cov=means.a,
@@ -210,19 +211,18 @@ def estimate(
     )
 
 
-def _foreseen(window: WindowSums, before: WindowSums) -> tuple[float, float]:
-    """The z of |G|² and of tr Σ to expect of a window after these updates; (-∞, -∞) while they are too few."""
+def _foreseen(window: WindowSums, before: WindowSums) -> float | None:
+    """The smaller z of |G|² and tr Σ to expect after these updates; None while they are fewer than the window's."""
     if before.num_blocks < MIN_BLOCKS or before.num_updates < window.num_updates:
-        return -math.inf, -math.inf
+        return None
     means = means_of_terms(before)
     scale = before.num_updates / window.num_updates
-    return _z(means.c, means.v_cc * scale), _z(means.a, means.v_aa * scale)
+    return min(_z(means.c, means.v_cc * scale), _z(means.a, means.v_aa * scale))
 
 
-def _needed(window: WindowSums, z: float, foreseen: tuple[float, float]) -> int | None:
+def _needed(window: WindowSums, z: float) -> int | None:
     """Updates that the window would need; no fewer than it has, as it is not resolved."""
-    expected = z if math.isinf(foreseen[0]) else min(foreseen)
-    needed = predict_updates_to_resolve(num_updates=window.num_updates, z=expected).expected
+    needed = predict_updates_to_resolve(num_updates=window.num_updates, z=z).expected
     return None if needed is None else max(needed, round(window.num_updates))
 
 
