@@ -137,22 +137,47 @@ def test_a_weight_that_is_used_outside_of_its_layer_too_is_found_by_the_sums():
     assert_equal(taken[1], brute_force(model, token, token, loss, norms.covered), 1e-5)
 
 
+def step_with_penalty(model, norms, *, has_penalty):
+    inputs, classes = torch.randn(6, model.in_features), torch.randint(0, 3, (6,))
+    loss = mean_of_classes(6)(model(inputs), classes)
+    if has_penalty:
+        loss = loss + 0.1 * model.weight.square().sum()
+    loss.backward()
+    return norms.take()[0].isnan().tolist()
+
+
 def test_a_use_outside_of_the_layer_that_begins_later_comes_out_as_not_a_number():
     """The first backward passes are over: to read the check would wait for the device."""
     torch.manual_seed(0)
-    model, inputs, classes = nn.Linear(4, 3), torch.randn(6, 4), torch.randint(0, 3, (6,))
+    model = nn.Linear(20000, 3)
     norms = make_norms(model)
 
-    taken = []
-    for step in range(4):
-        loss = mean_of_classes(6)(model(inputs), classes)
-        if step == 3:
-            loss = loss + 0.1 * model.weight.square().sum()
-        loss.backward()
-        taken.append(norms.take()[0])
+    are_missing = [step_with_penalty(model, norms, has_penalty=step == 3) for step in range(5)]
 
-    assert all(sums.isfinite().all() for sums in taken[:3])
-    assert taken[3].isnan().tolist() == [True, False]
+    assert are_missing == [[False, False]] * 3 + [[True, False]] + [[False, False]]
+
+
+def test_a_small_parameter_is_checked_at_every_16th_backward_and_missing_until_it_passes():
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3)
+    norms = make_norms(model)
+
+    are_missing = [step_with_penalty(model, norms, has_penalty=10 <= step < 20)[0] for step in range(40)]
+
+    assert are_missing == [False] * 16 + [True] * 16 + [False] * 8
+
+
+def test_an_ignored_backward_leaves_no_mark():
+    torch.manual_seed(0)
+    model = nn.Linear(20000, 3)
+    norms = make_norms(model)
+    step_with_penalty(model, norms, has_penalty=False)
+    step_with_penalty(model, norms, has_penalty=False)
+
+    (0.1 * model.weight.square().sum() + model(torch.randn(6, 20000)).sum()).backward()
+    norms.clear()
+
+    assert step_with_penalty(model, norms, has_penalty=False) == [False, False]
 
 
 def test_a_weight_used_by_function_alone_is_left_out():
@@ -241,6 +266,23 @@ def test_a_model_without_normalisations_has_no_proxy():
 
     assert norms.covered == []
     assert "no trainable normalisation" in norms.message
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_rounding_of_many_terms_of_one_sign_is_not_taken_for_a_use_outside_of_the_layer(dtype):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LayerNorm(256), nn.Linear(256, 512)).to(dtype)
+    norms = make_norms(model)
+
+    for _ in range(4):
+        (
+            model(torch.randn(4, 128, 256, dtype=dtype)) * (1 + torch.randn(4, 128, 512, dtype=dtype) / 5)
+        ).sum().backward()
+        taken = norms.take()
+
+    assert norms.message is None
+    assert taken is not None
+    assert taken[0].isfinite().all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -83,7 +83,8 @@ class Checksum:
         """0-d bool: the gradient is not the sum of what was added, beyond rounding.
 
         Rounding may add to 4 ε √(b Σ |s_i|²) + ε √(N + 64) √Σ |term|² for N terms and the ε of the coarsest precision
-        in play: the first is autograd's own rounding of the result, the second that of a sum which cancels. On the CPU
+        in play: the first is autograd's own rounding of the result, the second that of a sum which cancels. Where that
+        is the precision which sums are made in, ε counts 256 and 16 times: 1.2e-4 of the result in fp32. On the CPU
         vectors and tables are added up in 16 bit where they are kept so; then the first grows like the second.
 
         Args:
@@ -93,10 +94,13 @@ class Checksum:
         precision = max(self._precision, rounding(gradient.dtype, gradient.device))
         difference_S = (self._signs.project(gradient) - sum(self._sums)).double()
         difference_sq = difference_S.square().mean()
+        of_sums = torch.finfo(wide(gradient.dtype)).eps
         is_added_narrowly = gradient.is_cpu and gradient.dtype.itemsize == 2 and not self._is_product
-        result_sq = (16 + self._num_terms * is_added_narrowly) * len(sq_norm_B) * sq_norm_B.sum()
-        terms_sq = (64 + self._num_terms) * torch.stack(self._sq_sums).sum()
-        return difference_sq > precision**2 * (result_sq + terms_sq)
+        of_result_sq = max(precision, 256 * of_sums) ** 2 * (16 + self._num_terms * is_added_narrowly)
+        of_terms_sq = max(precision, 16 * of_sums) ** 2 * (64 + self._num_terms)
+        result_sq = sq_norm_B.sum() * len(sq_norm_B)
+        terms_sq = torch.stack(self._sq_sums).sum()
+        return difference_sq > of_result_sq * result_sq + of_terms_sq * terms_sq
 
     def _add(self, value: Tensor, dtype: torch.dtype) -> None:
         value_NS = value.reshape(-1, NUM_SIGNS)

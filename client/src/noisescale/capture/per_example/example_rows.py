@@ -61,7 +61,8 @@ def rows_an_example(rows: Tensor, num_examples: int) -> int | None:
 def note_rows_in_order(output: Tensor, num_examples: int) -> None:
     """Say of a layer's output that each example is adjacent rows of its first dimension, as they were in its input."""
     if output.grad_fn is not None and output.shape[0] != num_examples:
-        output.grad_fn.metadata[IN_ORDER] = num_examples
+        node: Any = output.grad_fn
+        node.metadata[IN_ORDER] = num_examples
 
 
 def _is_flat_view(rows: Tensor, num_examples: int) -> bool:

@@ -26,6 +26,12 @@ NUM_PROVING_BACKWARDS = 2
 """Backward passes at the start whose checks are read at once, which waits for the device. Later ones are not waited
 for: what does not add up then comes out as NaN."""
 
+SMALL = 2**15
+"""Elements from which a parameter is checked at every backward."""
+
+CHECK_EVERY = 16
+"""Smaller ones are at every 16th; one that fails there comes out as NaN until it passes again."""
+
 ELSEWHERE = (
     "its layers' contributions do not add up to its gradient: it is used outside of its layer or in a penalty, "
     "its gradient is changed by a hook, or 16 bit are too few for its sum"
@@ -82,6 +88,7 @@ class PerExampleNorms:
             for layer in coverage.layers
             for own, name in layer.parameters.items()
         }
+        self._mismatches: dict[str, Tensor] = {}
         self._num_backwards = 0
         self._num_blind_backwards = 0
         self.clear()
@@ -119,7 +126,7 @@ class PerExampleNorms:
         """Forget everything captured."""
         self._open_calls: dict[tuple[int, str], list[tuple[LayerCall, Tensor]]] = {}
         self._sq_norms: dict[str, dict[Forward, Tensor]] = {}
-        self._mismatches: dict[str, Tensor] = {}
+        self._new_mismatches: dict[str, Tensor] = {}
         self._to_drop: dict[str, tuple[Kind, str]] = {}
         self._has_backward = False
         self._has_calls = False
@@ -187,9 +194,12 @@ class PerExampleNorms:
         def see(gradient: Tensor) -> None:
             if self.is_paused:
                 return
-            # A backward inside autocast, or one that makes a graph, would do the same to what is computed here.
-            with torch.no_grad(), torch.autocast(gradient.device.type, enabled=False):
-                self._see_gradient(name, gradient.detach())
+            if torch.is_grad_enabled() or torch.is_autocast_enabled(gradient.device.type):
+                # A backward that makes a graph, or one inside autocast, would do the same to what is computed here.
+                with torch.no_grad(), torch.autocast(gradient.device.type, enabled=False):
+                    self._see_gradient(name, gradient.detach())
+            else:
+                self._see_gradient(name, gradient)
 
         return self._guarded(see)
 
@@ -201,7 +211,7 @@ class PerExampleNorms:
             return
         if not self._can_measure(name, [call for call, _ in calls]):
             return
-        checksum = Checksum(self._signs_of(name))
+        checksum = Checksum(self._signs_of(name)) if self._is_checked(name) else None
         sq_norms = self._sq_norms.setdefault(name, {})
         for forward in dict.fromkeys(call.forward for call, _ in calls):
             assert forward is not None
@@ -212,8 +222,18 @@ class PerExampleNorms:
                 self._fault = "two backward passes through one forward: take each by itself"
                 return
             sq_norms[forward] = sq_norms_of_sum(contributions, checksum)
-        mismatch = checksum.mismatches(gradient, torch.cat(list(sq_norms.values())))
-        self._mismatches[name] = mismatch | self._mismatches[name] if name in self._mismatches else mismatch
+        if checksum is not None:
+            mismatch = checksum.mismatches(gradient, torch.cat(list(sq_norms.values())))
+            before = self._new_mismatches.get(name)
+            self._new_mismatches[name] = mismatch if before is None else mismatch | before
+
+    def _is_checked(self, name: str) -> bool:
+        """Small parameters are not, most of the time: there the check takes as long as all else."""
+        return (
+            self._num_backwards < NUM_PROVING_BACKWARDS
+            or self._num_backwards % CHECK_EVERY == 0
+            or self._parameters[name].numel() >= SMALL
+        )
 
     def _can_measure(self, name: str, calls: list[LayerCall]) -> bool:
         for call in calls:
@@ -266,14 +286,15 @@ class PerExampleNorms:
                 for name in self.covered:
                     self._drop(name, Kind.SWITCH_OFF, BLIND)
             return BLIND
-        if self._num_backwards < NUM_PROVING_BACKWARDS and self._mismatches:
-            wrong = torch.stack([mismatch.cpu() for mismatch in self._mismatches.values()]).tolist()
+        if self._num_backwards < NUM_PROVING_BACKWARDS and self._new_mismatches:
+            wrong = torch.stack([mismatch.cpu() for mismatch in self._new_mismatches.values()]).tolist()
             self._to_drop |= {
                 name: (Kind.USE_INSTEAD, ELSEWHERE)
-                for name, is_wrong in zip(self._mismatches, wrong, strict=True)
+                for name, is_wrong in zip(self._new_mismatches, wrong, strict=True)
                 if is_wrong
             }
         self._num_backwards += 1
+        self._mismatches |= self._new_mismatches
         for name, (kind, reason) in self._to_drop.items():
             self._drop(name, kind, reason)
         return "parameters that cannot be measured were dropped" if self._to_drop else None
@@ -282,6 +303,7 @@ class PerExampleNorms:
         self._left_out.append(LeftOut(name, kind, reason))
         self._handles.pop(name).remove()
         del self._parameters[name]
+        self._mismatches.pop(name, None)
 
     def _collected(self) -> Tensor:
         """[b, P]; zero for the examples of a forward that did not use a parameter."""
@@ -292,10 +314,13 @@ class PerExampleNorms:
             norms = self._sq_norms.get(name, {})
             parts = [norms[forward] if forward in norms else self._zeros(forward, device) for forward in forwards]
             column_b = torch.cat(parts) if len(parts) > 1 else parts[0]
-            if name in self._mismatches:
-                column_b = column_b.masked_fill(self._mismatches[name], torch.nan)
-            columns.append(column_b.to(device, non_blocking=True))
-        return torch.stack(columns, dim=1)
+            columns.append(column_b if column_b.device == device else column_b.to(device, non_blocking=True))
+        sq_norm_bP = torch.stack(columns, dim=1)
+        if not self._mismatches:
+            return sq_norm_bP
+        matches = torch.zeros((), dtype=torch.bool, device=device)
+        flags = [self._mismatches.get(name, matches).to(device, non_blocking=True) for name in self._parameters]
+        return sq_norm_bP.masked_fill_(torch.stack(flags), torch.nan)
 
     def _zeros(self, forward: Forward, device: torch.device) -> Tensor:
         assert forward.num_examples is not None

@@ -29,26 +29,30 @@ GRAM_SHARE_ON_ACCELERATOR = 1 / 16
 DOUBLE_BYTES = 8
 
 
-def outer_sq_norms(products: Sequence[OuterProducts], checksum: Checksum) -> Tensor:
+def outer_sq_norms(products: Sequence[OuterProducts], checksum: Checksum | None) -> Tensor:
     """[B] fp64: squared norm of each example's summed products.
 
     Args:
         products: Of the same examples and of one shape [K, O, I]; positions are put in a row.
-        checksum: Is told every product.
+        checksum: Is told every product; None: nobody is.
     """
     joined = joined_products(products)
     parts = []
     for start, stop in slices(joined.num_examples, _bytes_an_example(joined)):
         grad_output_NTO, activation_NTI = joined.rows(start, stop)
         activation_NTI = activation_NTI.to(wide(activation_NTI.dtype))
-        checksum.add_products(grad_output_NTO, activation_NTI)
+        if checksum is not None:
+            checksum.add_products(grad_output_NTO, activation_NTI)
         if joined.num_positions == 1:
             sq_norm_N = row_sq_norms(_widened(grad_output_NTO[:, 0])) * row_sq_norms(activation_NTI[:, 0])
-        elif takes_gram(joined.num_positions, joined.num_outputs, joined.num_inputs, activation_NTI.device):
-            sq_norm_N = _by_gram(grad_output_NTO, activation_NTI)
+        elif joined.num_positions <= gram_is_quicker_below(
+            joined.num_outputs, joined.num_inputs, activation_NTI.device
+        ):
+            sq_norm_N = through_gram(grad_output_NTO, activation_NTI)
         else:
-            sq_norm_N = _directly(grad_output_NTO, activation_NTI)
-        parts.append(sq_norm_N.view(stop - start, joined.num_channel_groups).sum(1))
+            sq_norm_N = directly(grad_output_NTO, activation_NTI)
+        groups = joined.num_channel_groups
+        parts.append(sq_norm_N if groups == 1 else sq_norm_N.view(stop - start, groups).sum(1))
     return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
@@ -64,27 +68,29 @@ def joined_products(products: Sequence[OuterProducts]) -> OuterProducts:
     )
 
 
-def takes_gram(num_positions: int, num_outputs: int, num_inputs: int, device: torch.device) -> bool:
-    """Whether Gram matrices [T, T] are quicker than the product [O, I]."""
+def gram_is_quicker_below(num_outputs: int, num_inputs: int, device: torch.device) -> float:
+    """Positions up to which Gram matrices [T, T] are quicker than the product [O, I]."""
     share = GRAM_SHARE_ON_CPU if device.type == "cpu" else GRAM_SHARE_ON_ACCELERATOR
-    return num_positions * (num_outputs + num_inputs) <= share * num_outputs * num_inputs
+    return share * num_outputs * num_inputs / (num_outputs + num_inputs)
 
 
-def _directly(grad_output_NTO: Tensor, activation_NTI: Tensor) -> Tensor:
-    rows_an_output = len(activation_NTI) * activation_NTI.shape[2] * activation_NTI.element_size()
+def directly(grad_output_NTO: Tensor, activation_NTI: Tensor) -> Tensor:
+    """[N] fp64: squared norms by the products [O, I], a part of the outputs at a time."""
+    bytes_an_output = len(activation_NTI) * activation_NTI.shape[2] * activation_NTI.element_size()
     sq_norm_N = torch.zeros(len(activation_NTI), dtype=torch.float64, device=activation_NTI.device)
-    for grad_output_NTo in _output_parts(grad_output_NTO, rows_an_output):
+    for grad_output_NTo in _output_parts(grad_output_NTO, bytes_an_output):
         product_NoI = torch.bmm(grad_output_NTo.transpose(1, 2), activation_NTI)
         sq_norm_N += row_sq_norms(product_NoI.flatten(1))
     return sq_norm_N
 
 
-def _by_gram(grad_output_NTO: Tensor, activation_NTI: Tensor) -> Tensor:
+def through_gram(grad_output_NTO: Tensor, activation_NTI: Tensor) -> Tensor:
+    """[N] fp64: squared norms by Σ_ts (grad_output_t · grad_output_s) (activation_t · activation_s)."""
     activation_NTI = activation_NTI.double()
     gram_NTT = torch.bmm(activation_NTI, activation_NTI.transpose(1, 2))
-    rows_an_output = grad_output_NTO.shape[0] * grad_output_NTO.shape[1] * DOUBLE_BYTES
+    bytes_an_output = grad_output_NTO.shape[0] * grad_output_NTO.shape[1] * DOUBLE_BYTES
     gram_of_outputs_NTT = torch.zeros_like(gram_NTT)
-    for grad_output_NTo in _output_parts(grad_output_NTO, rows_an_output):
+    for grad_output_NTo in _output_parts(grad_output_NTO, bytes_an_output):
         double_NTo = grad_output_NTo.double()
         gram_of_outputs_NTT.baddbmm_(double_NTo, double_NTo.transpose(1, 2))
     return gram_NTT.mul_(gram_of_outputs_NTT).sum((1, 2))

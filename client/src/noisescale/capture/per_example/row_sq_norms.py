@@ -5,7 +5,7 @@
 import torch
 from torch import Tensor
 
-from noisescale.capture.squared_norms import ROW
+from noisescale.capture.squared_norms import ROW, SMALL
 
 
 def row_sq_norms(value_NM: Tensor) -> Tensor:
@@ -13,15 +13,12 @@ def row_sq_norms(value_NM: Tensor) -> Tensor:
 
     Rows are cut into pieces of 256 elements: PyTorch's own fp32 norm of a long row is too low, see `squared_norms`.
     """
-    length = value_NM.shape[1]
-    if length <= ROW or value_NM.dtype == torch.float64:
-        return _piece_norms(value_NM).square_()
-    whole = length // ROW * ROW
-    norm_NR = _piece_norms(value_NM[:, :whole].unflatten(1, (-1, ROW)))
-    sq_norm_N = norm_NR.square_().sum(1)
-    return sq_norm_N if whole == length else sq_norm_N.add_(_piece_norms(value_NM[:, whole:]).square_())
-
-
-def _piece_norms(value: Tensor) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(value, dim=-1)
-    return norm.double()
+    if value_NM.numel() <= SMALL or value_NM.dtype == torch.float64:
+        norm_N: Tensor = torch.linalg.vector_norm(value_NM, dim=1, dtype=torch.float64)
+        return norm_N.square_()
+    whole = value_NM.shape[1] // ROW * ROW
+    sq_norm_N: Tensor = torch.linalg.vector_norm(value_NM[:, whole:], dim=1).double().square_()
+    if whole:
+        norm_NR = torch.linalg.vector_norm(value_NM[:, :whole].unflatten(1, (-1, ROW)), dim=2)
+        sq_norm_N += norm_NR.double().square_().sum(1)
+    return sq_norm_N

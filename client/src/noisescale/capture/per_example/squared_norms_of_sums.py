@@ -13,12 +13,12 @@ from noisescale.capture.per_example.summed_terms import summed_sq_norms
 from noisescale.capture.per_example.token_rows import cross_terms, joined, token_sq_norms
 
 
-def sq_norms_of_sum(contributions: Sequence[Contribution], checksum: Checksum) -> Tensor:
+def sq_norms_of_sum(contributions: Sequence[Contribution], checksum: Checksum | None) -> Tensor:
     """[B] fp64: |Σ contributions of example i|², for contributions of the same examples to one parameter.
 
     Args:
         contributions: Vectors only, or matrices and lookups only; at least one.
-        checksum: Is told every contribution.
+        checksum: Is told every contribution; None: nobody is.
     """
     vectors = [contribution for contribution in contributions if isinstance(contribution, SummedTerms)]
     if vectors:

@@ -14,7 +14,7 @@ from noisescale.capture.per_example.row_sq_norms import row_sq_norms
 DOUBLE_BYTES = 8
 
 
-def summed_sq_norms(contributions: Sequence[SummedTerms], checksum: Checksum) -> Tensor:
+def summed_sq_norms(contributions: Sequence[SummedTerms], checksum: Checksum | None) -> Tensor:
     """[B] fp64: squared norm of each example's summed terms."""
     first = contributions[0]
     elements_an_example = first.num_elements * sum(contribution.num_positions for contribution in contributions)
@@ -24,7 +24,8 @@ def summed_sq_norms(contributions: Sequence[SummedTerms], checksum: Checksum) ->
         for contribution in contributions:
             term_bTD = contribution.terms(start, stop)
             term_bTD = term_bTD.to(wide(term_bTD.dtype))
-            checksum.add_terms(term_bTD, contribution.dtype)
+            if checksum is not None:
+                checksum.add_terms(term_bTD, contribution.dtype)
             part_bD = term_bTD.sum(1) if contribution.num_positions > 1 else term_bTD[:, 0]
             sum_bD = part_bD if contribution is first else sum_bD + part_bD
         parts.append(row_sq_norms(sum_bD))

@@ -30,13 +30,14 @@ def joined(lookups: Sequence[TokenRows]) -> TokenRows:
     )
 
 
-def token_sq_norms(lookup: TokenRows, checksum: Checksum) -> Tensor:
+def token_sq_norms(lookup: TokenRows, checksum: Checksum | None) -> Tensor:
     """[B] fp64: squared norm of each example's gradient of the table."""
     num_positions, num_features = lookup.grad_output_BTD.shape[1:]
     parts = []
     for start, stop in slices(lookup.num_examples, 2 * DOUBLE_BYTES * num_positions * num_features):
         token_bT, grad_output_bTD = lookup.token_BT[start:stop], lookup.grad_output_BTD[start:stop]
-        checksum.add_token_rows(token_bT, grad_output_bTD)
+        if checksum is not None:
+            checksum.add_token_rows(token_bT, grad_output_bTD)
         parts.append(_sq_norms(token_bT, grad_output_bTD, lookup.num_rows))
     return torch.cat(parts)
 
