@@ -174,11 +174,14 @@ def _first_step(rows: MeasurementColumns) -> int:
 async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
     """Nothing; the cursor is moved, the run shows what came, and once a second the latest window's noise scale.
 
-    What a run shows comes from kind simple alone: streams of the other kinds leave its row as it is.
+    What a run shows comes from kind simple alone: streams of the other kinds only add their name to its row.
     """
     run_id, stream_id = new.run_id, new.stream_id
     if cursor.kind != SIMPLE:
-        await progress.store_of_other_kind(session, run_id=run_id, stream_id=stream_id, advance=change)
+        begins = cursor.first_step is None and change.first_step is not None
+        await progress.store_of_other_kind(
+            session, run_id=run_id, stream_id=stream_id, advance=change, new_kind=cursor.kind if begins else None
+        )
         return
     if not cursor.is_newest:
         await progress.store_of_overtaken(session, run_id=run_id, stream_id=stream_id, advance=change)
@@ -217,6 +220,9 @@ def news_of(new: Batch, cursor: Cursor, change: Advance) -> RunNews:
         newest_started_at=info.started_at if info else cursor.started_at,
         is_resumed=cursor.next_seq == 1,
         first_step=change.first_step,
+        measure_every=info.measure_every if info else None,
+        num_ranks=info.num_ranks if info else None,
+        notes=info.notes if info else None,
         optimizer=info.optimizer if info else None,
         estimator=info.estimator if info else None,
         loss_reduction=info.loss_reduction if info else None,

@@ -3,6 +3,7 @@
 The run's row repeats what its newest measurements say, so that lists and sorting need no measurements.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.storage.driver import fetch
+from noisescale_server.storage.streams import SIMPLE, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class RunNews:
         newest_started_at: When the stream that brings them started.
         is_resumed: A stream newer than all others begins: what an older one said about finishing is over.
         first_step: Of this stream; the run's is the smallest of all.
+        notes: None where the stream did not say how it measures; then `measure_every` and `num_ranks` stay too.
     """
 
     newest_started_at: datetime
@@ -61,6 +64,9 @@ class RunNews:
     first_step: int | None = None
     finished_at: datetime | None = None
     finish_status: str | None = None
+    measure_every: int | None = None
+    num_ranks: int | None = None
+    notes: Sequence[str] | None = None
     optimizer: str | None = None
     estimator: str | None = None
     loss_reduction: str | None = None
@@ -80,7 +86,7 @@ _ESTIMATE_FIELDS = ("state", "value", "low", "high", "z", "reason", "updates_nee
 
 _STREAM_TYPES = ("bigint",) * 10 + ("timestamptz",)
 _NEWS_TYPES = (
-    "timestamptz", "boolean", "bigint", "timestamptz", "text", "text", "text", "text",
+    "timestamptz", "boolean", "bigint", "timestamptz", "text", "bigint", "bigint", "text[]", "text", "text", "text",
     "bigint", "bigint", "float8", "float8", "float8", "bigint", "bigint",
 )  # fmt: skip
 _WINDOW_FIELDS = (*_ESTIMATE_FIELDS, "flags")
@@ -106,8 +112,12 @@ def _set_stream() -> str:
   finished_at = coalesce({_STREAM["finished_at"]}, finished_at), updated_at = clock_timestamp()"""
 
 
-_SAW_DATA = "updated_at = clock_timestamp(), first_step = least(first_step, {first_step})"
-"""What rows of any simple stream say; another one may have committed a smaller first step meanwhile."""
+def _saw_data(first_step: str) -> str:
+    """What rows of any simple stream say; another one may have committed a smaller first step meanwhile."""
+    return f"""
+  updated_at = clock_timestamp(), first_step = least(first_step, {first_step}),
+  kinds = CASE WHEN {first_step} IS NULL OR '{SIMPLE}' = ANY (kinds) THEN kinds
+    ELSE array_append(kinds, '{SIMPLE}') END"""
 
 
 def _set_run() -> str:
@@ -116,8 +126,11 @@ def _set_run() -> str:
         for name in ("finished_at", "finish_status")
     )
     plain = ", ".join(f"{name} = coalesce({_NEWS[name]}, {name})" for name in _NEWS_FIELDS[_FIRST_PLAIN_FIELD:])
-    return f"""
-  {_SAW_DATA.format(first_step=_NEWS["first_step"])}, {finished}, {plain},
+    told = ", ".join(
+        f"{name} = CASE WHEN {_NEWS['notes']} IS NULL THEN {name} ELSE {_NEWS[name]} END"
+        for name in ("measure_every", "num_ranks", "notes")
+    )
+    return f"""{_saw_data(_NEWS["first_step"])}, {finished}, {told}, {plain},
   newest_stream_id = $2::uuid, newest_started_at = {_NEWS["newest_started_at"]}"""
 
 
@@ -141,8 +154,10 @@ RETURNING id"""
 
 _WITHOUT_WINDOW = f"{_ADVANCE} {_set_run()} {_IF_STILL_NEWEST}"
 _WITH_WINDOW = f"{_ADVANCE} {_set_run()}, {_set_window()} {_IF_STILL_NEWEST}"
-_OF_OVERTAKEN = f"{_ADVANCE} {_SAW_DATA.format(first_step=_STREAM['first_step'])} WHERE id = $1::uuid"
-_RUN_OF_OVERTAKEN = f"UPDATE run SET {_SAW_DATA.format(first_step='$2::bigint')} WHERE id = $1::uuid"  # noqa: S608
+_OF_OVERTAKEN = f"{_ADVANCE} {_saw_data(_STREAM['first_step'])} WHERE id = $1::uuid"
+_RUN_OF_OVERTAKEN = f"UPDATE run SET {_saw_data('$2::bigint')} WHERE id = $1::uuid"  # noqa: S608
+_ONE_MORE_KIND = """
+UPDATE run SET kinds = array_append(kinds, $2::text) WHERE id = $1::uuid AND NOT $2::text = ANY (kinds)"""
 _OF_OTHER_KIND = f"UPDATE stream SET {_set_stream()} WHERE run_id = $1::uuid AND id = $2::uuid"  # noqa: S608
 
 
@@ -174,9 +189,21 @@ async def store_of_overtaken(session: AsyncSession, *, run_id: UUID, stream_id: 
     await fetch(session, _OF_OVERTAKEN, *_advance(run_id, stream_id, advance))
 
 
-async def store_of_other_kind(session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance) -> None:
-    """Nothing; cursor and ledger are moved on, and the run's row stays as it is."""
+async def store_of_other_kind(
+    session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance, new_kind: Kind | None
+) -> None:
+    """Nothing; cursor and ledger are moved on, and of the run's row at most the list of kinds changes.
+
+    Args:
+        session: Where to write.
+        run_id: The run.
+        stream_id: The stream.
+        advance: What its batch changes.
+        new_kind: The kind, with the stream's first rows.
+    """
     await fetch(session, _OF_OTHER_KIND, *_advance(run_id, stream_id, advance))
+    if new_kind is not None:
+        await fetch(session, _ONE_MORE_KIND, run_id, new_kind)
 
 
 def _advance(run_id: UUID, stream_id: UUID, advance: Advance) -> list[Any]:

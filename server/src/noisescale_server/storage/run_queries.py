@@ -1,7 +1,7 @@
 """Reading runs in pages: filters, sort, keyset cursor; and the few changes a run allows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, text, type_coerce, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import InstrumentedAttribute, aliased
+from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.tables import Project, Run, Stream, Table, Task
 
@@ -28,31 +28,12 @@ DELETE_TIMEOUT = "10min"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """How the newest simple stream of a run measures; nothing said while there is none."""
-
-    measure_every: int | None = None
-    num_ranks: int | None = None
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run with the names of its project and task.
-
-    Attributes:
-        run: What is stored.
-        project: Name of its project.
-        task: Name of its task.
-        measured: How it is measured now.
-        kinds: Kinds of noise scale of which there are rows.
-    """
+    """A run with the names of its project and task."""
 
     run: Run
     project: str
     task: str
-    measured: Measured
-    kinds: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +85,7 @@ async def get_row(session: AsyncSession, run_id: UUID, *, is_locked: bool = Fals
     if is_locked:
         query = query.with_for_update(of=Run)
     found = (await session.execute(query)).one_or_none()
-    return _row(found) if found else None
+    return RunRow(*found) if found else None
 
 
 async def list_page(
@@ -118,7 +99,7 @@ async def list_page(
     if after is not None:
         ids = ids.where(_is_behind(column, sort, after))
     query = _rows().where(Run.id.in_(ids)).order_by(ordered.nulls_last(), Run.id)
-    return [_row(found) for found in await session.execute(query)]
+    return [RunRow(*found) for found in await session.execute(query)]
 
 
 async def count(session: AsyncSession, wanted: RunFilter) -> int:
@@ -163,21 +144,12 @@ async def count_by_project(session: AsyncSession) -> list[tuple[str, int, list[s
     return [(name, runs, sorted(tasks or [])) for name, runs, tasks in found]
 
 
-def _rows() -> Select[Any]:
-    any_stream = aliased(Stream)
-    has_rows = and_(any_stream.run_id == Run.id, any_stream.first_step.is_not(None))
-    kinds = select(func.array_agg(any_stream.kind.distinct())).where(has_rows).correlate(Run).scalar_subquery()
+def _rows() -> Select[Run, str, str]:
     return (
-        select(Run, Project.name, Task.name, Stream.measure_every, Stream.num_ranks, Stream.notes, kinds)
+        select(Run, Project.name, Task.name)
         .join(Project, Project.id == Run.project_id)
         .join(Task, Task.id == Run.task_id)
-        .outerjoin(Stream, and_(Stream.run_id == Run.id, Stream.id == Run.newest_stream_id))
     )
-
-
-def _row(found: Any) -> RunRow:
-    run, project, task, measure_every, num_ranks, notes, kinds = found
-    return RunRow(run, project, task, Measured(measure_every, num_ranks, notes or []), kinds or [])
 
 
 def _is_behind(column: InstrumentedAttribute[Any], sort: Sort, after: After) -> ColumnElement[bool]:

@@ -97,6 +97,10 @@ class Run(Table):
     newest_started_at: Mapped[datetime | None]
     optimizer: Mapped[str | None]
     estimator: Mapped[str | None]
+    measure_every: Mapped[int | None]
+    num_ranks: Mapped[int | None]
+    notes: Mapped[list[str]] = mapped_column(server_default="{}")
+    kinds: Mapped[list[str]] = mapped_column(server_default="{}")
     loss_reduction: Mapped[str | None]
     first_step: Mapped[int | None]
     latest_step: Mapped[int | None]
