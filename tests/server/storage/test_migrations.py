@@ -1,3 +1,6 @@
+import asyncio
+
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
@@ -26,6 +29,33 @@ def test_models_and_migrations_agree_and_every_step_goes_down_and_up(postgres: E
     command.upgrade(config, "head")
 
     command.check(config)
+
+
+RUN_OF_THE_FIRST_RELEASE = """
+INSERT INTO project (id, name) VALUES (gen_random_uuid(), 'demo');
+INSERT INTO task (id, project_id, name) SELECT gen_random_uuid(), id, 'digits' FROM project;
+INSERT INTO run (id, project_id, task_id, name) SELECT gen_random_uuid(), project_id, id, 'old' FROM task;
+INSERT INTO stream (run_id, id, started_at, first_step)
+  SELECT run.id, gen_random_uuid(), '2026-01-01'::timestamptz + day * interval '1 day', CASE day WHEN 1 THEN 0 END
+  FROM run, generate_series(1, 2) AS day;
+"""
+
+
+async def test_a_run_of_the_first_release_knows_its_newest_stream_and_kinds(postgres: EmbeddedPostgres) -> None:
+    postgres.create_database("old_runs")
+    config = alembic_config(postgres.url("old_runs"))
+    connection = await asyncpg.connect(postgres.url("old_runs", driver="postgresql"))
+    await asyncio.to_thread(command.upgrade, config, "5a1c0e7d2b02")
+    await connection.execute(RUN_OF_THE_FIRST_RELEASE)
+
+    await asyncio.to_thread(command.upgrade, config, "head")
+
+    found = await connection.fetchrow(
+        "SELECT s.started_at = run.newest_started_at AS is_its_start, date_part('day', s.started_at) AS day,"
+        " run.kinds, run.notes, run.noise_scale_flags FROM run JOIN stream s ON s.id = run.newest_stream_id"
+    )
+    await connection.close()
+    assert tuple(found) == (True, 3.0, ["simple"], [], 0)
 
 
 async def test_every_measurement_has_a_partition_to_go_to(session: AsyncSession) -> None:
