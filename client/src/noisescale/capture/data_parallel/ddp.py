@@ -33,6 +33,7 @@ class DdpJob:
     Args:
         ddp: The wrapper.
         parameters: Those watched, by name.
+        is_by_rank: Look at each rank's own gradient only, in every synchronised backward.
 
     Raises:
         ConfigError: For ways of using it that cannot be measured, or where other ranks do not come.
@@ -41,9 +42,12 @@ class DdpJob:
     name = "ddp"
     has_shards = False
 
-    def __init__(self, ddp: DistributedDataParallel, parameters: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, ddp: DistributedDataParallel, parameters: Mapping[str, Tensor], *, is_by_rank: bool = False
+    ) -> None:
         refuse_unsupported(ddp, parameters)
         self._ddp = ddp
+        self.is_by_rank = is_by_rank
         self._parameters = list(parameters.values())
         self.num_ranks = ddp.process_group.size()
         self.is_first = ddp.process_group.rank() == 0
@@ -103,7 +107,7 @@ class DdpJob:
 
     def _is_looking(self) -> bool:
         every = LOOK_EVERY_IN_BUCKETS if self._is_in_buckets else LOOK_EVERY
-        return self._num_synchronised % every == 0
+        return self.is_by_rank or self._num_synchronised % every == 0
 
     def _see_accumulated(self, index: int, parameter: Tensor) -> None:
         self._own.see(index, parameter.grad)

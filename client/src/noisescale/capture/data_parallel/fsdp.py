@@ -5,6 +5,7 @@ our hook goes there, behind FSDP's own forward hook. Autograd hands it the gradi
 """
 
 import contextlib
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,15 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient
+from noisescale.capture.data_parallel.observed_reduce_scatter import (
+    ObservedReduceScatter,
+    cut_flat_gradient,
+    divided_before,
+)
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
+from noisescale.capture.squared_norms import squared_norms
 from noisescale.errors import ConfigError
 
 LOOK_EVERY = 4
@@ -31,6 +38,7 @@ class FsdpJob:
     Args:
         model: Holds the sharded modules.
         parameters: Those watched, by name: the sharded ones.
+        is_by_rank: Look at each rank's own gradient only, where it goes into the reduce-scatter.
 
     Raises:
         ConfigError: For ways of using it that cannot be measured, or where other ranks do not come.
@@ -41,7 +49,8 @@ class FsdpJob:
     is_blind = False
     is_compressed = False  # reduced in 16 bit, gradients are as exact as autograd made them
 
-    def __init__(self, model: nn.Module, parameters: Mapping[str, Tensor]) -> None:
+    def __init__(self, model: nn.Module, parameters: Mapping[str, Tensor], *, is_by_rank: bool = False) -> None:
+        self.is_by_rank = is_by_rank
         self._modules = [module for module in model.modules() if isinstance(module, FSDPModule)]
         self._groups = param_groups(self._modules)
         self._parameters = list(parameters.values())
@@ -61,6 +70,7 @@ class FsdpJob:
         self._own = OwnGradient(len(parameters), reduces_at_once=False)
         self._num_synchronised = 0
         self._handles: list[RemovableHandle] = []
+        self._observed: list[tuple[Any, Any]] = []
 
     @property
     def averages_over(self) -> float:
@@ -73,9 +83,14 @@ class FsdpJob:
         self._hooks = hooks
         for module in self._modules:
             self._handles.append(module.register_forward_pre_hook(UnshardHook(module, self._hook_unsharded)))
+        if self.is_by_rank and self.num_ranks > 1:
+            self._observed = [self._observe(module) for module in self._modules if param_groups([module])]
 
     def disarm(self) -> None:
-        """Take all hooks off."""
+        """Take all hooks off, and give each module its own reduce-scatter back."""
+        for module, inner in self._observed:
+            module.set_custom_reduce_scatter(inner)
+        self._observed = []
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -90,8 +105,29 @@ class FsdpJob:
                     continue
                 self._leaf_of[index] = leaf
                 self._handles.append(leaf.register_hook(self._hooks[index]))
-                if self.num_ranks > 1:
+                if self.num_ranks > 1 and not self.is_by_rank:
                     self._handles.append(leaf.register_post_accumulate_grad_hook(self._own_hook(index, fsdp_param)))
+
+    def _observe(self, module: Any) -> tuple[Any, Any]:
+        """Look at what a module's reduce-scatter is given from now on; returns what was there."""
+        (group,) = param_groups([module])
+        inner = group._reduce_scatter_comm
+        module.set_custom_reduce_scatter(ObservedReduceScatter(inner, functools.partial(self._see_flat, group)))
+        return module, inner
+
+    def _see_flat(self, group: Any, flat: Tensor) -> None:
+        if not self._own.is_wanted:
+            return
+        shards = group.mesh_info.shard_mesh_size
+        parts = cut_flat_gradient(flat, group.fsdp_params, shards)
+        if parts is None:
+            self._own.is_incomplete = True
+            return
+        factor = divided_before(flat.dtype, group.gradient_divide_factor or self.num_ranks) ** 2
+        for fsdp_param, sq_norm in zip(group.fsdp_params, squared_norms(parts).unbind(), strict=True):
+            index = self._index.get(id(fsdp_param.sharded_param))
+            if index is not None:
+                self._own.see_squared(index, sq_norm * factor)
 
     def _own_hook(self, index: int, fsdp_param: Any) -> SeeGradient:
         def see(leaf: Tensor) -> None:
@@ -105,7 +141,8 @@ class FsdpJob:
 
     def see_forward(self) -> None:
         """Decide whether the backward to come is looked at."""
-        self._own.is_wanted = self._num_synchronised % LOOK_EVERY == 0 and self._is_reducing()
+        is_looking = self.is_by_rank or self._num_synchronised % LOOK_EVERY == 0
+        self._own.is_wanted = is_looking and self._is_reducing()
 
     def is_synchronising(self) -> bool:
         """Whether all shards hold the mean over ranks now."""

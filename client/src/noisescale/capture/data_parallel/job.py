@@ -28,6 +28,7 @@ class DataParallelJob(Protocol):
         has_shards: Each rank holds a part of `p.grad` only, so |ḡ|² has to be summed over ranks as well.
         is_compressed: Gradients lose digits on their way between the ranks.
         is_blind: In the next backward gradients are averaged before they can be seen.
+        is_by_rank: Only each rank's own gradient is looked at, in every synchronised backward.
         notes: What is worth a line in the log, as sentences.
         sums: Over all ranks of the job; None where there is one rank.
     """
@@ -38,6 +39,7 @@ class DataParallelJob(Protocol):
     has_shards: bool
     is_compressed: bool
     is_blind: bool
+    is_by_rank: bool
     notes: Sequence[str]
     sums: "RankSums | None"
 
@@ -63,8 +65,8 @@ class DataParallelJob(Protocol):
     def own_sq_norms(self) -> Tensor | None:
         """|a|² of each parameter's accumulated gradient on this rank, [P] fp64; None where it was not looked at.
 
-        To be called before the callbacks that others have queued for the end of the backward: averaged gradients
-        overwrite it there.
+        To be called before the callbacks that others have queued for the end of the backward, since averaged gradients
+        overwrite it there; where ranks hold shards, behind these.
         """
 
     def averaging_values(self) -> Tensor | None:
@@ -91,6 +93,7 @@ class OneProcess:
     has_shards = False
     is_compressed = False
     is_blind = False
+    is_by_rank = False
     averages_over = 1.0
     sums: "RankSums | None" = None
 

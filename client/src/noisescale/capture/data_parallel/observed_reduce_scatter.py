@@ -61,3 +61,19 @@ def cut_flat_gradient(flat: Tensor, fsdp_params: Sequence[Any], num_ranks: int) 
     if sum(lengths) != rows.shape[1]:
         return None
     return list(rows.split(lengths, dim=1))
+
+
+def divided_before(dtype: torch.dtype, divisor: float) -> float:
+    """What FSDP has divided a buffer by before it is sent.
+
+    Only where sums could overflow: in fp16, and by the same rule in fp64, it takes about the root of the divisor first.
+
+    Args:
+        dtype: Of the buffer.
+        divisor: What gradients are divided by in all.
+    """
+    before = 1.0
+    if dtype not in (torch.float32, torch.bfloat16):
+        while divisor % before == 0 and divisor / before > before:
+            before *= 2
+    return before

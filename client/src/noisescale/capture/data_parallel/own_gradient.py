@@ -22,6 +22,7 @@ class OwnGradient:
 
     Attributes:
         is_wanted: Whether this backward is looked at.
+        is_incomplete: Some of it could not be told apart.
 
     Args:
         num_parameters: P.
@@ -40,6 +41,7 @@ class OwnGradient:
         self._held_indices: list[int] = []
         self._held_bytes = 0
         self._reduced: list[tuple[Sequence[int], Tensor]] = []
+        self.is_incomplete = False
 
     def see(self, index: int, gradient: Tensor | None) -> None:
         """Take a parameter's accumulated gradient."""
@@ -59,7 +61,7 @@ class OwnGradient:
     def take(self) -> Tensor | None:
         """|a|² of each parameter, [P] fp64; None where nothing was seen. Then forget."""
         self._reduce()
-        reduced = self._reduced
+        reduced = [] if self.is_incomplete else self._reduced
         self.clear()
         return spread(reduced, self._num_parameters) if reduced else None
 

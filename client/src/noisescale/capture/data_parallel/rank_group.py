@@ -13,7 +13,7 @@ from noisescale.errors import ConfigError
 MEETING_SECONDS = 300.0
 """How long `watch()` waits for the other ranks."""
 
-SUM_HOURS = 24
+SUM_HOURS = 1
 """A rank may write a checkpoint for as long before its part of a sum counts as lost; nobody waits for it meanwhile."""
 
 logger = logging.getLogger("noisescale")
@@ -65,7 +65,8 @@ def _meet(ranks: Sequence[int], description: str, seconds: float) -> None:
         missing = [rank for rank, key in keys.items() if not store.check([key])]
         raise ConfigError(
             f"watch() was called on {len(keys) - len(missing)} of {len(keys)} ranks within {seconds:g} s, not on rank "
-            f"{missing[0] if missing else '?'}: call init() and watch() on every rank, log_gradients() on rank 0 or all"
+            f"{missing[0] if missing else '?'}: call init() and watch() on every rank, also where nothing is logged; "
+            "a rank with mode='disabled' takes no part"
         ) from None
     others = {rank: store.get(key).decode() for rank, key in keys.items()}
     differing = [rank for rank, theirs in others.items() if theirs != description]

@@ -132,6 +132,16 @@ class RankSums:
         while self._under_way and self._under_way[0].is_there:
             self.num_lost += self._under_way.popleft().is_lost
 
+    def agree(self, step: int, value: float) -> float | None:
+        """The mean of a number over all ranks, waited for at most as long as `drain()` does; None where it was lost.
+
+        To be called on every rank at the same point of the training.
+        """
+        summed = self.send(step, torch.tensor([value], dtype=torch.float64))
+        self.drain()
+        values = summed.values()
+        return None if values is None else values[0] / self._num_ranks
+
     def drain(self, seconds: float = DRAIN_SECONDS) -> None:
         """Wait for all that is under way, at most so long for the other ranks; the rest is lost."""
         deadline = time.monotonic() + seconds

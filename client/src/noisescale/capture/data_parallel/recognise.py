@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch.distributed
 from torch import Tensor, nn
@@ -12,12 +12,15 @@ from noisescale.capture.data_parallel.job import DataParallelJob
 from noisescale.errors import ConfigError
 
 
-def recognise(model: nn.Module, parameters: Mapping[str, Tensor]) -> DataParallelJob | None:
+def recognise(
+    model: nn.Module, parameters: Mapping[str, Tensor], *, is_by_rank: bool = False
+) -> DataParallelJob | None:
     """The job; None for one process, or one that is measured by itself.
 
     Args:
         model: As given to `watch()`: the wrapper, or what it wraps.
         parameters: Those watched, by name.
+        is_by_rank: Look at each rank's own gradient only.
 
     Raises:
         ConfigError: For jobs that would give wrong numbers, with the way out.
@@ -25,12 +28,14 @@ def recognise(model: nn.Module, parameters: Mapping[str, Tensor]) -> DataParalle
     refuse_others(model)
     wrapper = find_ddp(model)
     if wrapper is not None:
-        return data_parallel.DdpJob(wrapper, parameters)
+        return data_parallel.DdpJob(wrapper, parameters, is_by_rank=is_by_rank)
     if contains(model, "torch.distributed.fsdp", "FSDPModule"):
-        return data_parallel.FsdpJob(model, parameters)
+        return data_parallel.FsdpJob(model, parameters, is_by_rank=is_by_rank)
     distributed_tensor = loaded_class("torch.distributed.tensor", "DTensor")
     if distributed_tensor and any(isinstance(parameter, distributed_tensor) for parameter in parameters.values()):
         raise ConfigError("tensor-parallel parameters are not supported yet: hand norms to log_norms() instead")
+    if is_by_rank:
+        raise ConfigError('small_batches="ranks" needs a model in DistributedDataParallel or under fully_shard')
     return None
 
 
@@ -51,17 +56,17 @@ def explain_alone(job: DataParallelJob) -> list[str]:
     ]
 
 
-def plain_names(parameters: Mapping[str, Tensor]) -> list[str]:
-    """Names without what wrappers put into them, as a single process would have them."""
-    return [
-        ".".join(part for number, part in enumerate(name.split(".")) if not is_wrapper(part, number))
-        for name in parameters
-    ]
+def plain_names(names: Iterable[str], *, is_wrapped: bool) -> list[str]:
+    """Names of parameters as a single process would have them.
 
-
-def is_wrapper(part: str, number: int) -> bool:
-    """Whether a part of a name comes from DistributedDataParallel, at the front, or from torch.compile."""
-    return part == "_orig_mod" or (part == "module" and number == 0)
+    Args:
+        names: As the watched model gives them.
+        is_wrapped: The model may be a DistributedDataParallel, which puts "module." in front of each name.
+    """
+    plain = [".".join(part for part in name.split(".") if part != "_orig_mod") for name in names]  # of torch.compile
+    if is_wrapped and all(name.startswith("module.") for name in plain):
+        return [name.removeprefix("module.") for name in plain]
+    return plain
 
 
 def loaded_class(module: str, name: str) -> type | None:
