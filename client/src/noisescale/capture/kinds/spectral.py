@@ -14,7 +14,7 @@ from noisescale.estimators.noise_scale import Terms
 
 MIN_SMALL_BATCHES = 4
 
-EVERY = 10
+EVERY = 20
 """Steps from one that is measured to the next, unless asked otherwise."""
 
 
