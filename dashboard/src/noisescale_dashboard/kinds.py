@@ -47,7 +47,8 @@ KINDS: Final = MappingProxyType(
                 "Noise scale in sign geometry",
                 "(Σ σ)²",
                 "(Σ |G|)²",
-                "Kind sign: dual norms of the geometry of Lion and signSGD, over single parameters.",
+                "Kind sign: (Σ σ)² ÷ (Σ |G|)² over single parameters, the geometry of Lion and signSGD;"
+                " biased, within bounds.",
             ),
             Kind(
                 "spectral",
@@ -55,7 +56,7 @@ KINDS: Final = MappingProxyType(
                 "Noise scale in spectral geometry",
                 "noise",
                 "signal",
-                "Kind spectral: dual norms of the geometry of Muon, nuclear norms of the matrices.",
+                "Kind spectral: squared nuclear norms over the matrices, the geometry of Muon; biased, within bounds.",
             ),
             Kind(
                 "hessian",

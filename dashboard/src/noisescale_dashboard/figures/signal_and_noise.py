@@ -11,13 +11,16 @@ from noisescale_dashboard.number_format import significant
 HEIGHT = 232
 NORMAL_95 = 1.96
 BAND_OPACITY = 0.13
+FITTING_CHARACTERS, PIXELS_A_CHARACTER = 4, 5
+"""Labels longer than tr Σ need a wider margin."""
 
 
 def signal_and_noise(series: NoiseScaleSeries, view: View) -> go.Figure:
     """Noise and signal (tr Σ and |G|² in squared gradient, log) with 95 % bands; estimates ≤ 0 leave a gap."""
     points = series.points
     along = axes.progress(points, view.kind, unit=view.unit, units_per_example=series.units_per_example)
-    figure = blank_figure(height=HEIGHT, right=44 if view.narrow else 56, top=10, bottom=40)
+    room = PIXELS_A_CHARACTER * max(0, max(map(len, view.terms)) - FITTING_CHARACTERS)
+    figure = blank_figure(height=HEIGHT, right=(44 if view.narrow else 56) + room, top=10, bottom=40)
     figure.update_layout(uirevision=view.revision)
     axes.set_progress_axis(figure, along, is_live=view.is_live, is_zoomed=view.is_zoomed, narrow=True)
     ends = axes.typical_range([*points.trace_cov, *points.grad_sq_norm]) or (0.1, 10.0)

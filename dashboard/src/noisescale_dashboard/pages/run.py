@@ -139,7 +139,7 @@ def register(app: Dash, api: ApiClient) -> None:
             run_overview.facts(run, read.whole, is_zoomed=look.is_zoomed),
             run_records.layout(run, read.streams, read.metrics),
             run_figures.x_choices(run),
-            run_figures.kind_choices(run.kinds),
+            run_figures.kind_choices((*run.kinds, view["kind"])),
             view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
             "auto" if view["w"] == "auto" else f"{view['w']} %",
             run_figures.noise_title(view),

@@ -81,7 +81,7 @@ def _kind_choice() -> html.Div:
 
 
 def kind_choices(kinds: Sequence[str]) -> list[dict[str, str]]:
-    """The kinds of a run, the simple one always among them."""
+    """These kinds as choices, the simple one always among them."""
     return [{"value": name, "label": kind_named(name).label} for name in dict.fromkeys((SIMPLE.name, *kinds))]
 
 
