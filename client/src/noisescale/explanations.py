@@ -1,5 +1,6 @@
 """Sentences that say once what a step means for its estimate, and the way out."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from noisescale.capture.step_norms import StepSizes
@@ -14,6 +15,10 @@ ONE_SMALL_BATCH = (
     "one backward a step gives no noise scale: split the batch into micro-batches and accumulate their gradients, for "
     "example 8 backward passes of an eighth of the batch each, or measure norms yourself and call log_norms(); loss, "
     "learning rate and batch size are recorded all the same"
+)
+TAKES_EXAMPLES = (
+    "one backward a step: from the next step on each example is a small batch (per-example norms, within 5 % of the "
+    "training's time); accumulate micro-batches for less, or pass small_batches='micro_batches' to watch() for none"
 )
 NO_BACKWARD = "no backward since the last optimizer.step(): call log_gradients() before optimizer.step()"
 BATCH_SIZE_UNKNOWN = "the model's input does not tell the batch size: pass batch_size= to log_gradients()"
@@ -35,12 +40,21 @@ WEIGHTING_MISMATCH = (
 )
 
 
-def explain_sizes(sizes: StepSizes, notices: Notices) -> None:
-    """Say what is missing, or what was read from the model's input."""
+def explain_sizes(sizes: StepSizes, notices: Notices, *, takes_examples: bool) -> None:
+    """Say what is missing, or what was read from the model's input.
+
+    Args:
+        sizes: Of the step.
+        notices: Says them once.
+        takes_examples: A single backward is no fault: from the next step on each example is a small batch.
+    """
     if sizes.num_small_batches == 0:
         notices.once("no_backward", NO_BACKWARD)
     elif sizes.num_small_batches == 1:
-        notices.once("one_small_batch", ONE_SMALL_BATCH)
+        if takes_examples:
+            notices.once("takes_examples", TAKES_EXAMPLES, logging.INFO)
+        else:
+            notices.once("one_small_batch", ONE_SMALL_BATCH)
     elif sizes.batch_size is None:
         notices.once("batch_size_unknown", BATCH_SIZE_UNKNOWN)
     elif sizes.source == "inferred":

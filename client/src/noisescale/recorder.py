@@ -71,6 +71,7 @@ class Recorder:
         self._started_at = time.time()
         self._started_clock = time.monotonic()
         self._kinds: dict[str, KindSeries] = {}
+        self._log_every = config.log_every
         self._open_outbox = open_outbox
         self._outbox = None if open_outbox is None else open_outbox(run_id, lambda: self._run_record("simple"))
         self._log = StepLog(
@@ -108,7 +109,7 @@ class Recorder:
         if log_every is not None and log_every < 1:
             raise ConfigError(f"log_every must be at least 1 update, got {log_every}")
         watch: Watch[LoggedStep] = capture.Watch(
-            model, optimizer, options, on_fault=self._faults.report, on_duty=self._on_duty
+            model, optimizer, options, on_fault=self._faults.report, on_duty=self._on_duty, on_source=self._on_source
         )
         self.watch = watch
         self._log.start_watch(watch.group_names, log_every or self._config.log_every)
@@ -120,6 +121,7 @@ class Recorder:
         stream.measure_every = None if options.overhead is not None else options.every
         for note in watch.notes:
             stream.add_note(note)
+        self._log_every = log_every or self._config.log_every
         self.description = replace(self.description, device=self.description.device or watch.device_name)
         logger.info("watching %s: %s", type(model).__name__, watch.says)
 
@@ -132,6 +134,16 @@ class Recorder:
         """A budget has fixed how often steps are measured."""
         self._stream.measure_every = duty.every
         explain_duty(duty)
+
+    def _on_source(self) -> None:
+        """The small batches come from somewhere else from now on."""
+        watch = self.watch
+        assert watch is not None
+        self._log.change_groups(watch.group_names, self._log_every)
+        self._stream.estimator = watch.estimator
+        for note in watch.notes:
+            self._stream.add_note(note)
+        logger.info("measuring %s", watch.says)
 
     def unwatch(self) -> None:
         """Take every hook off the model and its optimizer."""

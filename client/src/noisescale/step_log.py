@@ -35,6 +35,7 @@ class StepLog:
         steps: Numbers the steps and counts examples.
         recent: The latest window.
         batch_size_source: Where the batch size comes from; None while unknown.
+        takes_examples: A single backward a step is no fault: each example will be a small batch.
     """
 
     def __init__(
@@ -55,11 +56,17 @@ class StepLog:
         self.steps = StepCounter()
         self.recent = RecentUpdates()
         self.batch_size_source: str | None = None
+        self.takes_examples = False
         self._recording = self._new_recording([], log_every)
 
     def start_watch(self, group_names: Sequence[str], log_every: int) -> None:
         """From here on steps have these layers; rows so far are handed out."""
         self.steps.start_watch()
+        self._recording.flush()
+        self._recording = self._new_recording(group_names, log_every)
+
+    def change_groups(self, group_names: Sequence[str], log_every: int) -> None:
+        """From here on steps have these layers, and go on counting."""
         self._recording.flush()
         self._recording = self._new_recording(group_names, log_every)
 
@@ -86,6 +93,7 @@ class StepLog:
         )
         if logged.is_measured or watch.must_queue(loss):
             watch.log_step(logged, batch_size=batch_size, loss=loss)
+            self.takes_examples = watch.takes_examples
             self.record(watch.arrived())
         else:
             watch.skip_step()
@@ -97,7 +105,7 @@ class StepLog:
             if not logged.is_measured:
                 self._recording.add_unmeasured(logged, norms.loss)
                 continue
-            explain_sizes(norms.sizes, self._notices)
+            explain_sizes(norms.sizes, self._notices, takes_examples=self.takes_examples)
             self.batch_size_source = self.batch_size_source or norms.sizes.source
             examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
             update = update_from_norms(logged.counted(examples), norms)

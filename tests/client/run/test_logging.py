@@ -28,11 +28,11 @@ def train_step(run, model, optimizer, **arguments):
     return float(loss)
 
 
-def watched_run(**settings):
+def watched_run(small_batches="auto", **settings):
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.25)
     run, kept = make_kept_run(**settings)
-    run.watch(model, optimizer)
+    run.watch(model, optimizer, small_batches=small_batches)
     return run, kept, model, optimizer
 
 
@@ -70,7 +70,7 @@ def test_log_every_adds_updates_up_and_finish_sends_the_rest():
 
 
 def test_one_backward_a_step_gives_no_estimate_and_names_the_ways_out(caplog):
-    run, kept, model, optimizer = watched_run()
+    run, kept, model, optimizer = watched_run(small_batches="micro_batches")
 
     for _ in range(2):
         loss = backward(model, num_small_batches=1)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from noisescale.capture.example_source import ExampleSource
 from noisescale.capture.gradient_lists import Gradients
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.kinds.kind import Kind
@@ -30,6 +31,7 @@ class Accumulation:
         group_of_parameter: Index of each parameter's group; -1 for none.
         num_groups: G.
         kinds: Further kinds of noise scale, which see the same small batches.
+        examples: Makes each example a small batch; None: each backward is one.
         uses_rows: Gradients come through `replay()` alone and may be kept until the step is logged.
 
     Attributes:
@@ -49,12 +51,14 @@ class Accumulation:
         num_groups: int,
         kinds: Sequence[Kind] = (),
         *,
+        examples: ExampleSource | None = None,
         uses_rows: bool = False,
     ) -> None:
         self._parameters = list(parameters)
         self._member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
         self._rows = GradientRows(parameters, self._member_PC) if uses_rows else None
         self._kinds = kinds
+        self._examples = examples
         self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None)
         self._witness = Witness(parameters)
         self.is_marked = False
@@ -65,6 +69,8 @@ class Accumulation:
     def start_step(self) -> None:
         """Forget everything: the next backward belongs to a new step."""
         self.pending.clear()
+        if self._examples is not None:
+            self._examples.clear()
         if self._rows is not None:
             self._rows.clear()
         self._witness.forget()
@@ -124,7 +130,7 @@ class Accumulation:
         if self.is_ignoring:
             held = self._ignored.get(index)
             self._ignored[index] = gradient.detach().clone() if held is None else held + gradient.detach()
-        else:
+        elif self._examples is None:
             self.pending.add(index, gradient, may_reduce=not self.is_marked)
 
     def replay(self, passes: Sequence[Gradients], *, is_last: bool) -> None:
@@ -177,6 +183,9 @@ class Accumulation:
         Args:
             num_examples: As marked; None: what the forwards since the last small batch saw.
         """
+        if self._examples is not None:
+            self._end_examples(self._examples)
+            return
         indices = self._take_pending()
         if not indices:
             return
@@ -198,6 +207,16 @@ class Accumulation:
         for kind in self.kinds_in_step:
             assert not isinstance(size, Tensor)
             kind.end_small_batch(1.0 if size is None else size)
+
+    def _end_examples(self, examples: ExampleSource) -> None:
+        """Count each example of the backward as a small batch."""
+        taken = examples.take()
+        self.adds_up &= not examples.is_incomplete
+        self.clear_forwards()
+        if taken is not None:
+            sq_norm_P, num_examples = taken
+            self._sq_norms_P.append(sq_norm_P)
+            self.sizes.append(SmallBatchSize(num_examples, num_small=num_examples))
 
     def _add_to_kinds(self, indices: Sequence[int], gradients: Sequence[Tensor]) -> None:
         for kind in self.kinds_in_step:
@@ -255,6 +274,9 @@ class Accumulation:
         for index, ignored in self._ignored.items():
             gradient = gradients[index]
             gradients[index] = None if gradient is None else gradient - ignored
+        if self._examples is not None:
+            for index in self._examples.dropped:
+                gradients[index] = None
         return gradients
 
     def _big_sq_norm(self) -> Tensor:

@@ -129,19 +129,21 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         weighting=sent.state.weighting,
         adds_up=sent.state.adds_up,
         is_partial=sent.state.is_partial,
-        kind_terms=_terms_of_kinds(kinds, kind_values, sizes, factor),
+        kind_terms=_terms_of_kinds(kinds, kind_values, sizes, per_example * scale),
     )
 
 
 def _terms_of_kinds(
-    kinds: Mapping[str, Kind], kind_values: Mapping[str, Sequence[float]], sizes: StepSizes, factor: float
+    kinds: Mapping[str, Kind], kind_values: Mapping[str, Sequence[float]], sizes: StepSizes, scale: float
 ) -> dict[str, Terms]:
     found = {}
     for name, values in kind_values.items():
         assert sizes.batch_size is not None
-        terms = kinds[name].terms(values, num_small_batches=sizes.num_small_batches, batch_size=sizes.batch_size)
+        terms = kinds[name].terms(
+            values, num_small_batches=sizes.num_small_batches, batch_size=sizes.batch_size, scale=scale
+        )
         if terms is not None:
-            found[name] = Terms(terms.trace_cov / factor, terms.grad_sq_norm / factor)
+            found[name] = terms
     return found
 
 

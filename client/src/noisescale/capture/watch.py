@@ -1,7 +1,7 @@
 """Watches one model and its optimizer, and hands out the squared norms of each measured step."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import torch
@@ -11,12 +11,16 @@ from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.device_values import DeviceValues
 from noisescale.capture.distributed import world_size
 from noisescale.capture.duty_cycle import DutyCycle
+from noisescale.capture.example_source import ExampleSource, covers_enough, has_coupled_examples
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.hooks import Hooks
 from noisescale.capture.kinds.adam import AdamKind
 from noisescale.capture.kinds.kind import Kind
+from noisescale.capture.kinds.sign import SignKind
+from noisescale.capture.kinds.spectral import SpectralKind
 from noisescale.capture.loss_scale import LossScale
 from noisescale.capture.parameter_groups import group_parameters
+from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.step_norms import SizeSums, StepNorms
 from noisescale.capture.step_values import GradientState, SentStep, read_step, weigh
 from noisescale.capture.watch_options import Kind as KindName
@@ -24,6 +28,15 @@ from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale.errors import ConfigError
 
 Tag = TypeVar("Tag")
+
+SENTENCES = {
+    "micro_batches": "squared norms of micro-batches, before accumulation",
+    "per_example": "squared norms of each example's gradient, from activations and output gradients",
+    "layer_norm_proxy": "squared norms of each example's gradient in the normalisation layers, a proxy for the model's",
+}
+
+UNASKED_OVERHEAD = 0.05
+"""Share of the training's time for per-example norms that were chosen by ourselves."""
 
 
 class Watch(Generic[Tag]):
@@ -35,6 +48,7 @@ class Watch(Generic[Tag]):
         options: Checked.
         on_fault: Told about our own faults inside hooks.
         on_duty: Told when a budget has fixed how often steps are measured.
+        on_source: Told when the small batches come from somewhere else from now on; groups may have changed.
 
     Attributes:
         group_names: Layers in network order.
@@ -47,6 +61,7 @@ class Watch(Generic[Tag]):
         notes: Facts about the measurement, in words.
         says: What is measured, as a sentence for the log.
         kind_names: Further kinds of noise scale.
+        takes_examples: Steps turned out to have one backward, so each example is a small batch from the next step on.
     """
 
     def __init__(
@@ -57,6 +72,7 @@ class Watch(Generic[Tag]):
         *,
         on_fault: Callable[[Exception], None],
         on_duty: Callable[[DutyCycle], None],
+        on_source: Callable[[], None],
     ) -> None:
         options.check()
         parameters = watched_parameters(model, optimizer)
@@ -65,45 +81,102 @@ class Watch(Generic[Tag]):
                 f"watch() measures one process so far, this job has {world_size()}: "
                 "hand the norms of your ranks to log_norms()"
             )
-        self.group_names, group_of_parameter = group_parameters(list(parameters), options.groups)
         self.num_steps = 0
         self.optimizer_name = None if optimizer is None else type(optimizer).__name__
         self.device_name = device_name(next(iter(parameters.values())).device)
+        self._on_duty = on_duty
+        self.takes_examples = False
         self.duty = DutyCycle(options.every, options.overhead, on_fixed=on_duty, clock=time.perf_counter)
-        self.estimator = "micro_batches"
         self.notes: list[str] = notes_on(model)
-        self.says = "squared norms of micro-batches, before accumulation"
+        self.estimator: str = options.small_batches
+        self._model = model
         self._options = options
         self._optimizer = optimizer
-        self.parameters = list(parameters.values())
+        self._on_fault = on_fault
+        self._on_source = on_source
         self._scale = LossScale(options.scaler, optimizer)
-        self._kinds = make_kinds(options.kinds, self.parameters, optimizer)
+        self._kinds = make_kinds(options.kinds, list(parameters.values()), optimizer)
         self.kind_names = list(self._kinds)
-        is_light = not self._kinds and GradientRows.suits(self.parameters)
+        self._values: DeviceValues[SentStep[Tag]] = DeviceValues()
+        self._big_sq_norm: Tensor | None = None
+        self._examples: ExampleSource | None = None
+        self._next_examples: ExampleSource | None = None
+        self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
+        if options.small_batches in ("per_example", "layer_norm_proxy"):
+            layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
+            self._examples = ExampleSource(model, parameters, layers, on_fault=on_fault)
+            self.notes += [self._examples.message] if self._examples.message else []
+            parameters = self._examples.parameters
+        else:
+            self.estimator = "micro_batches"
+        self.says = SENTENCES[self.estimator]
+        self._start(parameters)
+
+    def _start(self, parameters: Mapping[str, Tensor]) -> None:
+        """Put the hooks on for these parameters."""
+        self.group_names, group_of_parameter = group_parameters(list(parameters), self._options.groups)
+        self.parameters = list(parameters.values())
+        is_light = not self._kinds and self._examples is None and GradientRows.suits(self.parameters)
         self._accumulation = Accumulation(
             self.parameters,
             group_of_parameter,
             len(self.group_names),
             list(self._kinds.values()),
+            examples=self._examples,
             uses_rows=is_light,
         )
         self._hooks = Hooks(
-            model,
+            self._model,
             self.parameters,
-            optimizer,
+            self._optimizer,
             self._accumulation,
             self.duty,
             on_step=self._on_step,
-            on_fault=on_fault,
+            on_fault=self._on_fault,
             is_light=is_light,
         )
-        self._hooks.arm(self.duty.is_measured())
-        self._values: DeviceValues[SentStep[Tag]] = DeviceValues()
-        self._big_sq_norm: Tensor | None = None
+        self._arm()
+
+    def _arm(self) -> None:
+        is_measured = self.duty.is_measured()
+        self._hooks.arm(is_measured)
+        if self._examples is not None:
+            self._examples.pause(not is_measured)
 
     def close(self) -> None:
         """Take the hooks off; steps already logged can still be drained."""
         self._hooks.remove()
+        for examples in (self._examples, self._next_examples):
+            if examples is not None:
+                examples.remove()
+
+    def _look_for_examples(self) -> None:
+        """After the first step: where it had a single small batch, see whether its examples can be told apart."""
+        self._may_take_examples = False
+        sizes = self._accumulation.sizes
+        if len(sizes) != 1 or has_coupled_examples(self._model):
+            return
+        parameters = watched_parameters(self._model, self._optimizer)
+        try:
+            examples = ExampleSource(self._model, parameters, "all", on_fault=self._on_fault)
+        except ConfigError:
+            return
+        if covers_enough(examples, parameters):
+            self._next_examples = examples
+            self.takes_examples = True
+        else:
+            examples.remove()
+
+    def _switch_to_examples(self, examples: ExampleSource) -> None:
+        self._hooks.remove()
+        self._examples, self._next_examples = examples, None
+        self.estimator, self.says = "per_example", SENTENCES["per_example"]
+        self.notes += [examples.message] if examples.message else []
+        if self._options.every == 1 and self._options.overhead is None:
+            # Nobody asked for the extra work of per-example norms: keep it small.
+            self.duty = DutyCycle(1, UNASKED_OVERHEAD, on_fixed=self._on_duty, clock=time.perf_counter)
+        self._start(examples.parameters)
+        self._on_source()
 
     @property
     def is_measured(self) -> bool:
@@ -163,6 +236,8 @@ class Watch(Generic[Tag]):
     ) -> SentStep[Tag]:
         """What travels for this step; its vectors are appended to `values`."""
         accumulation, options = self._accumulation, self._options
+        if self._may_take_examples and accumulation.sizes:
+            self._look_for_examples()
         accumulation.look_at_gradient()
         sizes: SizeSums | None = SizeSums()
         num_columns = 0
@@ -219,6 +294,8 @@ class Watch(Generic[Tag]):
         """Leave backward passes out from here on, or no longer."""
         self._hooks.settle()
         self._accumulation.is_ignoring = is_ignoring
+        if self._examples is not None:
+            self._examples.pause(is_ignoring or not self.is_measured)
 
     def measured_norm(self, parameters: Sequence[Tensor] | None) -> Tensor | None:
         """The norm of the step's gradient as it was measured, where it still holds for these parameters.
@@ -237,7 +314,9 @@ class Watch(Generic[Tag]):
         self._accumulation.start_step()
         self._accumulation.clear_forwards()
         self.duty.end_step()
-        self._hooks.arm(self.duty.is_measured())
+        if self._next_examples is not None:
+            self._switch_to_examples(self._next_examples)
+        self._arm()
 
 
 def make_kinds(
@@ -254,6 +333,10 @@ def make_kinds(
             if optimizer is None:
                 raise ConfigError("kind 'adam' needs the optimizer: pass it to watch()")
             kinds[name] = AdamKind(parameters, optimizer)
+        elif name == "sign":
+            kinds[name] = SignKind(parameters)
+        else:
+            kinds[name] = SpectralKind(parameters)
     return kinds
 
 

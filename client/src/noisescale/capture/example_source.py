@@ -1,0 +1,99 @@
+"""Makes each example of a backward a small batch: per-example norms in the order of the watched parameters."""
+
+# P parameters
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor, nn
+
+from noisescale.capture.pending_gradients import spread
+from noisescale.capture.per_example.coverage import Layers
+from noisescale.capture.per_example.norms import PerExampleNorms
+from noisescale.errors import ConfigError
+
+MIN_COVERED = 0.9
+"""Share of a model's elements from which its per-example norms may stand for it unasked."""
+
+
+class ExampleSource:
+    """Per-example norms of the parameters that have them.
+
+    Args:
+        model: Its input has the examples in the first dimension.
+        parameters: Trainable ones by name.
+        layers: All, or the normalisations only.
+        on_fault: Told about our own faults inside hooks.
+
+    Attributes:
+        parameters: Those measured, by name.
+        message: What is left out, why, and what to do about it; None where nothing is.
+        dropped: Indices of those that turned out to be used elsewhere, too; they are left out since.
+
+    Raises:
+        ConfigError: If not one parameter can be measured.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        parameters: Mapping[str, Tensor],
+        layers: Layers,
+        *,
+        on_fault: Callable[[Exception], None],
+    ) -> None:
+        self._norms = PerExampleNorms(model, parameters, on_fault=on_fault, layers=layers)
+        if not self._norms.covered:
+            self._norms.remove()
+            raise ConfigError(self._norms.message or "per-example norms need a layer with parameters")
+        self.parameters = {name: parameters[name] for name in self._norms.covered}
+        self.message = self._norms.message
+        self.dropped: list[int] = []
+        self._index_of = {name: index for index, name in enumerate(self.parameters)}
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the last backward could not be taken apart."""
+        return self._norms.is_incomplete
+
+    @property
+    def reason(self) -> str | None:
+        """Why it could not."""
+        return self._norms.reason
+
+    def pause(self, is_paused: bool) -> None:
+        """Leave backward passes out from here on, or no longer."""
+        self._norms.is_paused = is_paused
+
+    def clear(self) -> None:
+        """Forget what was captured."""
+        self._norms.clear()
+
+    def take(self) -> tuple[Tensor, int] | None:
+        """Σ |s_i|² of each parameter over the examples of the last backward, [P], and their number.
+
+        None where there was no backward, or it could not be taken apart.
+        """
+        taken = self._norms.take()
+        covered = self._norms.covered
+        if len(covered) + len(self.dropped) < len(self._index_of):
+            self.dropped = [index for name, index in self._index_of.items() if name not in covered]
+            self.message = self._norms.message
+        if taken is None:
+            return None
+        sq_norm_N, num_examples = taken
+        return spread([([self._index_of[name] for name in covered], sq_norm_N)], len(self._index_of)), num_examples
+
+    def remove(self) -> None:
+        """Take every hook off."""
+        self._norms.remove()
+
+
+def covers_enough(source: ExampleSource, parameters: Mapping[str, Tensor]) -> bool:
+    """Whether nearly all of a model is measured, so that it may stand for the model without being asked for."""
+    measured = sum(p.numel() for p in source.parameters.values())
+    return measured >= MIN_COVERED * sum(p.numel() for p in parameters.values())
+
+
+def has_coupled_examples(model: nn.Module) -> bool:
+    """Whether a layer makes an example's gradient depend on the others of its batch."""
+    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
