@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from noisescale.errors import EstimationError
-from noisescale.estimators.noise_scale import from_groups, from_unequal_groups, two_batch
+from noisescale.estimators.noise_scale import (
+    from_equally_weighted_groups,
+    from_groups,
+    from_unequal_groups,
+    robust_grad_sq_norm,
+    two_batch,
+)
 
 GRAD_SQ_NORM = 2.5
 TRACE_COV = 40.0
@@ -92,3 +98,47 @@ def test_a_single_group_is_refused_with_the_way_out(estimator):
 def test_groups_without_examples_are_refused():
     with pytest.raises(EstimationError, match="batch_size must be positive, got 0"):
         from_groups(mean_small_sq_norm=1, big_sq_norm=1, num_groups=2, batch_size=0)
+
+
+def test_the_robust_estimate_needs_no_noise_in_proportion_to_one_over_the_size():
+    """Two groups are ten times as noisy as their sizes say; the ordinary estimate is then wrong."""
+    rng = np.random.default_rng(1)
+    sizes, noise = np.array([2, 4, 8, 8]), np.array([40.0, 5.0, 2.0, 30.0])
+    trials, dim = 40_000, 5
+    mean = rng.normal(size=dim)
+    sums = sizes[:, None] * (mean + np.sqrt(noise / dim)[:, None] * rng.normal(size=(trials, 4, dim)))
+    n = float(sizes.sum())
+
+    found = robust_grad_sq_norm(
+        sum_sq_norm=(sums.sum(1) ** 2).sum(-1),
+        sum_of_sq_norms=(sums**2).sum((1, 2)),
+        batch_size=n,
+        sum_of_sq_sizes=float((sizes**2).sum()),
+    )
+
+    truth, standard_error = (mean**2).sum(), found.std() / np.sqrt(trials)
+    weighted = ((sums**2).sum(-1) / sizes).sum(1) / n
+    ordinary = from_unequal_groups(
+        weighted_sq_norm=weighted, big_sq_norm=(sums.sum(1) ** 2).sum(-1) / n**2, num_groups=4, batch_size=n
+    ).grad_sq_norm
+    assert abs(found.mean() - truth) < 5 * standard_error
+    assert abs(ordinary.mean() - truth) > 20 * standard_error
+
+
+def test_a_robust_estimate_of_one_group_is_refused():
+    with pytest.raises(EstimationError, match="got batch_size 8 and sum_of_sq_sizes 64: use gradient accumulation"):
+        robust_grad_sq_norm(sum_sq_norm=4.0, sum_of_sq_norms=4.0, batch_size=8.0, sum_of_sq_sizes=64.0)
+
+
+def test_means_of_unequal_groups_averaged_with_equal_weight_return_the_exact_terms():
+    sizes = np.array([3.0, 5.0, 8.0, 16.0])
+
+    terms = from_equally_weighted_groups(
+        mean_sq_norm=float((GRAD_SQ_NORM + TRACE_COV / sizes).mean()),
+        big_sq_norm=float(GRAD_SQ_NORM + TRACE_COV * (1 / sizes).sum() / 16),
+        num_groups=4,
+        mean_inverse_size=float((1 / sizes).mean()),
+    )
+
+    assert terms.trace_cov == pytest.approx(TRACE_COV, rel=1e-12)
+    assert terms.grad_sq_norm == pytest.approx(GRAD_SQ_NORM, rel=1e-12)

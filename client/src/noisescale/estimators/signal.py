@@ -33,12 +33,14 @@ def has_signal(*, num_updates: float, grad_sq_norm: float, grad_sq_norm_sq: floa
 def normal_deviate(count: float, total: float, total_sq: float) -> float:
     """The normal deviate as improbable as the t-statistic of E Y = 0, from n, Σ Y and Σ Y².
 
-    With ν = n - 1, t² / ν = s / (1 - s) for s = (Σ Y)² / (n Σ Y²), and the deviate is (8ν + 1) / (8ν + 3) √(ν log(1 +
-    t² / ν)), within 0.01 of the exact one up to 3 and within 2 % up to 8 for ν ≥ 7. Below 8 values the answer is 0.
+    With ν = n - 1, t² / ν = s / (1 - s) for s = (Σ Y)² / (n Σ Y²), and the deviate is
+    (8ν + 1) / (8ν + 3) √(ν log(1 + t² / ν)), at most 2 % too small up to 8 for ν ≥ 7. It is 0 below 8 values, and where
+    the sums are not finite.
 
-    Source: Wallace 1959, "Bounds on normal approximations to Student's and the chi-square distributions", section 3.
+    Source: Wallace 1959, "Bounds on normal approximations to Student's and the chi-square distributions", Annals of
+    Mathematical Statistics 30.
     """
-    if count < FEWEST_UPDATES or not total_sq > 0:
+    if count < FEWEST_UPDATES or not 0 < total_sq < math.inf:
         return 0.0
     freedom = count - 1
     # factors first: a square of the sum could leave the range of doubles
