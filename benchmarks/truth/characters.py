@@ -95,7 +95,7 @@ class CharacterTraining:
     point_steps: int
     learning_rate: float
     batch_size: int = 64
-    num_steps: int = 16
+    num_steps: int = 12
     num_examples: int = 64
     group_counts: tuple[int, ...] = (2, 8, 32)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.truth.step import RANKS, Array, Step, sq_norm
 from noisescale.estimators import noise_scale, signal, uncertainty, windows
@@ -23,7 +24,8 @@ class Answers:
 
     Attributes:
         noise_scale: Ratio of sums whatever its state, [R]; may be negative.
-        value: The value shown, nan while unresolved, [R].
+        value: The value shown in a run that has shown a gradient before this window, nan while unresolved, [R].
+        has_signal: The window alone shows a gradient: a run that began with it would have a value too, [R].
         low: Lower end of the interval, or 0, [R].
         high: Upper end, infinite while unbounded, [R].
         is_resolved: z ≥ 5 and an interval, [R].
@@ -33,9 +35,10 @@ class Answers:
 
     noise_scale: Array
     value: Array
+    has_signal: NDArray[np.bool_]
     low: Array
     high: Array
-    is_resolved: Array
+    is_resolved: NDArray[np.bool_]
     trace_cov_error: Array
     grad_sq_norm_error: Array
 
@@ -67,6 +70,7 @@ class Ours:
         return Answers(
             noise_scale=trace_cov.mean(0) / grad_sq_norm.mean(0),
             value=np.array([np.nan if e.value is None else e.value for e in estimates]),
+            has_signal=np.array([shows_signal(terms) for terms in grad_sq_norm.T]),
             low=np.array([0.0 if e.low is None else e.low for e in estimates]),
             high=np.array([np.inf if e.high is None else e.high for e in estimates]),
             is_resolved=np.array([e.state is uncertainty.State.RESOLVED for e in estimates]),
@@ -76,16 +80,19 @@ class Ours:
 
 
 def estimate_window(trace_cov: Array, grad_sq_norm: Array) -> uncertainty.NoiseScaleEstimate:
-    """What the product says of a run that is just this window."""
-    num_steps = len(trace_cov)
-    cuts = np.array_split(np.arange(num_steps), min(BLOCKS, num_steps))
+    """What the product says of a window, from the terms of its steps."""
+    cuts = np.array_split(np.arange(len(trace_cov)), min(BLOCKS, len(trace_cov)))
     blocks = [(float(len(cut)), float(trace_cov[cut].sum()), float(grad_sq_norm[cut].sum())) for cut in cuts]
-    has_signal = signal.has_signal(
-        num_updates=num_steps,
+    return uncertainty.estimate(windows.WindowSums.from_blocks(blocks))
+
+
+def shows_signal(grad_sq_norm: Array) -> bool:
+    """Whether these steps alone show a gradient."""
+    return signal.has_signal(
+        num_updates=len(grad_sq_norm),
         grad_sq_norm=float(grad_sq_norm.sum()),
         grad_sq_norm_sq=float(grad_sq_norm @ grad_sq_norm),
     )
-    return uncertainty.estimate(windows.WindowSums.from_blocks(blocks), has_signal=has_signal)
 
 
 def micro_batches(count: int) -> Ours:
@@ -131,23 +138,30 @@ def unequal_micro_batches() -> Ours:
     return Ours("8 unequal micro-batches", None, terms)
 
 
-def unequal_micro_batches_robust() -> Ours:
-    """The same from products of different micro-batches alone, in which every example counts alike."""
+def unequal_micro_batches_by_products() -> Ours:
+    """The same tr Σ, and |G|² from products of different micro-batches alone, so that it does not inherit the error.
+
+    Squared norms of small groups weigh their few examples heavily: with heavy tails tr Σ is noisy, and |G|² less so.
+    """
 
     def terms(step: Step) -> noise_scale.Terms:
         sizes = np.array(SIZES) * step.batch_size / sum(SIZES)
+        sq_norms = unequal_sq_norms(step)
+        weighted = noise_scale.from_unequal_groups(
+            weighted_sq_norm=sq_norms @ (np.array(SIZES) / sum(SIZES)),
+            big_sq_norm=step.sq_norm,  # type: ignore[arg-type]
+            num_groups=len(SIZES),
+            batch_size=step.batch_size,
+        )
         grad_sq_norm = noise_scale.robust_grad_sq_norm(
             sum_sq_norm=step.batch_size**2 * step.sq_norm,  # type: ignore[arg-type]
-            sum_of_sq_norms=unequal_sq_norms(step) @ sizes**2,
+            sum_of_sq_norms=sq_norms @ sizes**2,
             batch_size=step.batch_size,
             sum_of_sq_sizes=float(sizes @ sizes),
         )
-        return noise_scale.Terms(
-            trace_cov=step.batch_size * (step.sq_norm - grad_sq_norm),  # type: ignore[arg-type]
-            grad_sq_norm=grad_sq_norm,
-        )
+        return noise_scale.Terms(trace_cov=weighted.trace_cov, grad_sq_norm=grad_sq_norm)
 
-    return Ours("8 unequal micro-batches, robust", None, terms)
+    return Ours("8 unequal micro-batches, |G|² by products", None, terms)
 
 
 def unequal_sq_norms(step: Step) -> Array:
@@ -174,5 +188,5 @@ def make_ours(group_counts: tuple[int, ...]) -> list[Ours]:
     """Every way of ours that a step with such groups can feed."""
     ours = [micro_batches(count) for count in group_counts]
     if sum(SIZES) in group_counts:
-        ours += [ranks_and_micro_batches(sum(SIZES)), unequal_micro_batches(), unequal_micro_batches_robust()]
+        ours += [ranks_and_micro_batches(sum(SIZES)), unequal_micro_batches(), unequal_micro_batches_by_products()]
     return [*ours, per_example()]
