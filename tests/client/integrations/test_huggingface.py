@@ -224,6 +224,17 @@ def test_gradient_checkpointing_changes_nothing(tmp_path):
     assert_equal(kept, by_hand(seen))
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")  # of the compiler
+def test_a_compiled_model_is_measured_and_compiled_as_one_graph(tmp_path):
+    torch._dynamo.reset()
+
+    _, seen, kept = train(tmp_path, make_llama(), make_sequences(), torch_compile=True, torch_compile_backend="eager")
+
+    assert_equal(kept, by_hand(seen))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
 # ---- a model without `**kwargs`: each micro-batch's own mean, all weighing the same
 
 

@@ -13,6 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch.utils.tensorboard import SummaryWriter
 from wandb.proto import wandb_internal_pb2
 
+import noisescale
+from noisescale import active_run
 from noisescale.errors import ConfigError
 from noisescale.estimators.noise_scale import Terms
 from noisescale.integrations.mirrors import open_mirror
@@ -176,6 +178,27 @@ def test_tensorboard_writes_to_a_folder_that_can_be_read_at_once(tmp_path):
     open_mirror(tmp_path / "logs").log(5, VALUES)
 
     assert scalars(tmp_path / "logs")["noisescale/noise_scale"] == [(5, 97.0)]
+
+
+# ---- from a training
+
+
+def test_a_run_shows_its_noise_scale_in_the_mirror_that_init_was_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("NOISESCALE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path))
+    monkeypatch.setattr(active_run, "_active", [])
+
+    with noisescale.init(mirror=tmp_path / "logs") as run:
+        for step in range(20):
+            run.log_norms(
+                small_batch_size=1, big_batch_size=64, small_sq_norm=101 + 0.1 * (-1) ** step, big_sq_norm=1 + 100 / 64
+            )
+
+    shown = scalars(tmp_path / "logs")
+    last_step, last_value = shown["noisescale/noise_scale"][-1]
+    assert last_step == 19
+    assert last_value == pytest.approx(100, rel=0.01)
+    assert shown["noisescale/state"][-1][0] == 19
 
 
 # ---- which mirror

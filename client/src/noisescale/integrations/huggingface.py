@@ -119,7 +119,9 @@ class NoiseScaleCallback(TrainerCallback):
             weighting="by_size" if self._counts_items else "equal",
             **self._watch_options,
         )
-        self._hook = model.register_forward_hook(ForwardHook(model, self._see_forward), with_kwargs=True)
+        # What is compiled is the inside of the model's call, so the hook is traced with it: it must not be.
+        see = torch.compiler.disable(self._see_forward) if args.torch_compile else self._see_forward
+        self._hook = model.register_forward_hook(ForwardHook(model, see), with_kwargs=True)
 
     @never_raises
     def on_step_begin(self, /, *_: object, **__: object) -> None:
