@@ -3,6 +3,7 @@
 # K small batches
 
 import itertools
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +44,7 @@ class Target:
         mean: G of each parameter.
         deviation: Σ σ_i over all coordinates.
         root: Σ tr V^½ over the matrices; None without any.
+        num_small_batches: K.
         is_sampled: Examples come whole.
     """
 
@@ -51,6 +53,7 @@ class Target:
     mean: Sequence[Tensor]
     deviation: float
     root: float | None
+    num_small_batches: int = SMALL_BATCHES
     is_sampled: bool = False
 
 
@@ -77,6 +80,22 @@ def gaussian_targets() -> Iterator[Target]:
     yield gaussian_target("power laws 1/i and 1/sqrt(i)", normal[1].sign() / rank, rank**-0.5)
     yield gaussian_target("equal sizes", noise * normal[1].sign(), noise)
     yield gaussian_target("1 % of the coordinates", noise * normal[1] * (normal[3] > 2.326), noise)
+
+
+def few_rows_target(num_rows: int, num_small_batches: int) -> Target:
+    """A 20 x 12 matrix whose noise sits in few rows, so that V rests on few vectors."""
+    generator = torch.Generator().manual_seed(0)
+    noise = 0.5 + torch.rand(20, 12, generator=generator, dtype=torch.float64)
+    mean = noise * torch.randn(20, 12, generator=generator, dtype=torch.float64)
+    noise[num_rows:] = 0
+
+    def draw(size: float, generator: torch.Generator) -> list[list[Tensor]]:
+        drawn = torch.randn(num_small_batches, 20, 12, generator=generator, dtype=torch.float64)
+        return [[mean + noise * z / size**0.5] for z in drawn]
+
+    root = float(noise.square().sum(0).sqrt().sum())
+    name = f"noise in {num_rows} of 20 rows, K = {num_small_batches}"
+    return Target(name, draw, [mean], float(noise.sum()), root, num_small_batches)
 
 
 def digits_target(name: str, point: Point) -> Target:
@@ -117,28 +136,35 @@ class Geometry:
 
     Attributes:
         make: A kind for these parameters.
-        read: Its values and the batch size as dual norms.
+        read: Its values, the batch size and K as dual norms.
+        root: The deviation before it is extrapolated, from values and batch size; None where nothing is.
         norm: The dual norm of one parameter's gradient.
     """
 
     name: str
     make: Callable[[Sequence[Tensor]], SignKind | SpectralKind]
-    read: Callable[[Sequence[float], float], DualNorms]
+    read: Callable[[Sequence[float], float, int], DualNorms]
     norm: Callable[[Tensor], float]
+    root: Callable[[Sequence[float], float], float] | None = None
 
 
-def read_sign(values: Sequence[float], batch_size: float) -> DualNorms:
+def read_sign(values: Sequence[float], batch_size: float, _: int) -> DualNorms:
     """From [|a - b|₁, U, L, both shares]."""
     distance, upper, lower, share_a, share_b = values
     noise = deviation_from_halves(distance=distance, share_a=share_a, share_b=share_b, batch_size=batch_size)
     return DualNorms(noise, upper, lower)
 
 
-def read_spectral(values: Sequence[float], batch_size: float) -> DualNorms:
+def read_spectral(values: Sequence[float], batch_size: float, num_small_batches: int) -> DualNorms:
     """From four roots, U and L."""
     two, first, second, every, upper, lower = values
-    noise = deviation_from_roots(two=two, first=first, second=second, every=every, num_small_batches=SMALL_BATCHES)
+    noise = deviation_from_roots(two=two, first=first, second=second, every=every, num_small_batches=num_small_batches)
     return DualNorms(noise * batch_size**0.5, upper, lower)
+
+
+def plain_root(values: Sequence[float], batch_size: float) -> float:
+    """Of the V of all small batches."""
+    return values[3] * batch_size**0.5
 
 
 def nuclear_norm(gradient: Tensor) -> float:
@@ -147,7 +173,7 @@ def nuclear_norm(gradient: Tensor) -> float:
 
 
 SIGN = Geometry("sign", SignKind, read_sign, lambda gradient: float(gradient.abs().sum()))
-SPECTRAL = Geometry("spectral", lambda p: SpectralKind(p, every=1), read_spectral, nuclear_norm)
+SPECTRAL = Geometry("spectral", lambda p: SpectralKind(p, every=1), read_spectral, nuclear_norm, plain_root)
 
 
 @dataclass(slots=True)
@@ -155,26 +181,29 @@ class Outcome:
     """What the steps at one batch size gave."""
 
     norms: list[DualNorms]
+    sum_plain_root: float = 0.0
     sum_plug_in: float = 0.0
     num_terms: int = 0
 
 
 def run(geometry: Geometry, target: Target, size: float) -> Outcome:
     """Measure steps of K small batches of `size` examples."""
-    kind = geometry.make(target.mean)
+    kind, num = geometry.make(target.mean), target.num_small_batches
     generator = torch.Generator().manual_seed(1)
     outcome = Outcome([])
     for _ in range(STEPS):
         gradients = target.draw(size, generator)
         kind.clear()
         for of_batch in gradients:
-            kind.add(range(len(of_batch)), [g / SMALL_BATCHES for g in of_batch])
+            kind.add(range(len(of_batch)), [g / num for g in of_batch])
             kind.end_small_batch(size)
-        values, batch_size = kind.values(scale=1.0).tolist(), SMALL_BATCHES * size
-        terms = kind.terms(values, num_small_batches=SMALL_BATCHES, batch_size=batch_size)
+        values, batch_size = kind.values(scale=1.0).tolist(), num * size
+        terms = kind.terms(values, num_small_batches=num, batch_size=batch_size)
         outcome.num_terms += terms is not None
-        outcome.norms.append(geometry.read(values, batch_size))
-        mean = [sum(parts) / SMALL_BATCHES for parts in zip(*gradients, strict=True)]
+        outcome.norms.append(geometry.read(values, batch_size, num))
+        if geometry.root is not None:
+            outcome.sum_plain_root += geometry.root(values, batch_size)
+        mean = [sum(parts) / num for parts in zip(*gradients, strict=True)]
         outcome.sum_plug_in += sum(map(geometry.norm, mean)) ** 2
     return outcome
 
@@ -185,7 +214,7 @@ def figures_of(geometry: Geometry, target: Target, deviation: float) -> Iterator
     scale = (deviation / mean_norm) ** 2
     yield Figure(f"{geometry.name}, {target.name}: noise scale", scale, "examples")
     for ratio in RATIOS:
-        size = ratio * scale / SMALL_BATCHES
+        size = ratio * scale / target.num_small_batches
         if target.is_sampled:
             size = max(1, round(size))
         outcome = run(geometry, target, size)
@@ -194,6 +223,12 @@ def figures_of(geometry: Geometry, target: Target, deviation: float) -> Iterator
         denominator = sum(last.upper * this.lower for last, this in pairs) / len(pairs) / mean_norm**2
         at = f"{geometry.name}, {target.name}, B = {ratio:g} x"
         yield Figure(f"{at}: numerator / truth", numerator, "ratio")
+        noise = [norms.noise for norms in outcome.norms]
+        excess = statistics.variance(noise) / statistics.mean(noise) ** 2
+        yield Figure(f"{at}: what a square within one step would be too large by", excess, "share")
+        if geometry.root is not None:
+            plain = (outcome.sum_plain_root / STEPS / deviation) ** 2
+            yield Figure(f"{at}: numerator without extrapolation / truth", plain, "ratio")
         yield Figure(f"{at}: denominator / truth", denominator, "ratio", "within 3 where steps have terms")
         yield Figure(f"{at}: plug-in / truth", outcome.sum_plug_in / STEPS / mean_norm**2, "ratio")
         yield Figure(f"{at}: steps with terms", outcome.num_terms / (STEPS - MIN_STEPS), "share")
@@ -248,6 +283,10 @@ def main() -> None:
     figures = []
     for target in gaussian_targets():
         figures += figures_of(SIGN, target, target.deviation)
+    for num_rows, num_small_batches in itertools.product((2, 3, 6), (4, 8, 16)):
+        target = few_rows_target(num_rows, num_small_batches)
+        assert target.root is not None
+        figures += figures_of(SPECTRAL, target, target.root)
     for name, point in (("start", START), ("middle", MIDDLE), ("late", LATE)):
         target = digits_target(f"digits MLP {name}", point)
         figures += figures_of(SIGN, target, target.deviation)
