@@ -23,6 +23,12 @@ $(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml server/pyp
 
 setup: $(VENV)/installed torch  ## virtual environment with everything, PyTorch included
 
+# What the tests of callbacks and mirrors want: the frameworks and trackers themselves. After torch, which they would replace.
+$(VENV)/integrations: requirements-integrations.txt constraints.txt | torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--requirement requirements-integrations.txt
+	@touch $@
+
 torch: $(VENV)/installed
 	@$(BIN)/python -c 'import torch' 2>/dev/null || { \
 		echo "PyTorch is missing: installing torch==$(TORCH_VERSION) from the configured package index."; \
@@ -45,10 +51,10 @@ check: $(VENV)/installed  ## formatting, lint, types, import directions, docstri
 	$(BIN)/lint-imports
 	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src server/src dashboard/src
 
-test: setup check  ## what a change can break, browser tests included
+test: setup $(VENV)/integrations check  ## what a change can break, browser tests included
 	$(BIN)/pytest -m "not slow and not gpu"
 
-test-full: setup  ## long statistics and faults as well
+test-full: setup $(VENV)/integrations  ## long statistics and faults as well
 	$(BIN)/pytest -m "slow"
 
 test-gpu: setup  ## what needs a CUDA device
