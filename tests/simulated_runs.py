@@ -243,18 +243,26 @@ class FirstMoments:
     median_step: float
 
 
-def first_moments(rng, setting, *, runs, steps, every=1, is_resolved="is_resolved") -> FirstMoments:
-    """Look at simulated runs after every step until each is resolved."""
+def first_moments(rng, setting, *, runs, steps, every=1, rules=("is_resolved",)) -> list[FirstMoments]:
+    """Look at simulated runs after every step until each is resolved, by each of the rules."""
     trace, square = simulated_terms(rng, setting, runs=runs, steps=steps)
-    first = np.full(runs, math.inf)
-    held, under = np.zeros(runs, bool), np.zeros(runs, bool)
+    first = np.full((len(rules), runs), math.inf)
+    held, under = np.zeros((2, len(rules), runs), bool)
     true_square = grad_sq_norm_of(setting.drift, steps)
     for look in looks(trace, square, np.full(steps, setting.noise_over_batch), true_square, every=every):
-        new = np.isinf(first) & getattr(look, is_resolved)
-        first[new] = look.num_updates
-        held[new] = ((look.low <= look.truth) & (look.truth <= look.high))[new]
-        under[new] = (look.value < look.truth / 2)[new]
+        for rule, name in enumerate(rules):
+            new = np.isinf(first[rule]) & getattr(look, name)
+            first[rule][new] = look.num_updates
+            held[rule][new] = ((look.low <= look.truth) & (look.truth <= look.high))[new]
+            under[rule][new] = (look.value < look.truth / 2)[new]
         if np.isfinite(first).all():
             break
     done = np.isfinite(first)
-    return FirstMoments(done.mean(), held[done].mean(), under[done].mean(), float(np.median(first)))
+    return [
+        FirstMoments(done[rule].mean(), *_means_of(held[rule], under[rule], done[rule]), float(np.median(first[rule])))
+        for rule in range(len(rules))
+    ]
+
+
+def _means_of(held, under, done):
+    return (held[done].mean(), under[done].mean()) if done.any() else (math.nan, math.nan)

@@ -86,7 +86,7 @@ def test_bounded_sets_are_about_as_narrow_as_with_the_true_covariance(num_update
     ("setting", "steps"), [(Setting(0.3, 8, "power law"), 400), (Setting(10, 16, "1000 equal"), 600)], ids=str
 )
 def test_the_first_resolved_value_holds_the_truth_however_often_one_looks(setting, steps):
-    found = first_moments(np.random.default_rng(4), setting, runs=600, steps=steps)
+    (found,) = first_moments(np.random.default_rng(4), setting, runs=600, steps=steps)
 
     assert found.share_resolved > 0.95
     assert found.coverage >= 0.925  # 93 %, less a part of the standard error of 600 runs
@@ -96,7 +96,7 @@ def test_the_first_resolved_value_holds_the_truth_however_often_one_looks(settin
 @pytest.mark.slow
 @pytest.mark.parametrize(("setting", "steps"), LOOKED_AT_EVERY_STEP, ids=str)
 def test_the_first_resolved_value_holds_the_truth_in_every_kind_of_training(setting, steps):
-    found = first_moments(np.random.default_rng(5), setting, runs=1000, steps=steps, every=1 if steps < 5000 else 3)
+    (found,) = first_moments(np.random.default_rng(5), setting, runs=1000, steps=steps, every=1 if steps < 5000 else 3)
 
     assert found.share_resolved > 0.95
     assert found.coverage >= 0.93 - 0.008  # one standard error of 1,000 runs

@@ -37,7 +37,7 @@ def test_a_gradient_that_no_run_would_show_promises_nothing(z):
 @pytest.mark.parametrize("steps", [8, 24])
 def test_the_interval_holds_what_the_moments_of_the_noise_demand(steps):
     """From the first 8 updates on, while z is small: 25 rel.var of |G|² is the truth."""
-    trace, square = simulated_terms(np.random.default_rng(0), Setting(3, 8, "power law"), runs=1500, steps=steps)
+    _, square = simulated_terms(np.random.default_rng(0), Setting(3, 8, "power law"), runs=1500, steps=steps)
     truth = 25 * square.var()
     z = square.mean(1) / (square.std(1, ddof=1) / math.sqrt(steps))
 
