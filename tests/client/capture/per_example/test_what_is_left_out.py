@@ -270,19 +270,16 @@ def test_a_model_without_normalisations_has_no_proxy():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_the_rounding_of_many_terms_of_one_sign_is_not_taken_for_a_use_outside_of_the_layer(dtype):
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.LayerNorm(256), nn.Linear(256, 512)).to(dtype)
-    norms = make_norms(model)
+    for seed in range(6):
+        torch.manual_seed(seed)
+        model = nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 1024)).to(dtype)
+        norms = make_norms(model)
+        weights = torch.randn(1024, dtype=dtype) * (1 + torch.randn(2, 256, 1, dtype=dtype) / 5)
 
-    for _ in range(4):
-        (
-            model(torch.randn(4, 128, 256, dtype=dtype)) * (1 + torch.randn(4, 128, 512, dtype=dtype) / 5)
-        ).sum().backward()
-        taken = norms.take()
+        (model(torch.randn(2, 256, 32, dtype=dtype)) * weights).sum().backward()
 
-    assert norms.message is None
-    assert taken is not None
-    assert taken[0].isfinite().all()
+        assert norms.take() is not None
+        assert norms.message is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
