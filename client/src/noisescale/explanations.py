@@ -10,6 +10,7 @@ from noisescale.updates import Update
 
 if TYPE_CHECKING:
     from noisescale.capture.duty_cycle import DutyCycle
+    from noisescale.capture.step_norms import StepNorms
 
 ONE_SMALL_BATCH = (
     "one backward a step gives no noise scale: split the batch into micro-batches and accumulate their gradients, for "
@@ -38,6 +39,27 @@ WEIGHTING_MISMATCH = (
     "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over all examples; "
     "divide each loss by the step's number of examples instead of averaging"
 )
+
+
+HETEROGENEOUS_RANKS = (
+    "the gradients of the ranks differ by more than their micro-batches explain: the ranks see different data, and the "
+    "noise between them is overstated; shuffle over all ranks (DistributedSampler with set_epoch)"
+)
+
+NOT_AVERAGED = (
+    "the gradient is not the mean over the ranks, so there is no estimate: the communication hook sums, approximates "
+    "or does not exchange gradients; measure without it, or hand norms to log_norms()"
+)
+
+
+def explain_ranks(norms: "StepNorms", notices: Notices) -> None:
+    """Say why a step of a data-parallel job gave no estimate."""
+    if norms.are_sums_lost:
+        notices.once(
+            "sums_lost", "sums over the ranks did not arrive or do not belong together: no estimate for those steps"
+        )
+    elif not norms.is_averaged:
+        notices.once("not_averaged", NOT_AVERAGED)
 
 
 def explain_sizes(sizes: StepSizes, notices: Notices, *, takes_examples: bool) -> None:
@@ -69,6 +91,8 @@ def explain_update(update: Update, notices: Notices) -> None:
     """Say why a step with several small batches gave no estimate, or an unusual one."""
     if update.flags & Flags.UNMATCHED_GRADIENT:
         notices.once("unmatched_gradient", UNMATCHED_GRADIENT)
+    if update.flags & Flags.HETEROGENEOUS_RANKS:
+        notices.once("heterogeneous_ranks", HETEROGENEOUS_RANKS)
     if update.flags & Flags.DUPLICATED_SMALL_BATCHES:
         notices.once("duplicated_small_batches", DUPLICATED_SMALL_BATCHES)
     if update.flags & Flags.WEIGHTING_MISMATCH:

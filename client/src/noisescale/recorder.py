@@ -68,6 +68,7 @@ class Recorder:
         self._mirroring = mirroring
         self._notices = Notices()
         self._stream = StreamDescription()
+        self._is_silent = False
         self._started_at = time.time()
         self._started_clock = time.monotonic()
         self._kinds: dict[str, KindSeries] = {}
@@ -118,6 +119,8 @@ class Recorder:
         stream = self._stream
         stream.estimator, stream.optimizer = watch.estimator, watch.optimizer_name
         stream.loss_reduction = options.loss_reduction
+        stream.num_ranks = watch.job.num_ranks
+        self._is_silent = not watch.job.is_first
         stream.measure_every = None if options.overhead is not None else options.every
         for note in watch.notes:
             stream.add_note(note)
@@ -263,12 +266,13 @@ class Recorder:
         self._show(logged.step)
 
     def _show(self, step: int, *, is_last: bool = False) -> None:
-        if self._mirroring is not None:
+        if self._mirroring is not None and not self._is_silent:
             self._mirroring.offer(step, lambda: self.noise_scale("simple"), is_last=is_last)
 
     def _send(self, record: Record) -> None:
         assert self._outbox is not None
-        self._outbox.send(record)
+        if not self._is_silent:  # the first rank of a data-parallel job sends
+            self._outbox.send(record)
 
     def now(self) -> float:
         """Unix seconds: the start by the wall clock, the rest by one that never jumps."""

@@ -1,10 +1,12 @@
 """Turns logged steps into rows, layer records and the latest window; one for each watched optimizer."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from noisescale.explanations import explain_sizes, explain_update
+from noisescale.explanations import explain_ranks, explain_sizes, explain_update
 from noisescale.guard import Notices
+from noisescale.rank_check import RankCheck
 from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
 from noisescale.step_counter import StepCounter
@@ -55,6 +57,7 @@ class StepLog:
         self._on_norms = on_norms
         self.steps = StepCounter()
         self.recent = RecentUpdates()
+        self._ranks = RankCheck()
         self.batch_size_source: str | None = None
         self.takes_examples = False
         self._recording = self._new_recording([], log_every)
@@ -109,6 +112,8 @@ class StepLog:
             self.batch_size_source = self.batch_size_source or norms.sizes.source
             examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
             update = update_from_norms(logged.counted(examples), norms)
+            update = replace(update, flags=update.flags | self._ranks.flags_of(norms))
+            explain_ranks(norms, self._notices)
             explain_update(update, self._notices)
             self.add(update)
             self._on_norms(logged, norms, update)

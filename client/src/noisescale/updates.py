@@ -102,6 +102,8 @@ def _flags_of_sizes(norms: StepNorms) -> Flags:
         flags |= Flags.UNEQUAL_MICRO_BATCHES
         if norms.weighting == "equal":
             flags |= Flags.WEIGHTING_MISMATCH
+    if norms.is_compressed:
+        flags |= Flags.COMPRESSED_GRADIENT
     if norms.is_partial:
         flags |= Flags.PARTIAL_GRADIENTS
     return flags

@@ -8,7 +8,8 @@ loss scaler) is undone in `step_values.py`.
 
 # P parameters, G groups, C columns (all parameters, then each group), K entries
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -22,6 +23,11 @@ from noisescale.capture.small_batches import SmallBatchSize
 from noisescale.capture.squared_norms import squared_norms
 from noisescale.capture.witness import Witness
 
+if TYPE_CHECKING:
+    from noisescale.capture.data_parallel.rank_sums import RankSum
+
+LocalGradients = Callable[[], list[Tensor | None]]
+
 
 class Accumulation:
     """Squared norms and sizes of the small batches since the last optimizer step.
@@ -31,10 +37,14 @@ class Accumulation:
         group_of_parameter: Index of each parameter's group; -1 for none.
         num_groups: G.
         kinds: Further kinds of noise scale, which see the same small batches.
+        counts_only: Small batches are counted, and their gradients not looked at.
+        local_gradients: Gives the part of each `p.grad` that this process holds; None: all of it.
         examples: Makes each example a small batch; None: each backward is one.
         uses_rows: Gradients come through `replay()` alone and may be kept until the step is logged.
 
     Attributes:
+        num_columns: C.
+        member_PC: 1 where a parameter belongs to a column, fp64.
         sizes: Of the small batches so far.
         adds_up: The gradient is still the sum of the small batches.
         is_partial: Some parameters had a gradient in some small batches only.
@@ -42,6 +52,7 @@ class Accumulation:
         has_been_logged: Nothing has happened since the step was logged.
         is_marked: Inside `micro_batch()`.
         is_ignoring: Inside `ignore()`.
+        exchanged: The sums over ranks that hold this step's small batches, in data-parallel jobs.
     """
 
     def __init__(
@@ -52,12 +63,18 @@ class Accumulation:
         kinds: Sequence[Kind] = (),
         *,
         examples: ExampleSource | None = None,
+        local_gradients: LocalGradients | None = None,
         uses_rows: bool = False,
+        counts_only: bool = False,
     ) -> None:
         self._parameters = list(parameters)
-        self._member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
-        self._rows = GradientRows(parameters, self._member_PC) if uses_rows else None
+        self.num_columns = 1 + num_groups
+        self.member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
+        self._rows = GradientRows(parameters, self.member_PC) if uses_rows else None
         self._kinds = kinds
+        self._counts_only = counts_only
+        self._has_seen = False
+        self._local_gradients = local_gradients or (lambda: [p.grad for p in self._parameters])
         self._examples = examples
         self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None)
         self._witness = Witness(parameters)
@@ -83,6 +100,7 @@ class Accumulation:
         self._sq_norms_P: list[Tensor] = []
         self._last_indices: set[int] = set()
         self._ignored: dict[int, Tensor] = {}
+        self.exchanged: list[RankSum] = []
         self.kinds_in_step = [kind for kind in self._kinds if kind.is_ready()]
         for kind in self.kinds_in_step:
             kind.clear()
@@ -130,6 +148,8 @@ class Accumulation:
         if self.is_ignoring:
             held = self._ignored.get(index)
             self._ignored[index] = gradient.detach().clone() if held is None else held + gradient.detach()
+        elif self._counts_only:
+            self._has_seen = True
         elif self._examples is None:
             self.pending.add(index, gradient, may_reduce=not self.is_marked)
 
@@ -197,7 +217,7 @@ class Accumulation:
             self._last_indices |= indices
             self.kinds_in_step = []  # they have closed the small batch already
             return
-        self.is_partial |= bool(self.sizes) and indices != self._last_indices
+        self.is_partial |= bool(self._last_indices) and indices != self._last_indices
         size = self._num_examples if num_examples is None else num_examples
         self.sizes.append(SmallBatchSize(size, is_marked=num_examples is not None))
         self._last_indices = indices
@@ -218,12 +238,54 @@ class Accumulation:
             self._sq_norms_P.append(sq_norm_P)
             self.sizes.append(SmallBatchSize(num_examples, num_small=num_examples))
 
+    def keep_pending(self) -> None:
+        """Keep what is pending from being written over, where it is the memory of `p.grad`."""
+        self.pending.keep([p.grad for p in self._parameters])
+
+    @property
+    def has_ignored(self) -> bool:
+        """Whether `p.grad` holds something that `ignore()` kept out of the small batches."""
+        return bool(self._ignored)
+
+    def take_small_batches(self) -> tuple[Tensor, list[SmallBatchSize]]:
+        """Σ |s|² of each entry so far, [K, C] fp64, and their sizes; then forget them, but not the step."""
+        assert self._rows is None
+        sizes, self.sizes = self.sizes, []
+        sq_norms_P, self._sq_norms_P = self._sq_norms_P, []
+        if not sq_norms_P:
+            return self.member_PC.new_zeros(len(sizes), self.num_columns), sizes
+        return torch.stack(sq_norms_P) @ self.member_PC, sizes
+
+    def big_sq_norms(self) -> Tensor:
+        """|p.grad|² of each column, [C] fp64."""
+        return self.column_sums(self._own_gradients(), [1.0] * len(self._parameters))
+
+    def column_sums(self, gradients: Sequence[Tensor | None], shares: Sequence[float]) -> Tensor:
+        """Σ share · |g|² of each column, [C] fp64.
+
+        Args:
+            gradients: One for each parameter.
+            shares: By what each counts.
+        """
+        indices = [index for index, gradient in enumerate(gradients) if gradient is not None]
+        if not indices:
+            return self.member_PC.new_zeros(self.num_columns)
+        sq_norms = squared_norms([gradient for gradient in gradients if gradient is not None])
+        if any(share != 1.0 for share in shares):
+            # Python numbers, not a tensor of shares: that one would have to travel to the device, and wait.
+            shared = torch._foreach_mul(list(sq_norms.unbind()), [shares[index] for index in indices])
+            sq_norms = torch.stack(shared)
+        return spread([(indices, sq_norms)], len(gradients)) @ self.member_PC
+
     def _add_to_kinds(self, indices: Sequence[int], gradients: Sequence[Tensor]) -> None:
         for kind in self.kinds_in_step:
             kind.add(indices, gradients)
 
     def _take_pending(self) -> set[int]:
         """Reduce what is pending, or keep it; which parameters had a gradient."""
+        if self._counts_only:
+            has_seen, self._has_seen = self._has_seen, False
+            return set(range(len(self._parameters))) if has_seen else set()
         if self._rows is None:
             taken = self.pending.take()
             if taken is None:
@@ -260,7 +322,7 @@ class Accumulation:
         if self._rows is not None:
             return self._norms_from_rows(self._rows)
         stacked_KP = torch.stack([*self._sq_norms_P, self._big_sq_norm()])
-        norms_KC = stacked_KP @ self._member_PC
+        norms_KC = stacked_KP @ self.member_PC
         return norms_KC[:-1], norms_KC[-1]
 
     def _norms_from_rows(self, rows: GradientRows) -> tuple[Tensor, Tensor]:
@@ -270,7 +332,7 @@ class Accumulation:
 
     def _own_gradients(self) -> list[Tensor | None]:
         """`p.grad` of each parameter, without what `ignore()` kept out."""
-        gradients = [p.grad for p in self._parameters]
+        gradients = self._local_gradients()
         for index, ignored in self._ignored.items():
             gradient = gradients[index]
             gradients[index] = None if gradient is None else gradient - ignored

@@ -50,6 +50,7 @@ class DutyCycle:
         overhead: Share of a step's time that measuring may cost on average; None: no budget.
         on_fixed: Told when a budget has fixed k.
         clock: Seconds.
+        agree: From the k that suits this process to the one that all processes of the job take.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class DutyCycle:
         *,
         on_fixed: Callable[["DutyCycle"], None],
         clock: Callable[[], float],
+        agree: Callable[[int], int] = lambda every: every,
     ) -> None:
         self.every = every
         self.overhead = overhead
@@ -66,6 +68,7 @@ class DutyCycle:
         self.is_timing = overhead is not None
         self._on_fixed = on_fixed
         self._clock = clock
+        self._agree = agree
         self._num_steps = 0
         self._offset = 0
         self._cost = 0.0
@@ -104,7 +107,7 @@ class DutyCycle:
             measured=statistics.median(cost for _, cost in self._samples[True]),
             unmeasured=statistics.median(cost for _, cost in self._samples[False]),
         )
-        self.every = self.timing.every(self.overhead)
+        self.every = self._agree(self.timing.every(self.overhead))
         self.is_timing = False
         self._samples = {True: [], False: []}
         self._offset = self._num_steps + 1

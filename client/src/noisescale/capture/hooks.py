@@ -8,14 +8,18 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from noisescale.capture.accumulation import Accumulation
+from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.gradient_lists import GradientLists
+
+if TYPE_CHECKING:
+    from noisescale.capture.data_parallel.exchange import RankExchange
 
 NO_BACKWARD = -1
 """What torch calls the backward that runs while none does."""
@@ -24,13 +28,6 @@ ENTRY_SECONDS = 1.5e-6
 """What autograd spends to call a Python hook, which the hook itself cannot time."""
 
 OnFault = Callable[[Exception], None]
-
-
-class RemovableHandle(Protocol):
-    """What PyTorch returns for a hook."""
-
-    def remove(self) -> None:
-        """Take the hook off."""
 
 
 class Optimizer(Protocol):
@@ -48,6 +45,8 @@ class Hooks:
         parameters: In the order of their indices.
         optimizer: Its `step()` ends a step; None: somebody calls `arm()`.
         accumulation: Told about gradients and ends of backward passes.
+        job: Knows where gradients can be seen.
+        exchange: Told about ends of backward passes, too; None where there is one rank.
         duty: Told what our part of a step costs.
         on_step: Called after each `optimizer.step()`.
         on_fault: Told about our own faults.
@@ -60,6 +59,8 @@ class Hooks:
         parameters: Sequence[Tensor],
         optimizer: Optimizer | None,
         accumulation: Accumulation,
+        job: DataParallelJob,
+        exchange: "RankExchange | None",
         duty: DutyCycle,
         *,
         on_step: Callable[[], None],
@@ -69,6 +70,8 @@ class Hooks:
         self._model = model
         self._parameters = parameters
         self._accumulation = accumulation
+        self._job = job
+        self._exchange = exchange
         self._duty = duty
         self._on_fault = on_fault
         self._on_step = on_step
@@ -77,24 +80,22 @@ class Hooks:
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
         self._open_backwards: set[int] = set()
         self._lists = GradientLists(len(parameters)) if is_light else None
-        self._remember_gradient = self._guarded(accumulation.remember_gradient)
-        self._handles: list[RemovableHandle] = []
+        self._after_backward = self._guarded(self._end_of_backward)
+        self._forward_handle: RemovableHandle | None = None
         self._step_handle: RemovableHandle | None = None
         if optimizer is not None:
             self._step_handle = optimizer.register_step_post_hook(self._guarded(self._step))
 
     def arm(self, is_measured: bool) -> None:
         """Put the hooks of a measured step on, or take them off."""
-        if is_measured == bool(self._handles):
+        if is_measured == (self._forward_handle is not None):
             return
         if not is_measured:
             self._disarm()
             return
-        self._handles = [
-            parameter.register_hook(self._leaf_hook(index)) for index, parameter in enumerate(self._parameters)
-        ]
+        self._job.arm([self._leaf_hook(index) for index in range(len(self._parameters))])
         forward_hook = ForwardHook(self._model, self._guarded(self._forward))
-        self._handles.append(self._model.register_forward_pre_hook(forward_hook, with_kwargs=True))
+        self._forward_handle = self._model.register_forward_pre_hook(forward_hook, with_kwargs=True)
 
     def _leaf_hook(self, index: int) -> Callable[[Tensor], None]:
         if self._lists is not None:
@@ -104,9 +105,10 @@ class Hooks:
     def _disarm(self) -> None:
         if self._lists is not None:
             self._lists.clear()
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self._job.disarm()
+        if self._forward_handle is not None:
+            self._forward_handle.remove()
+            self._forward_handle = None
 
     def remove(self) -> None:
         """Take every hook off; nothing of ours stays on model or optimizer."""
@@ -165,10 +167,17 @@ class Hooks:
         self._open_backwards.discard(task)
         # Reentrant checkpointing nests backward passes: only the outermost ends the small batch.
         if not self._open_backwards:
+            if self._exchange is not None:
+                self._exchange.before_averaging()
             self._accumulation.end_backward()
             assert self._queue_callback is not None
             # Behind the callbacks of others: DistributedDataParallel writes the gradients once more in its own.
-            self._queue_callback(self._remember_gradient)
+            self._queue_callback(self._after_backward)
+
+    def _end_of_backward(self) -> None:
+        self._accumulation.remember_gradient()
+        if self._exchange is not None:
+            self._exchange.end_of_backward()
 
     def _see_without_callback(self, index: int, gradient: Tensor) -> None:
         if self._accumulation.pending.holds(index):
@@ -183,6 +192,9 @@ class Hooks:
             return  # checkpointing runs the forward again, inside the backward
         self.settle()
         self._accumulation.see_forward(num_examples, is_training=is_training)
+        self._job.see_forward()
+        if self._exchange is not None:
+            self._exchange.advance()
 
     def _step(self, *_: Any) -> None:
         self._open_backwards.clear()

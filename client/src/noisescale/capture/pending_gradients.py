@@ -73,6 +73,18 @@ class PendingGradients:
         if may_reduce and self._held_bytes > PENDING_BYTES:
             self._reduce_held()
 
+    def keep(self, gradients: Sequence[Tensor | None]) -> None:
+        """Copy what lies in the memory of `p.grad`, before somebody writes there.
+
+        Args:
+            gradients: `p.grad` of each parameter.
+        """
+        for index, (held, gradient) in enumerate(zip(self.held, gradients, strict=True)):
+            if held is None or gradient is None or not held.layout == gradient.layout == torch.strided:
+                continue
+            if held.data_ptr() == gradient.data_ptr():
+                self.held[index] = held.clone()
+
     def take(self) -> tuple[set[int], Tensor] | None:
         """The parameters that had a gradient and the squared norms [P] of all, 0 where there was none; then forget."""
         self._reduce_held()

@@ -72,6 +72,12 @@ class StepNorms:
             cleared since, or came in parts that cannot be put together. Then there is no estimate.
         is_partial: Some parameters had a gradient in some of the small batches only.
         kind_terms: Of each further kind that the step gave terms of.
+        num_ranks: R, data-parallel ranks whose small batches are in the sums.
+        rank_sq_norm: Like the first of `weighted_sq_norms`, with each rank's own gradient as one small batch; None
+            where it was not looked at.
+        is_compressed: Gradients lost digits on their way between the ranks.
+        is_averaged: The gradient is the mean over ranks of what they put in, as far as it was looked at.
+        are_sums_lost: The sums over ranks never came, or do not belong together.
     """
 
     sizes: StepSizes
@@ -82,6 +88,11 @@ class StepNorms:
     adds_up: bool = True
     is_partial: bool = False
     kind_terms: Mapping[str, Terms] = field(default_factory=dict)
+    num_ranks: int = 1
+    rank_sq_norm: float | None = None
+    is_compressed: bool = False
+    is_averaged: bool = True
+    are_sums_lost: bool = False
 
 
 def resolve_sizes(sums: SizeSums, batch_size: float | None) -> StepSizes:

@@ -1,5 +1,6 @@
 """Watches one model and its optimizer, and hands out the squared norms of each measured step."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -8,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.accumulation import Accumulation
-from noisescale.capture.device_values import DeviceValues
-from noisescale.capture.distributed import world_size
+from noisescale.capture.data_parallel.exchange import RankExchange
+from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
+from noisescale.capture.data_parallel.rank_part import StepParts
+from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
 from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.example_source import ExampleSource, covers_enough, has_coupled_examples
 from noisescale.capture.gradient_rows import GradientRows
@@ -22,7 +25,8 @@ from noisescale.capture.loss_scale import LossScale
 from noisescale.capture.parameter_groups import group_parameters
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.step_norms import SizeSums, StepNorms
-from noisescale.capture.step_values import GradientState, SentStep, read_step, weigh
+from noisescale.capture.step_queue import StepQueue
+from noisescale.capture.step_values import GradientState, SentStep, weigh
 from noisescale.capture.watch_options import Kind as KindName
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale.errors import ConfigError
@@ -31,6 +35,8 @@ Tag = TypeVar("Tag")
 
 SENTENCES = {
     "micro_batches": "squared norms of micro-batches, before accumulation",
+    "ranks": "squared norms of each rank's own gradient, before it is averaged",
+    "ranks_and_micro_batches": "squared norms of micro-batches, before accumulation and before they are averaged",
     "per_example": "squared norms of each example's gradient, from activations and output gradients",
     "layer_norm_proxy": "squared norms of each example's gradient in the normalisation layers, a proxy for the model's",
 }
@@ -61,6 +67,7 @@ class Watch(Generic[Tag]):
         notes: Facts about the measurement, in words.
         says: What is measured, as a sentence for the log.
         kind_names: Further kinds of noise scale.
+        job: The data-parallel job that the model belongs to.
         takes_examples: Steps turned out to have one backward, so each example is a small batch from the next step on.
     """
 
@@ -75,18 +82,16 @@ class Watch(Generic[Tag]):
         on_source: Callable[[], None],
     ) -> None:
         options.check()
+        show_sharded(model)
         parameters = watched_parameters(model, optimizer)
-        if world_size() > 1:
-            raise ConfigError(
-                f"watch() measures one process so far, this job has {world_size()}: "
-                "hand the norms of your ranks to log_norms()"
-            )
         self.num_steps = 0
         self.optimizer_name = None if optimizer is None else type(optimizer).__name__
         self.device_name = device_name(next(iter(parameters.values())).device)
         self._on_duty = on_duty
         self.takes_examples = False
-        self.duty = DutyCycle(options.every, options.overhead, on_fixed=on_duty, clock=time.perf_counter)
+        self.duty = DutyCycle(
+            options.every, options.overhead, on_fixed=on_duty, clock=time.perf_counter, agree=self._agree
+        )
         self.notes: list[str] = notes_on(model)
         self.estimator: str = options.small_batches
         self._model = model
@@ -97,7 +102,7 @@ class Watch(Generic[Tag]):
         self._scale = LossScale(options.scaler, optimizer)
         self._kinds = make_kinds(options.kinds, list(parameters.values()), optimizer)
         self.kind_names = list(self._kinds)
-        self._values: DeviceValues[SentStep[Tag]] = DeviceValues()
+        self._sent: StepQueue[Tag] = StepQueue(self._kinds)
         self._big_sq_norm: Tensor | None = None
         self._examples: ExampleSource | None = None
         self._next_examples: ExampleSource | None = None
@@ -111,25 +116,44 @@ class Watch(Generic[Tag]):
             self.estimator = "micro_batches"
         self.says = SENTENCES[self.estimator]
         self._start(parameters)
+        self.notes += [*self.job.notes, *explain_alone(self.job)]
+        if self.job.num_ranks > 1:
+            self._may_take_examples = False
+            if self._examples is None:
+                self.estimator = "ranks" if self.job.is_by_rank else "ranks_and_micro_batches"
+            self.says = f"{SENTENCES[self.estimator]}, of {self.job.num_ranks} ranks"
 
     def _start(self, parameters: Mapping[str, Tensor]) -> None:
         """Put the hooks on for these parameters."""
-        self.group_names, group_of_parameter = group_parameters(list(parameters), self._options.groups)
         self.parameters = list(parameters.values())
-        is_light = not self._kinds and self._examples is None and GradientRows.suits(self.parameters)
+        is_by_rank = self._options.small_batches == "ranks"
+        found = recognise(self._model, parameters, is_by_rank=is_by_rank)
+        self.job: DataParallelJob = found or OneProcess(self.parameters)
+        if self._kinds and found is not None:
+            raise ConfigError(f"kinds={list(self._kinds)} are measured in one process only so far: leave them out")
+        names = plain_names(parameters, is_wrapped=self.job.name == "ddp")
+        self.group_names, group_of_parameter = group_parameters(names, self._options.groups)
+        is_light = found is None and not self._kinds and self._examples is None and GradientRows.suits(self.parameters)
         self._accumulation = Accumulation(
             self.parameters,
             group_of_parameter,
             len(self.group_names),
             list(self._kinds.values()),
             examples=self._examples,
+            local_gradients=self.job.local_gradients,
             uses_rows=is_light,
+            counts_only=is_by_rank,
         )
+        sums = self.job.sums
+        self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)
+        self._sent.exchange = self._exchange
         self._hooks = Hooks(
             self._model,
             self.parameters,
             self._optimizer,
             self._accumulation,
+            self.job,
+            self._exchange,
             self.duty,
             on_step=self._on_step,
             on_fault=self._on_fault,
@@ -211,14 +235,14 @@ class Watch(Generic[Tag]):
         if has_device_loss:
             assert isinstance(loss, Tensor)
             values.append(loss.detach().double().reshape(1))
-        self._values.send(sent, torch.cat(values) if len(values) > 1 else values[0] if values else torch.empty(0))
+        self._sent.send(sent, torch.cat(values) if len(values) > 1 else values[0] if values else torch.empty(0))
         self._accumulation.has_been_logged = True
         if self._optimizer is None:
             self._on_step()
 
     def must_queue(self, loss: Tensor | float | None) -> bool:
         """Whether a step without measurement has to queue: its loss, or a step before it, is still on its way."""
-        return bool(self._values) or (isinstance(loss, Tensor) and not loss.is_cpu)
+        return bool(self._sent) or (isinstance(loss, Tensor) and not loss.is_cpu)
 
     def skip_step(self) -> None:
         """Log a step that is not measured and has nothing on the device."""
@@ -238,12 +262,17 @@ class Watch(Generic[Tag]):
         accumulation, options = self._accumulation, self._options
         if self._may_take_examples and accumulation.sizes:
             self._look_for_examples()
-        accumulation.look_at_gradient()
+        if self._exchange is None or not self.job.has_shards:  # shards were measured at the end of the backward
+            accumulation.look_at_gradient()
         sizes: SizeSums | None = SizeSums()
         num_columns = 0
         has_scale = False
         kind_lengths: dict[str, int] = {}
-        if accumulation.sizes:
+        over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
+        if over_ranks is not None:
+            num_columns, has_scale = self._look_at_averaged(over_ranks, values)
+            sizes = SizeSums(num=float(len(accumulation.sizes)))
+        elif accumulation.sizes:
             norms_KC, big_C = accumulation.norms()
             weighted, sizes = weigh(norms_KC, accumulation.sizes, batch_size, options.weighting)
             values += [*weighted, big_C]
@@ -268,15 +297,28 @@ class Watch(Generic[Tag]):
             is_unscaled=has_scale and self._scale.is_undone(),
             weighting=options.weighting,
         )
-        return SentStep(tag, batch_size, sizes, num_columns, state, has_scale, kind_lengths, host_loss, has_device_loss)
+        return SentStep(
+            tag, batch_size, sizes, num_columns, state, has_scale, kind_lengths, host_loss, has_device_loss, over_ranks
+        )
+
+    def _look_at_averaged(self, over_ranks: StepParts, values: list[Tensor]) -> tuple[int, bool]:
+        """Append |ḡ|² of the averaged gradient, where each rank holds it, and the loss scale; their lengths."""
+        num_columns = 0
+        if over_ranks.parts and not over_ranks.has_shards:
+            values.append(self._accumulation.big_sq_norms())
+            num_columns = self._accumulation.num_columns
+        scale = self._scale.now()
+        if scale is not None:
+            values.append(scale)
+        return num_columns, scale is not None
 
     def arrived(self) -> list[tuple[Tag, StepNorms]]:
         """Logged steps whose values have reached the host, oldest first; never waits."""
-        return [read_step(sent, values, self._kinds) for sent, values in self._values.arrived()]
+        return self._sent.arrived()
 
     def drain(self) -> list[tuple[Tag, StepNorms]]:
         """All logged steps; waits for the device."""
-        return [read_step(sent, values, self._kinds) for sent, values in self._values.drain()]
+        return self._sent.drain()
 
     def begin_micro_batch(self) -> None:
         """Several backward passes from here on are one small batch."""
@@ -289,6 +331,8 @@ class Watch(Generic[Tag]):
             self._hooks.settle()
             self._accumulation.is_marked = False
             self._accumulation.end_small_batch(num_examples)
+            if self._exchange is not None:
+                self._exchange.send_if_due()
 
     def ignore(self, is_ignoring: bool) -> None:
         """Leave backward passes out from here on, or no longer."""
@@ -304,9 +348,21 @@ class Watch(Generic[Tag]):
             parameters: None: those watched.
         """
         is_same = parameters is None or {id(p) for p in parameters} == {id(p) for p in self.parameters}
+        # Ranks that clip by norms rounded differently drift apart, so in their jobs torch's own norm is used.
+        if self.job.num_ranks > 1:
+            return None
         if not is_same or self._big_sq_norm is None or not self._accumulation.adds_up or not self._scale.is_undone():
             return None
         return self._big_sq_norm.sqrt().to(self.parameters[0].dtype)
+
+    def _agree(self, every: int) -> int:
+        """The same k on every rank: the mean of what they would choose. Once in a run it waits for them."""
+        agreed = None if self.job.sums is None else self.job.sums.agree(self.num_steps, every)
+        return every if agreed is None else math.ceil(agreed)
+
+    def _step_number(self) -> int:
+        """The same on every rank; without an optimizer only `log_step()` counts, which one rank alone may call."""
+        return 0 if self._optimizer is None else self.num_steps
 
     def _on_step(self) -> None:
         self.num_steps += 1

@@ -15,7 +15,7 @@ from noisescale.errors import ConfigError
 
 LossReduction = Literal["mean_over_examples", "mean_over_tokens", "sum"]
 
-SmallBatches = Literal["auto", "micro_batches", "per_example", "layer_norm_proxy"]
+SmallBatches = Literal["auto", "micro_batches", "ranks", "per_example", "layer_norm_proxy"]
 
 Kind = Literal["adam", "sign", "spectral"]
 

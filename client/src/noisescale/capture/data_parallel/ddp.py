@@ -4,6 +4,7 @@ The reducer's communicator and a user's communication hook are left alone; ours 
 """
 
 import functools
+import logging
 from collections.abc import Mapping, Sequence
 
 import torch.distributed as dist
@@ -16,6 +17,8 @@ from noisescale.capture.data_parallel.own_gradient import OwnGradient
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
 from noisescale.errors import ConfigError
+
+logger = logging.getLogger("noisescale")
 
 LOSSY_HOOKS = ("compress", "powersgd", "quantization")
 """Parts of the names of PyTorch's communication hooks that lose digits."""
@@ -66,6 +69,7 @@ class DdpJob:
         self.is_blind = bool(ddp.static_graph) and not ddp._static_graph_delay_allreduce_enqueued
         self._num_synchronised = 0
         self._is_expecting = False
+        self._has_said_join = False
         self._handles: list[RemovableHandle] = []
 
     @property
@@ -98,8 +102,12 @@ class DdpJob:
         self._own.is_wanted = self._is_expecting and self._is_looking()
 
     def is_synchronising(self) -> bool:
-        """Inside `join()` ranks make different numbers of steps, so nothing is summed there."""
-        is_synchronising = self._is_expecting and not self._ddp._join_config.enable
+        """False from `join()` on: PyTorch does not tell when it is over."""
+        is_joining = self._ddp._join_config.enable
+        if is_joining and not self._has_said_join:
+            self._has_said_join = True
+            logger.warning("inside join() and after it ranks may make different numbers of steps: nothing is measured")
+        is_synchronising = self._is_expecting and not is_joining
         self.is_blind &= not self._is_expecting
         self._is_expecting = False
         self._num_synchronised += is_synchronising

@@ -134,6 +134,8 @@ class StepParts:
                 total[:] = [old + next(reader) for old in total]
             is_averaged &= is_average([next(reader) for _ in range(NUM_VALUES)])
             big_sq_norms = list(reader)  # of the gradient so far: the last counts
+        if math.isnan(faults[0]):
+            return None  # a rank could not make its part
         has_own = len(summed) == 1 and own[2] == self.num_ranks
         return StepOverRanks(
             [value / factor for value in equal],

@@ -2,7 +2,8 @@
 
 import gc
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch.distributed
 from torch import Tensor, nn
@@ -37,6 +38,16 @@ def recognise(
     if is_by_rank:
         raise ConfigError('small_batches="ranks" needs a model in DistributedDataParallel or under fully_shard')
     return None
+
+
+def show_sharded(model: Any) -> None:
+    """After a forward FSDP2 may leave unsharded parameters in the modules; put those that the optimizer holds back."""
+    sharded = loaded_class("torch.distributed.fsdp", "FSDPModule")
+    if sharded is not None and isinstance(model, nn.Module):
+        for module in model.modules():
+            if isinstance(module, sharded):
+                reshard: Callable[[], None] = getattr(module, "reshard")  # noqa: B009
+                reshard()
 
 
 def world_size() -> int:

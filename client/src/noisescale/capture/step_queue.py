@@ -1,0 +1,59 @@
+"""Logged steps on their way: from the device, and through the sums over ranks of a data-parallel job."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from torch import Tensor
+
+from noisescale.capture.device_values import DeviceValues
+from noisescale.capture.kinds.kind import Kind
+from noisescale.capture.step_norms import StepNorms
+from noisescale.capture.step_values import SentStep, read_step
+
+if TYPE_CHECKING:
+    from noisescale.capture.data_parallel.exchange import RankExchange
+
+Tag = TypeVar("Tag")
+
+
+class StepQueue(Generic[Tag]):
+    """Steps in the order in which they were logged; nobody waits for them before the end.
+
+    Args:
+        kinds: Turn their own numbers into terms.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._kinds = kinds
+        self._values: DeviceValues[SentStep[Tag]] = DeviceValues()
+        self._waiting: deque[tuple[SentStep[Tag], Sequence[float]]] = deque()
+        self.exchange: RankExchange | None = None
+
+    def __len__(self) -> int:
+        """Steps on their way."""
+        return len(self._values) + len(self._waiting)
+
+    def send(self, sent: SentStep[Tag], values: Tensor) -> None:
+        """Start the journey of a step's vector; returns at once."""
+        self._values.send(sent, values)
+
+    def arrived(self) -> list[tuple[Tag, StepNorms]]:
+        """Steps whose numbers are all on the host, oldest first; never waits."""
+        return self._read(self._values.arrived())
+
+    def drain(self) -> list[tuple[Tag, StepNorms]]:
+        """All steps; waits for the device, and for other ranks for a few seconds at most."""
+        if self.exchange is not None:
+            self.exchange.drain()
+        return self._read(self._values.drain())
+
+    def _read(self, arrivals: Sequence[tuple[SentStep[Tag], Sequence[float]]]) -> list[tuple[Tag, StepNorms]]:
+        if self.exchange is None:
+            return [read_step(sent, values, self._kinds) for sent, values in arrivals]
+        self.exchange.advance()
+        self._waiting.extend(arrivals)
+        steps = []
+        while self._waiting and self._waiting[0][0].is_there:
+            steps.append(read_step(*self._waiting.popleft(), self._kinds))
+        return steps

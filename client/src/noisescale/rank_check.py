@@ -1,0 +1,42 @@
+"""Whether data-parallel ranks see different data, looked at over the steps of a run."""
+
+from typing import TYPE_CHECKING
+
+from noisescale.estimators.heterogeneity import RankHeterogeneity, mean_squares
+from noisescale.transport.wire import Flags
+
+if TYPE_CHECKING:
+    from noisescale.capture.step_norms import StepNorms
+
+
+class RankCheck:
+    """The F-test of noise between ranks against noise inside them, for one watched optimizer.
+
+    Attributes:
+        found: The sums of the test so far.
+    """
+
+    def __init__(self) -> None:
+        self.found = RankHeterogeneity()
+
+    def flags_of(self, norms: "StepNorms") -> Flags:
+        """Take a step in; flags of what is known after it."""
+        if norms.rank_sq_norm is not None and norms.weighted_sq_norms and norms.sizes.batch_size is not None:
+            self._add(norms, norms.rank_sq_norm, norms.sizes.batch_size)
+        return Flags.HETEROGENEOUS_RANKS if self.found.is_heterogeneous else Flags(0)
+
+    def _add(self, norms: "StepNorms", rank_sq_norm: float, batch_size: float) -> None:
+        if norms.sizes.num_small_batches <= norms.num_ranks or (
+            norms.weighting == "equal" and not norms.sizes.are_equal
+        ):
+            return  # nothing varies inside a rank, or A1 and A2 are weighted in other ways than the test needs
+        self.found = self.found.plus(
+            mean_squares(
+                small_sq_norm=norms.weighted_sq_norms[0],
+                rank_sq_norm=rank_sq_norm,
+                big_sq_norm=norms.big_sq_norms[0],
+                num_ranks=norms.num_ranks,
+                num_small_batches=norms.sizes.num_small_batches,
+                batch_size=batch_size,
+            )
+        )
