@@ -62,6 +62,16 @@ def test_layers_and_settings_without_a_formula_are_named_by_kind():
     )
 
 
+def test_parameters_that_are_sharded_over_devices_are_left_out():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3, bias=False))
+    model[0].weight.device_mesh = "cpu:0,1"  # stands in for a DTensor, which needs a process group
+
+    norms = make_norms(model)
+
+    assert norms.covered == ["0.bias", "1.weight"]
+    assert "use instead: 0.weight (sharded over devices: micro-batches or ranks)" in norms.message
+
+
 def test_positions_first_is_refused():
     model = nn.Sequential(nn.Linear(4, 4), nn.TransformerEncoderLayer(4, 2, 8))
 

@@ -129,6 +129,8 @@ def _reason(name: str, parameter: Tensor, owners: list[_Owner]) -> LeftOut | Non
     """Why a parameter has no per-example norms; None if it has."""
     if parameter.is_complex():
         return LeftOut(name, Kind.NOT_YET, "complex numbers")
+    if hasattr(parameter, "device_mesh"):
+        return LeftOut(name, Kind.USE_INSTEAD, "sharded over devices: micro-batches or ranks")
     rules = [rule_of(owner.module) for owner in owners]
     for owner, rule in zip(owners, rules, strict=True):
         layer_type = type(owner.module).__name__

@@ -1,0 +1,66 @@
+"""Models as people train them, from Hugging Face: all that is measured equals one backward per example."""
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    ViTConfig,
+    ViTForImageClassification,
+)
+
+from client.capture.per_example.brute_force_examples import assert_equal, brute_force, make_norms
+
+SIZES = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+B, T = 3, 7
+
+
+def make_gpt2():
+    dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    config = GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2, **dropout, **ends)
+    return GPT2LMHeadModel(config)
+
+
+MODELS = {
+    "GPT-2": (make_gpt2, lambda: torch.randint(0, 50, (B, T)), {"transformer.wpe.weight"}),
+    "Llama": (
+        lambda: LlamaForCausalLM(LlamaConfig(**SIZES, max_position_embeddings=16)),
+        lambda: torch.randint(0, 50, (B, T)),
+        set(),
+    ),
+    "BERT": (
+        lambda: BertForSequenceClassification(BertConfig(**SIZES, **NO_DROPOUT, max_position_embeddings=16)),
+        lambda: torch.randint(0, 50, (B, T)),
+        {"bert.embeddings.position_embeddings.weight"},
+    ),
+    "ViT": (
+        lambda: ViTForImageClassification(ViTConfig(**SIZES, **NO_DROPOUT, image_size=16, patch_size=8)),
+        lambda: torch.randn(B, 3, 16, 16),
+        {"vit.embeddings.cls_token", "vit.embeddings.position_embeddings"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_hugging_face_model_is_measured_but_for_its_positions(name):
+    torch.manual_seed(0)
+    make, make_inputs, positions = MODELS[name]
+    model, inputs = make().train(), make_inputs()
+    weights = torch.randn_like(model(inputs).logits)
+    norms = make_norms(model)
+
+    def loss(output, weight):
+        return (output.logits.sin() * weight).sum() / B
+
+    for _ in range(2):  # a table of positions is found out in the first
+        loss(model(inputs), weights).backward()
+        found = norms.per_example()
+
+    assert {name for name, _ in model.named_parameters()} - set(norms.covered) == positions
+    assert_equal(found, brute_force(model, inputs, weights, loss, norms.covered), 1e-5)
