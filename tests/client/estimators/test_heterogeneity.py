@@ -108,9 +108,9 @@ def test_a_rank_whose_data_overstate_the_trace_by_a_fifth_is_found_within_some_h
 
 
 def test_ranks_with_the_same_data_raise_no_alarm():
-    alarms = [first_alarm(steps_of(np.random.default_rng(seed), num_steps=2000, dim=3)) for seed in range(10)]
+    alarms = [first_alarm(steps_of(np.random.default_rng(seed), num_steps=1500, dim=3)) for seed in range(30)]
 
-    assert alarms == [None] * 10
+    assert alarms == [None] * 30
 
 
 @pytest.mark.slow
