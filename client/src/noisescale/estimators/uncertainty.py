@@ -12,7 +12,7 @@ from typing import NamedTuple
 from noisescale.errors import EstimationError
 from noisescale.estimators.signal import normal_deviate
 from noisescale.estimators.student_t import t_quantile
-from noisescale.estimators.time_to_resolve import RESOLVED_Z, predict_updates_to_resolve
+from noisescale.estimators.time_to_resolve import RESOLVED_Z, updates_needed
 from noisescale.estimators.windows import WindowSums
 
 CONFIRMED_Z = 4.0
@@ -186,12 +186,11 @@ def estimate(
     z = _z(means.c, means.v_cc)
     quantile = t_quantile(0.5 + level / 2, window.num_blocks - 1) * (1 + SKEWNESS_ALLOWANCE / window.num_updates)
     low, high = fieller(means, quantile)
-    is_clear = normal_deviate(window.num_blocks, window.grad_sq_norm, window.grad_sq_norm_sq) >= ALONE_Z
     reason = _reason(means, high)
-    if reason is None and not (has_signal or is_clear):
+    if reason is None and not has_signal and not _is_clear(window):
         reason = Reason.NO_SIGNAL_YET
     foreseen = z if before is None else _foreseen(window, before)
-    is_resolved = foreseen is not None and z >= CONFIRMED_Z and (foreseen >= RESOLVED_Z or is_clear)
+    is_resolved = z >= CONFIRMED_Z and foreseen is not None and (foreseen >= RESOLVED_Z or _is_clear(window))
     state = State.UNRESOLVED if reason else State.RESOLVED if is_resolved else State.TENTATIVE
     return NoiseScaleEstimate(
         state=state,
@@ -220,9 +219,14 @@ def _foreseen(window: WindowSums, before: WindowSums) -> float | None:
     return min(_z(means.c, means.v_cc * scale), _z(means.a, means.v_aa * scale))
 
 
+def _is_clear(window: WindowSums) -> bool:
+    """Whether the window shows a gradient beyond doubt by itself."""
+    return normal_deviate(window.num_blocks, window.grad_sq_norm, window.grad_sq_norm_sq) >= ALONE_Z
+
+
 def _needed(window: WindowSums, z: float) -> int | None:
     """Updates that the window would need; no fewer than it has, as it is not resolved."""
-    needed = predict_updates_to_resolve(num_updates=window.num_updates, z=z).expected
+    needed = updates_needed(window.num_updates, z)
     return None if needed is None else max(needed, round(window.num_updates))
 
 
