@@ -48,6 +48,6 @@ PLANS = (
         1200,
     ),
     Plan(lambda: digits_mlp.DigitsTraining("moving digits MLP, middle", digits_mlp.MIDDLE, 0.1), 300),
-    Plan(lambda: digits_mlp.DigitsTraining("moving digits MLP, late", digits_mlp.LATE, 0.1), 300),
+    Plan(lambda: digits_mlp.DigitsTraining("moving digits MLP, late", digits_mlp.LATE, 0.1, batch_size=512), 300),
     Plan(lambda: characters.CharacterTraining("moving transformer, 200 steps", 200, 0.1), 300),
 )
