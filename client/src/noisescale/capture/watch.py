@@ -12,7 +12,7 @@ from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.exchange import RankExchange
 from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
-from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
+from noisescale.capture.data_parallel.recognise import explain_alone, is_sharded, plain_names, recognise, show_sharded
 from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.example_source import ExampleSource, covers_enough, has_coupled_examples
 from noisescale.capture.gradient_rows import GradientRows
@@ -108,6 +108,8 @@ class Watch(Generic[Tag]):
         self._next_examples: ExampleSource | None = None
         self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
         if options.small_batches in ("per_example", "layer_norm_proxy"):
+            if is_sharded(model):
+                raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
             layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
             self._examples = ExampleSource(model, parameters, layers, on_fault=on_fault)
             self.notes += [self._examples.message] if self._examples.message else []

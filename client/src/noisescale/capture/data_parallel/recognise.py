@@ -30,7 +30,7 @@ def recognise(
     wrapper = find_ddp(model)
     if wrapper is not None:
         return data_parallel.DdpJob(wrapper, parameters, is_by_rank=is_by_rank)
-    if contains(model, "torch.distributed.fsdp", "FSDPModule"):
+    if is_sharded(model):
         return data_parallel.FsdpJob(model, parameters, is_by_rank=is_by_rank)
     distributed_tensor = loaded_class("torch.distributed.tensor", "DTensor")
     if distributed_tensor and any(isinstance(parameter, distributed_tensor) for parameter in parameters.values()):
@@ -48,6 +48,11 @@ def show_sharded(model: Any) -> None:
             if isinstance(module, sharded):
                 reshard: Callable[[], None] = getattr(module, "reshard")  # noqa: B009
                 reshard()
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Whether some of the model is under `fully_shard` or `replicate`."""
+    return contains(model, "torch.distributed.fsdp", "FSDPModule")
 
 
 def world_size() -> int:

@@ -1,0 +1,6 @@
+"""Everything that `make test` tries with two ranks, for one start of them."""
+
+import gloo_behaviour
+import gloo_two_ranks
+
+SCENARIOS = {**gloo_two_ranks.SCENARIOS, **gloo_behaviour.SCENARIOS}
