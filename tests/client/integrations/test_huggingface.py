@@ -1,18 +1,12 @@
 """`NoiseScaleCallback` in the real `Trainer`, on tiny models made from a config, against gradients computed by hand."""
 
-import copy
 import gc
 
 import pytest
 import torch
 from torch import nn
 from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
     Trainer,
-    TrainerCallback,
     TrainingArguments,
 )
 
@@ -21,8 +15,18 @@ from noisescale import active_run
 from noisescale.errors import ConfigError
 from noisescale.integrations.huggingface import LOSS_OUTSIDE, NoiseScaleCallback
 from noisescale.transport.wire import Flags
-
-VOCABULARY, LENGTH, NUM_MICRO_BATCHES, MICRO_BATCH_SIZE = 29, 12, 4, 2
+from trainer_runs import (
+    LENGTH,
+    MICRO_BATCH_SIZE,
+    NUM_MICRO_BATCHES,
+    SeenSteps,
+    gradient_of,
+    make_gpt2,
+    make_llama,
+    make_sequences,
+    terms,
+    token_mean_loss,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -32,52 +36,6 @@ def _frozen_modules():
     gc.freeze()
     yield
     gc.unfreeze()
-
-
-def make_llama():
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2
-    )
-    return LlamaForCausalLM(config)
-
-
-def make_gpt2():
-    torch.manual_seed(0)
-    no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-    sizes = {"vocab_size": VOCABULARY, "n_positions": LENGTH, "n_embd": 16, "n_layer": 1, "n_head": 2}
-    return GPT2LMHeadModel(GPT2Config(**sizes, **no_dropout, bos_token_id=0, eos_token_id=0))
-
-
-def make_sequences(num=32):
-    """Sequences whose last tokens do not count: each micro-batch has another number of labels."""
-    generator = torch.Generator().manual_seed(1)
-    sequences = []
-    for index in range(num):
-        tokens = torch.randint(0, VOCABULARY, (LENGTH,), generator=generator)
-        labels = tokens.clone()
-        labels[2 + index % (LENGTH - 2) :] = -100
-        sequences.append({"input_ids": tokens, "labels": labels})
-    return sequences
-
-
-class SeenSteps(TrainerCallback):
-    """Weights before each step, and the micro-batches that went into it."""
-
-    def __init__(self):
-        self.models, self.micro_batches = [], [[]]
-
-    def collate(self, rows):
-        if len(self.micro_batches[-1]) == NUM_MICRO_BATCHES:
-            self.micro_batches.append([])
-        batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
-        self.micro_batches[-1].append(batch)
-        return dict(batch)
-
-    def on_step_begin(self, args, state, control, model, **_):
-        model = copy.deepcopy(model)
-        model._forward_hooks.clear()
-        self.models.append(model)
 
 
 def train(tmp_path, model, rows, *, callback_arguments=None, trainer_arguments=None, callbacks=(), resume=None, **args):
@@ -115,25 +73,6 @@ def train(tmp_path, model, rows, *, callback_arguments=None, trainer_arguments=N
 
 
 # ---- the same by hand
-
-
-def gradient_of(model, loss):
-    gradients = torch.autograd.grad(loss, list(model.parameters()))
-    return torch.cat([gradient.double().flatten() for gradient in gradients])
-
-
-def terms(gradients, shares, num_examples):
-    """tr Σ and |G|² from the mean gradients of small batches with these shares of the examples (MATH 2.3)."""
-    weighted = sum(p * (g @ g) for p, g in zip(shares, gradients, strict=True))
-    mean = sum(p * g for p, g in zip(shares, gradients, strict=True))
-    trace_cov = num_examples * (weighted - mean @ mean) / (len(gradients) - 1)
-    return float(trace_cov), float(mean @ mean - trace_cov / num_examples)
-
-
-def token_mean_loss(model, batch, smoothing=0.0):
-    logits = model(input_ids=batch["input_ids"]).logits[:, :-1].flatten(0, 1)
-    labels = batch["labels"][:, 1:].flatten()
-    return nn.functional.cross_entropy(logits.float(), labels, ignore_index=-100, label_smoothing=smoothing)
 
 
 def by_hand(seen, loss_of=token_mean_loss):
@@ -349,15 +288,16 @@ def test_a_resumed_training_goes_on_at_its_step(tmp_path):
     assert [row.step for row in kept.rows()] == [2, 3]
 
 
-def test_without_accumulation_the_way_out_is_said_once(tmp_path, caplog):
+def test_without_accumulation_each_example_is_a_small_batch_and_the_way_out_is_said_once(tmp_path, caplog):
+    caplog.set_level("INFO", logger="noisescale")
+
     _, _, kept = train(tmp_path, make_llama(), make_sequences(), gradient_accumulation_steps=1)
 
-    said = [
-        record.message for record in caplog.records if record.name == "noisescale" and record.levelname == "WARNING"
-    ]
+    said = [record.message for record in caplog.records if "accumulate micro-batches" in record.message]
     assert len(said) == 1
-    assert "accumulate" in said[0]
-    assert [row.sum_trace_cov for row in kept.rows()] == [None] * 3
+    assert (kept.rows()[0].sum_trace_cov, kept.rows()[0].num_micro_batches) == (None, 1)
+    assert kept.rows()[1].num_micro_batches == MICRO_BATCH_SIZE
+    assert kept.rows()[1].sum_trace_cov > 0
 
 
 def test_it_makes_a_run_of_its_own_describes_it_and_finishes_it(tmp_path, monkeypatch):
