@@ -34,8 +34,9 @@ class NoiseScaleCallback(TrainerCallback):
     """Measures the gradient noise scale of a `Trainer`'s run.
 
     Small batches are micro-batches and ranks; with neither, examples where the layers allow it. Evaluation does not
-    count; a resumed training goes on at its step. The numbers also go into `trainer.state.log_history` and the progress bar at every `logging_steps`;
-    `report_to` trackers are written before this callback is called: use `mirror=` for them.
+    count; a resumed training goes on at its step. The numbers also go into `trainer.state.log_history` and the progress
+    bar at every `logging_steps`; `report_to` trackers are written before this callback is called: use `mirror=` for
+    them.
 
     Args:
         project: As in `noisescale.init()`.

@@ -29,9 +29,10 @@ class NoiseScaleCallback(pl.Callback):
     """Measures the gradient noise scale in `Trainer.fit()`.
 
     Small batches are those that `accumulate_grad_batches` adds up, in manual optimization every `manual_backward()`,
-    and ranks; with none of them, examples where the layers allow it. Each of several optimizers is measured by itself: the first is the run, each further one a run beside
-    it. The numbers are logged with `pl_module.log()` too, every `log_every_n_steps`. Where an epoch ends within a step,
-    that step's gradient, and so its |G|² and tr Σ, are smaller by the missing micro-batches; their ratio is right.
+    and ranks; with none of them, examples where the layers allow it. Each of several optimizers is measured by itself:
+    the first is the run, each further one a run beside it. The numbers are logged with `pl_module.log()` too, every
+    `log_every_n_steps`. Where an epoch ends within a step, that step's gradient, and so its |G|² and tr Σ, are smaller
+    by the missing micro-batches; their ratio is right.
 
     Args:
         project: As in `noisescale.init()`.
