@@ -15,11 +15,9 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.example_source import ExampleSource
-from noisescale.capture.gradient_lists import Gradients
-from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.pending_gradients import PendingGradients, spread
-from noisescale.capture.small_batches import SmallBatchSize
+from noisescale.capture.small_batches import SmallBatchSize, total_size
 from noisescale.capture.squared_norms import squared_norms
 from noisescale.capture.witness import Witness
 
@@ -40,7 +38,6 @@ class Accumulation:
         counts_only: Small batches are counted, and their gradients not looked at.
         local_gradients: Gives the part of each `p.grad` that this process holds; None: all of it.
         examples: Makes each example a small batch; None: each backward is one.
-        uses_rows: Gradients come through `replay()` alone and may be kept until the step is logged.
 
     Attributes:
         num_columns: C.
@@ -64,13 +61,11 @@ class Accumulation:
         *,
         examples: ExampleSource | None = None,
         local_gradients: LocalGradients | None = None,
-        uses_rows: bool = False,
         counts_only: bool = False,
     ) -> None:
         self._parameters = list(parameters)
         self.num_columns = 1 + num_groups
         self.member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
-        self._rows = GradientRows(parameters, self.member_PC) if uses_rows else None
         self._kinds = kinds
         self._counts_only = counts_only
         self._has_seen = False
@@ -88,15 +83,11 @@ class Accumulation:
         self.pending.clear()
         if self._examples is not None:
             self._examples.clear()
-        if self._rows is not None:
-            self._rows.clear()
         self._witness.forget()
         self.has_been_logged = False
         self.adds_up = True
-        self._needs_proof = False
         self.is_partial = False
         self.sizes: list[SmallBatchSize] = []
-        self._folded: list[Tensor] = []
         self._sq_norms_P: list[Tensor] = []
         self._last_indices: set[int] = set()
         self._ignored: dict[int, Tensor] = {}
@@ -107,8 +98,6 @@ class Accumulation:
 
     def clear_forwards(self) -> None:
         """Forget forwards that no backward has followed."""
-        self._num_examples: float | None = None
-        self._has_forward = False
         self._is_training = False
         self._forward_sizes: list[float | None] = []
 
@@ -117,21 +106,28 @@ class Accumulation:
         """Forwards since the last small batch."""
         return len(self._forward_sizes)
 
-    def see_forward(self, num_examples: float | None, *, is_training: bool) -> None:
+    def drop_forwards(self, number: int) -> list[float | None]:
+        """Take the first forwards off: their numbers of examples."""
+        dropped, self._forward_sizes = self._forward_sizes[:number], self._forward_sizes[number:]
+        return dropped
+
+    def see_forward(self, num_examples: float | None, *, is_training: bool, num_followed: int = 0) -> None:
         """Count the examples of a forward.
 
         Args:
             num_examples: None where its input does not tell.
             is_training: The model is in training mode; then forwards in evaluation mode count for nothing.
+            num_followed: Forwards since the last small batch that a backward has followed.
         """
-        if self.is_ignoring or (self._is_training and not is_training):
+        if self.is_ignoring:
             return
-        if is_training and not self._is_training:
-            self.clear_forwards()
+        if len(self._forward_sizes) == num_followed:
+            self._is_training = is_training
+        elif self._is_training and not is_training:
+            return
+        elif is_training and not self._is_training:
+            del self._forward_sizes[num_followed:]
             self._is_training = True
-        is_readable = num_examples is not None and (self._num_examples is not None or not self._has_forward)
-        self._num_examples = (self._num_examples or 0) + (num_examples or 0) if is_readable else None
-        self._has_forward = True
         self._forward_sizes.append(num_examples)
 
     def begin_backward(self) -> None:
@@ -152,41 +148,6 @@ class Accumulation:
             self._has_seen = True
         elif self._examples is None:
             self.pending.add(index, gradient, may_reduce=not self.is_marked)
-
-    def replay(self, passes: Sequence[Gradients], *, is_last: bool) -> None:
-        """Take backward passes that are over, each with its gradients.
-
-        Args:
-            passes: In their order.
-            is_last: The step is about to be logged.
-        """
-        if self._are_cleared(passes[-1]) and not is_last:
-            self.start_step()
-            self.clear_forwards()
-            return
-        if not self._witness.has_grown_by(len(passes), passes[-1]):
-            if self._witness.is_only(passes[-1]):
-                self.start_step()
-                passes = passes[-1:]
-            else:
-                self._needs_proof = True
-        forward_sizes = self._forward_sizes if len(self._forward_sizes) == len(passes) > 1 else []
-        for position, gradients in enumerate(passes):
-            if forward_sizes:
-                self._num_examples, self._has_forward = forward_sizes[position], True
-            if self.is_ignoring:
-                for index, gradient in enumerate(gradients):
-                    if gradient is not None:
-                        self.see_gradient(index, gradient)
-            else:
-                self.pending.hold_all(gradients)
-                self.end_backward()
-        self.remember_gradient()
-
-    def _are_cleared(self, gradients: Gradients) -> bool:
-        """Whether what a backward pass has left behind is gone, because it failed or was thrown away."""
-        first = next((index for index, gradient in enumerate(gradients) if gradient is not None), None)
-        return first is not None and self._parameters[first].grad is None
 
     def end_backward(self) -> None:
         """Close the small batch, unless it is marked and may hold several backward passes."""
@@ -210,23 +171,27 @@ class Accumulation:
         if not indices:
             return
         self.adds_up &= self.pending.is_complete
-        is_segment = self.sizes and not self._has_forward and num_examples is None
-        if is_segment and not indices & self._last_indices and self._rows is None:
+        is_segment = self.sizes and not self._forward_sizes and num_examples is None
+        if is_segment and not indices & self._last_indices:
             # Reentrant checkpointing runs a backward for each segment: other parameters, the same examples.
             self._merge_last_two()
             self._last_indices |= indices
             self.kinds_in_step = []  # they have closed the small batch already
             return
-        self.is_partial |= bool(self._last_indices) and indices != self._last_indices
-        size = self._num_examples if num_examples is None else num_examples
-        self.sizes.append(SmallBatchSize(size, is_marked=num_examples is not None))
-        self._last_indices = indices
+        size = total_size(self._forward_sizes) if num_examples is None else num_examples
         self.clear_forwards()
+        self._count(indices, size, num_examples is not None)
         if isinstance(size, Tensor):
             self.kinds_in_step = []  # they need sizes on the host
         for kind in self.kinds_in_step:
             assert not isinstance(size, Tensor)
             kind.end_small_batch(1.0 if size is None else size)
+
+    def _count(self, indices: set[int], size: float | Tensor | None, is_marked: bool) -> None:
+        """Count a small batch in which these parameters had a gradient."""
+        self.is_partial |= bool(self._last_indices) and indices != self._last_indices
+        self.sizes.append(SmallBatchSize(size, is_marked))
+        self._last_indices = indices
 
     def _end_examples(self, examples: ExampleSource) -> None:
         """Count each example of the backward as a small batch."""
@@ -249,7 +214,6 @@ class Accumulation:
 
     def take_small_batches(self) -> tuple[Tensor, list[SmallBatchSize]]:
         """Σ |s|² of each entry so far, [K, C] fp64, and their sizes; then forget them, but not the step."""
-        assert self._rows is None
         sizes, self.sizes = self.sizes, []
         sq_norms_P, self._sq_norms_P = self._sq_norms_P, []
         if not sq_norms_P:
@@ -282,26 +246,15 @@ class Accumulation:
             kind.add(indices, gradients)
 
     def _take_pending(self) -> set[int]:
-        """Reduce what is pending, or keep it; which parameters had a gradient."""
+        """Reduce what is pending; which parameters had a gradient."""
         if self._counts_only:
             has_seen, self._has_seen = self._has_seen, False
             return set(range(len(self._parameters))) if has_seen else set()
-        if self._rows is None:
-            taken = self.pending.take()
-            if taken is None:
-                return set()
-            self._sq_norms_P.append(taken[1])
-            return taken[0]
-        held = self.pending.take_held()
-        indices = {index for index, gradient in enumerate(held) if gradient is not None}
-        if indices:
-            self._add_row(self._rows, held)
-        return indices
-
-    def _add_row(self, rows: GradientRows, gradients: Gradients) -> None:
-        if rows.num_rows == rows.capacity:
-            self._folded.append(rows.take())
-        rows.add(gradients)
+        taken = self.pending.take()
+        if taken is None:
+            return set()
+        self._sq_norms_P.append(taken[1])
+        return taken[0]
 
     def _merge_last_two(self) -> None:
         last = self._sq_norms_P.pop()
@@ -311,23 +264,14 @@ class Accumulation:
         """Look once more whether the gradient is the sum of the small batches, before it is used."""
         if self._witness.is_cleared or self._witness.is_changed:
             self.adds_up = False
-        elif self._needs_proof and self._rows is not None:
-            self.adds_up &= not self._folded and self._witness.equals(self._rows.total)
 
     def norms(self) -> tuple[Tensor, Tensor]:
         """Σ |s|² of each entry, [K, C], and |p.grad|², [C]; fp64, on the device, without waiting.
 
         To be called once a step, with one small batch at least.
         """
-        if self._rows is not None:
-            return self._norms_from_rows(self._rows)
         stacked_KP = torch.stack([*self._sq_norms_P, self._big_sq_norm()])
         norms_KC = stacked_KP @ self.member_PC
-        return norms_KC[:-1], norms_KC[-1]
-
-    def _norms_from_rows(self, rows: GradientRows) -> tuple[Tensor, Tensor]:
-        self._add_row(rows, self._own_gradients())
-        norms_KC = torch.cat([*self._folded, rows.take()]) if self._folded else rows.take()
         return norms_KC[:-1], norms_KC[-1]
 
     def _own_gradients(self) -> list[Tensor | None]:

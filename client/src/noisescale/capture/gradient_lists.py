@@ -6,29 +6,92 @@ numbers stay the same, and for a small model the copy is cheaper than one call.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
 Gradients = Sequence[Tensor | None]
 
 
-class GradientLists:
-    """One list a parameter, with a gradient for each backward pass."""
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What a backward added to the gradients.
 
-    def __init__(self, num_parameters: int) -> None:
-        self._lists: list[list[Tensor]] = [[] for _ in range(num_parameters)]
+    Attributes:
+        gradients: One entry a parameter.
+        num_forwards: Forwards that it belongs to; 0 where that is unknown.
+    """
+
+    gradients: Gradients
+    num_forwards: int
+
+
+class GradientLists:
+    """One list a parameter, with a gradient for each backward pass.
+
+    One parameter stands for all when it comes to whether somebody has changed the gradients: torch counts the changes
+    in place, and each backward makes one.
+
+    Args:
+        parameters: In the order of their indices.
+        capacity: Backward passes that may wait.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], capacity: int) -> None:
+        self._parameters = parameters
+        self._capacity = capacity
+        self._lists: list[list[Tensor]] = [[] for _ in parameters]
+        self._witness = 0
+        self.forget()
 
     def hook(self, index: int) -> Callable[[Tensor], None]:
         """What takes the gradients of a parameter."""
         return self._lists[index].append
 
-    def clear(self) -> None:
-        """Forget everything."""
+    def forget(self) -> None:
+        """Forget everything; the gradients may be anything now."""
         for gradients in self._lists:
             gradients.clear()
+        self._num_paired = 0
+        self._num_looked_at = 0
+        self._is_known = False
+        self._gradient: Tensor | None = None
+        self._version = 0
+        self._is_regular = True
 
-    def take(self, num_forwards: int) -> list[Gradients]:
-        """The gradients of each backward pass since the last call; then forget.
+    def keep_pace(self, num_forwards: int) -> bool:
+        """Whether each forward was followed by one whole backward and nothing else, so that nothing has to be done yet.
+
+        To be asked at each forward, before it counts.
+
+        Args:
+            num_forwards: Forwards since the last `take()`.
+        """
+        num_passes = len(self._lists[0])
+        self._look()
+        if num_passes != num_forwards or not self._is_regular or num_passes >= self._capacity:
+            return False
+        for gradients in self._lists:
+            if len(gradients) != num_passes:
+                return False
+        self._num_paired = num_passes
+        return True
+
+    def _look(self) -> None:
+        """Compare the gradients with what they were, and remember what they are."""
+        num_passes = len(self._lists[self._witness])
+        gradient = self._parameters[self._witness].grad
+        num_new = num_passes - self._num_looked_at
+        version = 0 if gradient is None else gradient._version
+        if self._is_known and gradient is self._gradient:
+            self._is_regular &= version == self._version + (num_new if gradient is not None else 0)
+        elif self._is_known:
+            self._is_regular &= self._gradient is None and num_new == 1
+        self._is_known, self._num_looked_at = True, num_passes
+        self._gradient, self._version = gradient, version
+
+    def take(self, num_forwards: int) -> tuple[list[Pass], bool]:
+        """The backward passes since the last call, and whether nothing else has changed the gradients; then forget.
 
         As many passes as there were forwards where each gave every parameter its gradient. Whatever else there is, such
         as the parts that reentrant checkpointing hands over, is taken as parts of one pass. That is always valid: the
@@ -37,19 +100,32 @@ class GradientLists:
         Args:
             num_forwards: Forwards since the last call; 0 where that is unknown.
         """
-        lengths = {len(gradients) for gradients in self._lists}
-        if lengths == {1}:
-            taken: list[Gradients] = [[gradients[0] for gradients in self._lists]]
-        elif lengths == {0}:
-            return []
-        else:
-            num_passes = max(lengths)
-            if lengths - {0, num_passes} or num_forwards not in (0, num_passes):
-                taken = [[total(gradients) for gradients in self._lists]]
-            else:
-                taken = [[gradients[i] if gradients else None for gradients in self._lists] for i in range(num_passes)]
-        self.clear()
-        return taken
+        self._look()
+        is_regular, self._is_regular = self._is_regular, True
+        num_passes = max(map(len, self._lists))
+        if not num_passes:
+            return [], is_regular
+        lists, num_paired = self._lists, self._num_paired
+        passes = [Pass([gradients[i] for gradients in lists], 1) for i in range(num_paired)]
+        if num_passes > num_paired:
+            passes += _split([gradients[num_paired:] for gradients in lists], num_forwards - num_paired)
+        if not self._lists[self._witness]:
+            self._witness = next(index for index, gradients in enumerate(lists) if gradients)
+            self._is_known = False
+        for gradients in lists:
+            gradients.clear()
+        self._num_paired = self._num_looked_at = 0
+        return passes, is_regular
+
+
+def _split(lists: Sequence[Sequence[Tensor]], num_forwards: int) -> list[Pass]:
+    """The passes in these lists, or one that is the sum of all."""
+    lengths = {len(gradients) for gradients in lists}
+    num_passes = max(lengths)
+    if lengths - {0, num_passes} or num_forwards not in (0, num_passes):
+        return [Pass([total(gradients) for gradients in lists], num_forwards)]
+    of_each = 1 if num_forwards else 0
+    return [Pass([gradients[i] if gradients else None for gradients in lists], of_each) for i in range(num_passes)]
 
 
 def total(gradients: Gradients) -> Tensor | None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
-from noisescale.capture.gradient_lists import GradientLists
+from noisescale.capture.small_model import SmallModelAccumulation
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.exchange import RankExchange
@@ -50,7 +50,6 @@ class Hooks:
         duty: Told what our part of a step costs.
         on_step: Called after each `optimizer.step()`.
         on_fault: Told about our own faults.
-        is_light: Gradients are only kept, and handed on when the next forward begins or somebody asks.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class Hooks:
         *,
         on_step: Callable[[], None],
         on_fault: OnFault,
-        is_light: bool = False,
     ) -> None:
         self._model = model
         self._parameters = parameters
@@ -79,7 +77,7 @@ class Hooks:
         self._queue_callback = getattr(torch.autograd.Variable._execution_engine, "queue_callback", None)
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
         self._open_backwards: set[int] = set()
-        self._lists = GradientLists(len(parameters)) if is_light else None
+        self._small_model = accumulation if isinstance(accumulation, SmallModelAccumulation) else None
         self._after_backward = self._guarded(self._end_of_backward)
         self._forward_handle: RemovableHandle | None = None
         self._step_handle: RemovableHandle | None = None
@@ -98,13 +96,13 @@ class Hooks:
         self._forward_handle = self._model.register_forward_pre_hook(forward_hook, with_kwargs=True)
 
     def _leaf_hook(self, index: int) -> Callable[[Tensor], None]:
-        if self._lists is not None:
-            return self._lists.hook(index)
+        if self._small_model is not None:
+            return self._small_model.lists.hook(index)
         return self._guarded(self._see if self._queue_callback is not None else self._see_without_callback, index)
 
     def _disarm(self) -> None:
-        if self._lists is not None:
-            self._lists.clear()
+        if self._small_model is not None:
+            self._small_model.lists.forget()
         self._job.disarm()
         if self._forward_handle is not None:
             self._forward_handle.remove()
@@ -123,12 +121,10 @@ class Hooks:
         Args:
             is_last: The step is about to be logged.
         """
-        if self._lists is not None:
-            passes = self._lists.take(self._accumulation.num_forwards)
-            if passes:
-                self._accumulation.replay(passes, is_last=is_last)
-                if self._duty.is_timing:
-                    self._duty.add_cost(ENTRY_SECONDS * len(passes) * len(self._parameters))
+        if self._small_model is not None:
+            num_passes = self._small_model.settle(is_last=is_last)
+            if self._duty.is_timing:
+                self._duty.add_cost(ENTRY_SECONDS * num_passes * len(self._parameters))
         elif self._open_backwards:
             self._open_backwards.clear()
             self._accumulation.pending.clear()
@@ -190,16 +186,20 @@ class Hooks:
     def _forward(self, num_examples: float | None, is_training: bool) -> None:
         if self._graph_task_id() != NO_BACKWARD:
             return  # checkpointing runs the forward again, inside the backward
-        self.settle()
-        self._accumulation.see_forward(num_examples, is_training=is_training)
+        num_followed = 0
+        if self._small_model is not None and self._small_model.keeps_pace():
+            num_followed = self._accumulation.num_forwards
+        else:
+            self.settle()
+        self._accumulation.see_forward(num_examples, is_training=is_training, num_followed=num_followed)
         self._job.see_forward()
         if self._exchange is not None:
             self._exchange.advance()
 
     def _step(self, *_: Any) -> None:
         self._open_backwards.clear()
-        if self._lists is not None:
-            self._lists.clear()
+        if self._small_model is not None:
+            self._small_model.lists.forget()
         self._on_step()
 
 

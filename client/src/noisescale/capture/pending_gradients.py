@@ -92,17 +92,6 @@ class PendingGradients:
         self._reduced, self._reduced_indices = [], set()
         return (indices, spread(reduced, len(self._bytes))) if reduced else None
 
-    def hold_all(self, gradients: Sequence[Tensor | None]) -> None:
-        """Hold the gradients of a whole backward pass; those of a marked small batch are added up."""
-        if self.is_empty:
-            self.held = list(gradients)
-            self._held_bytes = 1
-            return
-        for index, gradient in enumerate(gradients):
-            if gradient is not None:
-                held = self.held[index]
-                self.held[index] = gradient if held is None else held + gradient
-
     def take_held(self) -> list[Tensor | None]:
         """The gradients themselves, one entry a parameter, where nothing was reduced; then forget."""
         held = self.held

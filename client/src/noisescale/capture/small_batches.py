@@ -28,6 +28,16 @@ class SmallBatchSize:
     num_small: int = 1
 
 
+def total_size(sizes: Sequence[float | None]) -> float | None:
+    """Examples of several forwards; None of none, and where one of them is not known."""
+    total = 0.0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total if sizes else None
+
+
 def are_late(sizes: Sequence[SmallBatchSize]) -> bool:
     """Whether some size is known to the device alone."""
     return any(isinstance(size.num_examples, Tensor) for size in sizes)

@@ -24,6 +24,7 @@ from noisescale.capture.kinds.spectral import SpectralKind
 from noisescale.capture.loss_scale import LossScale
 from noisescale.capture.parameter_groups import group_parameters
 from noisescale.capture.per_example.coverage import Layers
+from noisescale.capture.small_model import SmallModelAccumulation
 from noisescale.capture.step_norms import SizeSums, StepNorms
 from noisescale.capture.step_queue import StepQueue
 from noisescale.capture.step_values import GradientState, SentStep, weigh
@@ -135,17 +136,21 @@ class Watch(Generic[Tag]):
             raise ConfigError(f"kinds={list(self._kinds)} are measured in one process only so far: leave them out")
         names = plain_names(parameters, is_wrapped=self.job.name == "ddp")
         self.group_names, group_of_parameter = group_parameters(names, self._options.groups)
-        is_light = found is None and not self._kinds and self._examples is None and GradientRows.suits(self.parameters)
-        self._accumulation = Accumulation(
-            self.parameters,
-            group_of_parameter,
-            len(self.group_names),
-            list(self._kinds.values()),
-            examples=self._examples,
-            local_gradients=self.job.local_gradients,
-            uses_rows=is_light,
-            counts_only=is_by_rank,
-        )
+        is_plain = found is None and not self._kinds and self._examples is None
+        if is_plain and GradientRows.suits(self.parameters):
+            self._accumulation: Accumulation = SmallModelAccumulation(
+                self.parameters, group_of_parameter, len(self.group_names)
+            )
+        else:
+            self._accumulation = Accumulation(
+                self.parameters,
+                group_of_parameter,
+                len(self.group_names),
+                list(self._kinds.values()),
+                examples=self._examples,
+                local_gradients=self.job.local_gradients,
+                counts_only=is_by_rank,
+            )
         sums = self.job.sums
         self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)
         self._sent.exchange = self._exchange
@@ -159,7 +164,6 @@ class Watch(Generic[Tag]):
             self.duty,
             on_step=self._on_step,
             on_fault=self._on_fault,
-            is_light=is_light,
         )
         self._arm()
 
@@ -220,6 +224,8 @@ class Watch(Generic[Tag]):
 
     def has_logged_this_step(self) -> bool:
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
+        if self._accumulation.has_been_logged:
+            self._hooks.settle()  # the gradients may have been cleared since, and computed anew
         return self._accumulation.has_been_logged
 
     def log_step(self, tag: Tag, *, batch_size: float | None, loss: Tensor | float | None) -> None:

@@ -1,0 +1,133 @@
+"""Gathers the small batches of a small model: gradients are only kept, and looked at when the step is logged."""
+
+# K small batches, C columns (all parameters, then each group)
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from noisescale.capture.accumulation import Accumulation, membership
+from noisescale.capture.gradient_lists import GradientLists, Gradients, Pass, total
+from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.small_batches import total_size
+
+
+class SmallModelAccumulation(Accumulation):
+    """The small batches of a model for which each call into Python would show.
+
+    Args:
+        parameters: Those that `GradientRows` suits, in the order of their indices.
+        group_of_parameter: Index of each parameter's group; -1 for none.
+        num_groups: G.
+
+    Attributes:
+        lists: Take the gradients.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], group_of_parameter: Sequence[int], num_groups: int) -> None:
+        self._rows = GradientRows(parameters, membership(group_of_parameter, num_groups, parameters[0].device))
+        self.lists = GradientLists(parameters, self._rows.capacity)
+        super().__init__(parameters, group_of_parameter, num_groups)
+
+    def start_step(self) -> None:
+        """Forget everything but the gradients that nobody has taken yet."""
+        super().start_step()
+        self._rows.clear()
+        self._folded: list[Tensor] = []
+        self._marked: Gradients | None = None
+        self._needs_proof = False
+
+    def keeps_pace(self) -> bool:
+        """Whether a forward that begins now finds nothing to settle."""
+        return self.lists.keep_pace(self.num_forwards)
+
+    def settle(self, *, is_last: bool) -> int:
+        """Count the backward passes that are over; how many they are.
+
+        Args:
+            is_last: The step is about to be logged.
+        """
+        passes, is_regular = self.lists.take(self.num_forwards)
+        num_passes = len(passes)
+        if not is_regular or (passes and not is_last):
+            passes = self._not_thrown_away(passes, is_regular=is_regular, is_last=is_last)
+        for one in passes:
+            self._add(one)
+        return num_passes
+
+    def _not_thrown_away(self, passes: list[Pass], *, is_regular: bool, is_last: bool) -> list[Pass]:
+        """The passes whose gradients are still there, as far as can be told before the step is logged."""
+        if passes and not is_last and self._are_cleared(passes[-1].gradients):
+            self.start_step()
+            self.clear_forwards()
+            return []
+        if is_regular:
+            return passes
+        if self.has_been_logged or (not is_last and all(p.grad is None for p in self._parameters)):
+            self.start_step()  # no optimizer step: an AMP scaler or the loop itself skipped it
+        if passes and self._is_only(passes[-1].gradients):
+            self.start_step()
+            self.drop_forwards(self.num_forwards - passes[-1].num_forwards)
+            return passes[-1:]
+        self._needs_proof = True
+        return passes
+
+    def _are_cleared(self, gradients: Gradients) -> bool:
+        """Whether what a backward pass has left behind is gone, because it failed or was thrown away."""
+        first = next((index for index, gradient in enumerate(gradients) if gradient is not None), None)
+        return first is not None and self._parameters[first].grad is None
+
+    def _is_only(self, gradients: Gradients) -> bool:
+        """Whether the gradients were cleared before this backward pass, and are its own alone."""
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            if gradient is not None:
+                return parameter.grad is not None and torch.equal(parameter.grad.to_dense(), gradient.to_dense())
+        return False
+
+    def _add(self, one: Pass) -> None:
+        if self.is_ignoring:
+            for index, gradient in enumerate(one.gradients):
+                if gradient is not None:
+                    self.see_gradient(index, gradient)
+        elif self.is_marked:
+            before = self._marked or [None] * len(one.gradients)
+            self._marked = [total(pair) for pair in zip(before, one.gradients, strict=True)]
+        else:
+            self._add_small_batch(one.gradients, total_size(self.drop_forwards(one.num_forwards)), is_marked=False)
+
+    def end_small_batch(self, num_examples: float | Tensor | None) -> None:
+        """Count a marked small batch; see `Accumulation`."""
+        if self._marked is None:
+            return
+        gradients, self._marked = self._marked, None
+        size = total_size(self.drop_forwards(self.num_forwards)) if num_examples is None else num_examples
+        self.clear_forwards()
+        self._add_small_batch(gradients, size, is_marked=num_examples is not None)
+
+    def _add_small_batch(self, gradients: Gradients, size: float | Tensor | None, *, is_marked: bool) -> None:
+        self._add_row(gradients)
+        self._count({index for index, gradient in enumerate(gradients) if gradient is not None}, size, is_marked)
+
+    def _add_row(self, gradients: Gradients) -> None:
+        if self._rows.num_rows == self._rows.capacity:
+            self._folded.append(self._rows.take())
+        self._rows.add(gradients)
+
+    def look_at_gradient(self) -> None:
+        """Where something else may have changed the gradients: compare them with the sum of the small batches."""
+        if self._needs_proof:
+            self.adds_up &= not self._folded and self._is_sum_of_rows()
+
+    def _is_sum_of_rows(self) -> bool:
+        for index, gradient in enumerate(self._own_gradients()):
+            summed = self._rows.total(index)
+            if summed is not None:
+                return gradient is not None and torch.allclose(gradient.to_dense(), summed.to_dense(), rtol=1e-4)
+        return False
+
+    def norms(self) -> tuple[Tensor, Tensor]:
+        """As in `Accumulation`."""
+        self._add_row(self._own_gradients())
+        norms_KC = torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.take()
+        return norms_KC[:-1], norms_KC[-1]
