@@ -52,14 +52,19 @@ NOT_AVERAGED = (
 )
 
 
-def explain_ranks(norms: "StepNorms", notices: Notices) -> None:
-    """Say why a step of a data-parallel job gave no estimate."""
+SUMS_LOST = (
+    "sums over the ranks did not arrive or do not belong together, so there is no estimate: a rank has stopped "
+    "watching, or had a fault of ours; call watch() and unwatch() on every rank alike"
+)
+
+
+def explain_ranks(norms: "StepNorms", notices: Notices) -> bool:
+    """Say why a step of a data-parallel job gave no estimate; whether there was such a reason."""
     if norms.are_sums_lost:
-        notices.once(
-            "sums_lost", "sums over the ranks did not arrive or do not belong together: no estimate for those steps"
-        )
+        notices.once("sums_lost", SUMS_LOST)
     elif not norms.is_averaged:
         notices.once("not_averaged", NOT_AVERAGED)
+    return norms.are_sums_lost or not norms.is_averaged
 
 
 def explain_sizes(sizes: StepSizes, notices: Notices, *, takes_examples: bool) -> None:

@@ -108,13 +108,15 @@ class StepLog:
             if not logged.is_measured:
                 self._recording.add_unmeasured(logged, norms.loss)
                 continue
-            explain_sizes(norms.sizes, self._notices, takes_examples=self.takes_examples)
+            is_explained = explain_ranks(norms, self._notices)
+            if not is_explained:
+                explain_sizes(norms.sizes, self._notices, takes_examples=self.takes_examples)
             self.batch_size_source = self.batch_size_source or norms.sizes.source
             examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
             update = update_from_norms(logged.counted(examples), norms)
             update = replace(update, flags=update.flags | self._ranks.flags_of(norms))
-            explain_ranks(norms, self._notices)
-            explain_update(update, self._notices)
+            if not is_explained:
+                explain_update(update, self._notices)
             self.add(update)
             self._on_norms(logged, norms, update)
 

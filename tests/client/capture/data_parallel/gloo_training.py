@@ -34,6 +34,7 @@ class Case:
         num_steps: Of the optimizer.
         batch_size: It is logged and not read.
         is_summed: The loss is a sum over examples.
+        divisor: What the ranks' gradients are divided by when they are averaged; None: their number.
         joins: Sizes of micro-batches that are put together, those of each rank.
     """
 
@@ -50,6 +51,7 @@ class Case:
     batch_size: bool = False
     is_summed: bool = False
     joins: Sequence[Sequence[int]] = ()
+    divisor: float | None = None
 
 
 @dataclass
@@ -82,7 +84,7 @@ def train(
 ) -> Trained:
     """A few steps of SGD with the data of these ranks: one of them, or all in one process."""
     num_examples = sum(n for sizes in case.sizes for n in sizes)
-    mean = (len(case.sizes) if len(ranks) == 1 else 1) / num_examples
+    mean = (case.divisor or len(case.sizes) if len(ranks) == 1 else 1) / num_examples
     model = case.wrap(case.make().to(case.dtype))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * mean if case.is_summed else 0.1)
     run, kept = make_kept_run(rank=ranks[0])

@@ -20,34 +20,58 @@ NUM_VALUES = 3 * NUM_ELEMENTS
 
 
 class AveragingCheck:
-    """Elements of one parameter's gradient, before and after the ranks average it.
+    """Some elements of the gradient, before and after the ranks average it.
 
     Args:
-        parameter: Any of them; one whose gradient is dense.
+        parameters: Where to look: two at most.
     """
 
-    def __init__(self, parameter: Tensor) -> None:
-        self._parameter = parameter
-        self._step = max(1, parameter.numel() // NUM_ELEMENTS)
-        self._before_E: Tensor | None = None
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self.parameters = parameters
+        self._num_each = NUM_ELEMENTS // len(parameters)
+        self._before: dict[int, Tensor] = {}
 
-    def see(self, parameter: Tensor) -> None:
-        """Remember the elements before they are averaged: a hook that runs when the gradient is accumulated."""
-        self._before_E = self._elements(parameter.grad)
+    def see(self, number: int, parameter: Tensor) -> None:
+        """Remember elements before they are averaged: a hook that runs when a gradient has been accumulated.
+
+        Args:
+            number: Of the parameter among those looked at.
+            parameter: It.
+        """
+        elements = self._elements(parameter)
+        if elements is not None:
+            self._before[number] = elements
 
     def values(self) -> Tensor | None:
-        """Before, its magnitude, and after, fp64 [3 E], to be summed over ranks; None where nothing was seen."""
-        before_E, self._before_E = self._before_E, None
-        after_E = self._elements(self._parameter.grad)
-        if before_E is None or after_E is None:
+        """Before, its magnitude, and after, fp64 [3 E], to be summed over ranks; None where not all was seen."""
+        before = [self._before.get(number) for number in range(len(self.parameters))]
+        after = [self._elements(parameter) for parameter in self.parameters]
+        self._before = {}
+        seen = [elements for elements in (*before, *after) if elements is not None]
+        if len(seen) < 2 * len(self.parameters):
             return None
+        before_E, after_E = (padded(part) for part in (seen[: len(before)], seen[len(before) :]))
         return torch.cat([before_E, before_E.abs(), after_E])
 
-    def _elements(self, gradient: Tensor | None) -> Tensor | None:
+    def _elements(self, parameter: Tensor) -> Tensor | None:
+        gradient = parameter.grad
         if gradient is None or gradient.layout != torch.strided:
             return None
-        found_E = gradient.detach().reshape(-1)[:: self._step][:NUM_ELEMENTS].double()
-        return torch.nn.functional.pad(found_E, (0, NUM_ELEMENTS - found_E.numel()))
+        step = max(1, gradient.numel() // self._num_each)
+        # A copy also where it is fp64 already: this memory is about to be averaged.
+        return gradient.detach().reshape(-1)[::step][: self._num_each].to(torch.float64, copy=True)
+
+
+def padded(elements: Sequence[Tensor]) -> Tensor:
+    """All of them in a row, [E], with zeros behind."""
+    found = torch.cat(list(elements))
+    return torch.nn.functional.pad(found, (0, NUM_ELEMENTS - found.numel()))
+
+
+def chosen(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """The last parameter, and the last matrix: hooks that approximate leave vectors as they are."""
+    matrices = [parameter for parameter in parameters if parameter.dim() > 1]
+    return [parameters[-1]] if not matrices or matrices[-1] is parameters[-1] else [matrices[-1], parameters[-1]]
 
 
 def is_average(summed: Sequence[float]) -> bool:

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from noisescale.capture.data_parallel.averaging_check import AveragingCheck
+from noisescale.capture.data_parallel.averaging_check import AveragingCheck, chosen
 from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
 from noisescale.capture.data_parallel.rank_group import open_group
@@ -64,7 +64,7 @@ class DdpJob:
         self.is_compressed = any(part in str(hook).lower() for part in LOSSY_HOOKS)
         self._is_in_buckets = bool(ddp.gradient_as_bucket_view)
         self._own = OwnGradient(len(parameters), reduces_at_once=self._is_in_buckets)
-        self._check = AveragingCheck(self._parameters[-1])
+        self._check = AveragingCheck(chosen(self._parameters))
         # In the first backward of a static graph all is averaged before our callback, in the memory that we hold.
         self.is_blind = bool(ddp.static_graph) and not ddp._static_graph_delay_allreduce_enqueued
         self._num_synchronised = 0
@@ -83,7 +83,10 @@ class DdpJob:
         self._handles = [p.register_hook(hook) for p, hook in zip(self._parameters, hooks, strict=True)]
         if self.num_ranks == 1:
             return
-        self._handles.append(self._parameters[-1].register_post_accumulate_grad_hook(self._check.see))
+        self._handles += [
+            parameter.register_post_accumulate_grad_hook(functools.partial(self._check.see, number))
+            for number, parameter in enumerate(self._check.parameters)
+        ]
         if self._is_in_buckets:
             self._handles += [
                 p.register_post_accumulate_grad_hook(functools.partial(self._see_accumulated, index))
