@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 from noisescale.lazy import exports
 
 if TYPE_CHECKING:
+    from noisescale.capture.clipping import clip_grad_norm_
     from noisescale.capture.step_norms import StepNorms
-    from noisescale.capture.watch import Watch, clip_grad_norm_
+    from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
 
 _MODULES = {
     "Watch": "noisescale.capture.watch",
     "WatchOptions": "noisescale.capture.watch_options",
-    "clip_grad_norm_": "noisescale.capture.watch",
+    "clip_grad_norm_": "noisescale.capture.clipping",
     "StepNorms": "noisescale.capture.step_norms",
     "squared_norms": "noisescale.capture.squared_norms",
 }

@@ -265,14 +265,12 @@ class Accumulation:
         if self._witness.is_cleared or self._witness.is_changed:
             self.adds_up = False
 
-    def norms(self) -> tuple[Tensor, Tensor]:
-        """Σ |s|² of each entry, [K, C], and |p.grad|², [C]; fp64, on the device, without waiting.
+    def norms(self) -> Tensor:
+        """Σ |s|² of each entry, then |p.grad|², [K + 1, C] fp64, on the device, without waiting.
 
         To be called once a step, with one small batch at least.
         """
-        stacked_KP = torch.stack([*self._sq_norms_P, self._big_sq_norm()])
-        norms_KC = stacked_KP @ self.member_PC
-        return norms_KC[:-1], norms_KC[-1]
+        return torch.stack([*self._sq_norms_P, self._big_sq_norm()]) @ self.member_PC
 
     def _own_gradients(self) -> list[Tensor | None]:
         """`p.grad` of each parameter, without what `ignore()` kept out."""

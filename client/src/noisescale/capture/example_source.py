@@ -92,8 +92,3 @@ def covers_enough(source: ExampleSource, parameters: Mapping[str, Tensor]) -> bo
     """Whether nearly all of a model is measured, so that it may stand for the model without being asked for."""
     measured = sum(p.numel() for p in source.parameters.values())
     return measured >= MIN_COVERED * sum(p.numel() for p in parameters.values())
-
-
-def has_coupled_examples(model: nn.Module) -> bool:
-    """Whether a layer makes an example's gradient depend on the others of its batch."""
-    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())

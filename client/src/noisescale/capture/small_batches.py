@@ -38,11 +38,6 @@ def total_size(sizes: Sequence[float | None]) -> float | None:
     return total if sizes else None
 
 
-def are_late(sizes: Sequence[SmallBatchSize]) -> bool:
-    """Whether some size is known to the device alone."""
-    return any(isinstance(size.num_examples, Tensor) for size in sizes)
-
-
 def sum_sizes(sizes: Sequence[SmallBatchSize]) -> SizeSums:
     """The sums that say how examples are spread, where the host knows all sizes."""
     num = num_sized = num_marked = total = total_sq = inverse = 0.0
@@ -59,6 +54,23 @@ def sum_sizes(sizes: Sequence[SmallBatchSize]) -> SizeSums:
             total_sq += examples * examples / m
             inverse += m * m / examples
     return SizeSums(num, num_sized, num_marked, total, total_sq, inverse)
+
+
+def weights_of(sizes: Sequence[SmallBatchSize], sums: SizeSums, *, is_equal: bool) -> list[float]:
+    """By what the Σ |s|² of each entry counts in W = Σ p_k |g_k|²; 0 of one without examples.
+
+    Args:
+        sizes: All known to the host.
+        sums: Of them.
+        is_equal: As if all were of the same size.
+    """
+    if is_equal:
+        return [0.0 if size.num_examples == 0 else sums.num for size in sizes]
+    weights = []
+    for size in sizes:
+        assert not isinstance(size.num_examples, Tensor)
+        weights.append(sums.size * size.num_small / size.num_examples if size.num_examples else 0.0)
+    return weights
 
 
 def sum_late_sizes(sizes: Sequence[SmallBatchSize], like: Tensor) -> Tensor:

@@ -126,8 +126,7 @@ class SmallModelAccumulation(Accumulation):
                 return gradient is not None and torch.allclose(gradient.to_dense(), summed.to_dense(), rtol=1e-4)
         return False
 
-    def norms(self) -> tuple[Tensor, Tensor]:
+    def norms(self) -> Tensor:
         """As in `Accumulation`."""
         self._add_row(self._own_gradients())
-        norms_KC = torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.take()
-        return norms_KC[:-1], norms_KC[-1]
+        return torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.take()

@@ -72,6 +72,8 @@ class StepNorms:
             cleared since, or came in parts that cannot be put together. Then there is no estimate.
         is_partial: Some parameters had a gradient in some of the small batches only.
         kind_terms: Of each further kind that the step gave terms of.
+        is_coupled: A BatchNorm in training mode made examples depend on each other.
+        is_proxy: Only the normalisations were measured.
         num_ranks: R, data-parallel ranks whose small batches are in the sums.
         rank_sq_norm: Like the first of `weighted_sq_norms`, with each rank's own gradient as one small batch; None
             where it was not looked at.
@@ -88,6 +90,8 @@ class StepNorms:
     adds_up: bool = True
     is_partial: bool = False
     kind_terms: Mapping[str, Terms] = field(default_factory=dict)
+    is_coupled: bool = False
+    is_proxy: bool = False
     num_ranks: int = 1
     rank_sq_norm: float | None = None
     is_compressed: bool = False

@@ -1,23 +1,22 @@
-"""One step's numbers as a single vector on its way from the device to the host, and back out of it."""
+"""One step's numbers as a single vector on its way from the device to the host, and back out of it.
+
+The vector holds, one after the other and each only where there is one: Σ |s|² of each entry and column, |ḡ|² of each
+column, the sizes that the device alone knows, the numbers of further kinds, the loss scale, the loss. What they mean
+together is worked out on the host: there a sum over small batches costs less than a call to a device.
+"""
 
 # K entries, C columns (all parameters, then each group)
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import mul
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.small_batches import (
-    NUM_SIZE_SUMS,
-    SmallBatchSize,
-    are_late,
-    sum_late_sizes,
-    sum_sizes,
-    weighted_sums,
-)
+from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_of
 from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, Weighting, resolve_sizes
 from noisescale.estimators.noise_scale import Terms
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_part import StepParts
 
 Tag = TypeVar("Tag")
+
+NO_KINDS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class GradientState:
         is_summed_loss: The loss is a sum over the examples.
         is_unscaled: A loss scaler has already divided the step's gradient by its scale.
         weighting: How the loop weighs its small batches.
+        is_coupled: A BatchNorm was in training mode.
+        is_proxy: Only the normalisations were measured.
     """
 
     adds_up: bool = True
@@ -44,6 +47,8 @@ class GradientState:
     is_summed_loss: bool = False
     is_unscaled: bool = False
     weighting: Weighting = "by_size"
+    is_coupled: bool = False
+    is_proxy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,9 @@ class SentStep(Generic[Tag]):
     Attributes:
         tag: Comes back with the norms.
         batch_size: As the caller gave it.
-        sizes: Sums over the small batches, where the host knows them; None: they travel in the vector.
-        num_columns: C; 0 where no norms were measured.
+        sizes: Of the entries.
+        num_rows: Rows of norms in the vector, the last of them |ḡ|²; the others belong to the entries.
+        num_columns: C.
         state: Of the gradients.
         has_scale: The scale of a loss scaler is in the vector.
         kind_lengths: Numbers of each further kind, by name.
@@ -65,7 +71,8 @@ class SentStep(Generic[Tag]):
 
     tag: Tag
     batch_size: float | None
-    sizes: SizeSums | None
+    sizes: Sequence[SmallBatchSize]
+    num_rows: int
     num_columns: int
     state: GradientState
     has_scale: bool = False
@@ -80,23 +87,67 @@ class SentStep(Generic[Tag]):
         return self.over_ranks is None or self.over_ranks.are_there
 
 
-def weigh(
-    sq_norm_KC: Tensor, sizes: Sequence[SmallBatchSize], batch_size: float | None, weighting: Weighting
-) -> tuple[list[Tensor], SizeSums | None]:
-    """The weighted sums of a step's small batches, and their sizes where the host knows them.
+def pack_step(
+    tag: Tag,
+    *,
+    batch_size: float | None,
+    sizes: Sequence[SmallBatchSize],
+    norms: Tensor | None,
+    kinds: Sequence[Kind],
+    scale: Tensor | None,
+    loss: Tensor | float | None,
+    state: GradientState,
+    over_ranks: "StepParts | None",
+) -> tuple[SentStep[Tag], Tensor]:
+    """A step and its vector.
 
-    Returns:
-        Either [W] and sizes, or, where sizes are known to the device alone, Σ |s|², Σ |s|² / n and six size sums.
+    Args:
+        tag: Comes back with the norms.
+        batch_size: As the caller gave it.
+        sizes: Of the entries.
+        norms: Σ |s|² of each entry and then |ḡ|², [K + 1, C], or |ḡ|² alone, [1, C].
+        kinds: Further kinds that have seen the step.
+        scale: Of a loss scaler, [1].
+        loss: One number, anywhere.
+        state: Of the gradients.
+        over_ranks: The sums over the ranks of a data-parallel job.
     """
-    if are_late(sizes):
-        return [*weighted_sums(sq_norm_KC, sizes), sum_late_sizes(sizes, sq_norm_KC)], None
-    sums = sum_sizes(sizes)
-    if resolve_sizes(sums, batch_size).are_equal or weighting == "equal":
-        counted = [index for index, size in enumerate(sizes) if size.num_examples != 0]
-        if len(counted) < len(sizes):
-            sq_norm_KC = torch.stack([sq_norm_KC[index] for index in counted]) if counted else sq_norm_KC[:0]
-        return [sq_norm_KC.sum(0).mul_(sums.num)], sums
-    return [weighted_sums(sq_norm_KC, sizes)[1].mul_(sums.size)], sums
+    parts: list[Tensor] = []
+    num_rows = num_columns = 0
+    if norms is not None:
+        num_rows, num_columns = norms.shape
+        parts.append(norms.reshape(-1))
+        if over_ranks is None:
+            late = [size.num_examples for size in sizes if isinstance(size.num_examples, Tensor)]
+            parts += [number.detach().reshape(1).to(norms) for number in late]
+    kind_lengths = NO_KINDS
+    if kinds:
+        of_kinds = {kind.name: kind.values(scale=1.0) for kind in kinds}
+        kind_lengths = {name: values.numel() for name, values in of_kinds.items()}
+        parts += of_kinds.values()
+    if scale is not None:
+        parts.append(scale)
+    has_device_loss = False
+    if isinstance(loss, Tensor):
+        # detach first: a number out of a tensor that requires a gradient warns
+        loss = loss.detach()
+        has_device_loss = not loss.is_cpu
+        if has_device_loss:
+            parts.append(loss.double().reshape(1))
+    sent = SentStep(
+        tag,
+        batch_size,
+        sizes,
+        num_rows,
+        num_columns,
+        state,
+        scale is not None,
+        kind_lengths,
+        None if loss is None or has_device_loss else float(loss),
+        has_device_loss,
+        over_ranks,
+    )
+    return sent, parts[0] if len(parts) == 1 else torch.cat(parts) if parts else torch.empty(0)
 
 
 def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, Kind]) -> tuple[Tag, StepNorms]:
@@ -110,111 +161,122 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         kinds: Turn their own numbers into terms.
     """
     reader = _Reader(values)
-    found = _of_this_process(sent, reader) if sent.over_ranks is None else _of_all_ranks(sent.over_ranks, sent)
-    sizes = resolve_sizes(found.sizes, sent.batch_size)
-    is_equal = sizes.are_equal or sent.state.weighting == "equal"
-    big = found.big or reader.take(sent.num_columns)
+    state, ranks = sent.state, sent.over_ranks
+    found = _of_this_process(sent, reader) if ranks is None else _of_all_ranks(ranks, sent, reader)
+    sizes = found.sizes
     kind_values = {name: reader.take(length) for name, length in sent.kind_lengths.items()}
     scale = reader.take(1)[0] if sent.has_scale else 1.0
     loss = reader.take(1)[0] if sent.has_device_loss else sent.loss
-    weighted, rank = found.weighted(is_equal), found.rank(is_equal)
+    weighted, big, rank = found.weighted, found.big, found.rank
     if sizes.num_small_batches < 2 or sizes.batch_size is None or not found.adds_up:
         weighted, big, kind_values, rank = (), (), {}, None
-    per_example = sizes.batch_size / found.averages_over if sent.state.is_summed_loss and sizes.batch_size else 1.0
-    factor = (per_example * scale) ** 2
-    big_factor = per_example**2 if sent.state.is_unscaled and not found.big else factor
+    per_example = sizes.batch_size / found.averages_over if state.is_summed_loss and sizes.batch_size else 1.0
+    if per_example != 1.0 or scale != 1.0:
+        factor = (per_example * scale) ** 2
+        big_factor = per_example**2 if state.is_unscaled and not found.is_big_early else factor
+        weighted, big = [w / factor for w in weighted], [b / big_factor for b in big]
+        rank = None if rank is None else rank / factor
     return sent.tag, StepNorms(
         sizes,
-        [w / factor for w in weighted] if factor != 1.0 else weighted,
-        [b / big_factor for b in big] if big_factor != 1.0 else big,
+        weighted,
+        big,
         loss,
-        weighting=sent.state.weighting,
+        weighting=state.weighting,
         adds_up=found.adds_up,
         is_partial=found.is_partial,
-        kind_terms=_terms_of_kinds(kinds, kind_values, sizes, per_example * scale),
-        num_ranks=1 if sent.over_ranks is None else sent.over_ranks.num_ranks,
-        rank_sq_norm=None if rank is None else rank / factor,
-        is_compressed=sent.over_ranks is not None and sent.over_ranks.is_compressed,
+        kind_terms=_terms_of_kinds(kinds, kind_values, sizes, per_example * scale) if kind_values else {},
+        num_ranks=1 if ranks is None else ranks.num_ranks,
+        rank_sq_norm=rank,
+        is_compressed=ranks is not None and ranks.is_compressed,
         is_averaged=found.is_averaged,
         are_sums_lost=found.are_lost,
+        is_coupled=state.is_coupled,
+        is_proxy=state.is_proxy,
     )
 
 
+def weigh(values: Sequence[float], num_columns: int, weights: Sequence[float]) -> list[float]:
+    """Σ weight · value over the rows of each column; a row of weight 0 counts for nothing, whatever is in it.
+
+    Args:
+        values: Row by row.
+        num_columns: In each row.
+        weights: Of the rows.
+    """
+    if not all(weights):
+        kept = [row for row, weight in enumerate(weights) if weight]
+        values = [value for row in kept for value in values[row * num_columns : (row + 1) * num_columns]]
+        weights = [weights[row] for row in kept]
+    return [sum(map(mul, weights, values[column::num_columns])) for column in range(num_columns)]
+
+
 @dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums over the small batches of a step, as contributions to its gradient.
+class _Found:
+    """What a step's small batches add up to, as contributions to its gradient.
 
     Attributes:
         sizes: Of the small batches.
         adds_up: As in `GradientState`.
         is_partial: As in `GradientState`.
-        weighed: K Σ |s|² or N Σ |s|² / n, where it was weighed before it was sent; else the two without the factor:
-        equal: Σ |s|².
-        sized: Σ |s|² / n.
-        big: |ḡ|², where it is not in the step's own vector.
-        num_ranks: R.
+        weighted: W of each column.
+        big: |ḡ|² of each column.
+        rank: W of all parameters with each rank as one small batch; None of one process.
+        is_big_early: |ḡ|² was measured at the end of a backward, so before the gradients were unscaled.
         averages_over: What gradients were divided by when they were averaged over ranks.
         is_averaged: As in `StepNorms`.
         are_lost: The sums over ranks never came.
-        rank_equal: Σ |c|² over the ranks, c what each adds to the gradient.
-        rank_sized: Σ |c|² / n, n its examples.
     """
 
-    sizes: SizeSums
+    sizes: StepSizes
     adds_up: bool
     is_partial: bool
-    weighed: Sequence[float] | None = None
-    equal: Sequence[float] = ()
-    sized: Sequence[float] = ()
+    weighted: Sequence[float] = ()
     big: Sequence[float] = ()
-    num_ranks: int = 1
+    rank: float | None = None
+    is_big_early: bool = False
     averages_over: float = 1.0
     is_averaged: bool = True
     are_lost: bool = False
-    rank_equal: float | None = None
-    rank_sized: float | None = None
-
-    def weighted(self, is_equal: bool) -> Sequence[float]:
-        """W of each column."""
-        if self.weighed is not None:
-            return self.weighed
-        return [self.sizes.num * q for q in self.equal] if is_equal else [self.sizes.size * q for q in self.sized]
-
-    def rank(self, is_equal: bool) -> float | None:
-        """The same with each rank as one small batch."""
-        if self.rank_equal is None or self.rank_sized is None:
-            return None
-        return self.num_ranks * self.rank_equal if is_equal else self.sizes.size * self.rank_sized
 
 
-def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Sums:
-    c, state = sent.num_columns, sent.state
-    if sent.sizes is not None:
-        return _Sums(sent.sizes, state.adds_up, state.is_partial, weighed=reader.take(c))
-    equal, sized = reader.take(c), reader.take(c)
-    sizes = SizeSums(*reader.take(NUM_SIZE_SUMS))
-    return _Sums(sizes, state.adds_up, state.is_partial, equal=equal, sized=sized)
+def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
+    rows = reader.take(max(0, sent.num_rows - 1) * sent.num_columns)
+    big = reader.take(sent.num_columns)
+    entries = [
+        replace(size, num_examples=reader.take(1)[0]) if isinstance(size.num_examples, Tensor) else size
+        for size in sent.sizes
+    ]
+    sums = sum_sizes(entries)
+    sizes = resolve_sizes(sums, sent.batch_size)
+    weights = weights_of(entries, sums, is_equal=sizes.are_equal or sent.state.weighting == "equal")
+    weighted = weigh(rows, sent.num_columns, weights)
+    return _Found(sizes, sent.state.adds_up, sent.state.is_partial, weighted, big)
 
 
-def _of_all_ranks(parts: "StepParts", sent: SentStep[Tag]) -> _Sums:
+def _of_all_ranks(parts: "StepParts", sent: SentStep[Tag], reader: "_Reader") -> _Found:
     step = parts.read()
+    big = reader.take(sent.num_columns)
     if step is None:
-        assert sent.sizes is not None
         are_lost = bool(parts.parts)  # else nothing was averaged in this step
-        sizes = SizeSums(num=parts.num_ranks) if are_lost else sent.sizes
-        return _Sums(sizes, adds_up=False, is_partial=False, weighed=(), are_lost=are_lost)
-    return _Sums(
-        step.sizes,
+        sums = SizeSums(num=parts.num_ranks if are_lost else len(sent.sizes))
+        return _Found(resolve_sizes(sums, sent.batch_size), adds_up=False, is_partial=False, are_lost=are_lost)
+    sums = step.sizes
+    sizes = resolve_sizes(sums, sent.batch_size)
+    is_equal = sizes.are_equal or sent.state.weighting == "equal"
+    rank = None
+    if step.rank_sq_norm is not None and step.sized_rank_sq_norm is not None:
+        rank = parts.num_ranks * step.rank_sq_norm if is_equal else sums.size * step.sized_rank_sq_norm
+    of_each, factor = (step.equal_sq_norms, sums.num) if is_equal else (step.sized_sq_norms, sums.size)
+    return _Found(
+        sizes,
         adds_up=sent.state.adds_up and step.adds_up and step.is_averaged,
-        is_averaged=step.is_averaged,
         is_partial=step.is_partial,
-        equal=step.equal_sq_norms,
-        sized=step.sized_sq_norms,
-        big=step.big_sq_norms or (),
-        num_ranks=parts.num_ranks,
+        weighted=[factor * value for value in of_each],
+        big=step.big_sq_norms or big,
+        rank=rank,
+        is_big_early=step.big_sq_norms is not None,
         averages_over=parts.averages_over,
-        rank_equal=step.rank_sq_norm,
-        rank_sized=step.sized_rank_sq_norm,
+        is_averaged=step.is_averaged,
     )
 
 

@@ -9,26 +9,23 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.accumulation import Accumulation
+from noisescale.capture.coupled_examples import CoupledExamples
 from noisescale.capture.data_parallel.exchange import RankExchange
 from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, is_sharded, plain_names, recognise, show_sharded
 from noisescale.capture.duty_cycle import DutyCycle
-from noisescale.capture.example_source import ExampleSource, covers_enough, has_coupled_examples
+from noisescale.capture.example_source import ExampleSource, covers_enough
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.hooks import Hooks
-from noisescale.capture.kinds.adam import AdamKind
-from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.kinds.sign import SignKind
-from noisescale.capture.kinds.spectral import SpectralKind
+from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.loss_scale import LossScale
 from noisescale.capture.parameter_groups import group_parameters
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.small_model import SmallModelAccumulation
-from noisescale.capture.step_norms import SizeSums, StepNorms
+from noisescale.capture.step_norms import StepNorms
 from noisescale.capture.step_queue import StepQueue
-from noisescale.capture.step_values import GradientState, SentStep, weigh
-from noisescale.capture.watch_options import Kind as KindName
+from noisescale.capture.step_values import GradientState, pack_step
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale.errors import ConfigError
 
@@ -93,7 +90,8 @@ class Watch(Generic[Tag]):
         self.duty = DutyCycle(
             options.every, options.overhead, on_fixed=on_duty, clock=time.perf_counter, agree=self._agree
         )
-        self.notes: list[str] = notes_on(model)
+        self._coupled = CoupledExamples(model)
+        self.notes: list[str] = list(self._coupled.notes)
         self.estimator: str = options.small_batches
         self._model = model
         self._options = options
@@ -104,7 +102,7 @@ class Watch(Generic[Tag]):
         self._kinds = make_kinds(options.kinds, list(parameters.values()), optimizer)
         self.kind_names = list(self._kinds)
         self._sent: StepQueue[Tag] = StepQueue(self._kinds)
-        self._big_sq_norm: Tensor | None = None
+        self._norms_KC: Tensor | None = None
         self._examples: ExampleSource | None = None
         self._next_examples: ExampleSource | None = None
         self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
@@ -184,7 +182,7 @@ class Watch(Generic[Tag]):
         """After the first step: where it had a single small batch, see whether its examples can be told apart."""
         self._may_take_examples = False
         sizes = self._accumulation.sizes
-        if len(sizes) != 1 or has_coupled_examples(self._model):
+        if len(sizes) != 1 or self._coupled.are_there:
             return
         parameters = watched_parameters(self._model, self._optimizer)
         try:
@@ -237,16 +235,51 @@ class Watch(Generic[Tag]):
             loss: One number, anywhere.
         """
         self._hooks.settle(is_last=True)
-        values: list[Tensor] = []
-        has_device_loss = isinstance(loss, Tensor) and not loss.is_cpu
-        sent = self._measured(tag, batch_size, loss, has_device_loss, values)
-        if has_device_loss:
-            assert isinstance(loss, Tensor)
-            values.append(loss.detach().double().reshape(1))
-        self._sent.send(sent, torch.cat(values) if len(values) > 1 else values[0] if values else torch.empty(0))
-        self._accumulation.has_been_logged = True
+        accumulation = self._accumulation
+        if self._may_take_examples and accumulation.sizes:
+            self._look_for_examples()
+        if self._exchange is None or not self.job.has_shards:  # shards were measured at the end of the backward
+            accumulation.look_at_gradient()
+        over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
+        norms = self._norms(over_ranks)
+        scale = None if norms is None and over_ranks is None else self._scale.now()
+        is_unscaled = scale is not None and self._scale.is_undone()
+        has_kinds = norms is not None and over_ranks is None and not is_unscaled and not accumulation.has_ignored
+        sent, vector = pack_step(
+            tag,
+            batch_size=batch_size,
+            sizes=accumulation.sizes,
+            norms=norms,
+            kinds=accumulation.kinds_in_step if has_kinds else (),
+            scale=scale,
+            loss=loss,
+            state=self._state(is_unscaled=is_unscaled),
+            over_ranks=over_ranks,
+        )
+        self._sent.send(sent, vector)
+        accumulation.has_been_logged = True
         if self._optimizer is None:
             self._on_step()
+
+    def _norms(self, over_ranks: StepParts | None) -> Tensor | None:
+        """Σ |s|² of each entry and |ḡ|²; |ḡ|² alone where the sums are over ranks; None of no small batches."""
+        if over_ranks is not None:
+            is_needed = over_ranks.parts and not over_ranks.has_shards
+            return self._accumulation.big_sq_norms()[None] if is_needed else None
+        if self._accumulation.sizes:
+            self._norms_KC = self._accumulation.norms()
+        return self._norms_KC
+
+    def _state(self, *, is_unscaled: bool) -> GradientState:
+        return GradientState(
+            adds_up=self._accumulation.adds_up,
+            is_partial=self._accumulation.is_partial,
+            is_summed_loss=self._options.loss_reduction == "sum",
+            is_unscaled=is_unscaled,
+            weighting=self._options.weighting,
+            is_coupled=self._coupled.are_coupled,
+            is_proxy=self.estimator == "layer_norm_proxy",
+        )
 
     def must_queue(self, loss: Tensor | float | None) -> bool:
         """Whether a step without measurement has to queue: its loss, or a step before it, is still on its way."""
@@ -257,68 +290,6 @@ class Watch(Generic[Tag]):
         self._accumulation.has_been_logged = True
         if self._optimizer is None:
             self._on_step()
-
-    def _measured(
-        self,
-        tag: Tag,
-        batch_size: float | None,
-        loss: Tensor | float | None,
-        has_device_loss: bool,
-        values: list[Tensor],
-    ) -> SentStep[Tag]:
-        """What travels for this step; its vectors are appended to `values`."""
-        accumulation, options = self._accumulation, self._options
-        if self._may_take_examples and accumulation.sizes:
-            self._look_for_examples()
-        if self._exchange is None or not self.job.has_shards:  # shards were measured at the end of the backward
-            accumulation.look_at_gradient()
-        sizes: SizeSums | None = SizeSums()
-        num_columns = 0
-        has_scale = False
-        kind_lengths: dict[str, int] = {}
-        over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
-        if over_ranks is not None:
-            num_columns, has_scale = self._look_at_averaged(over_ranks, values)
-            sizes = SizeSums(num=float(len(accumulation.sizes)))
-        elif accumulation.sizes:
-            norms_KC, big_C = accumulation.norms()
-            weighted, sizes = weigh(norms_KC, accumulation.sizes, batch_size, options.weighting)
-            values += [*weighted, big_C]
-            num_columns = 1 + len(self.group_names)
-            self._big_sq_norm = big_C[0]
-            scale = self._scale.now()
-            has_scale = scale is not None
-            if not has_scale or not self._scale.is_undone():
-                for kind in accumulation.kinds_in_step:
-                    values.append(kind.values(scale=1.0))
-                    kind_lengths[kind.name] = values[-1].numel()
-            if scale is not None:
-                values.append(scale)
-        # detach first: a number out of a tensor that requires a gradient warns.
-        host_loss = (
-            None if loss is None or has_device_loss else float(loss.detach() if isinstance(loss, Tensor) else loss)
-        )
-        state = GradientState(
-            adds_up=accumulation.adds_up,
-            is_partial=accumulation.is_partial,
-            is_summed_loss=options.loss_reduction == "sum",
-            is_unscaled=has_scale and self._scale.is_undone(),
-            weighting=options.weighting,
-        )
-        return SentStep(
-            tag, batch_size, sizes, num_columns, state, has_scale, kind_lengths, host_loss, has_device_loss, over_ranks
-        )
-
-    def _look_at_averaged(self, over_ranks: StepParts, values: list[Tensor]) -> tuple[int, bool]:
-        """Append |ḡ|² of the averaged gradient, where each rank holds it, and the loss scale; their lengths."""
-        num_columns = 0
-        if over_ranks.parts and not over_ranks.has_shards:
-            values.append(self._accumulation.big_sq_norms())
-            num_columns = self._accumulation.num_columns
-        scale = self._scale.now()
-        if scale is not None:
-            values.append(scale)
-        return num_columns, scale is not None
 
     def arrived(self) -> list[tuple[Tag, StepNorms]]:
         """Logged steps whose values have reached the host, oldest first; never waits."""
@@ -359,9 +330,9 @@ class Watch(Generic[Tag]):
         # Ranks that clip by norms rounded differently drift apart, so in their jobs torch's own norm is used.
         if self.job.num_ranks > 1:
             return None
-        if not is_same or self._big_sq_norm is None or not self._accumulation.adds_up or not self._scale.is_undone():
+        if not is_same or self._norms_KC is None or not self._accumulation.adds_up or not self._scale.is_undone():
             return None
-        return self._big_sq_norm.sqrt().to(self.parameters[0].dtype)
+        return self._norms_KC[-1, 0].sqrt().to(self.parameters[0].dtype)
 
     def _agree(self, every: int) -> int:
         """The same k on every rank: the mean of what they would choose. Once in a run it waits for them."""
@@ -374,58 +345,13 @@ class Watch(Generic[Tag]):
 
     def _on_step(self) -> None:
         self.num_steps += 1
-        self._big_sq_norm = None
+        self._norms_KC = None
         self._accumulation.start_step()
         self._accumulation.clear_forwards()
         self.duty.end_step()
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
         self._arm()
-
-
-def make_kinds(
-    names: Sequence[KindName], parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer | None
-) -> dict[str, Kind]:
-    """The further kinds of noise scale by name.
-
-    Raises:
-        ConfigError: For a kind that cannot be measured here.
-    """
-    kinds: dict[str, Kind] = {}
-    for name in names:
-        if name == "adam":
-            if optimizer is None:
-                raise ConfigError("kind 'adam' needs the optimizer: pass it to watch()")
-            kinds[name] = AdamKind(parameters, optimizer)
-        elif name == "sign":
-            kinds[name] = SignKind(parameters)
-        else:
-            kinds[name] = SpectralKind(parameters)
-    return kinds
-
-
-def notes_on(model: nn.Module) -> list[str]:
-    """What about a model everyone should know who reads its noise scale."""
-    norms = [name for name, module in model.named_modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    if not norms:
-        return []
-    return [f"BatchNorm ({norms[0]} and {len(norms)} in all) couples the examples of a micro-batch"]
-
-
-def clip_grad_norm_(watch: Watch[Tag] | None, max_norm: float, parameters: Sequence[Tensor] | None) -> Tensor:
-    """Clip as `torch.nn.utils.clip_grad_norm_` does, with the norm of the watch's current step if it has one.
-
-    Args:
-        watch: None: only torch's own norm.
-        max_norm: Largest norm afterwards.
-        parameters: None: those watched.
-    """
-    clipped = parameters if parameters is not None else [] if watch is None else watch.parameters
-    norm = None if watch is None else watch.measured_norm(parameters)
-    if norm is None:
-        return torch.nn.utils.clip_grad_norm_(clipped, max_norm)
-    torch.nn.utils.clip_grads_with_norm_(clipped, max_norm, norm)
-    return norm
 
 
 def device_name(device: torch.device) -> str:
