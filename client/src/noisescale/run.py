@@ -117,6 +117,8 @@ class Run:
     ) -> None:
         """Measure the gradients of this model from the next backward on.
 
+        In a data-parallel job every rank calls this, and waits here for the others; see `docs/data_parallel.md`.
+
         Args:
             model: Parameters that require a gradient now are measured.
             optimizer: Its `step()` ends an optimizer step, and what it does not hold is not measured; without one
@@ -128,7 +130,8 @@ class Run:
             overhead: Share of the training's time that measuring may cost, such as 0.01: the first steps are timed,
                 then `every` is chosen and said.
             small_batches: Where the small batches come from. "auto": data-parallel ranks and micro-batches as the job
-                has them, per-example norms where there is neither and the layers allow it.
+                has them, per-example norms where there is neither and the layers allow it. "ranks": each rank's own
+                gradient is one, which is cheaper where micro-batches are many.
             split: Cut each forward of the model into so many small batches. This changes the arithmetic: sums are
                 added in another order, and BatchNorm sees smaller batches.
             scaler: The loop's GradScaler: its scale is undone, and the log may come after `unscale_()`.
@@ -266,7 +269,8 @@ class Run:
 
         A second call before the next `optimizer.step()` is left out, unless the gradients were cleared in between. A
         call after `optimizer.step()` finds no backward and records no estimate. Steps that are not logged are fine.
-        With a `GradScaler` that `watch()` does not know call it before `scaler.unscale_(optimizer)`, too.
+        With a `GradScaler` that `watch()` does not know call it before `scaler.unscale_(optimizer)`, too. In a
+        data-parallel job one rank may call it or all; the first one sends, and nobody waits for another.
 
         Args:
             loss: Of the step; one number, also on the device, where it is read later.

@@ -62,7 +62,7 @@ class FsdpJob:
         if self.num_ranks > 1:
             group = open_group(ranks, f"{len(parameters)} parameters with fully_shard")
             self.sums = RankSums(group, self.num_ranks)
-        self.notes: Sequence[str] = []
+        self.notes: Sequence[str] = notes_on(mesh)
         self._shares = [1 / num_copies(p) for p in self._parameters]
         self._index = {id(p): index for index, p in enumerate(self._parameters)}
         self._leaf_of: dict[int, Tensor] = {}
@@ -217,6 +217,14 @@ def num_copies(parameter: Tensor) -> int:
         for size, placement in zip(parameter.device_mesh.shape, parameter.placements, strict=True):
             copies *= size if placement.is_replicate() else 1
     return copies
+
+
+def notes_on(mesh: DeviceMesh) -> list[str]:
+    """What to know of the ranks that the model is spread over."""
+    names = [name for name in mesh.mesh_dim_names or () if "cp" in name.split("_")]
+    return [
+        f"mesh {name}: with context parallelism ranks hold parts of an example, and this is wrong" for name in names
+    ]
 
 
 def refuse_unsupported(groups: Sequence[Any], parameters: Mapping[str, Tensor]) -> DeviceMesh:
