@@ -24,7 +24,7 @@ _num_meetings: dict[str, int] = {}
 def open_group(ranks: Sequence[int], description: str, *, seconds: float = MEETING_SECONDS) -> dist.ProcessGroup:
     """A gloo group of these ranks. Every one of them has to call this; the first wait for the last.
 
-    Gloo on the host, also where the training uses NCCL: see `docs/decisions/0013-sums-over-ranks-go-through-gloo.md`.
+    Gloo on the host, also where the training uses NCCL: see `docs/decisions/0012-sums-over-ranks-go-through-gloo.md`.
 
     Args:
         ranks: Global ranks, this one among them.
