@@ -94,6 +94,8 @@ def explain_sizes(sizes: StepSizes, notices: Notices, *, takes_examples: bool) -
 
 def explain_update(update: Update, notices: Notices) -> None:
     """Say why a step with several small batches gave no estimate, or an unusual one."""
+    if not update.flags:
+        return
     if update.flags & Flags.UNMATCHED_GRADIENT:
         notices.once("unmatched_gradient", UNMATCHED_GRADIENT)
     if update.flags & Flags.HETEROGENEOUS_RANKS:

@@ -44,7 +44,7 @@ class RowSums:
         self._terms = TermSums()
         self._sum_loss = 0.0
         self._num_loss = 0
-        self._flags = Flags(0)
+        self._flags = 0
 
     def add(self, update: Update) -> None:
         """Add one update."""

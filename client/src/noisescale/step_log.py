@@ -114,7 +114,8 @@ class StepLog:
             self.batch_size_source = self.batch_size_source or norms.sizes.source
             examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
             update = update_from_norms(logged.counted(examples), norms)
-            update = replace(update, flags=update.flags | self._ranks.flags_of(norms))
+            if norms.num_ranks > 1:
+                update = replace(update, flags=update.flags | self._ranks.flags_of(norms))
             if not is_explained:
                 explain_update(update, self._notices)
             self.add(update)

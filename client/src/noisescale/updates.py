@@ -57,7 +57,7 @@ class Update:
         terms: tr Σ and |G|²; None where a flag says why.
         layers: The same per layer, in the order of the watched groups; empty without terms.
         loss: Finite, or None.
-        flags: See `Flags`.
+        flags: Bits of `Flags`.
     """
 
     logged: LoggedStep
@@ -67,7 +67,7 @@ class Update:
     terms: Terms | None
     layers: Sequence[Terms]
     loss: float | None
-    flags: Flags
+    flags: int
 
 
 def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
@@ -89,9 +89,9 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
     return _update(logged, sizes.num_small_batches, micro_batch_size, sizes.batch_size, layers, norms.loss, flags)
 
 
-def _flags_of_sizes(norms: StepNorms) -> Flags:
+def _flags_of_sizes(norms: StepNorms) -> int:
     sizes = norms.sizes
-    flags = Flags(0)
+    flags = 0  # and not Flags(0): most steps have none, and arithmetic with enumerations is slow
     if sizes.num_small_batches == 0:
         flags |= Flags.NO_BACKWARD
     elif sizes.num_small_batches == 1:
@@ -102,10 +102,14 @@ def _flags_of_sizes(norms: StepNorms) -> Flags:
         flags |= Flags.UNEQUAL_MICRO_BATCHES
         if norms.weighting == "equal":
             flags |= Flags.WEIGHTING_MISMATCH
+    if norms.is_coupled and (sizes.batch_size is None or sizes.batch_size > sizes.num_small_batches):
+        flags |= Flags.COUPLED_EXAMPLES
     if norms.is_compressed:
         flags |= Flags.COMPRESSED_GRADIENT
     if norms.is_partial:
         flags |= Flags.PARTIAL_GRADIENTS
+    if norms.is_proxy:
+        flags |= Flags.LAYER_NORM_PROXY
     return flags
 
 
@@ -145,7 +149,7 @@ def update_from_two_batches(
     loss: float | None,
 ) -> Update:
     """The update of a step whose norms the caller measured; arguments as in `two_batch`."""
-    flags = Flags(0)
+    flags = 0
     layers: list[Terms] = []
     num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
     if small_batch_size == big_batch_size:
@@ -205,7 +209,7 @@ def _update(
     global_batch: float | None,
     layers: list[Terms],
     loss: float | None,
-    flags: Flags,
+    flags: int,
 ) -> Update:
     """An update whose first layer is the total."""
     is_nonfinite_loss = loss is not None and not math.isfinite(loss)

@@ -26,6 +26,25 @@ class Pass:
     num_forwards: int
 
 
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Backward passes in their order.
+
+    Attributes:
+        whole: The first of them, each with one forward and a gradient for every parameter.
+        others: Those behind.
+        is_regular: Nothing but these passes has changed the gradients.
+    """
+
+    whole: Sequence[Gradients]
+    others: Sequence[Pass]
+    is_regular: bool
+
+    def all(self) -> list[Pass]:
+        """Of both sorts."""
+        return [*(Pass(gradients, 1) for gradients in self.whole), *self.others]
+
+
 class GradientLists:
     """One list a parameter, with a gradient for each backward pass.
 
@@ -90,8 +109,8 @@ class GradientLists:
         self._is_known, self._num_looked_at = True, num_passes
         self._gradient, self._version = gradient, version
 
-    def take(self, num_forwards: int) -> tuple[list[Pass], bool]:
-        """The backward passes since the last call, and whether nothing else has changed the gradients; then forget.
+    def take(self, num_forwards: int) -> Passes:
+        """The backward passes since the last call; then forget.
 
         As many passes as there were forwards where each gave every parameter its gradient. Whatever else there is, such
         as the parts that reentrant checkpointing hands over, is taken as parts of one pass. That is always valid: the
@@ -101,21 +120,24 @@ class GradientLists:
             num_forwards: Forwards since the last call; 0 where that is unknown.
         """
         self._look()
-        is_regular, self._is_regular = self._is_regular, True
-        num_passes = max(map(len, self._lists))
-        if not num_passes:
-            return [], is_regular
-        lists, num_paired = self._lists, self._num_paired
-        passes = [Pass([gradients[i] for gradients in lists], 1) for i in range(num_paired)]
-        if num_passes > num_paired:
-            passes += _split([gradients[num_paired:] for gradients in lists], num_forwards - num_paired)
-        if not self._lists[self._witness]:
-            self._witness = next(index for index, gradients in enumerate(lists) if gradients)
-            self._is_known = False
-        for gradients in lists:
-            gradients.clear()
+        lengths = [len(gradients) for gradients in self._lists]
+        num_passes = max(lengths)
+        whole: Sequence[Gradients] = []
+        others: list[Pass] = []
+        if num_passes:
+            num_whole = num_forwards if min(lengths) == num_passes == num_forwards else self._num_paired
+            whole = list(zip(*self._lists, strict=False))[:num_whole]
+            if num_passes > num_whole:
+                others = _split([gradients[num_whole:] for gradients in self._lists], num_forwards - num_whole)
+            if not lengths[self._witness]:
+                self._witness = next(index for index, length in enumerate(lengths) if length)
+                self._is_known = False
+            for gradients in self._lists:
+                gradients.clear()
+        taken = Passes(whole, others, self._is_regular)
+        self._is_regular = True
         self._num_paired = self._num_looked_at = 0
-        return passes, is_regular
+        return taken
 
 
 def _split(lists: Sequence[Sequence[Tensor]], num_forwards: int) -> list[Pass]:

@@ -4,6 +4,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import torch
 from torch import Tensor
@@ -41,18 +42,19 @@ def total_size(sizes: Sequence[float | None]) -> float | None:
 def sum_sizes(sizes: Sequence[SmallBatchSize]) -> SizeSums:
     """The sums that say how examples are spread, where the host knows all sizes."""
     num = num_sized = num_marked = total = total_sq = inverse = 0.0
-    for size in sizes:
-        examples, m = size.num_examples, size.num_small
+    for _, same in groupby(sizes, key=id):  # most often one object for all small batches of a step
+        repeats = list(same)
+        examples, m, r = repeats[0].num_examples, repeats[0].num_small, len(repeats)
         assert not isinstance(examples, Tensor)
         if examples == 0:
             continue
-        num += m
-        num_marked += m * size.is_marked
+        num += r * m
+        num_marked += r * m * repeats[0].is_marked
         if examples is not None:
-            num_sized += m
-            total += examples
-            total_sq += examples * examples / m
-            inverse += m * m / examples
+            num_sized += r * m
+            total += r * examples
+            total_sq += r * examples * examples / m
+            inverse += r * m * m / examples
     return SizeSums(num, num_sized, num_marked, total, total_sq, inverse)
 
 

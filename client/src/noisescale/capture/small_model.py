@@ -10,7 +10,7 @@ from torch import Tensor
 from noisescale.capture.accumulation import Accumulation, membership
 from noisescale.capture.gradient_lists import GradientLists, Gradients, Pass, total
 from noisescale.capture.gradient_rows import GradientRows
-from noisescale.capture.small_batches import total_size
+from noisescale.capture.small_batches import SmallBatchSize, total_size
 
 
 class SmallModelAccumulation(Accumulation):
@@ -27,6 +27,7 @@ class SmallModelAccumulation(Accumulation):
 
     def __init__(self, parameters: Sequence[Tensor], group_of_parameter: Sequence[int], num_groups: int) -> None:
         self._rows = GradientRows(parameters, membership(group_of_parameter, num_groups, parameters[0].device))
+        self._everything = set(range(len(parameters)))
         self.lists = GradientLists(parameters, self._rows.capacity)
         super().__init__(parameters, group_of_parameter, num_groups)
 
@@ -48,15 +49,19 @@ class SmallModelAccumulation(Accumulation):
         Args:
             is_last: The step is about to be logged.
         """
-        passes, is_regular = self.lists.take(self.num_forwards)
-        num_passes = len(passes)
-        if not is_regular or (passes and not is_last):
-            passes = self._not_thrown_away(passes, is_regular=is_regular, is_last=is_last)
+        taken = self.lists.take(self.num_forwards)
+        if taken.is_regular and is_last and not (self.is_marked or self.is_ignoring):
+            self._add_whole(taken.whole)
+            passes: Sequence[Pass] = taken.others
+        else:
+            passes = taken.all()
+            if not taken.is_regular or (passes and not is_last):
+                passes = self._not_thrown_away(passes, is_regular=taken.is_regular, is_last=is_last)
         for one in passes:
             self._add(one)
-        return num_passes
+        return len(taken.whole) + len(taken.others)
 
-    def _not_thrown_away(self, passes: list[Pass], *, is_regular: bool, is_last: bool) -> list[Pass]:
+    def _not_thrown_away(self, passes: Sequence[Pass], *, is_regular: bool, is_last: bool) -> Sequence[Pass]:
         """The passes whose gradients are still there, as far as can be told before the step is logged."""
         if passes and not is_last and self._are_cleared(passes[-1].gradients):
             self.start_step()
@@ -84,6 +89,21 @@ class SmallModelAccumulation(Accumulation):
             if gradient is not None:
                 return parameter.grad is not None and torch.equal(parameter.grad.to_dense(), gradient.to_dense())
         return False
+
+    def _add_whole(self, passes: Sequence[Gradients]) -> None:
+        """Count passes as small batches; quicker than one by one."""
+        if len(passes) + self._rows.num_rows > self._rows.capacity:
+            for gradients in passes:
+                self._add(Pass(gradients, 1))
+        elif passes:
+            self._rows.add_all(passes)
+            self.is_partial |= bool(self._last_indices) and self._last_indices != self._everything
+            self._last_indices = self._everything
+            size = SmallBatchSize(None)
+            for num_examples in self.drop_forwards(len(passes)):
+                if num_examples != size.num_examples:
+                    size = SmallBatchSize(num_examples)
+                self.sizes.append(size)
 
     def _add(self, one: Pass) -> None:
         if self.is_ignoring:
