@@ -65,6 +65,7 @@ CASES = {
     "ddp, one micro-batch a rank in buckets": Case(ONE, ddp(gradient_as_bucket_view=True)),
     "ddp, unequal": Case(UNEQUAL, ddp()),
     "ddp, marked": Case(UNEQUAL, ddp(), mark=True),
+    "ddp, marked, one micro-batch a rank": Case(ONE, ddp(), mark=True),
     "ddp, hook of PyTorch": Case(TWO, ddp(default_hooks.allreduce_hook)),
     "ddp, hook of the user": Case(TWO, ddp(own_average)),
     "ddp, logged on both": Case(TWO, ddp(), log_on=(0, 1)),
