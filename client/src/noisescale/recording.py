@@ -114,7 +114,7 @@ class Recording:
         self._group_seconds = group_seconds
         self._group_names = group_names
         self._last: Update | None = None
-        self._last_unmeasured: LoggedStep | None = None
+        self._last_unmeasured: tuple[int, float, float | None] | None = None
         self._row = RowSums()
         self._start_groups(start_time)
 
@@ -136,9 +136,9 @@ class Recording:
             if wall_time - self._groups_since >= self._group_seconds:
                 self._append_groups(update)
 
-    def add_unmeasured(self, logged: LoggedStep, loss: float | None) -> None:
+    def add_unmeasured(self, step: int, wall_time: float, lr: float | None, loss: float | None) -> None:
         """Add a step in which nothing was measured: it goes into the row of the next one that was."""
-        self._last_unmeasured = logged
+        self._last_unmeasured = step, wall_time, lr
         self._row.add_unmeasured(loss)
 
     def flush(self) -> None:
@@ -146,8 +146,8 @@ class Recording:
         if self._last is None:
             return
         newest = self._last_unmeasured
-        if newest is not None and newest.step > self._last.logged.step:
-            self._last = replace(self._last, logged=newest.counted(self._last.logged.examples))
+        if newest is not None and newest[0] > self._last.logged.step:
+            self._last = replace(self._last, logged=LoggedStep(*newest, self._last.logged.examples))
         if self._row.num_covered:
             self._append(self._row.row(self._last))
             self._row = RowSums()

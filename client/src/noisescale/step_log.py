@@ -87,26 +87,23 @@ class StepLog:
         step: int | None,
     ) -> None:
         """Log the current step of a watch, measured or not."""
-        logged = LoggedStep(
-            self.steps.number_watched(step, watch.num_steps),
-            self._now(),
-            watch.learning_rate() if lr is None else float(lr),
-            num_steps=watch.num_steps,
-            is_measured=watch.is_measured,
-        )
-        if logged.is_measured or watch.must_queue(loss):
-            watch.log_step(logged, batch_size=batch_size, loss=loss)
-            self.takes_examples = watch.takes_examples
-            self.record(watch.arrived())
-        else:
+        number = self.steps.number_watched(step, watch.num_steps)
+        rate = watch.learning_rate() if lr is None else float(lr)
+        is_measured = watch.is_measured
+        if not is_measured and not watch.must_queue(loss):
             watch.skip_step()
-            self._recording.add_unmeasured(logged, None if loss is None else plain_number(loss))
+            self._recording.add_unmeasured(number, self._now(), rate, None if loss is None else plain_number(loss))
+            return
+        logged = LoggedStep(number, self._now(), rate, num_steps=watch.num_steps, is_measured=is_measured)
+        watch.log_step(logged, batch_size=batch_size, loss=loss)
+        self.takes_examples = watch.takes_examples
+        self.record(watch.arrived())
 
     def record(self, arrived: "Sequence[tuple[LoggedStep, StepNorms]]") -> None:
         """Record steps whose values have reached the host."""
         for logged, norms in arrived:
             if not logged.is_measured:
-                self._recording.add_unmeasured(logged, norms.loss)
+                self._recording.add_unmeasured(logged.step, logged.wall_time, logged.lr, norms.loss)
                 continue
             is_explained = explain_ranks(norms, self._notices)
             if not is_explained:

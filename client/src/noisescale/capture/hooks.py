@@ -86,7 +86,7 @@ class Hooks:
 
     def arm(self, is_measured: bool) -> None:
         """Put the hooks of a measured step on, or take them off."""
-        if is_measured == (self._forward_handle is not None):
+        if is_measured == self.are_on:
             return
         if not is_measured:
             self._disarm()
@@ -94,6 +94,11 @@ class Hooks:
         self._job.arm([self._leaf_hook(index) for index in range(len(self._parameters))])
         forward_hook = ForwardHook(self._model, self._guarded(self._forward))
         self._forward_handle = self._model.register_forward_pre_hook(forward_hook, with_kwargs=True)
+
+    @property
+    def are_on(self) -> bool:
+        """Whether the current step is measured."""
+        return self._forward_handle is not None
 
     def _leaf_hook(self, index: int) -> Callable[[Tensor], None]:
         if self._small_model is not None:
@@ -198,7 +203,7 @@ class Hooks:
 
     def _step(self, *_: Any) -> None:
         self._open_backwards.clear()
-        if self._small_model is not None:
+        if self._small_model is not None and self.are_on:
             self._small_model.lists.forget()
         self._on_step()
 

@@ -345,9 +345,11 @@ class Watch(Generic[Tag]):
 
     def _on_step(self) -> None:
         self.num_steps += 1
-        self._norms_KC = None
-        self._accumulation.start_step()
-        self._accumulation.clear_forwards()
+        self._accumulation.has_been_logged = False
+        if self._hooks.are_on:
+            self._norms_KC = None
+            self._accumulation.start_step()
+            self._accumulation.clear_forwards()
         self.duty.end_step()
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
