@@ -89,7 +89,7 @@ def gradient_of_each(model: nn.Module, inputs: Tensor, classes: Tensor) -> dict[
 def brute_force_terms(gradients: Sequence[Tensor], sizes: Sequence[int]) -> tuple[float, float]:
     """tr Σ and |G|² from per-example gradients [B, ...] of some parameters, split into groups of these sizes.
 
-    By pairs of groups: |G|² is the weighted mean of g_j · g_k over j ≠ k, which equals MATH 2.3 solved for it.
+    |G|² is the mean of g_j · g_k over all pairs of examples j, k of different groups.
     """
     flat = torch.cat([gradient.flatten(1) for gradient in gradients], dim=1)
     means = [part.mean(0) for part in flat.split(list(sizes))]
@@ -97,4 +97,6 @@ def brute_force_terms(gradients: Sequence[Tensor], sizes: Sequence[int]) -> tupl
     whole = flat.mean(0)
     weighted = sum(size / total * mean @ mean for size, mean in zip(sizes, means, strict=True))
     trace_cov = total * (weighted - whole @ whole) / (len(sizes) - 1)
-    return float(trace_cov), float(whole @ whole - trace_cov / total)
+    own = sum((size / total) ** 2 * mean @ mean for size, mean in zip(sizes, means, strict=True))
+    own_share = sum((size / total) ** 2 for size in sizes)
+    return float(trace_cov), float((whole @ whole - own) / (1 - own_share))

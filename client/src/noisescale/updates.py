@@ -7,7 +7,13 @@ from typing import SupportsFloat
 
 from noisescale.capture.step_norms import StepNorms
 from noisescale.estimators.heterogeneity import are_duplicates
-from noisescale.estimators.noise_scale import Terms, from_equally_weighted_groups, from_unequal_groups, two_batch
+from noisescale.estimators.noise_scale import (
+    Terms,
+    from_equally_weighted_groups,
+    from_unequal_groups,
+    robust_grad_sq_norm,
+    two_batch,
+)
 from noisescale.transport.wire import Flags
 
 MAX_TERM = 1e70
@@ -127,7 +133,7 @@ def terms_of_columns(norms: StepNorms) -> list[Terms]:
             )
             for weighted_sq_norm, big_sq_norm in zip(norms.weighted_sq_norms, norms.big_sq_norms, strict=True)
         ]
-    return [
+    layers = [
         from_unequal_groups(
             weighted_sq_norm=weighted_sq_norm,
             big_sq_norm=big_sq_norm,
@@ -135,6 +141,22 @@ def terms_of_columns(norms: StepNorms) -> list[Terms]:
             batch_size=sizes.batch_size,
         )
         for weighted_sq_norm, big_sq_norm in zip(norms.weighted_sq_norms, norms.big_sq_norms, strict=True)
+    ]
+    if sizes.sum_of_sq_sizes is None:
+        return layers
+    # From products of different groups alone: free of the error of tr Σ, which heavy tails make large.
+    unit = sizes.batch_size**2
+    return [
+        Terms(
+            terms.trace_cov,
+            robust_grad_sq_norm(
+                sum_sq_norm=unit * big_sq_norm,
+                sum_of_sq_norms=unit * contributed,
+                batch_size=sizes.batch_size,
+                sum_of_sq_sizes=sizes.sum_of_sq_sizes,
+            ),
+        )
+        for terms, big_sq_norm, contributed in zip(layers, norms.big_sq_norms, norms.contribution_sq_norms, strict=True)
     ]
 
 

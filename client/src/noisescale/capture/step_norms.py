@@ -48,6 +48,7 @@ class StepSizes:
         source: Where N comes from; None with it.
         are_equal: Every small batch holds N / K examples, as far as is known.
         mean_inverse_size: Mean of 1 / n_k, in 1 / examples; None without a batch size.
+        sum_of_sq_sizes: Σ n_k², in examples²; None where all are equal.
     """
 
     num_small_batches: int
@@ -55,6 +56,7 @@ class StepSizes:
     source: BatchSizeSource | None
     are_equal: bool = True
     mean_inverse_size: float | None = None
+    sum_of_sq_sizes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class StepNorms:
         weighted_sq_norms: W = Σ p_k |g_k|² over all parameters first, then per group; empty where there is no estimate.
             With weighting "equal", W = Σ |g_k|² / K.
         big_sq_norms: |ḡ|² in the same order, before clipping.
+        contribution_sq_norms: Σ |p_k g_k|² in the same order, where sizes differ; else empty.
         loss: As logged; None where none was given.
         weighting: How the loop weighs its small batches.
         adds_up: False where the gradient is not the sum of the small batches: it was clipped, unscaled, averaged or
@@ -86,6 +89,7 @@ class StepNorms:
     weighted_sq_norms: Sequence[float]
     big_sq_norms: Sequence[float]
     loss: float | None
+    contribution_sq_norms: Sequence[float] = ()
     weighting: Weighting = "by_size"
     adds_up: bool = True
     is_partial: bool = False
@@ -118,7 +122,9 @@ def resolve_sizes(sums: SizeSums, batch_size: float | None) -> StepSizes:
         total = batch_size or sums.size
         read: BatchSizeSource = "micro_batch" if are_marked else "inferred"
         mean_inverse_size = sums.inverse_size / sums.num * (sums.size / total)
-        return StepSizes(num, total, "argument" if batch_size else read, sums.are_equal, mean_inverse_size)
+        sum_of_sq_sizes = None if sums.are_equal else sums.size_sq * (total / sums.size) ** 2
+        source = "argument" if batch_size else read
+        return StepSizes(num, total, source, sums.are_equal, mean_inverse_size, sum_of_sq_sizes)
     if batch_size is None or num == 0:
         return StepSizes(num, batch_size, "argument" if batch_size else None)
     return StepSizes(num, batch_size, "argument", mean_inverse_size=num / batch_size)

@@ -167,20 +167,22 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
     kind_values = {name: reader.take(length) for name, length in sent.kind_lengths.items()}
     scale = reader.take(1)[0] if sent.has_scale else 1.0
     loss = reader.take(1)[0] if sent.has_device_loss else sent.loss
-    weighted, big, rank = found.weighted, found.big, found.rank
+    weighted, contributions, big, rank = found.weighted, found.contributions, found.big, found.rank
     if sizes.num_small_batches < 2 or sizes.batch_size is None or not found.adds_up:
-        weighted, big, kind_values, rank = (), (), {}, None
+        weighted, contributions, big, kind_values, rank = (), (), (), {}, None
     per_example = sizes.batch_size / found.averages_over if state.is_summed_loss and sizes.batch_size else 1.0
     if per_example != 1.0 or scale != 1.0:
         factor = (per_example * scale) ** 2
         big_factor = per_example**2 if state.is_unscaled and not found.is_big_early else factor
-        weighted, big = [w / factor for w in weighted], [b / big_factor for b in big]
+        weighted, contributions = [w / factor for w in weighted], [c / factor for c in contributions]
+        big = [b / big_factor for b in big]
         rank = None if rank is None else rank / factor
     return sent.tag, StepNorms(
         sizes,
         weighted,
         big,
         loss,
+        contributions,
         weighting=state.weighting,
         adds_up=found.adds_up,
         is_partial=found.is_partial,
@@ -219,6 +221,7 @@ class _Found:
         adds_up: As in `GradientState`.
         is_partial: As in `GradientState`.
         weighted: W of each column.
+        contributions: Σ |p_k g_k|² of each column, where sizes differ.
         big: |ḡ|² of each column.
         rank: W of all parameters with each rank as one small batch; None of one process.
         is_big_early: |ḡ|² was measured at the end of a backward, so before the gradients were unscaled.
@@ -231,6 +234,7 @@ class _Found:
     adds_up: bool
     is_partial: bool
     weighted: Sequence[float] = ()
+    contributions: Sequence[float] = ()
     big: Sequence[float] = ()
     rank: float | None = None
     is_big_early: bool = False
@@ -250,7 +254,10 @@ def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
     sizes = resolve_sizes(sums, sent.batch_size)
     weights = weights_of(entries, sums, is_equal=sizes.are_equal or sent.state.weighting == "equal")
     weighted = weigh(rows, sent.num_columns, weights)
-    return _Found(sizes, sent.state.adds_up, sent.state.is_partial, weighted, big)
+    contributions: Sequence[float] = ()
+    if not sizes.are_equal:
+        contributions = weigh(rows, sent.num_columns, [float(weight > 0) for weight in weights])
+    return _Found(sizes, sent.state.adds_up, sent.state.is_partial, weighted, contributions, big)
 
 
 def _of_all_ranks(parts: "StepParts", sent: SentStep[Tag], reader: "_Reader") -> _Found:
@@ -272,6 +279,7 @@ def _of_all_ranks(parts: "StepParts", sent: SentStep[Tag], reader: "_Reader") ->
         adds_up=sent.state.adds_up and step.adds_up and step.is_averaged,
         is_partial=step.is_partial,
         weighted=[factor * value for value in of_each],
+        contributions=() if sizes.are_equal else step.equal_sq_norms,
         big=step.big_sq_norms or big,
         rank=rank,
         is_big_early=step.big_sq_norms is not None,
