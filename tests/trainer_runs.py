@@ -61,11 +61,15 @@ def gradient_of(model, loss):
 
 
 def terms(gradients, shares, num_examples):
-    """tr Σ and |G|² from the mean gradients of small batches with these shares of the examples (MATH 2.3)."""
+    """tr Σ and |G|² from the mean gradients of small batches with these shares of the examples.
+
+    |G|² is the mean of g_j · g_k over all pairs of examples j, k of different small batches.
+    """
     weighted = sum(p * (g @ g) for p, g in zip(shares, gradients, strict=True))
     mean = sum(p * g for p, g in zip(shares, gradients, strict=True))
     trace_cov = num_examples * (weighted - mean @ mean) / (len(gradients) - 1)
-    return float(trace_cov), float(mean @ mean - trace_cov / num_examples)
+    own = sum(p * p * (g @ g) for p, g in zip(shares, gradients, strict=True))
+    return float(trace_cov), float((mean @ mean - own) / (1 - sum(p * p for p in shares)))
 
 
 def token_mean_loss(model, batch, smoothing=0.0):
