@@ -1,7 +1,7 @@
 """The functions of the package: they act on the active run, which is made on first use."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from noisescale.config import Config
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from noisescale.capture.parameter_groups import Grouping
     from noisescale.capture.step_norms import Weighting
     from noisescale.capture.watch_options import Kind, LossReduction, SmallBatches
+    from noisescale.estimators.nested_groups import NestedSizes, Tree
 
 _active: list[Run] = []
 
@@ -187,6 +188,7 @@ def log_norms(
     step: int | None = None,
     loss: float | None = None,
     lr: float | None = None,
+    layers: Mapping[str, tuple[float, float]] | None = None,
 ) -> None:
     """`Run.log_norms` of the active run."""
     unfinished().log_norms(
@@ -199,7 +201,32 @@ def log_norms(
         step=step,
         loss=loss,
         lr=lr,
+        layers=layers,
     )
+
+
+def log_nested_norms(
+    sum_sq_norms: Mapping[str, float],
+    big_sq_norm: float,
+    sizes: "NestedSizes | Sequence[Tree]",
+    *,
+    step: int | None = None,
+    loss: float | None = None,
+    lr: float | None = None,
+) -> None:
+    """`Run.log_nested_norms` of the active run."""
+    unfinished().log_nested_norms(sum_sq_norms, big_sq_norm, sizes, step=step, loss=loss, lr=lr)
+
+
+def log_hessian(
+    losses: "Sequence[Callable[[], torch.Tensor]]",
+    sizes: Sequence[float] | None = None,
+    curvature_loss: "Callable[[], torch.Tensor] | None" = None,
+    step: int | None = None,
+    name: str | None = None,
+) -> None:
+    """`Run.log_hessian` of the active run."""
+    active().log_hessian(losses, sizes, curvature_loss, step, name)
 
 
 def log_metrics(step: int | None = None, **values: float) -> None:
@@ -208,7 +235,7 @@ def log_metrics(step: int | None = None, **values: float) -> None:
 
 
 def clip_grad_norm_(
-    max_norm: float, parameters: "Sequence[torch.Tensor] | None" = None, name: str | None = None
+    max_norm: float, parameters: "Iterable[torch.Tensor] | None" = None, name: str | None = None
 ) -> "torch.Tensor":
     """`Run.clip_grad_norm_` of the active run."""
     return active().clip_grad_norm_(max_norm, parameters, name)

@@ -7,6 +7,7 @@ from noisescale.estimators.noise_scale import Terms
 from noisescale.outbox import Outbox
 from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
+from noisescale.transport.wire import FinishRecord, RunRecord
 from noisescale.updates import Update
 
 
@@ -39,8 +40,20 @@ class KindSeries:
             self.recent.add(terms)
             self._recording.add(replace(update, terms=terms, layers=[], loss=None))
 
-    def close(self, timeout_seconds: float) -> None:
-        """Deliver what is left for at most so long."""
+    def describe_again(self, record: RunRecord) -> None:
+        """Say anew how the stream measures; one that has not begun says it when it does."""
+        if self._outbox is not None and self.recent.num_updates:
+            self._outbox.send(record)
+
+    def close(self, last: FinishRecord, timeout_seconds: float) -> None:
+        """Deliver what is left for at most so long.
+
+        Args:
+            last: Ends the stream, if it has begun.
+            timeout_seconds: Longest wait.
+        """
         self._recording.flush()
         if self._outbox is not None:
+            if self.recent.num_updates:
+                self._outbox.send(last)
             self._outbox.close(timeout_seconds)

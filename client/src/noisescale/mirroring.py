@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from noisescale.guard import Faults, never_raises
 from noisescale.integrations.mirrors import Mirror
 from noisescale.integrations.shown_values import shown_values
 from noisescale.recent_updates import NoiseScale
@@ -15,14 +16,22 @@ class Mirroring:
     Args:
         mirror: Where to.
         now: Seconds.
+        faults: Told about errors of the mirror.
     """
 
-    def __init__(self, mirror: Mirror, now: Callable[[], float]) -> None:
+    is_recording = True
+
+    def __init__(self, mirror: Mirror, now: Callable[[], float], faults: Faults) -> None:
+        self.faults = faults
         self._mirror = mirror
         self._now = now
         self._last_time: float | None = None
         self._last_step: int | None = None
 
+    def leave_out(self, call: str) -> None:
+        """Never asked to: it always records."""
+
+    @never_raises
     def offer(self, step: int, noise_scale: Callable[[], NoiseScale], *, is_last: bool = False) -> None:
         """Mirror this step's noise scale if a second has passed, or if it is the last one and not mirrored yet."""
         now = self._now()

@@ -50,6 +50,11 @@ class NoiseScale:
     steps_per_update: float = 1.0
     seconds_per_step: float | None = None
 
+    @classmethod
+    def of_nothing(cls) -> "NoiseScale":
+        """What is known where nothing was measured."""
+        return cls(RecentUpdates().estimate(), 0)
+
     @property
     def value(self) -> float | None:
         """B_simple in examples; None while unresolved."""

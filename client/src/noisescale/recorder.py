@@ -11,10 +11,13 @@ from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.errors import ConfigError
 from noisescale.explanations import explain_duty
+from noisescale.given_norms import nested_terms, noise_by_level, update_from_nested
 from noisescale.guard import Faults, Notices, logger
+from noisescale.hessian_log import HessianLog
 from noisescale.kind_series import KindSeries
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
+from noisescale.outlook import Outlook
 from noisescale.recent_updates import NoiseScale, RecentUpdates
 from noisescale.step_counter import checked_size, checked_step
 from noisescale.step_log import StepLog
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
+    from noisescale.estimators.nested_groups import NestedSizes, Tree
 
 OpenOutbox = Callable[[str, Callable[[], RunRecord]], Outbox]
 """From a run's id and what describes its stream to where its records go."""
@@ -68,10 +72,12 @@ class Recorder:
         self._mirroring = mirroring
         self._notices = Notices()
         self._stream = StreamDescription()
+        self._outlook = Outlook()
         self._is_silent = False
         self._started_at = time.time()
         self._started_clock = time.monotonic()
         self._kinds: dict[str, KindSeries] = {}
+        self._hessian: HessianLog | None = None
         self._log_every = config.log_every
         self._open_outbox = open_outbox
         self._outbox = None if open_outbox is None else open_outbox(run_id, lambda: self._run_record("simple"))
@@ -115,7 +121,7 @@ class Recorder:
         self.watch = watch
         self._log.start_watch(watch.group_names, log_every or self._config.log_every)
         for kind in watch.kind_names:
-            self._kinds[kind] = self._start_kind(kind, log_every or self._config.log_every)
+            self._series_of(kind, log_every or self._config.log_every)
         stream = self._stream
         stream.estimator, stream.optimizer = watch.estimator, watch.optimizer_name
         stream.loss_reduction = options.loss_reduction
@@ -128,15 +134,19 @@ class Recorder:
         self.description = replace(self.description, device=self.description.device or watch.device_name)
         logger.info("watching %s: %s", type(model).__name__, watch.says)
 
-    def _start_kind(self, kind: str, log_every: int) -> KindSeries:
-        assert self._open_outbox is not None
-        outbox = self._open_outbox(self.run_id, lambda: self._run_record(kind))
-        return KindSeries(outbox, log_every=log_every, now=self.now)
+    def _series_of(self, kind: str, log_every: int) -> KindSeries:
+        """The series of a further kind, opened on first use."""
+        if kind not in self._kinds:
+            assert self._open_outbox is not None
+            outbox = self._open_outbox(self.run_id, lambda: self._run_record(kind))
+            self._kinds[kind] = KindSeries(outbox, log_every=log_every, now=self.now)
+        return self._kinds[kind]
 
     def _on_duty(self, duty: "DutyCycle") -> None:
         """A budget has fixed how often steps are measured."""
         self._stream.measure_every = duty.every
         explain_duty(duty)
+        self._describe_again()
 
     def _on_source(self) -> None:
         """The small batches come from somewhere else from now on."""
@@ -146,6 +156,7 @@ class Recorder:
         self._stream.estimator = watch.estimator
         for note in watch.notes:
             self._stream.add_note(note)
+        self._describe_again()
         logger.info("measuring %s", watch.says)
 
     def unwatch(self) -> None:
@@ -154,6 +165,8 @@ class Recorder:
             watch, self.watch = self.watch, None
             watch.close()
             self._log.record(watch.drain())
+            if self._hessian is not None:
+                self._hessian.drain()
 
     # ---- logging
 
@@ -192,25 +205,73 @@ class Recorder:
         step: int | None,
         loss: float | None,
         lr: float | None,
+        layers: Mapping[str, tuple[float, float]] | None,
     ) -> None:
         """Record a step whose norms somebody else has measured; see `Run.log_norms`."""
-        if self._stream.estimator == "none":
-            self._stream.estimator = "norms"
-            self._stream.batch_size_source = "argument"
+        self._begin_given("norms")
+        if layers is not None:
+            self._log.name_groups(list(layers), self._log_every)
         big = checked_size("big_batch_size", big_batch_size)
         logged = self._logged_step(step, lr).counted(self._log.steps.count(big))
+        norms = [(small_sq_norm, plain_number(big_sq_norm)), *(layers or {}).values()]
         self._log.add(
             update_from_two_batches(
                 logged,
                 small_batch_size=checked_size("small_batch_size", small_batch_size),
                 big_batch_size=big,
-                small_sq_norm=small_sq_norm,
-                big_sq_norm=plain_number(big_sq_norm),
+                sq_norms=[(plain_number(small), plain_number(large)) for small, large in norms],
                 num_small=num_small,
                 loss=None if loss is None else plain_number(loss),
             )
         )
         self._show(logged.step)
+
+    def log_nested_norms(
+        self,
+        sum_sq_norms: Mapping[str, float],
+        big_sq_norm: float,
+        sizes: "NestedSizes | Sequence[Tree]",
+        *,
+        step: int | None,
+        loss: float | None,
+        lr: float | None,
+    ) -> None:
+        """Record a step of nested groups; see `Run.log_nested_norms`."""
+        terms, known = nested_terms(sum_sq_norms, big_sq_norm, sizes)
+        self._begin_given("nested_groups")
+        logged = self._logged_step(step, lr).counted(self._log.steps.count(known.num_units))
+        plain_loss = None if loss is None else plain_number(loss)
+        update = update_from_nested(logged, terms, known, big_sq_norm, plain_loss)
+        self._log.add(update)
+        if update.terms is not None:
+            self.log_metrics(logged.step, noise_by_level(terms, list(sum_sq_norms)))
+        self._show(logged.step)
+
+    def _begin_given(self, estimator: str) -> None:
+        """Norms come from the script."""
+        if self._stream.estimator == "none":
+            self._stream.estimator = estimator
+            self._stream.batch_size_source = "argument"
+
+    def log_hessian(
+        self,
+        losses: "Sequence[Callable[[], torch.Tensor]]",
+        sizes: Sequence[float] | None,
+        curvature_loss: "Callable[[], torch.Tensor] | None",
+        step: int | None,
+    ) -> None:
+        """Measure kind `hessian` now; see `Run.log_hessian`.
+
+        Raises:
+            ConfigError: Before `watch()`.
+        """
+        if self.watch is None:
+            raise ConfigError("log_hessian() needs the model's parameters: call watch(model, optimizer) first")
+        if self._hessian is None:
+            self._hessian = HessianLog(self._series_of("hessian", 1))
+        number = self._log.steps.number_now(step, self.watch.num_steps)
+        logged = LoggedStep(number, self.now(), self.watch.learning_rate(), self._log.steps.num_examples)
+        self._hessian.measure(self.watch, logged, losses, sizes, curvature_loss)
 
     def log_metrics(self, step: int | None, values: Mapping[str, float]) -> None:
         """Record numbers at a step; see `Run.log_metrics`."""
@@ -231,26 +292,36 @@ class Recorder:
                 self.say_once(f"kind {kind}", f"kind {kind!r} is not measured: pass kinds=[{kind!r}] to watch()")
             recent = RecentUpdates() if series is None else series.recent
         return NoiseScale(
-            recent.estimate(), recent.num_updates, described.example, described.unit, described.units_per_example
+            recent.estimate(),
+            recent.num_updates,
+            described.example,
+            described.unit,
+            described.units_per_example,
+            steps_per_update=1 if self.watch is None else self.watch.duty.every,
+            seconds_per_step=self._log.pace.seconds_per_step,
         )
 
     def collect(self) -> None:
         """Record the steps whose values have arrived."""
         if self.watch is not None:
             self._log.record(self.watch.arrived())
+        if self._hessian is not None:
+            self._hessian.collect()
 
     def finish(self, status: str, timeout_seconds: float) -> None:
         """Deliver what is left, for at most so long."""
         assert self._outbox is not None
         if self._outbox.is_inherited:
             return
-        self.unwatch()
-        self._log.flush()
-        self._show(self._log.steps.newest_step, is_last=True)
-        for series in self._kinds.values():
-            series.close(timeout_seconds)
-        self._send(FinishRecord(status, self.now()))
-        self._outbox.close(timeout_seconds)
+        try:
+            self.unwatch()
+            self._log.flush()
+            self._show(self._log.steps.newest_step, is_last=True)
+        finally:
+            for series in self._kinds.values():
+                series.close(FinishRecord(status, self.now()), timeout_seconds)
+            self._send(FinishRecord(status, self.now()))
+            self._outbox.close(timeout_seconds)
 
     # ---- in between
 
@@ -261,9 +332,18 @@ class Recorder:
         """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""
         for kind, series in self._kinds.items():
             series.add(update, norms.kind_terms.get(kind))
+        if self._hessian is not None:
+            self._hessian.collect()
+        self._describe_again()
+        self._outlook.look(self._log.recent.num_updates, lambda: self.noise_scale("simple"))
+        self._show(logged.step)
+
+    def _describe_again(self) -> None:
+        """Say anew how the streams measure, where that has changed."""
         if self._stream.has_changed():
             self._send(self._run_record("simple"))
-        self._show(logged.step)
+            for kind, series in self._kinds.items():
+                series.describe_again(self._run_record(kind))
 
     def _show(self, step: int, *, is_last: bool = False) -> None:
         if self._mirroring is not None and not self._is_silent:
@@ -287,26 +367,6 @@ class Recorder:
             rank=self._config.rank,
             started_at=self._started_at,
         )
+        if kind == "hessian":  # measured by itself, now and then
+            stream |= {"estimator": "micro_batches", "measure_every": None}
         return RunRecord(self.description.to_json(), stream)
-
-
-def mean_of_small(
-    small_sq_norm: float | Sequence[float] | None, sum_small_sq_norm: float | None, num_small: int | None
-) -> tuple[float, int | None]:
-    """Mean squared norm of the small batches, and how many there are, however they were given.
-
-    Raises:
-        ConfigError: Unless exactly one of mean (or list) and sum was given, and the sum with a number.
-    """
-    if (small_sq_norm is None) == (sum_small_sq_norm is None):
-        raise ConfigError("log_norms() needs small_sq_norm (a mean or a list) or sum_small_sq_norm, and not both")
-    if small_sq_norm is None:
-        assert sum_small_sq_norm is not None
-        if num_small is None or num_small < 1:
-            raise ConfigError(f"sum_small_sq_norm needs num_small, the small batches in the sum, got {num_small!r}")
-        return plain_number(sum_small_sq_norm) / num_small, num_small
-    if isinstance(small_sq_norm, Sequence):
-        if not small_sq_norm:
-            raise ConfigError("small_sq_norm must hold at least one squared norm, got an empty list")
-        return math.fsum(plain_number(one) for one in small_sq_norm) / len(small_sq_norm), len(small_sq_norm)
-    return plain_number(small_sq_norm), num_small

@@ -98,6 +98,9 @@ class Recording:
         group_seconds: Least time between two layer records.
         group_names: Layers of the updates, in their order.
         start_time: Unix seconds from which the first `group_seconds` count.
+
+    Attributes:
+        group_names: Layers of the updates.
     """
 
     def __init__(
@@ -112,14 +115,14 @@ class Recording:
         self._append = append
         self._log_every = log_every
         self._group_seconds = group_seconds
-        self._group_names = group_names
+        self.group_names = group_names
         self._last: Update | None = None
         self._last_unmeasured: tuple[int, float, float | None] | None = None
         self._row = RowSums()
         self._start_groups(start_time)
 
     def _start_groups(self, wall_time: float) -> None:
-        self._groups = [TermSums() for _ in self._group_names]
+        self._groups = [TermSums() for _ in self.group_names]
         self._groups_since = wall_time
 
     def add(self, update: Update) -> None:
@@ -160,7 +163,7 @@ class Recording:
             GroupRecord(
                 step=last.logged.step,
                 wall_time=last.logged.wall_time,
-                names=list(self._group_names),
+                names=list(self.group_names),
                 num_updates=[group.num_updates for group in groups],
                 sum_trace_cov=[group.trace_cov for group in groups],
                 sum_grad_sq_norm=[group.grad_sq_norm for group in groups],

@@ -1,34 +1,35 @@
 """Run, the one object a training loop touches: capture -> estimators -> transport."""
 
-import atexit
 import contextlib
-import sys
+import functools
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from noisescale import capture
+from noisescale import capture, open_runs
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.errors import ConfigError
+from noisescale.given_norms import mean_of_small
 from noisescale.guard import Faults, never_raises
 from noisescale.integrations.mirrors import Mirror
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
 from noisescale.recent_updates import NoiseScale
-from noisescale.recorder import OpenOutbox, Recorder, mean_of_small
-from noisescale.step_counter import checked_size
+from noisescale.recorder import OpenOutbox, Recorder
+from noisescale.recorders import Recorders
 from noisescale.transport.wire import RunRecord
 
 if TYPE_CHECKING:
     import torch
 
+    from noisescale.capture.clipping import Clipping
     from noisescale.capture.parameter_groups import Grouping
     from noisescale.capture.step_norms import Weighting
     from noisescale.capture.watch_options import Kind, LossReduction, SmallBatches
+    from noisescale.estimators.nested_groups import NestedSizes, Tree
 
 FINISH_SECONDS = 10.0
 
@@ -65,15 +66,18 @@ class Run:
         self.faults = Faults(is_strict=config.strict)
         self.is_finished = False
         self._open_outbox = open_outbox or (self._open_own_outbox if config.mode == "online" else None)
-        mirroring = None if mirror is None else Mirroring(mirror, time.monotonic)
+        mirroring = None if mirror is None else Mirroring(mirror, time.monotonic, self.faults)
         self._main = Recorder(self.id, config, description, self._open_outbox, self.faults, mirroring)
-        self._main_name: str | None = None
-        self._others: dict[str, Recorder] = {}
+        self._recorders = Recorders(self._main, self._recorder_beside)
+        self._clippings: dict[str | None, Clipping] = {}
         if self.is_recording:
-            _open_runs.add(self)
+            open_runs.add(self)
 
     def _open_own_outbox(self, run_id: str, describe: Callable[[], RunRecord]) -> Outbox:
         return Outbox(run_id, self.config, describe, self.faults.report)
+
+    def _recorder_beside(self, run_id: str, description: RunDescription) -> Recorder:
+        return Recorder(run_id, self.config, description, self._open_outbox, self.faults)
 
     @property
     def is_recording(self) -> bool:
@@ -144,65 +148,20 @@ class Run:
         Raises:
             ConfigError: For wrong arguments, or while another optimizer of that name is watched.
         """
-        if not self.is_recording:
-            return
         options = capture.WatchOptions(
             loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, tuple(kinds)
         )
-        recorder = self._recorder_to_start(name)
-        recorder.start_watch(model, optimizer, options, log_every)
-
-    def _recorder_to_start(self, name: str | None) -> Recorder:
-        """The run itself for the first optimizer, a run beside it for each further one.
-
-        Raises:
-            ConfigError: While that optimizer is watched, or for a second one without a name.
-        """
-        if self._main.watch is None and not self._others:
-            self._main_name = name
-        if name is None or name == self._main_name:
-            recorder = self._main
-        else:
-            recorder = self._others.get(name) or self._open_beside(name)
-        if recorder.watch is not None:
-            raise ConfigError(
-                "this run watches an optimizer already: call unwatch() first, or give each of several optimizers a "
-                'name of its own, as in watch(model, optimizer, name="generator")'
-            )
-        return recorder
-
-    def _open_beside(self, name: str) -> Recorder:
-        described = self._main.description
-        description = replace(
-            described,
-            task=f"{described.task}/{name}",
-            name=f"{described.name or self.id[:8]} · {name}",
-            config={**described.config, "optimizer_of_run": self.id},
-        )
-        self._others[name] = Recorder(str(uuid.uuid4()), self.config, description, self._open_outbox, self.faults)
-        return self._others[name]
-
-    def _named(self, name: str | None) -> Recorder:
-        """What records an optimizer.
-
-        Raises:
-            ConfigError: For a name that no watch() has given.
-        """
-        if name is None or name == self._main_name:
-            return self._main
-        if name not in self._others:
-            known = [known for known in (self._main_name, *self._others) if known is not None]
-            raise ConfigError(f"name must be one that watch() was given ({', '.join(known) or 'none'}), got {name!r}")
-        return self._others[name]
-
-    def _recorders(self) -> list[Recorder]:
-        return [self._main, *self._others.values()]
+        if self.is_recording:
+            self._recorders.start(name, lambda recorder: recorder.start_watch(model, optimizer, options, log_every))
+        self._clippings[name] = capture.Clipping(model, optimizer)
 
     @never_raises
+    def _do(self, action: Callable[[], None]) -> None:
+        action()
+
     def unwatch(self) -> None:
         """Take every hook off the models and their optimizers."""
-        for recorder in self._recorders():
-            recorder.unwatch()
+        self._do(self._recorders.unwatch)
 
     @contextlib.contextmanager
     def micro_batch(self, num_examples: "float | torch.Tensor | None" = None) -> Iterator[None]:
@@ -213,25 +172,11 @@ class Run:
                 as shares of the `batch_size` that is logged; also as one number on the device, where it is not waited
                 for. None: read from the model's input.
         """
-        self._begin_micro_batch(num_examples)
+        self._do(lambda: self._recorders.begin_micro_batch(num_examples))
         try:
             yield
         finally:
-            self._end_micro_batch(num_examples)
-
-    @never_raises
-    def _begin_micro_batch(self, num_examples: "float | torch.Tensor | None") -> None:
-        if isinstance(num_examples, int | float):
-            checked_size("num_examples", num_examples, may_be_zero=True)
-        for recorder in self._recorders():
-            if recorder.watch is not None:
-                recorder.watch.begin_micro_batch()
-
-    @never_raises
-    def _end_micro_batch(self, num_examples: "float | torch.Tensor | None") -> None:
-        for recorder in self._recorders():
-            if recorder.watch is not None:
-                recorder.watch.end_micro_batch(num_examples)
+            self._do(lambda: self._recorders.end_micro_batch(num_examples))
 
     @contextlib.contextmanager
     def ignore(self, name: str | None = None) -> Iterator[None]:
@@ -242,17 +187,11 @@ class Run:
         Args:
             name: Left out for the optimizer of that name only; None: for all.
         """
-        self._ignore(name, True)
+        self._do(lambda: self._recorders.ignore(name, True))
         try:
             yield
         finally:
-            self._ignore(name, False)
-
-    @never_raises
-    def _ignore(self, name: str | None, is_ignoring: bool) -> None:
-        for recorder in self._recorders() if name is None else [self._named(name)]:
-            if recorder.watch is not None:
-                recorder.watch.ignore(is_ignoring)
+            self._do(lambda: self._recorders.ignore(name, False))
 
     # ---- logging
 
@@ -280,7 +219,7 @@ class Run:
             step: Number of the optimizer step; None: counted.
             name: Of the optimizer, where several are watched.
         """
-        recorder = self._main if name is None else self._named(name)
+        recorder = self._main if name is None else self._recorders.named(name)
         watch = recorder.watch
         if watch is None or not watch.duty.is_timing:
             recorder.log_gradients(loss, batch_size, lr, step)
@@ -302,6 +241,7 @@ class Run:
         step: int | None = None,
         loss: float | None = None,
         lr: float | None = None,
+        layers: "Mapping[str, tuple[float, float]] | None" = None,
     ) -> None:
         """Record a step whose squared gradient norms you measured, in any framework.
 
@@ -316,6 +256,7 @@ class Run:
             step: Number of the optimizer step; None: counted.
             loss: Of the step.
             lr: Learning rate.
+            layers: (small_sq_norm as a mean, big_sq_norm) of each layer by its name, the same layers at each step.
         """
         mean, num_small = mean_of_small(small_sq_norm, sum_small_sq_norm, num_small)
         self._main.log_norms(
@@ -327,7 +268,62 @@ class Run:
             step=step,
             loss=loss,
             lr=lr,
+            layers=layers,
         )
+
+    @never_raises
+    def log_nested_norms(
+        self,
+        sum_sq_norms: "Mapping[str, float]",
+        big_sq_norm: float,
+        sizes: "NestedSizes | Sequence[Tree]",
+        *,
+        step: int | None = None,
+        loss: float | None = None,
+        lr: float | None = None,
+    ) -> None:
+        """Record a step of groups inside groups, such as prompts and their rollouts, with the noise of each level.
+
+        The noise scale is that of a batch which grows by more of the coarsest groups. What the units of a group share
+        at each level goes into metrics: "noise/prompt", "noise/rollout".
+
+        Args:
+            sum_sq_norms: Σ n |g|² over the groups of each level by its name, the coarsest first: n units in a group, g
+                their mean gradient. Sums over ranks simply add.
+            big_sq_norm: |ḡ|² of the whole step's mean gradient, before clipping.
+            sizes: Units of the finest groups, nested as the groups are: [[4, 4], [4, 3]] are two prompts of two groups
+                of rollouts each; or a `NestedSizes`, which adds over ranks.
+            step: Number of the optimizer step; None: counted.
+            loss: Of the step.
+            lr: Learning rate.
+        """
+        self._main.log_nested_norms(sum_sq_norms, big_sq_norm, sizes, step=step, loss=loss, lr=lr)
+
+    @never_raises
+    def log_hessian(
+        self,
+        losses: "Sequence[Callable[[], torch.Tensor]]",
+        sizes: "Sequence[float] | None" = None,
+        curvature_loss: "Callable[[], torch.Tensor] | None" = None,
+        step: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Measure kind `hessian` at this point of the training, by Hessian-vector products; a series of its own.
+
+        Neither `p.grad` nor random numbers nor buffers change, and the step that runs is measured as without. It costs
+        K gradients and K products, a few backward passes each, with a curvature loss; K (K - 1) products without. So
+        call it now and then: every 100th step, say.
+
+        Args:
+            losses: Each computes the mean loss of one small batch, a forward without backward. At least 2, or 3
+                without a curvature loss.
+            sizes: Their examples; None: all equal, and one each.
+            curvature_loss: The mean loss of examples that are in none of the small batches; None: each small batch in
+                turn gives the curvature for the others.
+            step: Number of the optimizer step; None: the one that runs.
+            name: Of the optimizer, where several are watched.
+        """
+        self._recorders.named(name).log_hessian(losses, sizes, curvature_loss, step)
 
     @never_raises
     def log_metrics(self, /, step: int | None = None, **values: float) -> None:
@@ -341,28 +337,34 @@ class Run:
             self._main.log_metrics(step, values)
 
     def clip_grad_norm_(
-        self, max_norm: float, parameters: "Sequence[torch.Tensor] | None" = None, name: str | None = None
+        self, max_norm: float, parameters: "Iterable[torch.Tensor] | None" = None, name: str | None = None
     ) -> "torch.Tensor":
         """Clip the gradients, with the norm that this step's `log_gradients()` has measured anyway.
 
         It saves the pass that `torch.nn.utils.clip_grad_norm_` makes; the norm is more exact, so the result is equal
-        to rounding and not bit for bit. Where nothing was measured it calls that function.
+        to rounding and not bit for bit. Where nothing was measured, or the gradients have changed since, it calls that
+        function; so it does the first three times, to compare.
 
         Args:
             max_norm: Largest norm afterwards.
-            parameters: None: those watched.
+            parameters: None: those that the watched optimizer holds.
             name: Of the optimizer, where several are watched.
 
         Returns:
             The norm before clipping.
 
         Raises:
-            ConfigError: Without parameters, where no model is watched.
+            ConfigError: For an optimizer that was never watched.
         """
-        watch = self._named(name).watch
-        if watch is None and parameters is None:
-            raise ConfigError("clip_grad_norm_() knows no parameters before watch(): pass parameters=")
-        return capture.clip_grad_norm_(watch, max_norm, parameters)
+        clipping = self._clippings.get(name) or (next(iter(self._clippings.values()), None) if name is None else None)
+        if clipping is None:
+            raise ConfigError("clip_grad_norm_() knows no parameters before watch(model, optimizer)")
+        return clipping.clip(max_norm, parameters, functools.partial(self._measured_norm, name))
+
+    @never_raises
+    def _measured_norm(self, name: str | None, parameters: "Sequence[torch.Tensor]") -> "torch.Tensor | None":
+        watch = self._recorders.named(name).watch
+        return None if watch is None else watch.measured_norm(parameters)
 
     # ---- results
 
@@ -373,13 +375,12 @@ class Run:
             kind: "simple", or one that `watch()` was asked for.
             name: Of the optimizer, where several are watched.
         """
-        recorder = self._others.get(name or "", self._main)
-        self._collect(recorder)
+        recorder = self._recorders.find(name)
+        if recorder is None:
+            self.faults.report(self._recorders.unknown(name))
+            return NoiseScale.of_nothing()
+        self._do(recorder.collect)
         return recorder.noise_scale(kind)
-
-    @never_raises
-    def _collect(self, recorder: Recorder) -> None:
-        recorder.collect()
 
     def finish(
         self, status: Literal["finished", "failed"] = "finished", timeout_seconds: float = FINISH_SECONDS
@@ -392,23 +393,7 @@ class Run:
             status: How the training ended.
             timeout_seconds: Longest wait.
         """
-        self._finish(status, timeout_seconds)
+        for recorder in self._recorders.all():
+            self._do(functools.partial(recorder.finish, status, timeout_seconds))
         self.is_finished = True
-        _open_runs.discard(self)
-
-    @never_raises
-    def _finish(self, status: str, timeout_seconds: float) -> None:
-        for recorder in self._recorders():
-            recorder.finish(status, timeout_seconds)
-
-
-_open_runs: set[Run] = set()
-
-
-def _finish_open_runs() -> None:
-    """At exit: a training that ended with an error has left it in `sys.last_value`."""
-    for run in list(_open_runs):
-        run.finish("failed" if getattr(sys, "last_value", None) is not None else "finished")
-
-
-atexit.register(_finish_open_runs)
+        open_runs.discard(self)

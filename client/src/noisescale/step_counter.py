@@ -53,6 +53,15 @@ class StepCounter:
                 self._num_counted = -self._offset
         return self.number(num_steps + self._offset)
 
+    def number_now(self, step: int | None, num_steps: int) -> int:
+        """The number of the watched step that runs now, without logging it.
+
+        Args:
+            step: As given by the caller.
+            num_steps: Optimizer steps before this one.
+        """
+        return num_steps + self._offset if step is None else checked_step(step)
+
     def count_watched(self, batch_size: float | None, num_steps: int) -> int | None:
         """Cumulative examples; steps that were not logged count as large as this one. None where it is unknown.
 
@@ -63,6 +72,11 @@ class StepCounter:
         num_covered = max(1, num_steps + 1 - self._num_counted)
         self._num_counted = num_steps + 1
         return None if batch_size is None else self.count(batch_size * num_covered)
+
+    @property
+    def num_examples(self) -> int:
+        """Cumulative examples so far."""
+        return round(self._examples)
 
     def count(self, num_examples: float) -> int:
         """Cumulative examples after so many more."""

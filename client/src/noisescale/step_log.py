@@ -10,6 +10,7 @@ from noisescale.rank_check import RankCheck
 from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
 from noisescale.step_counter import StepCounter
+from noisescale.step_pace import StepPace
 from noisescale.transport.wire import Record
 from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms
 
@@ -36,6 +37,7 @@ class StepLog:
     Attributes:
         steps: Numbers the steps and counts examples.
         recent: The latest window.
+        pace: How long a step takes.
         batch_size_source: Where the batch size comes from; None while unknown.
         takes_examples: A single backward a step is no fault: each example will be a small batch.
     """
@@ -57,6 +59,7 @@ class StepLog:
         self._on_norms = on_norms
         self.steps = StepCounter()
         self.recent = RecentUpdates()
+        self.pace = StepPace()
         self._ranks = RankCheck()
         self.batch_size_source: str | None = None
         self.takes_examples = False
@@ -72,6 +75,11 @@ class StepLog:
         """From here on steps have these layers, and go on counting."""
         self._recording.flush()
         self._recording = self._new_recording(group_names, log_every)
+
+    def name_groups(self, group_names: Sequence[str], log_every: int) -> None:
+        """From here on steps have these layers, if they had others."""
+        if list(group_names) != list(self._recording.group_names):
+            self.change_groups(group_names, log_every)
 
     def flush(self) -> None:
         """Hand out what has been added since the last records."""
@@ -89,6 +97,7 @@ class StepLog:
         """Log the current step of a watch, measured or not."""
         number = self.steps.number_watched(step, watch.num_steps)
         rate = watch.learning_rate() if lr is None else float(lr)
+        self.pace.see(number, self._now())
         is_measured = watch.is_measured
         if not is_measured and not watch.must_queue(loss):
             watch.skip_step()

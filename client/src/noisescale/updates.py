@@ -165,12 +165,20 @@ def update_from_two_batches(
     *,
     small_batch_size: float,
     big_batch_size: float,
-    small_sq_norm: float,
-    big_sq_norm: float,
+    sq_norms: Sequence[tuple[float, float]],
     num_small: int | None,
     loss: float | None,
 ) -> Update:
-    """The update of a step whose norms the caller measured; arguments as in `two_batch`."""
+    """The update of a step whose norms the caller measured; sizes as in `two_batch`.
+
+    Args:
+        logged: When and where.
+        small_batch_size: Examples per small batch.
+        big_batch_size: Examples of the step.
+        sq_norms: (small_sq_norm, big_sq_norm) of all parameters, then of each layer.
+        num_small: Small batches in the step; None: as the sizes say.
+        loss: Of the step.
+    """
     flags = 0
     layers: list[Terms] = []
     num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
@@ -184,10 +192,27 @@ def update_from_two_batches(
                 small_batch_size=small_batch_size,
                 big_batch_size=big_batch_size,
             )
+            for small_sq_norm, big_sq_norm in sq_norms
         ]
-        if not has_finite_squares(layers[0]):
+        if not all(has_finite_squares(terms) for terms in layers):
             layers, flags = [], flags | Flags.NONFINITE_GRADIENT
     return _update(logged, num_micro_batches, small_batch_size, big_batch_size, layers, loss, flags)
+
+
+def update_from_terms(
+    logged: LoggedStep, terms: Terms, *, num_small: int, batch_size: float, loss: float | None
+) -> Update:
+    """The update of a step whose terms are known already; without any where they are not finite."""
+    is_finite = has_finite_squares(terms)
+    return _update(
+        logged,
+        num_small,
+        batch_size / num_small,
+        batch_size,
+        [terms] if is_finite else [],
+        loss,
+        0 if is_finite else Flags.NONFINITE_GRADIENT,
+    )
 
 
 def update_without_norms(logged: LoggedStep, batch_size: float | None, loss: float | None) -> Update:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from noisescale.lazy import exports
 
 if TYPE_CHECKING:
-    from noisescale.capture.clipping import clip_grad_norm_
+    from noisescale.capture.clipping import Clipping
+    from noisescale.capture.device_values import DeviceValues
+    from noisescale.capture.kinds.hessian import hessian_values
     from noisescale.capture.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
@@ -13,11 +15,13 @@ if TYPE_CHECKING:
 _MODULES = {
     "Watch": "noisescale.capture.watch",
     "WatchOptions": "noisescale.capture.watch_options",
-    "clip_grad_norm_": "noisescale.capture.clipping",
+    "Clipping": "noisescale.capture.clipping",
+    "hessian_values": "noisescale.capture.kinds.hessian",
+    "DeviceValues": "noisescale.capture.device_values",
     "StepNorms": "noisescale.capture.step_norms",
     "squared_norms": "noisescale.capture.squared_norms",
 }
 
 __getattr__, __dir__ = exports(__name__, _MODULES)
 
-__all__ = ["StepNorms", "Watch", "WatchOptions", "clip_grad_norm_"]
+__all__ = ["Clipping", "DeviceValues", "StepNorms", "Watch", "WatchOptions", "hessian_values"]

@@ -1,8 +1,9 @@
 """Watches one model and its optimizer, and hands out the squared norms of each measured step."""
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import torch
@@ -59,6 +60,7 @@ class Watch(Generic[Tag]):
         num_steps: Optimizer steps that are over; the current step has this number.
         optimizer_name: Class of the optimizer; None without one.
         device_name: Where the parameters are, as people call it.
+        model: Whose they are.
         parameters: Those measured.
         duty: Which steps are measured.
         estimator: Where the small batches come from, in the words of the wire format.
@@ -93,7 +95,7 @@ class Watch(Generic[Tag]):
         self._coupled = CoupledExamples(model)
         self.notes: list[str] = list(self._coupled.notes)
         self.estimator: str = options.small_batches
-        self._model = model
+        self.model = model
         self._options = options
         self._optimizer = optimizer
         self._on_fault = on_fault
@@ -103,6 +105,7 @@ class Watch(Generic[Tag]):
         self.kind_names = list(self._kinds)
         self._sent: StepQueue[Tag] = StepQueue(self._kinds)
         self._norms_KC: Tensor | None = None
+        self._was_unscaled = True
         self._examples: ExampleSource | None = None
         self._next_examples: ExampleSource | None = None
         self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
@@ -128,7 +131,7 @@ class Watch(Generic[Tag]):
         """Put the hooks on for these parameters."""
         self.parameters = list(parameters.values())
         is_by_rank = self._options.small_batches == "ranks"
-        found = recognise(self._model, parameters, is_by_rank=is_by_rank)
+        found = recognise(self.model, parameters, is_by_rank=is_by_rank)
         self.job: DataParallelJob = found or OneProcess(self.parameters)
         if self._kinds and found is not None:
             raise ConfigError(f"kinds={list(self._kinds)} are measured in one process only so far: leave them out")
@@ -153,7 +156,7 @@ class Watch(Generic[Tag]):
         self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)
         self._sent.exchange = self._exchange
         self._hooks = Hooks(
-            self._model,
+            self.model,
             self.parameters,
             self._optimizer,
             self._accumulation,
@@ -184,9 +187,9 @@ class Watch(Generic[Tag]):
         sizes = self._accumulation.sizes
         if len(sizes) != 1 or self._coupled.are_there:
             return
-        parameters = watched_parameters(self._model, self._optimizer)
+        parameters = watched_parameters(self.model, self._optimizer)
         try:
-            examples = ExampleSource(self._model, parameters, "all", on_fault=self._on_fault)
+            examples = ExampleSource(self.model, parameters, "all", on_fault=self._on_fault)
         except ConfigError:
             return
         if covers_enough(examples, parameters):
@@ -220,6 +223,21 @@ class Watch(Generic[Tag]):
             return float(lr) if lr.device.type == "cpu" else None
         return None if lr is None else float(lr)
 
+    @contextlib.contextmanager
+    def unhooked(self) -> Iterator[None]:
+        """Backward passes and forwards inside are not seen, and are no part of the step."""
+        self._hooks.settle()
+        are_on = self._hooks.are_on
+        self._hooks.arm(is_measured=False)
+        if self._examples is not None:
+            self._examples.pause(True)
+        try:
+            yield
+        finally:
+            self._hooks.arm(are_on)
+            if self._examples is not None:
+                self._examples.pause(not are_on)
+
     def has_logged_this_step(self) -> bool:
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
         if self._accumulation.has_been_logged:
@@ -244,6 +262,7 @@ class Watch(Generic[Tag]):
         norms = self._norms(over_ranks)
         scale = None if norms is None and over_ranks is None else self._scale.now()
         is_unscaled = scale is not None and self._scale.is_undone()
+        self._was_unscaled = scale is None or is_unscaled
         has_kinds = norms is not None and over_ranks is None and not is_unscaled and not accumulation.has_ignored
         sent, vector = pack_step(
             tag,
@@ -320,17 +339,15 @@ class Watch(Generic[Tag]):
         if self._examples is not None:
             self._examples.pause(is_ignoring or not self.is_measured)
 
-    def measured_norm(self, parameters: Sequence[Tensor] | None) -> Tensor | None:
-        """The norm of the step's gradient as it was measured, where it still holds for these parameters.
-
-        Args:
-            parameters: None: those watched.
-        """
-        is_same = parameters is None or {id(p) for p in parameters} == {id(p) for p in self.parameters}
+    def measured_norm(self, parameters: Sequence[Tensor]) -> Tensor | None:
+        """The norm of the step's gradient as it was measured, where it is that of `p.grad` of these parameters now."""
         # Ranks that clip by norms rounded differently drift apart, so in their jobs torch's own norm is used.
-        if self.job.num_ranks > 1:
+        if self._norms_KC is None or self.job.num_ranks > 1 or self._accumulation.has_ignored:
             return None
-        if not is_same or self._norms_KC is None or not self._accumulation.adds_up or not self._scale.is_undone():
+        is_same = {id(p) for p in parameters} == {id(p) for p in self.parameters}
+        self._hooks.settle(is_last=True)
+        self._accumulation.look_at_gradient()
+        if not is_same or not self._accumulation.adds_up or not self._scale.is_undone() or not self._was_unscaled:
             return None
         return self._norms_KC[-1, 0].sqrt().to(self.parameters[0].dtype)
 

@@ -1,0 +1,72 @@
+"""Steps whose squared gradient norms the script measured itself, in any framework."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from noisescale.errors import ConfigError
+from noisescale.estimators.nested_groups import NestedSizes, NestedTerms, Tree, from_nested_groups, sizes_of
+from noisescale.estimators.noise_scale import Terms
+from noisescale.updates import LoggedStep, Update, plain_number, update_from_terms
+
+
+def mean_of_small(
+    small_sq_norm: float | Sequence[float] | None, sum_small_sq_norm: float | None, num_small: int | None
+) -> tuple[float, int | None]:
+    """Mean squared norm of the small batches, and how many there are, however they were given.
+
+    Raises:
+        ConfigError: Unless exactly one of mean (or list) and sum was given, and the sum with a number.
+    """
+    if (small_sq_norm is None) == (sum_small_sq_norm is None):
+        raise ConfigError("log_norms() needs small_sq_norm (a mean or a list) or sum_small_sq_norm, and not both")
+    if small_sq_norm is None:
+        assert sum_small_sq_norm is not None
+        if num_small is None or num_small < 1:
+            raise ConfigError(f"sum_small_sq_norm needs num_small, the small batches in the sum, got {num_small!r}")
+        return plain_number(sum_small_sq_norm) / num_small, num_small
+    if isinstance(small_sq_norm, Sequence):
+        if not small_sq_norm:
+            raise ConfigError("small_sq_norm must hold at least one squared norm, got an empty list")
+        return math.fsum(plain_number(one) for one in small_sq_norm) / len(small_sq_norm), len(small_sq_norm)
+    return plain_number(small_sq_norm), num_small
+
+
+def nested_terms(
+    sum_sq_norms: Mapping[str, float], big_sq_norm: float, sizes: NestedSizes | Sequence[Tree]
+) -> tuple[NestedTerms, NestedSizes]:
+    """The terms of nested groups, and their sizes; arguments as in `Run.log_nested_norms`.
+
+    Raises:
+        EstimationError: For levels that cannot be told apart, or do not fit the sizes.
+    """
+    known = sizes if isinstance(sizes, NestedSizes) else sizes_of(sizes)
+    of_levels = [plain_number(value) for value in sum_sq_norms.values()]
+    whole = known.num_units * plain_number(big_sq_norm)
+    return from_nested_groups([whole, *of_levels], known, levels=tuple(sum_sq_norms)), known
+
+
+def update_from_nested(
+    logged: LoggedStep, terms: NestedTerms, sizes: NestedSizes, big_sq_norm: float, loss: float | None
+) -> Update:
+    """The update of a step of nested groups.
+
+    Its trace is N (|ḡ|² - |G|²), in expectation V + Σ_j k_0j V_j: the noise of one unit as it counts in a step of such
+    groups, so that the noise scale is that of a batch which grows by more of the coarsest groups.
+    """
+    num_units = sizes.num_units
+    total = Terms(
+        trace_cov=num_units * (plain_number(big_sq_norm) - terms.grad_sq_norm), grad_sq_norm=terms.grad_sq_norm
+    )
+    return update_from_terms(logged, total, num_small=sizes.count(sizes.depth), batch_size=num_units, loss=loss)
+
+
+def noise_by_level(terms: NestedTerms, levels: Sequence[str]) -> dict[str, float]:
+    """The noise of each level by the metric's name: what the units of a group share, and of the finest level their own.
+
+    Args:
+        terms: Of the step.
+        levels: Names, the coarsest first.
+    """
+    return {
+        f"noise/{level}": value for level, value in zip(levels, [*terms.group_noise, terms.unit_noise], strict=True)
+    }

@@ -1,0 +1,28 @@
+"""Says in the log how long it takes until the noise scale is resolved, and when it is."""
+
+from collections.abc import Callable
+
+from noisescale.guard import logger
+from noisescale.recent_updates import MIN_UPDATES, NoiseScale
+
+
+class Outlook:
+    """Looks after 16 updates, 32, 64 and so on: what is foretold changes with the logarithm of what is known."""
+
+    def __init__(self) -> None:
+        self._next = MIN_UPDATES
+        self._has_said_resolved = False
+
+    def look(self, num_updates: int, noise_scale: Callable[[], NoiseScale]) -> None:
+        """Say where the run stands, if it is time to.
+
+        Args:
+            num_updates: With an estimate, so far.
+            noise_scale: Of the latest window.
+        """
+        if num_updates < self._next or self._has_said_resolved:
+            return
+        self._next = 2 * num_updates
+        now = noise_scale()
+        self._has_said_resolved = now.state == "resolved"
+        logger.info("noise scale after %d measured steps: %s", num_updates, now)
