@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from noisescale.capture.example_source import ExampleSource
+from noisescale.capture.gradient_source import GradientSource
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.pending_gradients import PendingGradients, spread
 from noisescale.capture.small_batches import SmallBatchSize, total_size
@@ -37,7 +37,7 @@ class Accumulation:
         kinds: Further kinds of noise scale, which see the same small batches.
         counts_only: Small batches are counted, and their gradients not looked at.
         local_gradients: Gives the part of each `p.grad` that this process holds; None: all of it.
-        examples: Makes each example a small batch; None: each backward is one.
+        source: Takes each backward apart into small batches; None: it is one.
 
     Attributes:
         num_columns: C.
@@ -59,7 +59,7 @@ class Accumulation:
         num_groups: int,
         kinds: Sequence[Kind] = (),
         *,
-        examples: ExampleSource | None = None,
+        source: GradientSource | None = None,
         local_gradients: LocalGradients | None = None,
         counts_only: bool = False,
     ) -> None:
@@ -70,7 +70,7 @@ class Accumulation:
         self._counts_only = counts_only
         self._has_seen = False
         self._local_gradients = local_gradients or (lambda: [p.grad for p in self._parameters])
-        self._examples = examples
+        self._source = source
         self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None)
         self._witness = Witness(parameters)
         self.is_marked = False
@@ -81,8 +81,8 @@ class Accumulation:
     def start_step(self) -> None:
         """Forget everything: the next backward belongs to a new step."""
         self.pending.clear()
-        if self._examples is not None:
-            self._examples.clear()
+        if self._source is not None:
+            self._source.clear()
         self._witness.forget()
         self.has_been_logged = False
         self.adds_up = True
@@ -146,7 +146,9 @@ class Accumulation:
             self._ignored[index] = gradient.detach().clone() if held is None else held + gradient.detach()
         elif self._counts_only:
             self._has_seen = True
-        elif self._examples is None:
+        elif self._source is not None:
+            self._source.see_gradient(index, gradient)
+        else:
             self.pending.add(index, gradient, may_reduce=not self.is_marked)
 
     def end_backward(self) -> None:
@@ -164,8 +166,8 @@ class Accumulation:
         Args:
             num_examples: As marked; None: what the forwards since the last small batch saw.
         """
-        if self._examples is not None:
-            self._end_examples(self._examples)
+        if self._source is not None:
+            self._take_apart(self._source)
             return
         indices = self._take_pending()
         if not indices:
@@ -193,15 +195,14 @@ class Accumulation:
         self.sizes.append(SmallBatchSize(size, is_marked))
         self._last_indices = indices
 
-    def _end_examples(self, examples: ExampleSource) -> None:
-        """Count each example of the backward as a small batch."""
-        taken = examples.take()
-        self.adds_up &= not examples.is_incomplete
+    def _take_apart(self, source: GradientSource) -> None:
+        """Count the small batches of a backward."""
+        entries = source.take()
+        self.adds_up &= not source.is_incomplete
         self.clear_forwards()
-        if taken is not None:
-            sq_norm_P, num_examples = taken
+        for sq_norm_P, size in entries:
             self._sq_norms_P.append(sq_norm_P)
-            self.sizes.append(SmallBatchSize(num_examples, num_small=num_examples))
+            self.sizes.append(size)
 
     def keep_pending(self) -> None:
         """Keep what is pending from being written over, where it is the memory of `p.grad`."""
@@ -278,8 +279,8 @@ class Accumulation:
         for index, ignored in self._ignored.items():
             gradient = gradients[index]
             gradients[index] = None if gradient is None else gradient - ignored
-        if self._examples is not None:
-            for index in self._examples.dropped:
+        if self._source is not None:
+            for index in self._source.dropped:
                 gradients[index] = None
         return gradients
 

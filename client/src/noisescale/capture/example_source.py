@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from noisescale.capture.pending_gradients import spread
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.per_example.norms import PerExampleNorms
+from noisescale.capture.small_batches import SmallBatchSize
 from noisescale.errors import ConfigError
 
 MIN_COVERED = 0.9
@@ -28,6 +29,7 @@ class ExampleSource:
         parameters: Those measured, by name.
         message: What is left out, why, and what to do about it; None where nothing is.
         dropped: Indices of those that turned out to be used elsewhere, too; they are left out since.
+        is_refused: Never: what cannot be measured is refused from the start.
 
     Raises:
         ConfigError: If not one parameter can be measured.
@@ -48,6 +50,7 @@ class ExampleSource:
         self.parameters = {name: parameters[name] for name in self._norms.covered}
         self.message = self._norms.message
         self.dropped: list[int] = []
+        self.is_refused = False
         self._index_of = {name: index for index, name in enumerate(self.parameters)}
 
     @property
@@ -68,8 +71,11 @@ class ExampleSource:
         """Forget what was captured."""
         self._norms.clear()
 
-    def take(self) -> tuple[Tensor, int] | None:
-        """Σ |s_i|² of each parameter over the examples of the last backward, [P], and their number.
+    def see_gradient(self, index: int, gradient: Tensor) -> None:
+        """The per-example norms have hooks of their own."""
+
+    def take(self) -> list[tuple[Tensor, SmallBatchSize]]:
+        """Σ |s_i|² of each parameter over the examples of the last backward, [P], and their number, as one entry.
 
         None where there was no backward, or it could not be taken apart.
         """
@@ -79,9 +85,10 @@ class ExampleSource:
             self.dropped = [index for name, index in self._index_of.items() if name not in covered]
             self.message = self._norms.message
         if taken is None:
-            return None
+            return []
         sq_norm_N, num_examples = taken
-        return spread([([self._index_of[name] for name in covered], sq_norm_N)], len(self._index_of)), num_examples
+        sq_norm_P = spread([([self._index_of[name] for name in covered], sq_norm_N)], len(self._index_of))
+        return [(sq_norm_P, SmallBatchSize(num_examples, num_small=num_examples))]
 
     def remove(self) -> None:
         """Take every hook off."""

@@ -18,12 +18,14 @@ from noisescale.capture.data_parallel.recognise import explain_alone, is_sharded
 from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.example_source import ExampleSource, covers_enough
 from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.gradient_source import GradientSource
 from noisescale.capture.hooks import Hooks
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.loss_scale import LossScale
 from noisescale.capture.parameter_groups import group_parameters
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.small_model import SmallModelAccumulation
+from noisescale.capture.split import Split
 from noisescale.capture.step_norms import StepNorms
 from noisescale.capture.step_queue import StepQueue
 from noisescale.capture.step_values import GradientState, pack_step
@@ -37,6 +39,7 @@ SENTENCES = {
     "ranks": "squared norms of each rank's own gradient, before it is averaged",
     "ranks_and_micro_batches": "squared norms of micro-batches, before accumulation and before they are averaged",
     "per_example": "squared norms of each example's gradient, from activations and output gradients",
+    "split": "squared norms of the parts that each forward is cut into; this changes the rounding of the training",
     "layer_norm_proxy": "squared norms of each example's gradient in the normalisation layers, a proxy for the model's",
 }
 
@@ -106,16 +109,20 @@ class Watch(Generic[Tag]):
         self._sent: StepQueue[Tag] = StepQueue(self._kinds)
         self._norms_KC: Tensor | None = None
         self._was_unscaled = True
-        self._examples: ExampleSource | None = None
+        self._source: GradientSource | None = None
         self._next_examples: ExampleSource | None = None
         self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
         if options.small_batches in ("per_example", "layer_norm_proxy"):
             if is_sharded(model):
                 raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
             layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
-            self._examples = ExampleSource(model, parameters, layers, on_fault=on_fault)
-            self.notes += [self._examples.message] if self._examples.message else []
-            parameters = self._examples.parameters
+            self._source = examples = ExampleSource(model, parameters, layers, on_fault=on_fault)
+            self.notes += [examples.message] if examples.message else []
+            parameters = examples.parameters
+        elif options.split is not None:
+            self.estimator = "split"
+            self._source = split = Split(model, parameters, options.split, on_fault=on_fault)
+            self.notes += split.notes
         else:
             self.estimator = "micro_batches"
         self.says = SENTENCES[self.estimator]
@@ -123,7 +130,7 @@ class Watch(Generic[Tag]):
         self.notes += [*self.job.notes, *explain_alone(self.job)]
         if self.job.num_ranks > 1:
             self._may_take_examples = False
-            if self._examples is None:
+            if self._source is None:
                 self.estimator = "ranks" if self.job.is_by_rank else "ranks_and_micro_batches"
             self.says = f"{SENTENCES[self.estimator]}, of {self.job.num_ranks} ranks"
 
@@ -135,9 +142,11 @@ class Watch(Generic[Tag]):
         self.job: DataParallelJob = found or OneProcess(self.parameters)
         if self._kinds and found is not None:
             raise ConfigError(f"kinds={list(self._kinds)} are measured in one process only so far: leave them out")
+        if self._options.split is not None and found is not None:
+            raise ConfigError("split is for one process: in a data-parallel job the ranks are small batches already")
         names = plain_names(parameters, is_wrapped=self.job.name == "ddp")
         self.group_names, group_of_parameter = group_parameters(names, self._options.groups)
-        is_plain = found is None and not self._kinds and self._examples is None
+        is_plain = found is None and not self._kinds and self._source is None
         if is_plain and GradientRows.suits(self.parameters):
             self._accumulation: Accumulation = SmallModelAccumulation(
                 self.parameters, group_of_parameter, len(self.group_names)
@@ -148,7 +157,7 @@ class Watch(Generic[Tag]):
                 group_of_parameter,
                 len(self.group_names),
                 list(self._kinds.values()),
-                examples=self._examples,
+                source=self._source,
                 local_gradients=self.job.local_gradients,
                 counts_only=is_by_rank,
             )
@@ -171,15 +180,15 @@ class Watch(Generic[Tag]):
     def _arm(self) -> None:
         is_measured = self.duty.is_measured()
         self._hooks.arm(is_measured)
-        if self._examples is not None:
-            self._examples.pause(not is_measured)
+        if self._source is not None:
+            self._source.pause(not is_measured)
 
     def close(self) -> None:
         """Take the hooks off; steps already logged can still be drained."""
         self._hooks.remove()
-        for examples in (self._examples, self._next_examples):
-            if examples is not None:
-                examples.remove()
+        for source in (self._source, self._next_examples):
+            if source is not None:
+                source.remove()
 
     def _look_for_examples(self) -> None:
         """After the first step: where it had a single small batch, see whether its examples can be told apart."""
@@ -200,13 +209,21 @@ class Watch(Generic[Tag]):
 
     def _switch_to_examples(self, examples: ExampleSource) -> None:
         self._hooks.remove()
-        self._examples, self._next_examples = examples, None
+        self._source, self._next_examples = examples, None
         self.estimator, self.says = "per_example", SENTENCES["per_example"]
         self.notes += [examples.message] if examples.message else []
         if self._options.every == 1 and self._options.overhead is None:
             # Nobody asked for the extra work of per-example norms: keep it small.
             self.duty = DutyCycle(1, UNASKED_OVERHEAD, on_fixed=self._on_duty, clock=time.perf_counter)
         self._start(examples.parameters)
+        self._on_source()
+
+    def _measure_whole_batches(self) -> None:
+        """The model cannot be taken apart: from here on each backward is a small batch."""
+        self._hooks.remove()
+        self._source = None
+        self.estimator, self.says = "micro_batches", SENTENCES["micro_batches"]
+        self._start(watched_parameters(self.model, self._optimizer))
         self._on_source()
 
     @property
@@ -229,14 +246,14 @@ class Watch(Generic[Tag]):
         self._hooks.settle()
         are_on = self._hooks.are_on
         self._hooks.arm(is_measured=False)
-        if self._examples is not None:
-            self._examples.pause(True)
+        if self._source is not None:
+            self._source.pause(True)
         try:
             yield
         finally:
             self._hooks.arm(are_on)
-            if self._examples is not None:
-                self._examples.pause(not are_on)
+            if self._source is not None:
+                self._source.pause(not are_on)
 
     def has_logged_this_step(self) -> bool:
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
@@ -336,8 +353,8 @@ class Watch(Generic[Tag]):
         """Leave backward passes out from here on, or no longer."""
         self._hooks.settle()
         self._accumulation.is_ignoring = is_ignoring
-        if self._examples is not None:
-            self._examples.pause(is_ignoring or not self.is_measured)
+        if self._source is not None:
+            self._source.pause(is_ignoring or not self.is_measured)
 
     def measured_norm(self, parameters: Sequence[Tensor]) -> Tensor | None:
         """The norm of the step's gradient as it was measured, where it is that of `p.grad` of these parameters now."""
@@ -368,6 +385,8 @@ class Watch(Generic[Tag]):
             self._accumulation.start_step()
             self._accumulation.clear_forwards()
         self.duty.end_step()
+        if self._source is not None and self._source.is_refused:
+            self._measure_whole_batches()
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
         self._arm()

@@ -53,6 +53,11 @@ class WatchOptions:
             raise ConfigError(f"overhead must be a share above 0 and up to 1, such as 0.01, got {self.overhead!r}")
         if self.overhead is not None and self.every != 1:
             raise ConfigError("every and overhead both say how often to measure: give one of them")
+        if self.kinds and (self.split is not None or self.small_batches not in ("auto", "micro_batches")):
+            raise ConfigError(
+                f"kinds={list(self.kinds)} need backward passes as small batches: leave split and "
+                f"small_batches={self.small_batches!r} out"
+            )
         if self.split is not None and (not isinstance(self.split, int) or self.split < 2):
             raise ConfigError(f"split must be a whole number of small batches from 2, got {self.split!r}")
         if self.split is not None and self.small_batches != "auto":

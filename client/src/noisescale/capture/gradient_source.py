@@ -1,0 +1,39 @@
+"""What takes a backward apart into small batches that autograd by itself adds up."""
+
+from typing import Protocol
+
+from torch import Tensor
+
+from noisescale.capture.small_batches import SmallBatchSize
+
+
+class GradientSource(Protocol):
+    """Small batches inside one backward; `Accumulation` asks for them at its end.
+
+    Attributes:
+        dropped: Indices of parameters that are not measured any more.
+        is_incomplete: The last backward could not be taken apart.
+        is_refused: It cannot be done with this model.
+    """
+
+    dropped: list[int]
+    is_refused: bool
+
+    @property
+    def is_incomplete(self) -> bool:
+        """As above."""
+
+    def pause(self, is_paused: bool) -> None:
+        """Leave what comes out from here on, or no longer."""
+
+    def clear(self) -> None:
+        """Forget what was captured."""
+
+    def see_gradient(self, index: int, gradient: Tensor) -> None:
+        """Look at a parameter's whole gradient of the running backward."""
+
+    def take(self) -> list[tuple[Tensor, SmallBatchSize]]:
+        """Σ |s|² of each parameter, [P] fp64, and the size of each entry since the last call; then forget."""
+
+    def remove(self) -> None:
+        """Leave nothing on the model."""
