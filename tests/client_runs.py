@@ -87,16 +87,37 @@ def gradient_of_each(model: nn.Module, inputs: Tensor, classes: Tensor) -> dict[
 
 
 def brute_force_terms(gradients: Sequence[Tensor], sizes: Sequence[int]) -> tuple[float, float]:
-    """tr Σ and |G|² from per-example gradients [B, ...] of some parameters, split into groups of these sizes.
+    """tr Σ and |G|² from per-example gradients [B, ...] of some parameters, split into groups of these sizes."""
+    flat = torch.cat([gradient.flatten(1) for gradient in gradients], dim=1)
+    return terms_of_means([part.mean(0) for part in flat.split(list(sizes))], sizes)
+
+
+def terms_of_means(means: Sequence[Tensor], sizes: Sequence[float]) -> tuple[float, float]:
+    """tr Σ and |G|² from the mean gradients of small batches of these sizes, each as one vector.
 
     |G|² is the mean of g_j · g_k over all pairs of examples j, k of different groups.
     """
-    flat = torch.cat([gradient.flatten(1) for gradient in gradients], dim=1)
-    means = [part.mean(0) for part in flat.split(list(sizes))]
     total = sum(sizes)
-    whole = flat.mean(0)
-    weighted = sum(size / total * mean @ mean for size, mean in zip(sizes, means, strict=True))
+    whole = sum(size / total * mean.double() for size, mean in zip(sizes, means, strict=True))
+    weighted = sum(size / total * mean.double() @ mean.double() for size, mean in zip(sizes, means, strict=True))
     trace_cov = total * (weighted - whole @ whole) / (len(sizes) - 1)
-    own = sum((size / total) ** 2 * mean @ mean for size, mean in zip(sizes, means, strict=True))
+    own = sum((size / total) ** 2 * mean.double() @ mean.double() for size, mean in zip(sizes, means, strict=True))
     own_share = sum((size / total) ** 2 for size in sizes)
     return float(trace_cov), float((whole @ whole - own) / (1 - own_share))
+
+
+def flat_gradient(loss: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+    """The gradient of a loss as one vector, with zeros where a parameter is not used."""
+    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+    return torch.cat(
+        [
+            (torch.zeros_like(p) if g is None else g.to_dense()).flatten().double()
+            for p, g in zip(parameters, gradients, strict=True)
+        ]
+    )
+
+
+def terms_of(row: Measurement) -> tuple[float, float]:
+    """tr Σ and |G|² of a row of one update."""
+    assert row.num_updates == 1
+    return row.sum_trace_cov, row.sum_grad_sq_norm

@@ -3,7 +3,6 @@
 import logging
 from typing import TYPE_CHECKING
 
-from noisescale.capture.step_norms import StepSizes
 from noisescale.guard import Notices, logger
 from noisescale.transport.wire import Flags
 from noisescale.updates import Update
@@ -67,16 +66,18 @@ def explain_ranks(norms: "StepNorms", notices: Notices) -> bool:
     return norms.are_sums_lost or not norms.is_averaged
 
 
-def explain_sizes(sizes: StepSizes, notices: Notices, *, takes_examples: bool) -> None:
+def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool) -> None:
     """Say what is missing, or what was read from the model's input.
 
     Args:
-        sizes: Of the step.
+        norms: Of the step.
         notices: Says them once.
         takes_examples: A single backward is no fault: from the next step on each example is a small batch.
     """
+    sizes = norms.sizes
     if sizes.num_small_batches == 0:
-        notices.once("no_backward", NO_BACKWARD)
+        if norms.reason is None:
+            notices.once("no_backward", NO_BACKWARD)
     elif sizes.num_small_batches == 1:
         if takes_examples:
             notices.once("takes_examples", TAKES_EXAMPLES, logging.INFO)
@@ -92,11 +93,13 @@ def explain_sizes(sizes: StepSizes, notices: Notices, *, takes_examples: bool) -
         )
 
 
-def explain_update(update: Update, notices: Notices) -> None:
+def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None:
     """Say why a step with several small batches gave no estimate, or an unusual one."""
     if not update.flags:
         return
-    if update.flags & Flags.UNMATCHED_GRADIENT:
+    if norms.reason is not None:
+        notices.once(norms.reason, f"a backward could not be taken apart, so its step has no estimate: {norms.reason}")
+    elif update.flags & Flags.UNMATCHED_GRADIENT:
         notices.once("unmatched_gradient", UNMATCHED_GRADIENT)
     if update.flags & Flags.HETEROGENEOUS_RANKS:
         notices.once("heterogeneous_ranks", HETEROGENEOUS_RANKS)

@@ -116,14 +116,14 @@ class StepLog:
                 continue
             is_explained = explain_ranks(norms, self._notices)
             if not is_explained:
-                explain_sizes(norms.sizes, self._notices, takes_examples=self.takes_examples)
+                explain_sizes(norms, self._notices, takes_examples=self.takes_examples)
             self.batch_size_source = self.batch_size_source or norms.sizes.source
             examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
             update = update_from_norms(logged.counted(examples), norms)
             if norms.num_ranks > 1:
                 update = replace(update, flags=update.flags | self._ranks.flags_of(norms))
             if not is_explained:
-                explain_update(update, self._notices)
+                explain_update(update, norms, self._notices)
             self.add(update)
             self._on_norms(logged, norms, update)
 

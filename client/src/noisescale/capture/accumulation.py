@@ -44,6 +44,7 @@ class Accumulation:
         member_PC: 1 where a parameter belongs to a column, fp64.
         sizes: Of the small batches so far.
         adds_up: The gradient is still the sum of the small batches.
+        reason: Why a backward could not be taken apart into small batches; None where each could.
         is_partial: Some parameters had a gradient in some small batches only.
         kinds_in_step: The further kinds that this step can give terms of.
         has_been_logged: Nothing has happened since the step was logged.
@@ -86,6 +87,7 @@ class Accumulation:
         self._witness.forget()
         self.has_been_logged = False
         self.adds_up = True
+        self.reason: str | None = None
         self.is_partial = False
         self.sizes: list[SmallBatchSize] = []
         self._sq_norms_P: list[Tensor] = []
@@ -198,7 +200,9 @@ class Accumulation:
     def _take_apart(self, source: GradientSource) -> None:
         """Count the small batches of a backward."""
         entries = source.take()
-        self.adds_up &= not source.is_incomplete
+        if source.reason is not None:
+            self.adds_up = False
+            self.reason = source.reason
         self.clear_forwards()
         for sq_norm_P, size in entries:
             self._sq_norms_P.append(sq_norm_P)

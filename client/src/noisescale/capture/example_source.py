@@ -54,13 +54,8 @@ class ExampleSource:
         self._index_of = {name: index for index, name in enumerate(self.parameters)}
 
     @property
-    def is_incomplete(self) -> bool:
-        """Whether the last backward could not be taken apart."""
-        return self._norms.is_incomplete
-
-    @property
     def reason(self) -> str | None:
-        """Why it could not."""
+        """Why the last backward could not be taken apart; None where it could."""
         return self._norms.reason
 
     def pause(self, is_paused: bool) -> None:
@@ -77,7 +72,7 @@ class ExampleSource:
     def take(self) -> list[tuple[Tensor, SmallBatchSize]]:
         """Σ |s_i|² of each parameter over the examples of the last backward, [P], and their number, as one entry.
 
-        None where there was no backward, or it could not be taken apart.
+        Empty where there was no backward, or it could not be taken apart.
         """
         taken = self._norms.take()
         covered = self._norms.covered

@@ -12,7 +12,7 @@ class GradientSource(Protocol):
 
     Attributes:
         dropped: Indices of parameters that are not measured any more.
-        is_incomplete: The last backward could not be taken apart.
+        reason: Why the last backward could not be taken apart, as a clause; None where it could.
         is_refused: It cannot be done with this model.
     """
 
@@ -20,7 +20,7 @@ class GradientSource(Protocol):
     is_refused: bool
 
     @property
-    def is_incomplete(self) -> bool:
+    def reason(self) -> str | None:
         """As above."""
 
     def pause(self, is_paused: bool) -> None:

@@ -66,15 +66,15 @@ class Split:
         self.is_refused = False
         self._is_paused = True
         self._checked = _to_check(list(parameters.values()))
-        self._is_incomplete = False
+        self._reason: str | None = None
         self.clear()
 
     # ---- as a source of small batches
 
     @property
-    def is_incomplete(self) -> bool:
-        """Whether the last backward could not be taken apart."""
-        return self._is_incomplete
+    def reason(self) -> str | None:
+        """Why the last backward could not be taken apart; None where it could."""
+        return self._reason
 
     def pause(self, is_paused: bool) -> None:
         """Put the model's own forward back, or ours."""
@@ -107,13 +107,22 @@ class Split:
     def take(self) -> list[tuple[Tensor, SmallBatchSize]]:
         """Σ |s|² of each parameter, [P], and the examples of each part; NaN where the parts do not add up."""
         taken = [(part.pending.take(), part.num_examples) for part in self._parts]
-        self._is_incomplete = self._is_missing or not all(part.pending.is_complete for part in self._parts)
+        self._reason = self._why_not()
         entries = [(found[1], SmallBatchSize(size)) for found, size in taken if found is not None]
         if entries and self._wrong:
             is_wrong = torch.stack(self._wrong).any()
             entries = [(sq_norm_P.masked_fill(is_wrong, torch.nan), size) for sq_norm_P, size in entries]
         self.clear()
         return entries
+
+    def _why_not(self) -> str | None:
+        if self.is_refused:
+            return "the model runs whole"
+        if self._is_missing:
+            return "gradients came by another way than the model's forward, as from reentrant checkpointing"
+        if not all(part.pending.is_complete for part in self._parts):
+            return "two backward passes went through one forward"
+        return None
 
     def remove(self) -> None:
         """Leave nothing on the model."""

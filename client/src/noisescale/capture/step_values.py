@@ -40,6 +40,7 @@ class GradientState:
         weighting: How the loop weighs its small batches.
         is_coupled: A BatchNorm was in training mode.
         is_proxy: Only the normalisations were measured.
+        reason: Why a backward could not be taken apart.
     """
 
     adds_up: bool = True
@@ -49,6 +50,7 @@ class GradientState:
     weighting: Weighting = "by_size"
     is_coupled: bool = False
     is_proxy: bool = False
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         are_sums_lost=found.are_lost,
         is_coupled=state.is_coupled,
         is_proxy=state.is_proxy,
+        reason=state.reason,
     )
 
 

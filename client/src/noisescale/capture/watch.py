@@ -221,7 +221,9 @@ class Watch(Generic[Tag]):
     def _measure_whole_batches(self) -> None:
         """The model cannot be taken apart: from here on each backward is a small batch."""
         self._hooks.remove()
-        self._source = None
+        if self._source is not None:
+            self._source.remove()
+            self._source = None
         self.estimator, self.says = "micro_batches", SENTENCES["micro_batches"]
         self._start(watched_parameters(self.model, self._optimizer))
         self._on_source()
@@ -315,6 +317,7 @@ class Watch(Generic[Tag]):
             weighting=self._options.weighting,
             is_coupled=self._coupled.are_coupled,
             is_proxy=self.estimator == "layer_norm_proxy",
+            reason=self._accumulation.reason,
         )
 
     def must_queue(self, loss: Tensor | float | None) -> bool:

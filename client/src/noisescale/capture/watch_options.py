@@ -58,7 +58,9 @@ class WatchOptions:
                 f"kinds={list(self.kinds)} need backward passes as small batches: leave split and "
                 f"small_batches={self.small_batches!r} out"
             )
-        if self.split is not None and (not isinstance(self.split, int) or self.split < 2):
+        if self.split is not None and (
+            not isinstance(self.split, int) or isinstance(self.split, bool) or self.split < 2
+        ):
             raise ConfigError(f"split must be a whole number of small batches from 2, got {self.split!r}")
         if self.split is not None and self.small_batches != "auto":
             raise ConfigError(f"split and small_batches={self.small_batches!r} exclude each other: give one of them")
