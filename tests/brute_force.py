@@ -74,25 +74,37 @@ def window_sums(rows: Iterable[Row], level: int) -> WindowSums:
 
 def windows(
     rows: Sequence[Row], *, level: int, steps_per_point: int, window_steps: int, low: int, high: int
-) -> dict[int, WindowSums]:
-    """For each point in [low, high] that has rows: the sums over its window, reaching back until it holds 8 blocks.
+) -> dict[int, tuple[WindowSums, WindowSums]]:
+    """For each point in [low, high] that has rows: the sums over its window and over the four windows' length before.
 
-    Where points are smaller than blocks, windows start with a whole block.
+    A window reaches back until it holds 8 blocks, what is before it until it holds 32. Where points are smaller than
+    blocks, windows start with a whole block.
     """
     num_points = -(-window_steps // steps_per_point)
     steps_per_unit = max(32**level, steps_per_point)
+    units_before = -(-4 * num_points * steps_per_point // steps_per_unit)
     found = {}
     for point in sorted({row.step // steps_per_point for row in rows if low <= row.step <= high}):
         end = min((point + 1) * steps_per_point - 1, high)
         unit = (point - num_points + 1) * steps_per_point // steps_per_unit
-        while True:
-            chosen = [row for row in rows if unit * steps_per_unit <= row.step <= end]
-            sums = window_sums(chosen, level)
-            if sums.num_blocks >= 8 or unit <= 0:
-                break
-            unit -= 1
-        found[point] = sums
+        start, sums = _reaching_back(rows, level, unit, end, steps_per_unit=steps_per_unit, num_blocks=8)
+        first = start - units_before
+        _, before = _reaching_back(
+            rows, level, first, start * steps_per_unit - 1, steps_per_unit=steps_per_unit, num_blocks=32
+        )
+        found[point] = sums, before
     return found
+
+
+def _reaching_back(
+    rows: Sequence[Row], level: int, unit: int, end: int, *, steps_per_unit: int, num_blocks: int
+) -> tuple[int, WindowSums]:
+    """From which unit on there are as many blocks up to step `end`, at most `unit`, and their sums."""
+    while True:
+        sums = window_sums([row for row in rows if unit * steps_per_unit <= row.step <= end], level)
+        if sums.num_blocks >= num_blocks or unit <= 0:
+            return unit, sums
+        unit -= 1
 
 
 def own(rows: Sequence[Row]) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class TestNoiseScale:
         last = range(950, 1000)
         ratio = means(rows, "sum_trace_cov", last) / means(rows, "sum_grad_sq_norm", last)
         assert answer["latest"]["value"] == pytest.approx(ratio)
-        assert (answer["latest"]["num_blocks"], answer["latest"]["state"]) == (50, "resolved")
+        assert (answer["latest"]["num_blocks"], answer["latest"]["state"]) == (25, "resolved")
         average = answer["run_average"]
         assert average["state"] == "resolved"
         assert average["low"] < 50 < average["high"]

@@ -1,15 +1,19 @@
-"""The latest window: the last 5 % of the steps, whole blocks, ending where the newest stream stands."""
+"""The latest window: what the job itself says, the last 5 % of the steps, ending where the newest stream stands."""
 
+import random
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 
-import brute_force
 from factories import make_batch, make_measurements, make_stream
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, estimate
+from noisescale.estimators.noise_scale import Terms
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, State, estimate
+from noisescale.estimators.windows import WindowSums
+from noisescale.recent_updates import RecentUpdates
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion, latest
@@ -19,6 +23,16 @@ from noisescale_server.storage import runs, streams
 
 async def accept(session: AsyncSession, stream_id: UUID, body: dict[str, Any]) -> None:
     await ingestion.accept(session, batch_of(stream_id, BatchBody.model_validate(body, strict=False)))
+
+
+async def log_rows(session: AsyncSession, run_id: UUID, rows: dict[str, list[Any]]) -> None:
+    """One stream with these rows, in batches of 1,900."""
+    stream_id = uuid4()
+    for start in range(0, len(rows["seq"]), 1_900):
+        part = {name: column[start : start + 1_900] for name, column in rows.items()}
+        first_seq = part["seq"][0] - (start == 0)
+        body = make_batch(run_id=run_id, first_seq=first_seq, stream=make_stream(), measurements=part)
+        await accept(session, stream_id, body)
 
 
 async def log(session: AsyncSession, run_id: UUID, steps: Sequence[int], *, started_at: float = 1e9) -> None:
@@ -38,17 +52,83 @@ async def latest_noise_scale(session: AsyncSession, run_id: UUID) -> NoiseScaleE
     return (await latest.window(session, LiveSeries.of(run_id, "simple", covered))).noise_scale
 
 
+def weak_gradient(num_steps: int, seed: int = 0) -> tuple[list[float], list[float]]:
+    """tr Σ̂ and |G|²^ of each step; a window needs about 300 steps for z = 5."""
+    rng = random.Random(seed)
+    return (
+        [rng.gammavariate(20.0, 5.0) for _ in range(num_steps)],
+        [rng.gammavariate(2.0, 0.5) - 0.8 for _ in range(num_steps)],
+    )
+
+
+def rows_with(trace_covs: list[float], grad_sq_norms: list[float]) -> dict[str, list[Any]]:
+    x, y = trace_covs, grad_sq_norms
+    return make_measurements(steps=range(len(x))) | {
+        "sum_trace_cov": x,
+        "sum_grad_sq_norm": y,
+        "sum_trace_cov_sq": [a * a for a in x],
+        "sum_grad_sq_norm_sq": [b * b for b in y],
+        "sum_trace_cov_grad_sq_norm": [a * b for a, b in zip(x, y, strict=True)],
+    }
+
+
+SEEN_BY_BOTH: dict[int, State] = {
+    5: State.UNRESOLVED,
+    40: State.UNRESOLVED,
+    700: State.TENTATIVE,
+    1_800: State.TENTATIVE,
+    21_000: State.RESOLVED,
+}
+
+
+@pytest.mark.parametrize(("num_steps", "state"), SEEN_BY_BOTH.items())
+async def test_the_server_says_of_a_run_what_the_job_itself_says(
+    session: AsyncSession, num_steps: int, state: State
+) -> None:
+    """In rows and in buckets: value, interval, state, and how many updates it takes."""
+    x, y = weak_gradient(num_steps)
+    in_the_job = RecentUpdates()
+    for terms in zip(x, y, strict=True):
+        in_the_job.add(Terms(*terms))
+    run_id = uuid4()
+    await log_rows(session, run_id, rows_with(x, y))
+
+    found = await latest_noise_scale(session, run_id)
+
+    expected = in_the_job.estimate()
+    assert found.state is state
+    for field in fields(NoiseScaleEstimate):
+        assert getattr(found, field.name) == pytest.approx(getattr(expected, field.name)), field.name
+
+
 async def test_the_latest_window_starts_with_a_whole_block(session: AsyncSession) -> None:
-    """5 % of 5,200 steps are 260: eight buckets of 32, the oldest of which begins twelve steps earlier."""
+    """5 % of 5,200 steps are 260: blocks of 16, the oldest of which begins twelve steps earlier."""
     run_id = uuid4()
     await log(session, run_id, range(5_200))
 
     found = await latest_noise_scale(session, run_id)
 
-    rows = brute_force.rows_of(0, make_measurements(first_seq=3_902, steps=range(3_900, 5_200)))
-    expected = estimate(brute_force.window_sums([row for row in rows if row.step >= 4_928], level=1))
-    assert (found.num_updates, found.num_blocks) == (272, 9)
+    rows = make_measurements(first_seq=3_902, steps=range(3_900, 5_200))
+    x, y = rows["sum_trace_cov"][-272:], rows["sum_grad_sq_norm"][-272:]
+    blocks = [(16.0, sum(x[start : start + 16]), sum(y[start : start + 16])) for start in range(0, 272, 16)]
+    expected = estimate(WindowSums.from_blocks(blocks))
+    assert (found.num_updates, found.num_blocks) == (272, 17)
     assert (found.value, found.low) == pytest.approx((expected.value, expected.low))
+
+
+async def test_a_window_that_looks_good_is_not_resolved_by_itself(session: AsyncSession) -> None:
+    """Its own z is far above 5 and below what is beyond doubt; what came before it promises less than 5."""
+    x, y = weak_gradient(2_000, seed=1)
+    run_id = uuid4()
+    await log_rows(session, run_id, rows_with(x, [*y[:-100], *(value + 0.6 for value in y[-100:])]))
+
+    found = await latest_noise_scale(session, run_id)
+
+    assert found.z is not None
+    assert found.z > 5.5
+    assert (found.state, found.value is not None) == (State.TENTATIVE, True)
+    assert found.updates_needed is not None
+    assert found.updates_needed > found.num_updates
 
 
 async def test_a_resumed_run_is_shown_where_its_newest_stream_stands(session: AsyncSession) -> None:

@@ -39,10 +39,14 @@ async def store(session: AsyncSession, run_id: UUID, histories: list[dict[str, l
             await ingestion.accept(session, batch_of(stream_id, BatchBody.model_validate(body, strict=False)))
 
 
-def history(rng: random.Random, *, steps: list[int], log_every: int, batch: float) -> dict[str, list[Any]]:
+def history(
+    rng: random.Random, *, steps: list[int], log_every: int, batch: float, weaker_by: float = 0.0
+) -> dict[str, list[Any]]:
     """Rows at these steps, some of them without estimates."""
     rows = make_measurements(steps=steps, log_every=log_every, seed=rng.randrange(10**6), global_batch=batch)
     rows["lr"] = [rng.uniform(0.1, 0.2) for _ in steps]
+    # so weak that windows differ in their states
+    rows["sum_grad_sq_norm"] = [y - weaker_by * log_every for y in rows["sum_grad_sq_norm"]]
     return without_estimates(rows, rng.sample(range(len(steps)), len(steps) // 10))
 
 
@@ -53,7 +57,11 @@ def resumed_twice(rng: random.Random, num_steps: int, *, log_every: int) -> list
         history(rng, steps=list(range(2 * num_steps // 3)), log_every=1, batch=64.0),
         history(rng, steps=list(range(first_checkpoint + 49, num_steps, 50)), log_every=50, batch=128.0),
         history(
-            rng, steps=list(range(second_checkpoint, second_checkpoint + num_steps // 4)), log_every=1, batch=256.0
+            rng,
+            steps=list(range(second_checkpoint, second_checkpoint + num_steps // 4)),
+            log_every=1,
+            batch=256.0,
+            weaker_by=0.7,
         ),
     ]
 
@@ -118,7 +126,7 @@ async def test_a_run_resumed_twice_equals_brute_force_in_every_range_and_window(
     run_id = uuid4()
     await store(session, run_id, histories)
     rows = brute_force.live_rows([brute_force.rows_of(i, rows) for i, rows in enumerate(histories)])
-    ways = set()
+    ways, states = set(), set()
 
     for low, high, max_points, window in [
         (0, 60, 500, None),  # blocks are rows
@@ -145,11 +153,16 @@ async def test_a_run_resumed_twice_equals_brute_force_in_every_range_and_window(
         )
         assert list(found.points.point) == sorted(expected)
         for one, point in zip(found.estimates, found.points.point, strict=True):
-            wanted = estimate(expected[point])
+            sums, before = expected[point]
+            wanted = estimate(sums, before=before)
             assert (one.num_blocks, one.num_updates, one.state) == (wanted.num_blocks, wanted.num_updates, wanted.state)
+            # what was before the window also says how long it still takes
+            assert one.updates_needed == wanted.updates_needed
             for name in ("value", "low", "high"):
                 assert_close(getattr(one, name), getattr(wanted, name))
+            states.add(one.state)
     assert ways == {(0, True), (1, True), (1, False)}
+    assert {"resolved", "tentative"} <= states
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])

@@ -63,7 +63,7 @@ async def test_pure_noise_is_never_a_number(shared_client: httpx.AsyncClient, mo
     assert found["latest"]["value"] is found["run_average"]["value"] is run["noise_scale"]["value"] is None
     assert advice["recommended_batch_size"] is None
     # without the evidence of the run some windows look as if they were bounded
-    monkeypatch.setattr(windows, "estimate", lambda sums, has_signal: estimate(sums))
+    monkeypatch.setattr(windows, "estimate", lambda sums, **_: estimate(sums))
     unguarded = (await read(shared_client, run_id, "/noise-scale?points=1000&window=16"))["points"]["value"]
     assert any(value is not None for value in unguarded)
 

@@ -1,24 +1,79 @@
-"""What a run shows of its newest measurements: the latest window's noise scale and flags."""
+"""What a run shows of its newest measurements: the latest window's noise scale and flags.
+
+The window is the one of the training job's own `noise_scale()`, in the same blocks and judged by the same updates
+before it. So both say the same number and the same state.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import MIN_BLOCKS, estimate
+from noisescale.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE, estimate
+from noisescale.estimators.windows import WindowSums
 from noisescale_server.services import evidence
 from noisescale_server.services.live import LiveSeries
-from noisescale_server.services.resolution import block, level_with_blocks, spacing_of
+from noisescale_server.services.resolution import spacing_of
 from noisescale_server.services.windows import NOTHING_MEASURED
 from noisescale_server.storage import series
 from noisescale_server.storage.progress import LatestWindow
+from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
+from noisescale_server.storage.series import Block
 
 LATEST_SHARE = 20
 """The latest window is a twentieth of the steps."""
+
+MIN_UPDATES = 16
+"""A window of fewer has too rough a covariance, where the run is long enough to have more."""
+
+MAX_BLOCKS = 32
+"""Blocks of a window, or one more. With a block for every step coverage at the first "resolved" was 0.91 where |G|²
+swings, and 0.94 with these."""
 
 LONGER = 4
 """How much further back a window reaches when it held fewer than 8 blocks."""
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Blocks, numbered from step 0.
+
+    Attributes:
+        steps_per_block: A power of two.
+        before: The first block of the windows before.
+        low: The first block of the window; its last one holds the last step, which may cut it.
+    """
+
+    steps_per_block: int
+    before: int
+    low: int
+
+    @property
+    def level(self) -> int:
+        """The highest level of the pyramid whose buckets make up the blocks."""
+        return min(TOP_LEVEL, (self.steps_per_block.bit_length() - 1) // BITS_PER_LEVEL)
+
+    @property
+    def buckets_per_block(self) -> int:
+        """Buckets of that level in a block."""
+        return self.steps_per_block >> (BITS_PER_LEVEL * self.level)
+
+
+def span(*, first: int, last: int, num_steps: int) -> Span:
+    """The blocks of the last `num_steps` of the steps from `first` to `last`, and of four times as many before them."""
+    num_steps = min(num_steps, last - first + 1)
+    size = 1
+    while num_steps > MAX_BLOCKS * size:
+        size *= 2
+    low = (last - num_steps + 1) // size
+    num_blocks = last // size - low + 1
+    return Span(size, max(first // size, low - WINDOWS_BEFORE * num_blocks), low)
+
+
 async def window(session: AsyncSession, live: LiveSeries) -> LatestWindow:
-    """The estimate over the last 5 % of the steps and at least 8 blocks, ending at the newest stream's last step.
+    """The estimate over the last 5 % of the steps and at least 16 updates, ending at the newest stream's last step.
 
     A resumed job is shown where it stands, not where the one before it had got to.
     """
@@ -27,13 +82,32 @@ async def window(session: AsyncSession, live: LiveSeries) -> LatestWindow:
     first, last = live.first_step, live.newest_step
     has_estimates = any(stream.num_estimates for stream in live.covered)
     has_signal = has_estimates and await evidence.has_signal(session, live, last)
-    num_steps = max(-(-(last - first + 1) // LATEST_SHARE), MIN_BLOCKS * spacing_of(live.covered))
-    level = level_with_blocks(min(num_steps, last - first + 1))
+    num_steps = max(-(-(last - first + 1) // LATEST_SHARE), MIN_UPDATES * spacing_of(live.covered))
     while True:
-        low = max(first, last - num_steps + 1)
-        low -= low % block(level)
-        chosen = live.pieces(low, last, level)
-        sums, flags = await series.window(session, live.run_id, chosen, level=level, kind=live.kind)
-        if sums.num_blocks >= MIN_BLOCKS or low <= first or not has_estimates:
-            return LatestWindow(estimate(sums, has_signal=has_signal), flags, has_signal)
+        wanted = span(first=first, last=last, num_steps=num_steps)
+        blocks = await _read(session, live, wanted, last)
+        own = [one for one in blocks if one.number >= wanted.low]
+        sums = _sums(own)
+        if sums.num_blocks >= MIN_BLOCKS or num_steps > last - first or not has_estimates:
+            before = _sums(one for one in blocks if one.number < wanted.low)
+            newest = estimate(sums, has_signal=has_signal, before=before)
+            return LatestWindow(newest, reduce(or_, (one.flags for one in own), 0), has_signal)
         num_steps *= LONGER
+
+
+async def _read(session: AsyncSession, live: LiveSeries, wanted: Span, last: int) -> list[Block]:
+    pieces = live.pieces(wanted.before * wanted.steps_per_block, last, wanted.level)
+    return await series.blocks(
+        session,
+        live.run_id,
+        pieces,
+        level=wanted.level,
+        buckets_per_block=wanted.buckets_per_block,
+        kind=live.kind,
+    )
+
+
+def _sums(blocks: Iterable[Block]) -> WindowSums:
+    return WindowSums.from_blocks(
+        (one.num_updates, one.trace_cov, one.grad_sq_norm) for one in blocks if one.num_updates
+    )

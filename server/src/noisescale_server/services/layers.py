@@ -2,7 +2,8 @@
 
 Records come at most every ten seconds, so a window often holds fewer than the 8 that an interval needs. Then the second
 moments over updates serve: they say the spread of single updates, as if these were independent. A layer is a number
-once its own updates have shown a gradient.
+once its own updates have shown a gradient. The range that someone chose to look at is judged by itself, as there may be
+nothing before it; the points along it are judged by those before them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +21,10 @@ from noisescale.estimators.windows import WindowSums
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import points_of, range_of
-from noisescale_server.services.sliding import Sums, over_points, plus
+from noisescale_server.services.sliding import over_points, plus, window_sums
 from noisescale_server.storage import group_series, runs, streams
 from noisescale_server.storage.group_series import LayerPoints
-from noisescale_server.storage.series import ONE_POINT, Evidence
+from noisescale_server.storage.series import ONE_POINT, Evidence, Sums
 from noisescale_server.storage.streams import SIMPLE
 
 NO_EVIDENCE = Evidence(0, 0.0, 0.0)
@@ -96,17 +97,20 @@ def _layer(layer: LayerPoints, before: Evidence) -> Layer:
     evidence = Evidence(*map(add, before, evidence_of(layer)))
     has_signal = signal.has_signal(**evidence._asdict())
     estimates = estimates_of(layer, num_window_points=1, has_signal=has_signal)
-    whole = _estimate(reduce(plus, layer.points.block_sums()), reduce(plus, _moments(layer)), has_signal=has_signal)
+    whole = _estimate(reduce(plus, layer.points.block_sums()), reduce(_plus, _moments(layer)), has_signal=has_signal)
     return Layer(layer.name, whole, layer.points.step_last, estimates)
 
 
 def estimates_of(layer: LayerPoints, *, num_window_points: int, has_signal: bool) -> list[NoiseScaleEstimate]:
     """One estimate a point, over the last points up to it; more of them while they hold fewer than 8 records."""
     numbered = zip(layer.points.point, layer.points.block_sums(), strict=True)
-    windows = over_points(numbered, num_window_points=num_window_points)
+    windows = over_points((), numbered, num_window_points=num_window_points)
     # A window of fewer than 8 records holds all records so far, and so do the moments.
-    so_far = accumulate(_moments(layer), plus)
-    return [_estimate(sums, moments, has_signal=has_signal) for (sums, _), moments in zip(windows, so_far, strict=True)]
+    so_far = accumulate(_moments(layer), _plus)
+    return [
+        _estimate(one.sums, moments, has_signal=has_signal, before=one.before)
+        for one, moments in zip(windows, so_far, strict=True)
+    ]
 
 
 def _moments(layer: LayerPoints) -> Iterator[Sums]:
@@ -116,12 +120,15 @@ def _moments(layer: LayerPoints) -> Iterator[Sums]:
     return (a + b for a, b in zip(first, layer.moments, strict=True))
 
 
-def _estimate(sums: Sums, moments: Sums, *, has_signal: bool) -> NoiseScaleEstimate:
-    num_blocks, *others = sums
-    if num_blocks >= MIN_BLOCKS:
-        return estimate(WindowSums(int(num_blocks), *others), has_signal=has_signal)
+def _plus(a: Sums, b: Sums) -> Sums:
+    return tuple(map(add, a, b))
+
+
+def _estimate(sums: Sums, moments: Sums, *, has_signal: bool, before: WindowSums | None = None) -> NoiseScaleEstimate:
+    if sums[0] >= MIN_BLOCKS:
+        return estimate(window_sums(sums), has_signal=has_signal, before=before)
     n, x, y, xx, yy, xy = moments
     window = WindowSums.from_moments(
         num_updates=int(n), trace_cov=x, grad_sq_norm=y, trace_cov_sq=xx, grad_sq_norm_sq=yy, cross=xy
     )
-    return estimate(window, has_signal=has_signal)
+    return estimate(window, has_signal=has_signal, before=before)

@@ -1,20 +1,22 @@
 """Reads a range as points and estimates the noise scale over the window that ends at each."""
 
-from bisect import bisect_left
 from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, estimate
+from noisescale.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
 from noisescale.estimators.windows import WindowSums
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, Resolution, is_sparse
-from noisescale_server.services.sliding import Sums, over_points, within_blocks
+from noisescale_server.services.sliding import WindowAtPoint, over_points, window_sums, within_blocks
 from noisescale_server.storage import series
 from noisescale_server.storage.series import PointColumns
 
-REACH_WHERE_SPARSE = 4
-"""Rows are not evenly spaced where a duty cycle chooses them: look this many windows back for 8 blocks."""
+REACH = 1 + WINDOWS_BEFORE
+"""Windows that are looked back: the point's own and the four before it."""
+
+REACH_WHERE_SPARSE = 4 + 2 * WINDOWS_BEFORE
+"""Rows are not evenly spaced where a duty cycle chooses them: look this many windows back for all their blocks."""
 
 NOTHING_MEASURED = estimate(WindowSums())
 """The answer without a single estimate."""
@@ -48,43 +50,50 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, how: Reso
         has_signal: The run up to `wanted.high` has shown a gradient.
     """
     low = wanted.low - wanted.low % how.steps_per_point
-    reach = how.window_steps * (REACH_WHERE_SPARSE if is_sparse(live.covered) else 1) + how.steps_per_point
-    start = max(0, low - reach)
-    start -= start % max(how.steps_per_block, how.steps_per_point)
+    steps_per_item = max(how.steps_per_block, how.steps_per_point)
+    # a window may hold up to one item more than the steps asked for
+    num_steps = (REACH_WHERE_SPARSE if is_sparse(live.covered) else REACH) * (how.window_steps + steps_per_item)
+    start = max(0, low - num_steps)
+    start -= start % steps_per_item
     read_points = _whole_blocks if how.steps_per_point >= how.steps_per_block else _parts_of_blocks
     points, found = await read_points(session, live, (start, low, wanted.high), how)
-    estimates = [
-        estimate(WindowSums(int(num_blocks), *sums), has_signal=has_signal) for (num_blocks, *sums), _ in found
-    ]
-    return Windows(low, points, estimates, any(is_widened for _, is_widened in found))
+    estimates = [estimate(window_sums(one.sums), has_signal=has_signal, before=one.before) for one in found]
+    return Windows(low, points, estimates, any(one.is_widened for one in found))
 
 
 async def _whole_blocks(
     session: AsyncSession, live: LiveSeries, steps: tuple[int, int, int], how: Resolution
-) -> tuple[PointColumns, list[tuple[Sums, bool]]]:
+) -> tuple[PointColumns, list[WindowAtPoint]]:
     """Points of one or more blocks: a window is a number of points."""
     start, low, high = steps
-    found = await _read(session, live, start, high, how)
-    sums = list(over_points(zip(found.point, found.block_sums(), strict=True), num_window_points=how.num_window_points))
-    first_shown = bisect_left(found.point, low // how.steps_per_point)
-    return found.since(first_shown), sums[first_shown:]
+    earlier = await series.sums(
+        session,
+        live.run_id,
+        live.pieces(start, low - 1, how.level),
+        level=how.level,
+        blocks_per_point=how.buckets_per_point,
+        kind=live.kind,
+    )
+    points = await _read(session, live, low, high, how)
+    shown = zip(points.point, points.block_sums(), strict=True)
+    return points, list(over_points(earlier, shown, num_window_points=how.num_window_points))
 
 
 async def _parts_of_blocks(
     session: AsyncSession, live: LiveSeries, steps: tuple[int, int, int], how: Resolution
-) -> tuple[PointColumns, list[tuple[Sums, bool]]]:
+) -> tuple[PointColumns, list[WindowAtPoint]]:
     """Points smaller than a block: a window is a number of blocks, the newest of which ends at the point."""
     start, low, high = steps
-    before = live.pieces(start, low - 1, how.level)
-    blocks = await series.points(session, live.run_id, before, level=how.level, blocks_per_point=1, kind=live.kind)
+    earlier = live.pieces(start, low - 1, how.level)
+    blocks = await series.blocks(session, live.run_id, earlier, level=how.level, kind=live.kind)
     points = await _read(session, live, low, high, how)
-    sums = within_blocks(
-        zip(blocks.point, blocks.block_sums(), strict=True),
+    found = within_blocks(
+        blocks,
         zip(points.point, points.num_updates, points.trace_cov, points.grad_sq_norm, strict=True),
         points_per_block=how.steps_per_block // how.steps_per_point,
         num_window_points=how.num_window_points,
     )
-    return points, list(sums)
+    return points, list(found)
 
 
 async def _read(session: AsyncSession, live: LiveSeries, low: int, high: int, how: Resolution) -> PointColumns:

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from asyncpg import Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.windows import WindowSums
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
 from noisescale_server.storage.streams import SIMPLE, Kind
 
 ONE_POINT = 1 << 55
 """More blocks than any run has: everything is added up to one point."""
+
+
+Sums = tuple[float, ...]
+"""m, Σn, ΣX, ΣY, ΣX², ΣY², ΣXY, ΣnX, ΣnY, Σn² over blocks, in the order of `WindowSums`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,27 @@ class PointColumns:
         """The points from this position on."""
         return PointColumns(*(getattr(self, name)[position:] for name in PointColumns.__slots__)) if position else self
 
-    def block_sums(self) -> Iterable[tuple[float, ...]]:
+    def block_sums(self) -> Iterable[Sums]:
         """The ten sums, point by point."""
         return zip(*(getattr(self, name) for name in _SUM_COLUMNS), strict=True)
+
+
+class Block(NamedTuple):
+    """Neighbouring updates, as one block.
+
+    Attributes:
+        number: Its first step // steps per block.
+        num_updates: Updates that hold an estimate.
+        trace_cov: Σ tr Σ^ over them.
+        grad_sq_norm: Σ |G|²^ over them.
+        flags: All bits that the rows carry.
+    """
+
+    number: int
+    num_updates: float
+    trace_cov: float
+    grad_sq_norm: float
+    flags: int
 
 
 class Evidence(NamedTuple):
@@ -136,8 +158,7 @@ _SUM_COLUMNS = (
     "weighted_grad_sq_norm",
     "num_updates_sq",
 )
-_PLAIN_COLUMNS = ("point", *_SUM_COLUMNS, *_OWN_COLUMNS[:-1])
-_BLOCK_COLUMNS = ("num_estimates", "sum_trace_cov", "sum_grad_sq_norm", *_OWN_COLUMNS)
+_BLOCK_SUMS = ("num_estimates", "sum_trace_cov", "sum_grad_sq_norm")
 
 _PIECES = (
     "piece AS MATERIALIZED (SELECT * FROM unnest($2::uuid[], $3::int[], $4::bigint[], $5::bigint[])"
@@ -150,8 +171,9 @@ def _own(name: str) -> str:
 
 
 # OFFSET 0 keeps the planner from turning the loop over pieces into a join that reads whole streams.
-_ROWS = f"""
-  SELECT m.step, {", ".join(f"{OF_ROW[name]} AS {name}" for name in _BLOCK_COLUMNS)}
+def _rows(columns: Sequence[str]) -> str:
+    return f"""
+  SELECT m.step, {", ".join(f"{OF_ROW[name]} AS {name}" for name in columns)}
   FROM piece CROSS JOIN LATERAL (
     SELECT * FROM measurement
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high OFFSET 0
@@ -159,50 +181,62 @@ _ROWS = f"""
   WHERE piece.level = 0"""  # noqa: S608 - column names of our own
 
 
-def _buckets(condition: str, *, series: str) -> str:
-    """The pieces that are buckets; `series` is the parameter that holds the kind."""
-    columns = ", ".join(f"{LAST_OF_BUCKET if name == 'last' else name} AS {name}" for name in _BLOCK_COLUMNS)
+def _buckets(condition: str, columns: Sequence[str]) -> str:
+    """The pieces that are buckets of the kind $8."""
+    named = ", ".join(f"{LAST_OF_BUCKET if name == 'last' else name} AS {name}" for name in columns)
     return f"""
-  SELECT r.bucket, piece.level, {columns}
+  SELECT r.bucket, piece.level, {named}
   FROM piece CROSS JOIN LATERAL (
     SELECT * FROM rollup
-    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = {series} AND level = piece.level
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = $8::text AND level = piece.level
       AND bucket BETWEEN piece.low AND piece.high OFFSET 0
   ) AS r
   WHERE {condition}"""  # noqa: S608
 
 
-_POINT_COLUMNS = f"{_SUMS_OVER_BLOCKS},\n  {', '.join(map(_own, _OWN_COLUMNS))}"
+def _edges_and_whole(columns: Sequence[str]) -> str:
+    names = ", ".join(columns)
+    return f"""
+edge_rows AS ({_rows(columns)}),
+edge_buckets AS ({_buckets("piece.level BETWEEN 1 AND $7::int - 1", columns)}),
+edge AS (
+  SELECT step >> ({BITS_PER_LEVEL} * $7::int) AS block, {names} FROM edge_rows
+  UNION ALL
+  SELECT bucket >> ({BITS_PER_LEVEL} * ($7::int - level)) AS block, {names} FROM edge_buckets
+),
+whole AS ({_buckets("piece.level = $7::int", columns)}),
+block AS (
+  SELECT block, {", ".join(map(_own, columns))} FROM edge GROUP BY block
+  UNION ALL
+  SELECT bucket AS block, {names} FROM whole
+)"""  # noqa: S608
 
 
-def _points(blocks: str, block: str) -> str:
-    """The statement that adds up a table expression `block` to points; `last` is taken apart at the very end."""
+def _of_points(shown: Sequence[str], own_columns: Sequence[str], *, of_buckets: bool) -> str:
+    """The statement that adds up blocks to points and shows these columns of them."""
+    columns = (*_BLOCK_SUMS, *own_columns)
+    blocks = _edges_and_whole(columns) if of_buckets else f"block AS ({_rows(columns)})"
     return f"""
 WITH {_PIECES}, {blocks}
-SELECT {", ".join(f"found.{name}" for name in _PLAIN_COLUMNS)},
-  last[1]::bigint, last[3], last[4]::bigint, last[5]
-FROM (SELECT {block} / $6::bigint AS point, {_POINT_COLUMNS} FROM block GROUP BY 1) AS found
+SELECT {", ".join(f"found.{name}" for name in ("point", *shown))}
+FROM (
+  SELECT {"block.block" if of_buckets else "step"} / $6::bigint AS point,
+    {_SUMS_OVER_BLOCKS},
+    {", ".join(map(_own, own_columns))}
+  FROM block GROUP BY 1
+) AS found
 ORDER BY point
 """  # noqa: S608
 
 
-_POINTS_OF_ROWS = _points(f"block AS ({_ROWS})", "step")
-
-_EDGES_AND_WHOLE = f"""
-edge_rows AS ({_ROWS}),
-edge_buckets AS ({_buckets("piece.level BETWEEN 1 AND $7::int - 1", series="$8::text")}),
-edge AS (
-  SELECT step >> ({BITS_PER_LEVEL} * $7::int) AS block, {", ".join(_BLOCK_COLUMNS)} FROM edge_rows
-  UNION ALL
-  SELECT bucket >> ({BITS_PER_LEVEL} * ($7::int - level)) AS block, {", ".join(_BLOCK_COLUMNS)} FROM edge_buckets
-),
-whole AS ({_buckets("piece.level = $7::int", series="$8::text")}),
-block AS (
-  SELECT block, {", ".join(map(_own, _BLOCK_COLUMNS))} FROM edge GROUP BY block
-  UNION ALL
-  SELECT bucket AS block, {", ".join(_BLOCK_COLUMNS)} FROM whole
-)"""  # noqa: S608
-_POINTS_OF_BUCKETS = _points(_EDGES_AND_WHOLE, "block.block")
+# `last` is taken apart at the very end
+_ALL = (*_SUM_COLUMNS, *_OWN_COLUMNS[:-1], "last[1]::bigint", "last[3]", "last[4]::bigint", "last[5]")
+_POINTS_OF_ROWS = _of_points(_ALL, _OWN_COLUMNS, of_buckets=False)
+_POINTS_OF_BUCKETS = _of_points(_ALL, _OWN_COLUMNS, of_buckets=True)
+_SUMS_OF_ROWS = _of_points(_SUM_COLUMNS, ("flags",), of_buckets=False)
+_SUMS_OF_BUCKETS = _of_points(_SUM_COLUMNS, ("flags",), of_buckets=True)
+_BLOCKS_OF_ROWS = _of_points(Block._fields[1:], ("flags",), of_buckets=False)
+_BLOCKS_OF_BUCKETS = _of_points(Block._fields[1:], ("flags",), of_buckets=True)
 
 
 _EVIDENCE = f"""
@@ -242,23 +276,54 @@ async def points(
     Pieces below `level` are edges: those within one bucket make one block. A bucket whose piece is of `level` is a
     block by itself.
     """
-    if not pieces:
-        return PointColumns()
-    parameters = (*_parameters(run_id, pieces), blocks_per_point, *((level, kind) if level else ()))
     statement = _POINTS_OF_BUCKETS if level else _POINTS_OF_ROWS
-    rows = await read(session, statement, *parameters)
+    rows = await _read_points(session, statement, run_id, pieces, level, blocks_per_point, kind)
     return PointColumns(*zip(*rows, strict=True)) if rows else PointColumns()
 
 
-async def window(
-    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, level: int, kind: Kind = SIMPLE
-) -> tuple[WindowSums, int]:
-    """The sums over all blocks of the pieces, and all flags of their rows."""
-    found = await points(session, run_id, pieces, level=level, blocks_per_point=ONE_POINT, kind=kind)
-    if not found:
-        return WindowSums(), 0
-    [(num_blocks, *sums)] = found.block_sums()
-    return WindowSums(int(num_blocks), *sums), found.flags[0]
+async def sums(
+    session: AsyncSession,
+    run_id: UUID,
+    pieces: Sequence[Piece],
+    *,
+    level: int,
+    blocks_per_point: int,
+    kind: Kind = SIMPLE,
+) -> list[tuple[int, Sums]]:
+    """As `points`, but only their numbers and the ten sums."""
+    statement = _SUMS_OF_BUCKETS if level else _SUMS_OF_ROWS
+    rows = await _read_points(session, statement, run_id, pieces, level, blocks_per_point, kind)
+    return [(number, tuple(ten)) for number, *ten in rows]
+
+
+async def blocks(
+    session: AsyncSession,
+    run_id: UUID,
+    pieces: Sequence[Piece],
+    *,
+    level: int,
+    buckets_per_block: int = 1,
+    kind: Kind = SIMPLE,
+) -> list[Block]:
+    """Blocks of neighbouring buckets of `level`, or of rows at level 0."""
+    statement = _BLOCKS_OF_BUCKETS if level else _BLOCKS_OF_ROWS
+    rows = await _read_points(session, statement, run_id, pieces, level, buckets_per_block, kind)
+    return [Block(*row) for row in rows]
+
+
+async def _read_points(
+    session: AsyncSession,
+    statement: str,
+    run_id: UUID,
+    pieces: Sequence[Piece],
+    level: int,
+    blocks_per_point: int,
+    kind: Kind,
+) -> list[Record]:
+    if not pieces:
+        return []
+    parameters = (*_parameters(run_id, pieces), blocks_per_point, *((level, kind) if level else ()))
+    return await read(session, statement, *parameters)
 
 
 async def evidence(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, kind: Kind = SIMPLE) -> Evidence:
