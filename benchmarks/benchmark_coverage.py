@@ -13,6 +13,8 @@ from benchmarks.harness import Figure, write
 from noisescale.estimators.heterogeneity import MeanSquares, RankHeterogeneity
 from noisescale.estimators.student_t import t_quantile
 from noisescale.estimators.uncertainty import SKEWNESS_ALLOWANCE
+from noisescale_server.services.series import default_window
+from server_windows import blocks_in_a_chart, blocks_of_the_latest_window
 from simulated_runs import Setting, first_moments, look_at_window, looks, simulated_terms
 
 TRIALS = 4000
@@ -98,6 +100,21 @@ def at_first_resolved() -> Iterator[Figure]:
         yield Figure(f"{setting}: median step of first z >= 5 of the window itself", own.median_step, "steps")
 
 
+def at_first_resolved_on_the_server() -> Iterator[Figure]:
+    """The same of the server's latest window, in a run that begins at step 1,000, and of the points of its chart."""
+    for setting, steps, every in LOOKED_AT_EVERY_STEP:
+        window = default_window(run_steps=steps, shown_steps=steps)
+        for name, blocks in (
+            ("the server's latest window", blocks_of_the_latest_window(1_000)),
+            (f"the chart's windows of {window} steps", blocks_in_a_chart(window)),
+        ):
+            rng = np.random.default_rng(2)
+            [found] = first_moments(rng, setting, runs=RUNS, steps=steps, every=every, blocks=blocks)
+            yield Figure(f"{setting}: coverage at first resolved of {name}", found.coverage, "", ">= 0.93")
+            yield Figure(f"{setting}: under half at first resolved of {name}", found.under_half, "", "<= 0.03")
+            yield Figure(f"{setting}: median step of first resolved of {name}", found.median_step, "steps")
+
+
 def on_pure_noise() -> Iterator[Figure]:
     """G = 0, 100 runs of 10,000 steps, a look at each."""
     for setting in PURE_NOISE:
@@ -147,7 +164,8 @@ def main() -> None:
     """Measure and write the results."""
     # unbounded sets divide by differences that may be 0; their ends are not used
     warnings.simplefilter("ignore", RuntimeWarning)
-    write("coverage", [*at_fixed_steps(), *at_first_resolved(), *on_pure_noise(), *on_ranks()])
+    on_the_server = at_first_resolved_on_the_server()
+    write("coverage", [*at_fixed_steps(), *at_first_resolved(), *on_the_server, *on_pure_noise(), *on_ranks()])
 
 
 if __name__ == "__main__":

@@ -134,22 +134,31 @@ class Look:
     holds_truth: np.ndarray
 
 
-def looks(trace, square, true_trace, true_square, *, every=1) -> Iterator[Look]:
-    """What `RecentUpdates.estimate()` says after each of the steps, for all runs at once."""
+def looks(trace, square, true_trace, true_square, *, every=1, blocks=None) -> Iterator[Look]:
+    """What `RecentUpdates.estimate()` says after each of the steps, for all runs at once.
+
+    `blocks` yields after each step where the blocks of the window and of what was before it begin and end.
+    """
     sums = [_from_zero(trace), _from_zero(square)]
     truths = [_from_zero(np.broadcast_to(true, (1, trace.shape[1])))[0] for true in (true_trace, true_square)]
     has_signal = _has_signal(square)
-    updates = RecentUpdates()
-    for step in range(trace.shape[1]):
-        updates.add(Terms(1.0, 1.0))
+    for step, (window, before) in zip(range(trace.shape[1]), blocks or blocks_in_the_job(), strict=False):
         n = step + 1
-        if n < MIN_BLOCKS or n % every:
+        if len(window) <= MIN_BLOCKS or n % every:
             continue
+        true_terms = [one[n] - one[window[0]] for one in truths]
+        truth = true_terms[0] / true_terms[1] if true_terms[1] > 0 else math.inf
+        yield _look(n, sums, window, before, has_signal[:, step], truth)
+
+
+def blocks_in_the_job():
+    """Edges of the blocks of the window and of what is before it, after each update of `RecentUpdates`."""
+    updates = RecentUpdates()
+    while True:
+        updates.add(Terms(1.0, 1.0))
         edges, start = _edges(updates)
         first = max(0, start - WINDOWS_BEFORE * (len(edges) - 1 - start))
-        true_terms = [one[n] - one[edges[start]] for one in truths]
-        truth = true_terms[0] / true_terms[1] if true_terms[1] > 0 else math.inf
-        yield _look(n, sums, edges[start:], edges[first : start + 1], has_signal[:, step], truth)
+        yield edges[start:], edges[first : start + 1]
 
 
 def look_at_window(trace, square, truth, *, most_blocks=32) -> Look:
@@ -243,13 +252,14 @@ class FirstMoments:
     median_step: float
 
 
-def first_moments(rng, setting, *, runs, steps, every=1, rules=("is_resolved",)) -> list[FirstMoments]:
-    """Look at simulated runs after every step until each is resolved, by each of the rules."""
+def first_moments(rng, setting, *, runs, steps, every=1, rules=("is_resolved",), blocks=None) -> list[FirstMoments]:
+    """Look at simulated runs after every step until each is resolved, by each of the rules; `blocks` as in `looks`."""
     trace, square = simulated_terms(rng, setting, runs=runs, steps=steps)
     first = np.full((len(rules), runs), math.inf)
     held, under = np.zeros((2, len(rules), runs), bool)
     true_square = grad_sq_norm_of(setting.drift, steps)
-    for look in looks(trace, square, np.full(steps, setting.noise_over_batch), true_square, every=every):
+    true_trace = np.full(steps, setting.noise_over_batch)
+    for look in looks(trace, square, true_trace, true_square, every=every, blocks=blocks):
         for rule, name in enumerate(rules):
             new = np.isinf(first[rule]) & getattr(look, name)
             first[rule][new] = look.num_updates
