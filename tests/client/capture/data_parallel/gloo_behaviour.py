@@ -1,6 +1,7 @@
 """What else has to hold in a job of two ranks, one function of (rank, num_ranks) for each."""
 
 import contextlib
+import logging
 from typing import Any
 
 import torch
@@ -123,15 +124,22 @@ def message_of(call: Any) -> str | None:
     return None
 
 
-def a_rank_that_does_not_come_is_named(rank: int, num_ranks: int) -> str | None:
+def a_rank_that_does_not_come_is_named(rank: int, num_ranks: int) -> tuple[list[str], str | None]:
     message = None
+    said: list[str] = []
     if rank == 0:
+        patient_seconds, rank_group.PATIENT_SECONDS = rank_group.PATIENT_SECONDS, 0.1
+        handler = logging.Handler(logging.WARNING)
+        handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+        rank_group.logger.addHandler(handler)
         message = message_of(lambda: open_group(range(num_ranks), "something", seconds=0.2))
+        rank_group.logger.removeHandler(handler)
+        rank_group.PATIENT_SECONDS = patient_seconds
     dist.barrier()
     if rank == 1:
         for name in rank_group._num_meetings:
             rank_group._num_meetings[name] += 1
-    return message
+    return said, message
 
 
 def ranks_that_watch_different_things_are_told(rank: int, num_ranks: int) -> str | None:

@@ -34,9 +34,10 @@ def test_ranks_agree_on_the_mean_of_a_number(of_two_ranks):
     assert of_two_ranks["ranks_agree_on_a_number"] == [5.0, 5.0]
 
 
-def test_a_rank_without_watch_is_named(of_two_ranks):
-    message = of_two_ranks["a_rank_that_does_not_come_is_named"][0]
+def test_a_rank_without_watch_is_named_while_the_others_wait_and_when_they_give_up(of_two_ranks):
+    said, message = of_two_ranks["a_rank_that_does_not_come_is_named"][0]
 
+    assert [sentence.partition(" and ")[0] for sentence in said] == ["watch() has waited 0.1 s for rank 1"]
     assert "1 of 2 ranks" in message
     assert "not on rank 1: call init() and watch() on every rank" in message
 

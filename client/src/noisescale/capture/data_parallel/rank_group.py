@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import torch
@@ -12,6 +12,9 @@ from noisescale.errors import ConfigError
 
 MEETING_SECONDS = 300.0
 """How long `watch()` waits for the other ranks."""
+
+PATIENT_SECONDS = 20.0
+"""How long it waits before it names those that are missing: the user has to be able to see what hangs."""
 
 SUM_HOURS = 1
 """A rank may write a checkpoint for as long before its part of a sum counts as lost; nobody waits for it meanwhile."""
@@ -59,15 +62,23 @@ def _meet(ranks: Sequence[int], description: str, seconds: float) -> None:
     store.set(keys[own_rank], description)
     if not store.check(list(keys.values())):
         logger.info("watch() waits for the other ranks: it has to be called on all %d", len(keys))
-    try:
-        store.wait(list(keys.values()), timedelta(seconds=seconds))
-    except RuntimeError:
-        missing = [rank for rank, key in keys.items() if not store.check([key])]
+    patience = min(PATIENT_SECONDS, seconds)
+    if not _are_all_here(store, keys, patience) and seconds > patience:
+        logger.warning(
+            "watch() has waited %g s for rank %s and waits up to %g s: call init() and watch() on every rank, "
+            "also where nothing is logged",
+            patience,
+            ", ".join(map(str, _missing(store, keys))),
+            seconds,
+        )
+        _are_all_here(store, keys, seconds - patience)
+    missing = _missing(store, keys)
+    if missing:
         raise ConfigError(
             f"watch() was called on {len(keys) - len(missing)} of {len(keys)} ranks within {seconds:g} s, not on rank "
-            f"{missing[0] if missing else '?'}: call init() and watch() on every rank, also where nothing is logged; "
+            f"{missing[0]}: call init() and watch() on every rank, also where nothing is logged; "
             "a rank with mode='disabled' takes no part"
-        ) from None
+        )
     others = {rank: store.get(key).decode() for rank, key in keys.items()}
     differing = [rank for rank, theirs in others.items() if theirs != description]
     if differing:
@@ -75,6 +86,20 @@ def _meet(ranks: Sequence[int], description: str, seconds: float) -> None:
             f"rank {own_rank} watches {description}, rank {differing[0]} {others[differing[0]]}: "
             "call watch() with the same model and arguments on every rank"
         )
+
+
+def _are_all_here(store: dist.distributed_c10d.Store, keys: Mapping[int, str], seconds: float) -> bool:
+    """Wait at most so long for all ranks."""
+    try:
+        store.wait(list(keys.values()), timedelta(seconds=seconds))
+    except RuntimeError:
+        return False
+    return True
+
+
+def _missing(store: dist.distributed_c10d.Store, keys: Mapping[int, str]) -> list[int]:
+    """Ranks that have not come."""
+    return [rank for rank, key in keys.items() if not store.check([key])]
 
 
 def host_buffer(vector: torch.Tensor) -> torch.Tensor:

@@ -60,7 +60,7 @@ class RankSum:
         """Take the values over where they have arrived."""
         if self.is_there or (self._work is not None and not self._work.is_completed()):
             return
-        if self._work is not None and not self._work.is_success():
+        if self._work is not None and not _has_succeeded(self._work):
             self.is_lost = True
             return
         step, *values = self._buffer.tolist()
@@ -74,6 +74,15 @@ class RankSum:
         if self._work is not None:
             with contextlib.suppress(RuntimeError):  # timed out, or another rank is gone: lost, then
                 self._work.wait(timedelta(seconds=max(seconds, 0.001)))
+
+
+def _has_succeeded(work: dist.Work) -> bool:
+    """Whether completed work did what it should; torch's own `is_success()` warns that it is deprecated."""
+    try:
+        work.wait()
+    except RuntimeError:
+        return False
+    return True
 
 
 class RankSums:
