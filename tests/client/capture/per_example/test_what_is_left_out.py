@@ -207,6 +207,7 @@ def test_a_weight_used_by_function_alone_is_left_out():
     assert norms.take() is None
     assert norms.covered == ["two.weight", "two.bias"]
     assert "call the layer" in norms.message
+    assert "one.weight" in norms.reason
 
 
 def test_rows_that_may_be_in_another_order_are_left_out():

@@ -297,7 +297,7 @@ class PerExampleNorms:
         self._mismatches |= self._new_mismatches
         for name, (kind, reason) in self._to_drop.items():
             self._drop(name, kind, reason)
-        return "parameters that cannot be measured were dropped" if self._to_drop else None
+        return (self.message or "").rstrip(".") if self._to_drop else None
 
     def _drop(self, name: str, kind: Kind, reason: str) -> None:
         self._left_out.append(LeftOut(name, kind, reason))
