@@ -22,6 +22,9 @@ MAX_TERM = 1e70
 ROUNDING = 1e-2
 """A gradient in 16 bits is this much too long at most where all its small batches are the same."""
 
+ROUNDED = 0.1
+"""Share of its squared norm that the sum of equal 16-bit gradients loses or gains by rounding: 0.04 after 256."""
+
 VANISHED = 1e-8
 """The square of the smallest loss scale that is noticed, 1e4, inverted; scalers begin at 65,536."""
 
@@ -85,7 +88,7 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
         flags |= Flags.UNMATCHED_GRADIENT
     layers: list[Terms] = []
     if norms.weighted_sq_norms and is_matched:
-        if are_duplicates(small_sq_norm=norms.weighted_sq_norms[0], big_sq_norm=norms.big_sq_norms[0]):
+        if has_duplicates(norms):
             flags |= Flags.DUPLICATED_SMALL_BATCHES
         else:
             layers = terms_of_columns(norms)
@@ -236,6 +239,14 @@ def is_too_large(norms: StepNorms) -> bool:
     if not norms.weighted_sq_norms:
         return False
     return norms.big_sq_norms[0] > (1 + ROUNDING) * norms.weighted_sq_norms[0]
+
+
+def has_duplicates(norms: StepNorms) -> bool:
+    """Whether all small batches of a step had the same gradient."""
+    small, big = norms.weighted_sq_norms[0], norms.big_sq_norms[0]
+    if norms.has_equal_norms and abs(small - big) <= ROUNDED * small:
+        return small > 0
+    return are_duplicates(small_sq_norm=small, big_sq_norm=big)
 
 
 def plain_number(value: SupportsFloat) -> float:

@@ -36,6 +36,7 @@ class Accumulation:
         num_groups: G.
         kinds: Further kinds of noise scale, which see the same small batches.
         counts_only: Small batches are counted, and their gradients not looked at.
+        is_alone: Each backward changes `p.grad` as autograd does by itself; not so in data-parallel jobs.
         local_gradients: Gives the part of each `p.grad` that this process holds; None: all of it.
         source: Takes each backward apart into small batches; None: it is one.
 
@@ -63,12 +64,14 @@ class Accumulation:
         source: GradientSource | None = None,
         local_gradients: LocalGradients | None = None,
         counts_only: bool = False,
+        is_alone: bool = True,
     ) -> None:
         self._parameters = list(parameters)
         self.num_columns = 1 + num_groups
         self.member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
         self._kinds = kinds
         self._counts_only = counts_only
+        self._is_alone = is_alone
         self._has_seen = False
         self._local_gradients = local_gradients or (lambda: [p.grad for p in self._parameters])
         self._source = source
@@ -93,6 +96,8 @@ class Accumulation:
         self._sq_norms_P: list[Tensor] = []
         self._last_indices: set[int] = set()
         self._ignored: dict[int, Tensor] = {}
+        self._ignored_now: dict[int, Tensor] = {}
+        self._before: tuple[int, Tensor | None, int] | None = None
         self.exchanged: list[RankSum] = []
         self.kinds_in_step = [kind for kind in self._kinds if kind.is_ready()]
         for kind in self.kinds_in_step:
@@ -101,6 +106,7 @@ class Accumulation:
     def clear_forwards(self) -> None:
         """Forget forwards that no backward has followed."""
         self._is_training = False
+        self._are_used = False
         self._forward_sizes: list[float | None] = []
 
     @property
@@ -123,6 +129,8 @@ class Accumulation:
         """
         if self.is_ignoring:
             return
+        if self._are_used:
+            self.clear_forwards()
         if len(self._forward_sizes) == num_followed:
             self._is_training = is_training
         elif self._is_training and not is_training:
@@ -132,20 +140,44 @@ class Accumulation:
             self._is_training = True
         self._forward_sizes.append(num_examples)
 
-    def begin_backward(self) -> None:
-        """Look whether the gradients are still those of the small batches so far."""
+    def begin_backward(self, index: int) -> None:
+        """Look whether the gradients are still those of the small batches so far.
+
+        Args:
+            index: Of the first parameter whose gradient is there; it has not been added to `p.grad` yet.
+        """
         if self._witness.is_cleared or (self.has_been_logged and self._witness.is_changed):
             self.start_step()  # no optimizer step: an AMP scaler or the loop itself skipped it
         elif self._witness.is_changed:
             self.adds_up = False
+        gradient = self._parameters[index].grad
+        self._before = index, gradient, 0 if gradient is None else gradient._version
+
+    def _has_moved(self) -> bool:
+        """Whether the backward that ends now has changed `p.grad`; `torch.autograd.grad` leaves it as it is."""
+        if not self._is_alone or self._before is None:
+            return True
+        index, before, version = self._before
+        gradient = self._parameters[index].grad
+        return gradient is not before or (gradient is not None and gradient._version != version)
+
+    def _forget_backward(self) -> None:
+        """Leave a backward out that was none of the step's; its forwards count only if no others follow."""
+        self._are_used = True
+        self.adds_up &= not self.is_marked
+        self.pending.clear()
+        self._ignored_now = {}
+        self._has_seen = False
+        self.kinds_in_step = []
+        if self._source is not None:
+            self._source.clear()
 
     def see_gradient(self, index: int, gradient: Tensor) -> None:
         """Take a parameter's gradient, before autograd adds it to `p.grad`."""
         if self._ignored and self._parameters[index].grad is None:
             self._ignored.pop(index, None)
         if self.is_ignoring:
-            held = self._ignored.get(index)
-            self._ignored[index] = gradient.detach().clone() if held is None else held + gradient.detach()
+            self._ignored_now[index] = gradient.detach().clone()
         elif self._counts_only:
             self._has_seen = True
         elif self._source is not None:
@@ -155,8 +187,18 @@ class Accumulation:
 
     def end_backward(self) -> None:
         """Close the small batch, unless it is marked and may hold several backward passes."""
-        if not self.is_marked and not self.is_ignoring:
+        if not self._has_moved():
+            self._forget_backward()
+        elif self.is_ignoring:
+            self._keep_ignored()
+        elif not self.is_marked:
             self.end_small_batch(None)
+
+    def _keep_ignored(self) -> None:
+        """What a backward inside `ignore()` has added to `p.grad`."""
+        for index, gradient in self._ignored_now.items():
+            self._ignored[index] = self._ignored[index] + gradient if index in self._ignored else gradient
+        self._ignored_now = {}
 
     def remember_gradient(self) -> None:
         """From here on a gradient that changes is no longer the sum of the small batches."""
@@ -265,8 +307,12 @@ class Accumulation:
         last = self._sq_norms_P.pop()
         self._sq_norms_P[-1] = self._sq_norms_P[-1] + last
 
-    def look_at_gradient(self) -> None:
-        """Look once more whether the gradient is the sum of the small batches, before it is used."""
+    def look_at_gradient(self, undone_scale: Tensor | None = None) -> None:
+        """Look once more whether the gradient is the sum of the small batches, before it is used.
+
+        Args:
+            undone_scale: Of a loss scaler, where the gradients have been divided by it since; that alone is no change.
+        """
         if self._witness.is_cleared or self._witness.is_changed:
             self.adds_up = False
 

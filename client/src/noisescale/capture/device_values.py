@@ -69,3 +69,8 @@ class DeviceValues(Generic[Tag]):
 
 def _is_there(event: Event | None) -> bool:
     return event is None or event.query()
+
+
+def device_name(device: torch.device) -> str:
+    """What people call a device: "NVIDIA H200", or its type."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

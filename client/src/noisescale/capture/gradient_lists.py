@@ -102,10 +102,13 @@ class GradientLists:
         gradient = self._parameters[self._witness].grad
         num_new = num_passes - self._num_looked_at
         version = 0 if gradient is None else gradient._version
-        if self._is_known and gradient is self._gradient:
-            self._is_regular &= version == self._version + (num_new if gradient is not None else 0)
-        elif self._is_known:
-            self._is_regular &= self._gradient is None and num_new == 1
+        is_same = gradient is self._gradient
+        if not self._is_known:
+            self._is_regular &= num_new == 0
+        elif is_same and gradient is not None:
+            self._is_regular &= version == self._version + num_new
+        else:
+            self._is_regular &= num_new == (0 if is_same else 1) and self._gradient is None
         self._is_known, self._num_looked_at = True, num_passes
         self._gradient, self._version = gradient, version
 

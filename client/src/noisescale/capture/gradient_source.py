@@ -1,10 +1,19 @@
-"""What takes a backward apart into small batches that autograd by itself adds up."""
+"""Where small batches come from, and what takes a backward apart into several that autograd adds up."""
 
 from typing import Protocol
 
 from torch import Tensor
 
 from noisescale.capture.small_batches import SmallBatchSize
+
+SENTENCES = {
+    "micro_batches": "squared norms of micro-batches, before accumulation",
+    "ranks": "squared norms of each rank's own gradient, before it is averaged",
+    "ranks_and_micro_batches": "squared norms of micro-batches, before accumulation and before they are averaged",
+    "per_example": "squared norms of each example's gradient, from activations and output gradients",
+    "split": "squared norms of the parts that each forward is cut into; this changes the rounding of the training",
+    "layer_norm_proxy": "squared norms of each example's gradient in the normalisation layers, a proxy for the model's",
+}
 
 
 class GradientSource(Protocol):

@@ -154,13 +154,13 @@ class Hooks:
     def _see(self, index: int, gradient: Tensor) -> None:
         task = self._graph_task_id()
         if task not in self._open_backwards:
-            self._open_backward(task)
+            self._open_backward(task, index)
         self._accumulation.see_gradient(index, gradient)
 
-    def _open_backward(self, task: int) -> None:
+    def _open_backward(self, task: int, index: int) -> None:
         assert self._queue_callback is not None
         if not self._open_backwards:
-            self._accumulation.begin_backward()
+            self._accumulation.begin_backward(index)
         self._queue_callback(self._guarded(self._close_backward, task))
         self._open_backwards.add(task)
 
@@ -185,7 +185,7 @@ class Hooks:
             self._accumulation.end_backward()
             self._accumulation.remember_gradient()
         if self._accumulation.pending.is_empty:
-            self._accumulation.begin_backward()
+            self._accumulation.begin_backward(index)
         self._accumulation.see_gradient(index, gradient)
 
     def _forward(self, num_examples: float | None, is_training: bool) -> None:

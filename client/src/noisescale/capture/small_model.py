@@ -23,12 +23,15 @@ class SmallModelAccumulation(Accumulation):
 
     Attributes:
         lists: Take the gradients.
+        is_at_a_loss: Something happens to the gradients that can only be told apart by looking at each at once, as
+            `Accumulation` does.
     """
 
     def __init__(self, parameters: Sequence[Tensor], group_of_parameter: Sequence[int], num_groups: int) -> None:
         self._rows = GradientRows(parameters, membership(group_of_parameter, num_groups, parameters[0].device))
         self._everything = set(range(len(parameters)))
         self.lists = GradientLists(parameters, self._rows.capacity)
+        self.is_at_a_loss = False
         super().__init__(parameters, group_of_parameter, num_groups)
 
     def start_step(self) -> None:
@@ -75,7 +78,7 @@ class SmallModelAccumulation(Accumulation):
             self.start_step()
             self.drop_forwards(self.num_forwards - passes[-1].num_forwards)
             return passes[-1:]
-        self._needs_proof = True
+        self._needs_proof |= bool(passes or self.sizes or is_last)
         return passes
 
     def _are_cleared(self, gradients: Gradients) -> bool:
@@ -110,6 +113,7 @@ class SmallModelAccumulation(Accumulation):
             for index, gradient in enumerate(one.gradients):
                 if gradient is not None:
                     self.see_gradient(index, gradient)
+            self._keep_ignored()
         elif self.is_marked:
             before = self._marked or [None] * len(one.gradients)
             self._marked = [total(pair) for pair in zip(before, one.gradients, strict=True)]
@@ -134,16 +138,22 @@ class SmallModelAccumulation(Accumulation):
             self._folded.append(self._rows.take())
         self._rows.add(gradients)
 
-    def look_at_gradient(self) -> None:
-        """Where something else may have changed the gradients: compare them with the sum of the small batches."""
-        if self._needs_proof:
-            self.adds_up &= not self._folded and self._is_sum_of_rows()
+    def look_at_gradient(self, undone_scale: Tensor | None = None) -> None:
+        """Where something else may have changed the gradients: compare them with the sum of the small batches.
 
-    def _is_sum_of_rows(self) -> bool:
+        Args:
+            undone_scale: Of a loss scaler, where the gradients have been divided by it since.
+        """
+        if self._needs_proof:
+            self.is_at_a_loss = self._folded != [] or not self._is_sum_of_rows(undone_scale)
+            self.adds_up &= not self.is_at_a_loss
+
+    def _is_sum_of_rows(self, undone_scale: Tensor | None) -> bool:
         for index, gradient in enumerate(self._own_gradients()):
             summed = self._rows.total(index)
-            if summed is not None:
-                return gradient is not None and torch.allclose(gradient.to_dense(), summed.to_dense(), rtol=1e-4)
+            if summed is not None and gradient is not None:
+                whole = gradient.to_dense() if undone_scale is None else gradient.to_dense() * undone_scale
+                return torch.allclose(whole.to(summed), summed.to_dense(), rtol=1e-4, equal_nan=True)
         return False
 
     def norms(self) -> Tensor:

@@ -77,6 +77,7 @@ class StepNorms:
         kind_terms: Of each further kind that the step gave terms of.
         is_coupled: A BatchNorm in training mode made examples depend on each other.
         is_proxy: Only the normalisations were measured.
+        has_equal_norms: All small batches have the same |g|², far beyond chance.
         reason: Why a backward could not be taken apart into small batches, as a clause.
         num_ranks: R, data-parallel ranks whose small batches are in the sums.
         rank_sq_norm: Like the first of `weighted_sq_norms`, with each rank's own gradient as one small batch; None
@@ -97,6 +98,7 @@ class StepNorms:
     kind_terms: Mapping[str, Terms] = field(default_factory=dict)
     is_coupled: bool = False
     is_proxy: bool = False
+    has_equal_norms: bool = False
     reason: str | None = None
     num_ranks: int = 1
     rank_sq_norm: float | None = None

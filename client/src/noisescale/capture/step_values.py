@@ -27,6 +27,10 @@ Tag = TypeVar("Tag")
 
 NO_KINDS: Mapping[str, int] = {}
 
+EQUAL_NORMS = 1e-6
+"""Share by which squared norms of the same gradient may differ, computed twice on a device that adds in any order.
+Different examples differ by about 1e-3 even where noise is a millionth of the gradient."""
+
 
 @dataclass(frozen=True, slots=True)
 class GradientState:
@@ -196,6 +200,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         are_sums_lost=found.are_lost,
         is_coupled=state.is_coupled,
         is_proxy=state.is_proxy,
+        has_equal_norms=found.has_equal_norms,
         reason=state.reason,
     )
 
@@ -231,6 +236,7 @@ class _Found:
         averages_over: What gradients were divided by when they were averaged over ranks.
         is_averaged: As in `StepNorms`.
         are_lost: The sums over ranks never came.
+        has_equal_norms: As in `StepNorms`.
     """
 
     sizes: StepSizes
@@ -244,6 +250,7 @@ class _Found:
     averages_over: float = 1.0
     is_averaged: bool = True
     are_lost: bool = False
+    has_equal_norms: bool = False
 
 
 def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
@@ -260,7 +267,26 @@ def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
     contributions: Sequence[float] = ()
     if not sizes.are_equal:
         contributions = weigh(rows, sent.num_columns, [float(weight > 0) for weight in weights])
-    return _Found(sizes, sent.state.adds_up, sent.state.is_partial, weighted, contributions, big)
+    return _Found(
+        sizes,
+        sent.state.adds_up,
+        sent.state.is_partial,
+        weighted,
+        contributions,
+        big,
+        has_equal_norms=sizes.are_equal and are_equal_norms(rows[:: sent.num_columns or 1], entries),
+    )
+
+
+def are_equal_norms(sq_norms: Sequence[float], entries: Sequence[SmallBatchSize]) -> bool:
+    """Whether single small batches have the same squared norm, as only the same gradient does.
+
+    16-bit gradients are added up with so much rounding that their sum does not show it.
+    """
+    if len(sq_norms) < 2 or entries[0].num_small > 1:
+        return False
+    largest = max(sq_norms)
+    return largest - min(sq_norms) <= EQUAL_NORMS * largest
 
 
 def _of_all_ranks(parts: "StepParts", sent: SentStep[Tag], reader: "_Reader") -> _Found:

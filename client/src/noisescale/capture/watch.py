@@ -15,10 +15,11 @@ from noisescale.capture.data_parallel.exchange import RankExchange
 from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, is_sharded, plain_names, recognise, show_sharded
+from noisescale.capture.device_values import device_name
 from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.example_source import ExampleSource, covers_enough
 from noisescale.capture.gradient_rows import GradientRows
-from noisescale.capture.gradient_source import GradientSource
+from noisescale.capture.gradient_source import SENTENCES, GradientSource
 from noisescale.capture.hooks import Hooks
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.loss_scale import LossScale
@@ -33,15 +34,6 @@ from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale.errors import ConfigError
 
 Tag = TypeVar("Tag")
-
-SENTENCES = {
-    "micro_batches": "squared norms of micro-batches, before accumulation",
-    "ranks": "squared norms of each rank's own gradient, before it is averaged",
-    "ranks_and_micro_batches": "squared norms of micro-batches, before accumulation and before they are averaged",
-    "per_example": "squared norms of each example's gradient, from activations and output gradients",
-    "split": "squared norms of the parts that each forward is cut into; this changes the rounding of the training",
-    "layer_norm_proxy": "squared norms of each example's gradient in the normalisation layers, a proxy for the model's",
-}
 
 UNASKED_OVERHEAD = 0.05
 """Share of the training's time for per-example norms that were chosen by ourselves."""
@@ -109,6 +101,7 @@ class Watch(Generic[Tag]):
         self._sent: StepQueue[Tag] = StepQueue(self._kinds)
         self._norms_KC: Tensor | None = None
         self._was_unscaled = True
+        self._is_odd = False
         self._source: GradientSource | None = None
         self._next_examples: ExampleSource | None = None
         self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
@@ -146,7 +139,7 @@ class Watch(Generic[Tag]):
             raise ConfigError("split is for one process: in a data-parallel job the ranks are small batches already")
         names = plain_names(parameters, is_wrapped=self.job.name == "ddp")
         self.group_names, group_of_parameter = group_parameters(names, self._options.groups)
-        is_plain = found is None and not self._kinds and self._source is None
+        is_plain = found is None and not self._kinds and self._source is None and not self._is_odd
         if is_plain and GradientRows.suits(self.parameters):
             self._accumulation: Accumulation = SmallModelAccumulation(
                 self.parameters, group_of_parameter, len(self.group_names)
@@ -160,6 +153,7 @@ class Watch(Generic[Tag]):
                 source=self._source,
                 local_gradients=self.job.local_gradients,
                 counts_only=is_by_rank,
+                is_alone=found is None,
             )
         sums = self.job.sums
         self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)
@@ -220,13 +214,16 @@ class Watch(Generic[Tag]):
 
     def _measure_whole_batches(self) -> None:
         """The model cannot be taken apart: from here on each backward is a small batch."""
-        self._hooks.remove()
         if self._source is not None:
             self._source.remove()
             self._source = None
         self.estimator, self.says = "micro_batches", SENTENCES["micro_batches"]
-        self._start(watched_parameters(self.model, self._optimizer))
+        self._restart()
         self._on_source()
+
+    def _restart(self) -> None:
+        self._hooks.remove()
+        self._start(watched_parameters(self.model, self._optimizer))
 
     @property
     def is_measured(self) -> bool:
@@ -275,13 +272,13 @@ class Watch(Generic[Tag]):
         accumulation = self._accumulation
         if self._may_take_examples and accumulation.sizes:
             self._look_for_examples()
-        if self._exchange is None or not self.job.has_shards:  # shards were measured at the end of the backward
-            accumulation.look_at_gradient()
-        over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
-        norms = self._norms(over_ranks)
-        scale = None if norms is None and over_ranks is None else self._scale.now()
+        scale = self._scale.now()
         is_unscaled = scale is not None and self._scale.is_undone()
         self._was_unscaled = scale is None or is_unscaled
+        if self._exchange is None or not self.job.has_shards:  # shards were measured at the end of the backward
+            accumulation.look_at_gradient(scale if is_unscaled else None)
+        over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
+        norms = self._norms(over_ranks)
         has_kinds = norms is not None and over_ranks is None and not is_unscaled and not accumulation.has_ignored
         sent, vector = pack_step(
             tag,
@@ -289,7 +286,7 @@ class Watch(Generic[Tag]):
             sizes=accumulation.sizes,
             norms=norms,
             kinds=accumulation.kinds_in_step if has_kinds else (),
-            scale=scale,
+            scale=None if norms is None and over_ranks is None else scale,
             loss=loss,
             state=self._state(is_unscaled=is_unscaled),
             over_ranks=over_ranks,
@@ -382,19 +379,18 @@ class Watch(Generic[Tag]):
 
     def _on_step(self) -> None:
         self.num_steps += 1
-        self._accumulation.has_been_logged = False
+        accumulation = self._accumulation
+        accumulation.has_been_logged = False
         if self._hooks.are_on:
             self._norms_KC = None
-            self._accumulation.start_step()
-            self._accumulation.clear_forwards()
+            accumulation.start_step()
+            accumulation.clear_forwards()
         self.duty.end_step()
         if self._source is not None and self._source.is_refused:
             self._measure_whole_batches()
+        if isinstance(accumulation, SmallModelAccumulation) and accumulation.is_at_a_loss:
+            self._is_odd = True
+            self._restart()
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
         self._arm()
-
-
-def device_name(device: torch.device) -> str:
-    """What people call a device: "NVIDIA H200", or its type."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
