@@ -114,11 +114,21 @@ def explain_duty(duty: "DutyCycle") -> None:
     timing = duty.timing
     assert timing is not None
     assert duty.overhead is not None
+    if not timing.keeps(duty.overhead):
+        logger.warning(
+            "%.3g %% of a step of %.3g ms is less than even a step without measurement costs (%.3g ms), so only every "
+            "%dth is measured: allow a larger overhead=, or say every= yourself",
+            100 * duty.overhead,
+            1e3 * timing.step,
+            1e3 * timing.unmeasured,
+            duty.every,
+        )
+        return
     logger.info(
-        "measuring every %d. step keeps within %.3g %% of the training's time: a measured step costs %.3g ms more, "
+        "measuring one step in %d keeps within %.3g %% of the training's time: a measured step costs %.3g ms more, "
         "a step takes %.3g ms",
         duty.every,
         100 * duty.overhead,
-        1e3 * timing.measured,
+        1e3 * (timing.measured - timing.unmeasured),
         1e3 * timing.step,
     )

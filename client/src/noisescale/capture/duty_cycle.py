@@ -11,6 +11,9 @@ NUM_TIMED = 20
 NUM_WARM_UP = 3
 """First steps that are not timed: they touch memory and load code for the first time."""
 
+ROUND = 3
+"""While timing, steps come in rounds: one that is measured, one that pays for taking the hooks off, one without us."""
+
 MAX_EVERY = 10_000
 
 
@@ -20,13 +23,17 @@ class Timing:
 
     Attributes:
         step: One optimizer step without us.
-        measured: Our part of a measured step.
+        measured: Our part of a measured step, with putting hooks on and taking them off.
         unmeasured: Our part of a step that is not.
     """
 
     step: float
     measured: float
     unmeasured: float
+
+    def keeps(self, overhead: float) -> bool:
+        """Whether there is a k at all for which our part of all steps stays within the budget."""
+        return overhead * self.step * MAX_EVERY > self.unmeasured * MAX_EVERY + self.measured - self.unmeasured
 
     def every(self, overhead: float) -> int:
         """The smallest k for which our part of all steps stays within the budget; the largest where none does."""
@@ -73,12 +80,13 @@ class DutyCycle:
         self._offset = 0
         self._cost = 0.0
         self._started: float | None = None
-        self._samples: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+        self._round: list[tuple[float, float]] = []
+        self._rounds: list[list[tuple[float, float]]] = []
 
     def is_measured(self) -> bool:
         """Whether the step that runs now is measured."""
         if self.is_timing:
-            return self._num_steps % 3 != 2  # two of three, so that both kinds meet the same conditions
+            return self._num_steps % ROUND == 0
         return (self._num_steps - self._offset) % self.every == 0
 
     def add_cost(self, seconds: float) -> None:
@@ -94,21 +102,24 @@ class DutyCycle:
     def _time_step(self) -> None:
         now = self._clock()
         if self._started is not None and self._num_steps >= NUM_WARM_UP:
-            self._samples[self.is_measured()].append((now - self._started, self._cost))
+            self._round.append((now - self._started, self._cost))
         self._started, self._cost = now, 0.0
-        if len(self._samples[True]) >= NUM_TIMED and self._samples[False]:
+        if len(self._round) == ROUND:
+            self._rounds.append(self._round)
+            self._round = []
+        if len(self._rounds) == NUM_TIMED:
             self._fix()
 
     def _fix(self) -> None:
         assert self.overhead is not None
-        both = self._samples[True] + self._samples[False]
+        unmeasured = statistics.median(cost for _, _, (_, cost) in self._rounds)
         self.timing = Timing(
-            step=statistics.median(max(0.0, duration - cost) for duration, cost in both),
-            measured=statistics.median(cost for _, cost in self._samples[True]),
-            unmeasured=statistics.median(cost for _, cost in self._samples[False]),
+            step=statistics.median(max(0.0, duration - cost) for one in self._rounds for duration, cost in one),
+            measured=statistics.median(first + second for (_, first), (_, second), _ in self._rounds) - unmeasured,
+            unmeasured=unmeasured,
         )
         self.every = self._agree(self.timing.every(self.overhead))
         self.is_timing = False
-        self._samples = {True: [], False: []}
+        self._rounds = []
         self._offset = self._num_steps + 1
         self._on_fixed(self)

@@ -1,0 +1,81 @@
+"""A budget becomes "every k-th step" by timing, with a clock and costs that the test makes."""
+
+import pytest
+
+from noisescale.capture.duty_cycle import MAX_EVERY, NUM_TIMED, DutyCycle, Timing
+
+
+class Training:
+    """Steps of 10 ms; ours cost so much, and the step after a measured one pays for taking the hooks off."""
+
+    def __init__(self, overhead, *, measured=1e-3, off=2e-4, unmeasured=1e-5, step=1e-2):
+        self.now = 0.0
+        self.fixed = []
+        self.duty = DutyCycle(1, overhead, on_fixed=self.fixed.append, clock=lambda: self.now)
+        self.costs = {"measured": measured, "off": off, "unmeasured": unmeasured, "step": step}
+        self.measured = []
+        self.ours = 0.0
+
+    def run(self, num_steps):
+        for _ in range(num_steps):
+            is_measured = self.duty.is_measured()
+            cost = self.costs["measured"] if is_measured else self.costs["unmeasured"]
+            if not is_measured and self.measured and self.measured[-1]:
+                cost += self.costs["off"]
+            self.now += self.costs["step"] + cost
+            self.ours += cost
+            self.duty.add_cost(cost)
+            self.measured.append(is_measured)
+            self.duty.end_step()
+
+
+def test_every_kth_step_is_measured():
+    duty = DutyCycle(3, None, on_fixed=lambda _: None, clock=lambda: 0.0)
+    measured = []
+
+    for _ in range(7):
+        measured.append(duty.is_measured())
+        duty.end_step()
+
+    assert measured == [True, False, False, True, False, False, True]
+    assert not duty.is_timing
+
+
+@pytest.mark.parametrize("overhead", [0.005, 0.01, 0.05])
+def test_a_budget_is_kept_from_the_moment_it_is_fixed(overhead):
+    training = Training(overhead)
+    training.run(3 * NUM_TIMED + 3)
+    assert training.fixed == [training.duty]
+    ours, now = training.ours, training.now
+
+    training.run(20 * training.duty.every)
+
+    share = (training.ours - ours) / (training.now - now - (training.ours - ours))
+    assert 0.6 * overhead < share <= overhead
+
+
+def test_the_timing_is_that_of_20_measured_steps_and_leaves_the_hooks_out_of_the_others():
+    training = Training(0.01)
+
+    training.run(3 * NUM_TIMED + 3)
+
+    timing = training.duty.timing
+    assert (timing.step, timing.measured, timing.unmeasured) == pytest.approx((1e-2, 1.2e-3, 1e-5))
+    assert sum(training.measured) == NUM_TIMED + 1
+
+
+def test_what_costs_little_is_measured_at_every_step():
+    training = Training(0.5)
+
+    training.run(3 * NUM_TIMED + 3)
+
+    assert training.duty.every == 1
+
+
+def test_a_budget_below_the_cost_of_an_unmeasured_step_cannot_be_kept():
+    timing = Timing(step=1e-3, measured=1e-4, unmeasured=2e-5)
+
+    assert not timing.keeps(0.01)
+    assert timing.every(0.01) == MAX_EVERY
+    assert timing.keeps(0.1)
+    assert timing.every(0.1) == 1
