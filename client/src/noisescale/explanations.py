@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from noisescale.capture.duty_cycle import DutyCycle
     from noisescale.capture.step_norms import StepNorms
 
+KINDS = ("adam", "sign", "spectral")
+
 ONE_SMALL_BATCH = (
-    "one backward a step gives no noise scale: split the batch into micro-batches and accumulate their gradients, for "
-    "example 8 backward passes of an eighth of the batch each, or measure norms yourself and call log_norms(); loss, "
-    "learning rate and batch size are recorded all the same"
+    "one backward a step gives no noise scale, and this model's examples cannot be told apart by themselves: split the "
+    "batch into micro-batches and accumulate their gradients, for example 8 backward passes of an eighth of the batch "
+    "each; or pass watch() split=8, or small_batches='per_example' for the layers that allow it; or measure norms "
+    "yourself and call log_norms(). Loss, learning rate and batch size are recorded all the same"
 )
 TAKES_EXAMPLES = (
     "one backward a step: from the next step on each example is a small batch (per-example norms, within 5 % of the "
@@ -107,6 +110,15 @@ def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None
         notices.once("duplicated_small_batches", DUPLICATED_SMALL_BATCHES)
     if update.flags & Flags.WEIGHTING_MISMATCH:
         notices.once("weighting_mismatch", WEIGHTING_MISMATCH)
+
+
+def way_to_measure(kind: str) -> str:
+    """What to do about a kind of noise scale that is not measured."""
+    if kind == "hessian":
+        return "call log_hessian()"
+    if kind in KINDS:
+        return f"pass kinds=[{kind!r}] to watch()"
+    return f"known are simple, {', '.join(KINDS)} and hessian"
 
 
 def explain_duty(duty: "DutyCycle") -> None:

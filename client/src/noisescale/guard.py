@@ -5,10 +5,20 @@ One of the client's three `except Exception` is here; the others are the hook bo
 
 import functools
 import logging
+import sys
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 logger = logging.getLogger("noisescale")
+
+
+def announce(message: str) -> None:
+    """Say what everybody should see once: in the log where one is set up, else on standard error."""
+    if logger.hasHandlers():
+        logger.info("%s", message)
+    else:
+        sys.stderr.write(f"noisescale: {message}\n")
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

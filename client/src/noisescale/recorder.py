@@ -10,9 +10,9 @@ from noisescale import capture
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.errors import ConfigError
-from noisescale.explanations import explain_duty
+from noisescale.explanations import explain_duty, way_to_measure
 from noisescale.given_norms import nested_terms, noise_by_level, update_from_nested
-from noisescale.guard import Faults, Notices, logger
+from noisescale.guard import Faults, Notices, announce
 from noisescale.hessian_log import HessianLog
 from noisescale.kind_series import KindSeries
 from noisescale.mirroring import Mirroring
@@ -128,11 +128,10 @@ class Recorder:
         stream.num_ranks = watch.job.num_ranks
         self._is_silent = not watch.job.is_first
         stream.measure_every = None if options.overhead is not None else options.every
-        for note in watch.notes:
-            stream.add_note(note)
         self._log_every = log_every or self._config.log_every
         self.description = replace(self.description, device=self.description.device or watch.device_name)
-        logger.info("watching %s: %s", type(model).__name__, watch.says)
+        announce(f"watching {type(model).__name__}: {watch.says}")
+        self._note(watch)
 
     def _series_of(self, kind: str, log_every: int) -> KindSeries:
         """The series of a further kind, opened on first use."""
@@ -154,10 +153,15 @@ class Recorder:
         assert watch is not None
         self._log.change_groups(watch.group_names, self._log_every)
         self._stream.estimator = watch.estimator
-        for note in watch.notes:
-            self._stream.add_note(note)
+        announce(f"measuring {watch.says}")
+        self._note(watch)
         self._describe_again()
-        logger.info("measuring %s", watch.says)
+
+    def _note(self, watch: "Watch[LoggedStep]") -> None:
+        """Say and record the facts that are new about a measurement."""
+        for note in watch.notes:
+            if self._stream.add_note(note):
+                announce(note)
 
     def unwatch(self) -> None:
         """Take every hook off the model and its optimizer."""
@@ -289,7 +293,7 @@ class Recorder:
         if kind != "simple":
             series = self._kinds.get(kind)
             if series is None:
-                self.say_once(f"kind {kind}", f"kind {kind!r} is not measured: pass kinds=[{kind!r}] to watch()")
+                self.say_once(f"kind {kind}", f"kind {kind!r} is not measured: {way_to_measure(kind)}")
             recent = RecentUpdates() if series is None else series.recent
         return NoiseScale(
             recent.estimate(),

@@ -33,11 +33,13 @@ class StreamDescription:
     notes: list[str] = field(default_factory=list)
     sent: dict[str, object] | None = None
 
-    def add_note(self, note: str) -> None:
-        """Add a fact in words, cut to what the wire format takes."""
+    def add_note(self, note: str) -> bool:
+        """Add a fact in words, cut to what the wire format takes; whether it is new."""
         short = note if len(note) <= MAX_NOTE else note[: MAX_NOTE - 1] + "…"
-        if short not in self.notes and len(self.notes) < MAX_NOTES:
-            self.notes.append(short)
+        if short in self.notes or len(self.notes) >= MAX_NOTES:
+            return False
+        self.notes.append(short)
+        return True
 
     def facts(self) -> dict[str, object]:
         """What may change while the stream runs."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import SupportsFloat
 
 from noisescale.capture.step_norms import StepNorms
+from noisescale.errors import ConfigError
 from noisescale.estimators.heterogeneity import are_duplicates
 from noisescale.estimators.noise_scale import (
     Terms,
@@ -181,7 +182,13 @@ def update_from_two_batches(
         sq_norms: (small_sq_norm, big_sq_norm) of all parameters, then of each layer.
         num_small: Small batches in the step; None: as the sizes say.
         loss: Of the step.
+
+    Raises:
+        ConfigError: For a negative squared norm.
     """
+    for small_sq_norm, big_sq_norm in sq_norms:
+        if small_sq_norm < 0 or big_sq_norm < 0:
+            raise ConfigError(f"squared norms must not be negative, got {small_sq_norm:g} and {big_sq_norm:g}")
     flags = 0
     layers: list[Terms] = []
     num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
