@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -119,7 +120,33 @@ def test_a_tentative_estimate_decides_nothing_even_far_away():
 
     assert answer.decision == "insufficient_evidence"
     assert answer.headline == "Not enough evidence yet"
-    assert "178" in answer.reason
+    assert answer.reason.endswith("tentative: z 3.0; a window of about 178 steps would resolve it.")
+
+
+def test_a_window_that_is_clearer_than_what_came_before_it_says_so():
+    estimate = noise_scale(state=State.TENTATIVE, z=6.3, updates_needed=178)
+
+    answer = recommend(run(batch_size=2, estimate=estimate), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert "tentative: z 6.3, but less clear in the steps before; a window of about 178 steps would" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("z", "words"),
+    [
+        (6.3, "tentative: z 6.3, and too few steps came before the window to confirm it."),
+        (3.6, "tentative: z 3.6, less clear than in the steps before."),
+    ],
+)
+def test_a_window_that_is_long_enough_waits_to_be_confirmed(z, words):
+    scale = noise_scale(state=State.TENTATIVE, z=z)
+
+    answer = recommend(run(batch_size=2, estimate=replace(scale, updates_needed=scale.num_updates)), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert answer.reason.endswith(words)
+    assert answer.next_step == "Keep training: the steps to come confirm it or not."
 
 
 def test_an_unresolved_noise_scale_gives_no_number_but_its_lower_bound_speaks():

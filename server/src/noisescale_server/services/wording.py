@@ -2,7 +2,8 @@
 
 import math
 
-from noisescale.estimators.uncertainty import Reason, State
+from noisescale.estimators.time_to_resolve import RESOLVED_Z
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.theory.learning_rate import Family, Rule, family_of
 from noisescale_server.services import flags
 from noisescale_server.services.advice import Caution, DecisionWord, Interval, Predicted, RunSoFar
@@ -85,9 +86,23 @@ def because(run: RunSoFar, word: DecisionWord, best: Interval) -> str:
     if word != "insufficient_evidence":
         return f"{compared}, and the whole interval of the best batch, {_span(best)}, lies on one side of it."
     if scale.state is State.TENTATIVE:
-        needed = f"a window of about {scale.updates_needed:,} steps" if scale.updates_needed else "more steps"
-        return f"{compared}, but that is tentative (z {scale.z:.1f}): {needed} would resolve it."
+        return f"{compared}, but that is tentative: {_what_resolves(scale)}."
     return f"{compared}, but the best batch may lie anywhere in {_span(best)} until a sweep or a branch calibrates it."
+
+
+def _what_resolves(scale: NoiseScaleEstimate) -> str:
+    """What is missing; a window may look clear by itself, but what came before it decides too."""
+    z, needed = scale.z or 0.0, scale.updates_needed
+    if _waits_to_be_confirmed(scale):
+        too_few = "and too few steps came before the window to confirm it"
+        return f"z {z:.1f}, {too_few if z >= RESOLVED_Z else 'less clear than in the steps before'}"
+    seen = f"z {z:.1f}" if z < RESOLVED_Z else f"z {z:.1f}, but less clear in the steps before"
+    return f"{seen}; {f'a window of about {needed:,} steps' if needed else 'more steps'} would resolve it"
+
+
+def _waits_to_be_confirmed(scale: NoiseScaleEstimate) -> bool:
+    """Whether the window would be long enough, and only what came before it does not say so yet."""
+    return scale.updates_needed is not None and scale.updates_needed <= scale.num_updates
 
 
 def _compared(noise_scale: float, size: float, example: str) -> str:
@@ -163,6 +178,8 @@ def next_step(word: DecisionWord, run: RunSoFar) -> str:
         return "Accumulate gradients over 8 or more micro-batches, or use several ranks, and pass batch_size=."
     if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
         return "Check that micro-batches hold different data and that gradients are read before averaging."
+    if scale.state is State.TENTATIVE and _waits_to_be_confirmed(scale):
+        return "Keep training: the steps to come confirm it or not."
     if scale.updates_needed and scale.reason is not Reason.NO_SIGNAL_YET:
         return f"Keep training: a window of {scale.updates_needed:,} steps resolves it, more micro-batches sooner."
     if scale.state is not State.RESOLVED:
