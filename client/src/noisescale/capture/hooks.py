@@ -147,6 +147,9 @@ class Hooks:
             self._on_fault(fault)
 
     def _timed(self, body: Callable[..., None], *args: Any) -> None:
+        if not self._duty.is_timing:
+            self._guard(body, *args)
+            return
         start = time.perf_counter()
         self._guard(body, *args)
         self._duty.add_cost(time.perf_counter() - start + ENTRY_SECONDS)
