@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from noisescale import capture
 from noisescale.config import Config
@@ -18,6 +18,7 @@ from noisescale.kind_series import KindSeries
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
 from noisescale.outlook import Outlook
+from noisescale.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
 from noisescale.recent_updates import NoiseScale, RecentUpdates
 from noisescale.step_counter import checked_size, checked_step
 from noisescale.step_log import StepLog
@@ -78,6 +79,7 @@ class Recorder:
         self._started_clock = time.monotonic()
         self._kinds: dict[str, KindSeries] = {}
         self._hessian: HessianLog | None = None
+        self._calibrator: ProxyCalibrator | None = None
         self._log_every = config.log_every
         self._open_outbox = open_outbox
         self._outbox = None if open_outbox is None else open_outbox(run_id, lambda: self._run_record("simple"))
@@ -119,6 +121,9 @@ class Recorder:
             model, optimizer, options, on_fault=self._faults.report, on_duty=self._on_duty, on_source=self._on_source
         )
         self.watch = watch
+        self._calibrator = calibrator_beside(
+            watch, optimizer, options, self._faults.report, lambda note: self._stream.renew_note(NOTE, note)
+        )
         self._log.start_watch(watch.group_names, log_every or self._config.log_every)
         for kind in watch.kind_names:
             self._series_of(kind, log_every or self._config.log_every)
@@ -132,6 +137,11 @@ class Recorder:
         self.description = replace(self.description, device=self.description.device or watch.device_name)
         announce(f"watching {type(model).__name__}: {watch.says}")
         self._note(watch)
+
+    def watches(self) -> "list[Watch[Any]]":
+        """All that see the model's backward passes."""
+        found: list[Watch[Any]] = [] if self.watch is None else [self.watch]
+        return found if self._calibrator is None else [*found, self._calibrator.whole]
 
     def _series_of(self, kind: str, log_every: int) -> KindSeries:
         """The series of a further kind, opened on first use."""
@@ -169,6 +179,9 @@ class Recorder:
             watch, self.watch = self.watch, None
             watch.close()
             self._log.record(watch.drain())
+            if self._calibrator is not None:
+                self._calibrator.close()
+                self._calibrator = None
             if self._hessian is not None:
                 self._hessian.drain()
 
@@ -188,6 +201,8 @@ class Recorder:
                 "repeated", "log_gradients() was called twice within one optimizer step: the second call is left out"
             )
         else:
+            if self._calibrator is not None:
+                self._calibrator.log_step(size)
             self._log.log_watched(watch, loss=loss, batch_size=size, lr=lr, step=step)
 
     def _log_unwatched(
@@ -338,6 +353,8 @@ class Recorder:
             series.add(update, norms.kind_terms.get(kind))
         if self._hessian is not None:
             self._hessian.collect()
+        if self._calibrator is not None:
+            self._calibrator.pair(logged.num_steps, update.terms)
         self._describe_again()
         self._outlook.look(self._log.recent.num_updates, lambda: self.noise_scale("simple"))
         self._show(logged.step)

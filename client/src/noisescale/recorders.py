@@ -105,17 +105,17 @@ class Recorders:
         if isinstance(num_examples, int | float):
             checked_size("num_examples", num_examples, may_be_zero=True)
         for recorder in self.all():
-            if recorder.watch is not None:
-                recorder.watch.begin_micro_batch()
+            for watch in recorder.watches():
+                watch.begin_micro_batch()
 
     def end_micro_batch(self, num_examples: "float | torch.Tensor | None") -> None:
         """Close the small batch."""
         for recorder in self.all():
-            if recorder.watch is not None:
-                recorder.watch.end_micro_batch(num_examples)
+            for watch in recorder.watches():
+                watch.end_micro_batch(num_examples)
 
     def ignore(self, name: str | None, is_ignoring: bool) -> None:
         """Leave backward passes out from here on, or no longer; for one optimizer, or for all."""
         for recorder in self.all() if name is None else [self.named(name)]:
-            if recorder.watch is not None:
-                recorder.watch.ignore(is_ignoring)
+            for watch in recorder.watches():
+                watch.ignore(is_ignoring)

@@ -41,6 +41,11 @@ class StreamDescription:
         self.notes.append(short)
         return True
 
+    def renew_note(self, beginning: str, note: str) -> None:
+        """Put a note in the place of one that begins alike."""
+        self.notes = [old for old in self.notes if not old.startswith(beginning)]
+        self.add_note(note)
+
     def facts(self) -> dict[str, object]:
         """What may change while the stream runs."""
         return {

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from noisescale.capture.clipping import Clipping
     from noisescale.capture.device_values import DeviceValues
     from noisescale.capture.kinds.hessian import hessian_values
+    from noisescale.capture.per_example.proxy_calibration import ProxySums, calibrate
     from noisescale.capture.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
@@ -16,6 +17,8 @@ _MODULES = {
     "Watch": "noisescale.capture.watch",
     "WatchOptions": "noisescale.capture.watch_options",
     "Clipping": "noisescale.capture.clipping",
+    "ProxySums": "noisescale.capture.per_example.proxy_calibration",
+    "calibrate": "noisescale.capture.per_example.proxy_calibration",
     "hessian_values": "noisescale.capture.kinds.hessian",
     "DeviceValues": "noisescale.capture.device_values",
     "StepNorms": "noisescale.capture.step_norms",
@@ -24,4 +27,13 @@ _MODULES = {
 
 __getattr__, __dir__ = exports(__name__, _MODULES)
 
-__all__ = ["Clipping", "DeviceValues", "StepNorms", "Watch", "WatchOptions", "hessian_values"]
+__all__ = [
+    "Clipping",
+    "DeviceValues",
+    "ProxySums",
+    "StepNorms",
+    "Watch",
+    "WatchOptions",
+    "calibrate",
+    "hessian_values",
+]

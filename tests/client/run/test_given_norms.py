@@ -1,0 +1,164 @@
+"""Norms that the script measured itself: per layer, and of groups inside groups."""
+
+import pytest
+import torch
+
+from client_runs import make_kept_run, terms_of, terms_of_means
+from noisescale.estimators.nested_groups import from_nested_groups, sizes_of
+from noisescale.transport.wire import Flags
+
+
+def test_layers_have_their_own_norms():
+    run, kept = make_kept_run()
+
+    for _ in range(12):
+        run.log_norms(
+            small_batch_size=8,
+            big_batch_size=64,
+            small_sq_norm=5.0,
+            big_sq_norm=2.0,
+            layers={"blocks.0": (3.0, 1.0), "head": (2.0, 1.0)},
+        )
+    run.finish()
+
+    groups = kept.groups()[-1]
+    count = sum(groups.num_updates) / 2
+    assert groups.names == ["blocks.0", "head"]
+    assert groups.sum_trace_cov[0] / count == pytest.approx(2.0 / (1 / 8 - 1 / 64))
+    assert groups.sum_grad_sq_norm[1] / count == pytest.approx((64 * 1.0 - 8 * 2.0) / 56)
+    assert kept.rows()[0].sum_trace_cov == pytest.approx(3.0 / (1 / 8 - 1 / 64))
+
+
+def test_other_layers_begin_a_new_record():
+    run, kept = make_kept_run()
+
+    for names in (("a", "b"), ("a", "b"), ("c",)):
+        run.log_norms(
+            small_batch_size=8,
+            big_batch_size=64,
+            small_sq_norm=5.0,
+            big_sq_norm=2.0,
+            layers=dict.fromkeys(names, (3.0, 1.0)),
+        )
+    run.finish()
+
+    assert [(record.names, record.num_updates) for record in kept.groups()] == [(["a", "b"], [2, 2]), (["c"], [1])]
+
+
+def test_a_layer_that_is_not_finite_takes_the_step_out():
+    run, kept = make_kept_run()
+
+    run.log_norms(
+        small_batch_size=8, big_batch_size=64, small_sq_norm=5.0, big_sq_norm=2.0, layers={"a": (float("inf"), 1.0)}
+    )
+
+    assert (kept.rows()[0].sum_trace_cov, kept.rows()[0].flags) == (None, Flags.NONFINITE_GRADIENT)
+
+
+# ---- nested groups
+
+PROMPTS = [[2, 3], [2, 2], [1, 4]]  # three prompts of two groups of rollouts each
+SIZES = sizes_of(PROMPTS)
+
+
+def nested_step(seed=0):
+    """Gradients of single rollouts, drawn with an effect that a prompt's rollouts share."""
+    generator = torch.Generator().manual_seed(seed)
+    mean = torch.ones(6, dtype=torch.float64)
+    prompts = []
+    for groups in PROMPTS:
+        effect = 0.7 * torch.randn(6, generator=generator, dtype=torch.float64)
+        prompts.append(
+            [mean + effect + torch.randn(size, 6, generator=generator, dtype=torch.float64) for size in groups]
+        )
+    return prompts
+
+
+def sums_of(prompts):
+    """Σ n |g|² of prompts and of groups, and |ḡ|²."""
+    of_prompts = sum(len(torch.cat(groups)) * float(torch.cat(groups).mean(0).square().sum()) for groups in prompts)
+    of_groups = sum(len(group) * float(group.mean(0).square().sum()) for groups in prompts for group in groups)
+    whole = torch.cat([group for groups in prompts for group in groups]).mean(0)
+    return {"prompt": of_prompts, "group": of_groups}, float(whole.square().sum())
+
+
+@pytest.mark.parametrize("sizes", [PROMPTS, SIZES], ids=["nested lists", "sizes of several ranks"])
+def test_a_nested_step_has_the_unbiased_gradient_and_the_noise_of_each_level(sizes):
+    sums, big = sums_of(nested_step())
+    truth = from_nested_groups([14 * big, *sums.values()], SIZES)
+    run, kept = make_kept_run()
+
+    run.log_nested_norms(sums, big, sizes, step=3, loss=0.5, lr=0.1)
+
+    [row] = kept.rows()
+    trace_cov, grad_sq_norm = terms_of(row)
+    assert grad_sq_norm == pytest.approx(truth.grad_sq_norm, rel=1e-12)
+    assert trace_cov == pytest.approx(14 * (big - truth.grad_sq_norm), rel=1e-12)
+    assert (row.step, row.num_micro_batches, row.global_batch, row.sum_loss, row.lr) == (3, 6, 14, 0.5, 0.1)
+    [metrics] = kept.metrics()
+    assert metrics.step == 3
+    assert dict(metrics.values) == pytest.approx(
+        {"noise/prompt": truth.group_noise[0], "noise/group": truth.unit_noise}
+    )
+
+
+def test_one_level_is_the_ordinary_estimate():
+    generator = torch.Generator().manual_seed(1)
+    groups = [torch.randn(size, 5, generator=generator, dtype=torch.float64) + 1 for size in (4, 4, 4)]
+    means = [group.mean(0) for group in groups]
+    big = float(torch.cat(groups).mean(0).square().sum())
+    run, kept = make_kept_run()
+
+    run.log_nested_norms({"micro_batch": sum(4 * float(mean.square().sum()) for mean in means)}, big, [4, 4, 4])
+
+    assert terms_of(kept.rows()[0]) == pytest.approx(terms_of_means(means, (4, 4, 4)), rel=1e-10)
+
+
+def test_each_term_is_within_five_standard_errors_of_the_truth():
+    """E N (|ḡ|² - |G|²) = V + Σ_j k_0j V_j: the noise of a rollout as it counts in such a step."""
+    run, kept = make_kept_run()
+    for seed in range(400):
+        sums, big = sums_of(nested_step(seed))
+        run.log_nested_norms(sums, big, SIZES)
+
+    in_prompts = sum(sum(groups) ** 2 for groups in PROMPTS) / 14
+    truth = {"trace_cov": 6 * 1.0 + in_prompts * 6 * 0.49, "grad_sq_norm": 6.0}
+    for name, exact in truth.items():
+        found = torch.tensor([getattr(row, f"sum_{name}") for row in kept.rows()], dtype=torch.float64)
+        assert abs(float(found.mean()) - exact) < 5 * float(found.std()) / 400**0.5
+
+
+def test_the_stream_says_that_groups_are_nested():
+    run, _ = make_kept_run()
+    sums, big = sums_of(nested_step())
+
+    run.log_nested_norms(sums, big, PROMPTS)
+
+    stream = run._recorders.main._run_record("simple").stream
+    assert (stream["estimator"], stream["batch_size_source"]) == ("nested_groups", "argument")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (({"prompt": 1.0}, 1.0, PROMPTS), "T_0 to T_2, got 2 numbers"),
+        (({"prompt": 1.0, "group": 1.0}, 1.0, [[4], [4]]), "every prompt holds one group"),
+        (({"prompt": 1.0, "group": 1.0}, 1.0, [[4, 0], [4, 1]]), "positive"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_reported_and_not_raised(arguments, message, caplog):
+    run, kept = make_kept_run(strict=False)
+
+    run.log_nested_norms(*arguments)
+
+    assert message in caplog.text
+    assert kept.rows() == []
+
+
+def test_norms_that_are_not_finite_are_flagged():
+    run, kept = make_kept_run()
+
+    run.log_nested_norms({"prompt": float("nan"), "group": 1.0}, 1.0, PROMPTS)
+
+    assert (kept.rows()[0].sum_trace_cov, kept.rows()[0].flags) == (None, Flags.NONFINITE_GRADIENT)
+    assert kept.metrics() == []
