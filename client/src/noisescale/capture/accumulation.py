@@ -150,6 +150,8 @@ class Accumulation:
             self.start_step()  # no optimizer step: an AMP scaler or the loop itself skipped it
         elif self._witness.is_changed:
             self.adds_up = False
+        if self.is_ignoring and not self.pending.is_empty:
+            self.keep_pending()  # of a marked small batch; the backward that begins adds to `p.grad` in place
         gradient = self._parameters[index].grad
         self._before = index, gradient, 0 if gradient is None else gradient._version
 

@@ -104,11 +104,13 @@ class GradientLists:
         version = 0 if gradient is None else gradient._version
         is_same = gradient is self._gradient
         if not self._is_known:
-            self._is_regular &= num_new == 0
+            self._is_regular &= num_new == 0 and gradient is None  # else it may be that of the step before
         elif is_same and gradient is not None:
             self._is_regular &= version == self._version + num_new
-        else:
-            self._is_regular &= num_new == (0 if is_same else 1) and self._gradient is None
+        elif is_same:
+            self._is_regular &= num_new == 0
+        else:  # made by the first backward, and not touched since
+            self._is_regular &= self._gradient is None and num_new == 1 and version == 0
         self._is_known, self._num_looked_at = True, num_passes
         self._gradient, self._version = gradient, version
 

@@ -78,7 +78,7 @@ class SmallModelAccumulation(Accumulation):
             self.start_step()
             self.drop_forwards(self.num_forwards - passes[-1].num_forwards)
             return passes[-1:]
-        self._needs_proof |= bool(passes or self.sizes or is_last)
+        self._needs_proof |= bool(passes or self.sizes)
         return passes
 
     def _are_cleared(self, gradients: Gradients) -> bool:

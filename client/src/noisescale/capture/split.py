@@ -99,7 +99,9 @@ class Split:
         """Compare a parameter's gradient with what its parts have added to it."""
         if index not in self._seen:
             self._is_missing = True  # it came by another way than through a part, as from reentrant checkpointing
-        elif index in self._checked:
+            return
+        self._seen.remove(index)
+        if index in self._checked:
             whole = values_that_count(gradient)
             rest = (whole - values_that_count(self._sums.pop(index))).float().square().sum()
             self._wrong.append(rest > _allowed(whole) ** 2 * whole.float().square().sum())
@@ -119,7 +121,7 @@ class Split:
         if self.is_refused:
             return "the model runs whole"
         if self._is_missing:
-            return "gradients came by another way than the model's forward, as from reentrant checkpointing"
+            return "gradients came by another way than parts of a forward: a single example, or reentrant checkpointing"
         if not all(part.pending.is_complete for part in self._parts):
             return "two backward passes went through one forward"
         return None

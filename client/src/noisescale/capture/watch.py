@@ -256,7 +256,7 @@ class Watch(Generic[Tag]):
 
     def has_logged_this_step(self) -> bool:
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
-        if self._accumulation.has_been_logged:
+        if self._accumulation.has_been_logged and self._hooks.are_on:
             self._hooks.settle()  # the gradients may have been cleared since, and computed anew
         return self._accumulation.has_been_logged
 
@@ -293,6 +293,7 @@ class Watch(Generic[Tag]):
         )
         self._sent.send(sent, vector)
         accumulation.has_been_logged = True
+        accumulation.remember_gradient()
         if self._optimizer is None:
             self._on_step()
 
@@ -301,8 +302,7 @@ class Watch(Generic[Tag]):
         if over_ranks is not None:
             is_needed = over_ranks.parts and not over_ranks.has_shards
             return self._accumulation.big_sq_norms()[None] if is_needed else None
-        if self._accumulation.sizes:
-            self._norms_KC = self._accumulation.norms()
+        self._norms_KC = self._accumulation.norms() if self._accumulation.sizes else None
         return self._norms_KC
 
     def _state(self, *, is_unscaled: bool) -> GradientState:

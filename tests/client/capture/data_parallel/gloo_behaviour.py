@@ -355,7 +355,7 @@ def a_budget_is_agreed_upon(rank: int, num_ranks: int) -> list[Any]:
     duty = loop.run._main.watch.duty
     duty._clock = iter(range(1000)).__next__  # a step takes a second
     num_steps = 0
-    while duty.is_timing and num_steps < 60:
+    while duty.is_timing and num_steps < 100:
         duty.add_cost((0.2 + 0.4 * rank) * duty.is_measured())
         loop.step(10 * num_steps + rank)
         num_steps += 1
