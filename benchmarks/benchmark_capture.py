@@ -1,5 +1,8 @@
 """What watching costs on the CPU: the call, the hooks, and whole steps watched and unwatched in turn (A-B-B-A)."""
 
+import copy
+import dataclasses
+import math
 import statistics
 import sys
 import time
@@ -70,9 +73,9 @@ def digits_job() -> Job:
 
 
 class Transformer(nn.Module):
-    """A character transformer of 3.2 M parameters."""
+    """A character transformer of four blocks."""
 
-    def __init__(self, width: int = 256, vocabulary: int = 96) -> None:
+    def __init__(self, width: int, vocabulary: int = 96) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         self.blocks = nn.ModuleList(
@@ -88,16 +91,16 @@ class Transformer(nn.Module):
         return self.head(x).flatten(0, 1)
 
 
-def transformer_job() -> Job:
-    """8 micro-batches of 4 sequences of 64 characters."""
+def transformer_job(name: str, width: int, rounds: int) -> Job:
+    """8 micro-batches of 4 sequences of 64 characters: 256 tokens each."""
     inputs, targets = torch.randint(96, (32, 64)), torch.randint(96, (32, 64))
     return Job(
-        "3.2 M transformer",
-        Transformer(),
+        name,
+        Transformer(width),
         inputs.chunk(MICRO_BATCHES),
         [part.flatten() for part in targets.chunk(MICRO_BATCHES)],
         steps_a_round=1,
-        rounds=6,
+        rounds=rounds,
     )
 
 
@@ -110,10 +113,10 @@ class Loop:
         self.log_seconds: list[float] = []
 
     @contextmanager
-    def watched(self) -> Iterator[Run]:
-        """A run that watches the loop's model for so long."""
+    def watched(self, **options: float) -> Iterator[Run]:
+        """A run that watches the loop's model for so long, as the options of `Run.watch` say."""
         run = Run(Config(strict=True), RunDescription(), lambda run_id, describe: Discard())  # type: ignore[arg-type, return-value]
-        run.watch(self.job.model, self.optimizer)
+        run.watch(self.job.model, self.optimizer, **options)  # type: ignore[arg-type]
         yield run
         run.finish()
 
@@ -139,7 +142,7 @@ class Loop:
         return (time.perf_counter() - start) / self.job.steps_a_round
 
 
-def step_seconds(loop: Loop) -> tuple[list[float], list[float]]:
+def step_seconds(loop: Loop, **options: float) -> tuple[list[float], list[float]]:
     """Seconds of a step, unwatched and watched, in rounds of A-B-B-A, so that a drifting machine favours neither."""
     unwatched: list[float] = []
     watched: list[float] = []
@@ -148,7 +151,7 @@ def step_seconds(loop: Loop) -> tuple[list[float], list[float]]:
         unwatched.append(loop.round(None))
 
     def measured() -> None:
-        with loop.watched() as run:
+        with loop.watched(**options) as run:
             watched.append(loop.round(run))
 
     order: tuple[Callable[[], None], ...] = (plain, measured, measured, plain)
@@ -160,6 +163,48 @@ def step_seconds(loop: Loop) -> tuple[list[float], list[float]]:
     for index in range(loop.job.rounds * len(order)):
         order[index % len(order)]()
     return unwatched, watched
+
+
+def paired_ratio(unwatched: Sequence[float], watched: Sequence[float]) -> float:
+    """Watched ÷ unwatched, the median over rounds of A-B-B-A."""
+    pairs = zip(batched(unwatched), batched(watched), strict=True)
+    return statistics.median(sum(with_us) / sum(without) for without, with_us in pairs)
+
+
+def batched(values: Sequence[float]) -> list[tuple[float, float]]:
+    """Two and two: the As and the Bs of a round."""
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+def budget_ratio(loop: Loop, overhead: float, blocks: int) -> tuple[float, int]:
+    """Watched ÷ unwatched once a budget has chosen every how many steps are measured, and that number.
+
+    Blocks hold whole cycles; the watch stays on through all of them, and unwatched blocks run with its hooks off the
+    model, as between measured steps, so the difference is the whole cost. Therefore a second model, never watched,
+    makes the unwatched steps.
+    """
+    other = Loop(dataclasses.replace(loop.job, model=copy.deepcopy(loop.job.model)))
+    with loop.watched(overhead=overhead) as run:
+        while run._main.watch.duty.is_timing:  # type: ignore[union-attr]
+            loop.step(run)
+        every = run._main.watch.duty.every  # type: ignore[union-attr]
+        cycles = max(1, math.ceil(loop.job.steps_a_round / every))
+        ratios = []
+        for _ in range(blocks):
+            seconds = [
+                timed(one, watching, cycles * every)
+                for one, watching in ((other, None), (loop, run), (loop, run), (other, None))
+            ]
+            ratios.append((seconds[1] + seconds[2]) / (seconds[0] + seconds[3]))
+    return statistics.median(ratios), every
+
+
+def timed(loop: Loop, run: Run | None, steps: int) -> float:
+    """Seconds of so many steps."""
+    start = time.perf_counter()
+    for _ in range(steps):
+        loop.step(run)
+    return time.perf_counter() - start
 
 
 def hook_microseconds(job: Job) -> float:
@@ -184,27 +229,52 @@ def backward_seconds(loop: Loop) -> float:
     return seconds
 
 
-def figures_of(job: Job) -> list[Figure]:
-    """All figures of a job."""
+def figures_of(job: Job, target: str) -> list[Figure]:
+    """What watching every step costs a job."""
     loop = Loop(job)
     unwatched, watched = step_seconds(loop)
-    ratio = statistics.median(watched) / statistics.median(unwatched)
     micro = [1e6 * seconds for seconds in loop.log_seconds]
     return [
         Figure(f"{job.name}: step unwatched, median", 1e6 * statistics.median(unwatched), "us"),
         Figure(f"{job.name}: step watched, median", 1e6 * statistics.median(watched), "us"),
-        Figure(f"{job.name}: step watched / unwatched", ratio, "ratio"),
+        Figure(f"{job.name}: step watched / unwatched", paired_ratio(unwatched, watched), "ratio", target),
         Figure(f"{job.name}: log_gradients p50", percentile(micro, 0.5), "us"),
         Figure(f"{job.name}: log_gradients p99", percentile(micro, 0.99), "us"),
         Figure(f"{job.name}: hooks a backward", hook_microseconds(job), "us"),
     ]
 
 
+def every_tenth(job: Job) -> Figure:
+    """What watching every 10th step costs a job."""
+    loop = Loop(job)
+    ratio = paired_ratio(*step_seconds(loop, every=10))
+    return Figure(f"{job.name}: step watched / unwatched, every=10", ratio, "ratio", "<= 1.03")
+
+
+def budget(job: Job, blocks: int) -> list[Figure]:
+    """Whether a budget of 1 % holds."""
+    ratio, every = budget_ratio(Loop(job), 0.01, blocks)
+    return [
+        Figure(f"{job.name}: overhead with overhead=0.01", 100 * (ratio - 1), "%", "<= 1.5"),
+        Figure(f"{job.name}: every so many steps with overhead=0.01", every, "steps"),
+    ]
+
+
 def main() -> None:
-    """Measure both jobs on one thread."""
+    """Measure all jobs on one thread."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    write("capture", [*figures_of(digits_job()), *figures_of(transformer_job())])
+    digits = digits_job()
+    large = transformer_job("10 M transformer", 448, rounds=8)
+    figures = [
+        *figures_of(digits, "<= 1.25"),
+        every_tenth(dataclasses.replace(digits, steps_a_round=100)),
+        *budget(dataclasses.replace(digits, steps_a_round=200), blocks=20),
+        *figures_of(transformer_job("3.2 M transformer", 256, rounds=6), ""),
+        *figures_of(large, "<= 1.02"),
+        *budget(large, blocks=6),
+    ]
+    write("capture", figures)
 
 
 if __name__ == "__main__":
