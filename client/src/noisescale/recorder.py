@@ -121,9 +121,7 @@ class Recorder:
             model, optimizer, options, on_fault=self._faults.report, on_duty=self._on_duty, on_source=self._on_source
         )
         self.watch = watch
-        self._calibrator = calibrator_beside(
-            watch, optimizer, options, self._faults.report, lambda note: self._stream.renew_note(NOTE, note)
-        )
+        self._calibrator = calibrator_beside(watch, optimizer, options, self._faults.report, self._on_calibration)
         self._log.start_watch(watch.group_names, log_every or self._config.log_every)
         for kind in watch.kind_names:
             self._series_of(kind, log_every or self._config.log_every)
@@ -165,6 +163,11 @@ class Recorder:
         self._stream.estimator = watch.estimator
         announce(f"measuring {watch.says}")
         self._note(watch)
+        self._describe_again()
+
+    def _on_calibration(self, note: str) -> None:
+        """The proxy's ratio to the whole model is known better."""
+        self._stream.renew_note(NOTE, note)
         self._describe_again()
 
     def _note(self, watch: "Watch[LoggedStep]") -> None:
@@ -355,12 +358,14 @@ class Recorder:
             self._hessian.collect()
         if self._calibrator is not None:
             self._calibrator.pair(logged.num_steps, update.terms)
-        self._describe_again()
+        if self._stream.batch_size_source != self._log.batch_size_source:
+            self._describe_again()
         self._outlook.look(self._log.recent.num_updates, lambda: self.noise_scale("simple"))
         self._show(logged.step)
 
     def _describe_again(self) -> None:
         """Say anew how the streams measure, where that has changed."""
+        self._stream.batch_size_source = self._log.batch_size_source or self._stream.batch_size_source
         if self._stream.has_changed():
             self._send(self._run_record("simple"))
             for kind, series in self._kinds.items():

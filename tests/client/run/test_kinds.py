@@ -160,7 +160,7 @@ def test_a_stream_that_has_begun_says_anew_how_it_measures():
     main._run_record("simple")
 
     main._stream.add_note("something new")
-    loop.step(7)
+    main._describe_again()
 
     records = [record for record in loop.kept.of_kind("adam").records if isinstance(record, RunRecord)]
     assert [record.stream["notes"] for record in records] == [["something new"]]

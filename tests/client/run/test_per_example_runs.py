@@ -123,6 +123,30 @@ def test_a_model_that_is_hardly_covered_is_not_measured_unasked():
     assert not any(module._forward_hooks for module in loop.model.modules())
 
 
+class OwnUse(nn.Module):
+    """A weight is also used outside of its layer, which shows in the first backward only."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.hidden(x))) + (x @ self.hidden.weight.t())[:, :3]
+
+
+def test_a_parameter_that_turns_out_not_to_be_measurable_is_named_in_the_notes():
+    torch.manual_seed(0)
+    loop = Loop(OwnUse(), small_batches="per_example")
+    loop.watch()
+
+    for _ in range(3):
+        loop.step()
+
+    assert loop.kept.rows()[0].sum_trace_cov is None
+    assert loop.kept.rows()[2].sum_trace_cov is not None
+    assert any("hidden.weight" in note for note in loop.stream.notes)
+
+
 def test_micro_batches_are_preferred_where_there_are_some():
     loop = Loop()
     loop.watch()

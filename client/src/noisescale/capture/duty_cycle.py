@@ -16,6 +16,9 @@ ROUND = 3
 
 MAX_EVERY = 10_000
 
+UNASKED_OVERHEAD = 0.05
+"""Share of the training's time for per-example norms that were chosen by ourselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

@@ -22,10 +22,12 @@ class GradientSource(Protocol):
     Attributes:
         dropped: Indices of parameters that are not measured any more.
         reason: Why the last backward could not be taken apart, as a clause; None where it could.
+        message: What the measurement leaves out or changes, in words; None where nothing.
         is_refused: It cannot be done with this model.
     """
 
     dropped: list[int]
+    message: str | None
     is_refused: bool
 
     @property
@@ -46,3 +48,8 @@ class GradientSource(Protocol):
 
     def remove(self) -> None:
         """Leave nothing on the model."""
+
+
+def messages_of(source: GradientSource | None) -> list[str]:
+    """What the measurement leaves out or changes, as notes."""
+    return [] if source is None or source.message is None else [source.message]

@@ -138,6 +138,9 @@ class SmallModelAccumulation(Accumulation):
             self._folded.append(self._rows.take())
         self._rows.add(gradients)
 
+    def remember_gradient(self) -> None:
+        """The lists do."""
+
     def look_at_gradient(self, undone_scale: Tensor | None = None) -> None:
         """Where something else may have changed the gradients: compare them with the sum of the small batches.
 

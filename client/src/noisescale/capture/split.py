@@ -40,7 +40,7 @@ class Split:
         on_fault: Told about our own faults inside hooks.
 
     Attributes:
-        notes: What is changed by it, in words.
+        message: What is changed by it, in words.
         is_refused: The model turned out not to be separable; it runs as without.
         plain: The model's own forward.
         dropped: No parameter ever is.
@@ -55,7 +55,9 @@ class Split:
         on_fault: Callable[[Exception], None],
     ) -> None:
         self.dropped: list[int] = []
-        self.notes = [f"each forward runs in {num_parts} parts: random numbers such as dropout's come in another order"]
+        self.message: str | None = (
+            f"each forward runs in {num_parts} parts: random numbers such as dropout's come in another order"
+        )
         self._model = model
         self._parameters = dict(parameters)
         self._num_parts = num_parts

@@ -16,10 +16,10 @@ from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, is_sharded, plain_names, recognise, show_sharded
 from noisescale.capture.device_values import device_name
-from noisescale.capture.duty_cycle import DutyCycle
+from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
 from noisescale.capture.example_source import ExampleSource, covers_enough
 from noisescale.capture.gradient_rows import GradientRows
-from noisescale.capture.gradient_source import SENTENCES, GradientSource
+from noisescale.capture.gradient_source import SENTENCES, GradientSource, messages_of
 from noisescale.capture.hooks import Hooks
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.loss_scale import LossScale
@@ -34,9 +34,6 @@ from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale.errors import ConfigError
 
 Tag = TypeVar("Tag")
-
-UNASKED_OVERHEAD = 0.05
-"""Share of the training's time for per-example norms that were chosen by ourselves."""
 
 
 class Watch(Generic[Tag]):
@@ -101,6 +98,7 @@ class Watch(Generic[Tag]):
         self._sent: StepQueue[Tag] = StepQueue(self._kinds)
         self._norms_KC: Tensor | None = None
         self._was_unscaled = True
+        self._num_dropped = 0
         self._is_odd = False
         self._source: GradientSource | None = None
         self._next_examples: ExampleSource | None = None
@@ -110,15 +108,14 @@ class Watch(Generic[Tag]):
                 raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
             layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
             self._source = examples = ExampleSource(model, parameters, layers, on_fault=on_fault)
-            self.notes += [examples.message] if examples.message else []
             parameters = examples.parameters
         elif options.split is not None:
             self.estimator = "split"
-            self._source = split = Split(model, parameters, options.split, on_fault=on_fault)
-            self.notes += split.notes
+            self._source = Split(model, parameters, options.split, on_fault=on_fault)
         else:
             self.estimator = "micro_batches"
         self.says = SENTENCES[self.estimator]
+        self.notes += messages_of(self._source)
         self._start(parameters)
         self.notes += [*self.job.notes, *explain_alone(self.job)]
         if self.job.num_ranks > 1:
@@ -205,7 +202,7 @@ class Watch(Generic[Tag]):
         self._hooks.remove()
         self._source, self._next_examples = examples, None
         self.estimator, self.says = "per_example", SENTENCES["per_example"]
-        self.notes += [examples.message] if examples.message else []
+        self.notes += messages_of(examples)
         if self._options.every == 1 and self._options.overhead is None:
             # Nobody asked for the extra work of per-example norms: keep it small.
             self.duty = DutyCycle(1, UNASKED_OVERHEAD, on_fixed=self._on_duty, clock=time.perf_counter)
@@ -294,6 +291,10 @@ class Watch(Generic[Tag]):
         self._sent.send(sent, vector)
         accumulation.has_been_logged = True
         accumulation.remember_gradient()
+        if self._source is not None and len(self._source.dropped) != self._num_dropped:
+            self._num_dropped = len(self._source.dropped)
+            self.notes += messages_of(self._source)
+            self._on_source()
         if self._optimizer is None:
             self._on_step()
 

@@ -1,0 +1,127 @@
+"""However long a run: no memory grows, no hook stays, and the training is the same to the last bit."""
+
+import gc
+import tracemalloc
+
+import pytest
+import torch
+from torch import nn
+
+from client_runs import KeptRecords, make_batch, make_model
+from noisescale.config import Config
+from noisescale.description import RunDescription
+from noisescale.run import Run
+
+MODES = {
+    "micro-batches": {},
+    "every second step": {"every": 2},
+    "budget": {"overhead": 0.5},
+    "examples": {"small_batches": "per_example"},
+    "proxy": {"small_batches": "layer_norm_proxy"},
+    "split": {"split": 2},
+    "kinds": {"kinds": ("adam", "sign", "spectral")},
+    "scaler": {"scaler": torch.amp.GradScaler("cpu", enabled=False)},
+}
+
+
+class Forgetful(KeptRecords):
+    """Takes records and forgets them."""
+
+    def send(self, record):
+        pass
+
+
+def make_run():
+    return Run(Config(strict=True, group_seconds=0.0), RunDescription(), lambda run_id, describe: Forgetful(describe))
+
+
+class Loop:
+    def __init__(self):
+        self.model = make_model()
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3)
+        self.batches = [
+            list(zip(*(part.split(4) for part in make_batch(8, seed=seed)), strict=True)) for seed in range(8)
+        ]
+
+    def steps(self, number, run=None):
+        for index in range(number):
+            for x, y in self.batches[index % 8]:
+                loss = nn.functional.cross_entropy(self.model(x), y) / 2
+                loss.backward()
+            if run is not None:
+                run.log_gradients(loss=loss)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+    def hooks(self):
+        modules = list(self.model.modules())
+        found = [hook for p in self.model.parameters() for hook in (p._backward_hooks or {})]
+        for module in modules:
+            found += [*module._forward_hooks, *module._forward_pre_hooks, *module._backward_hooks]
+            found += [*module._backward_pre_hooks, *module._forward_hooks_with_kwargs]
+        return [*found, *self.optimizer._optimizer_step_post_hooks, *self.optimizer._optimizer_step_pre_hooks]
+
+
+def held():
+    """Bytes that Python holds, and objects."""
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0], len(gc.get_objects())
+
+
+def growth(do, times):
+    """Bytes and objects that stay after each call, once all is warm."""
+    tracemalloc.start()
+    try:
+        do()
+        before = held()
+        for _ in range(times):
+            do()
+        after = held()
+    finally:
+        tracemalloc.stop()
+    return [(b - a) / times for a, b in zip(before, after, strict=True)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_grows_over_ten_thousand_steps(mode):
+    """What the latest windows keep is bounded; after 2,000 steps it has its size."""
+    loop, run = Loop(), make_run()
+    run.watch(loop.model, loop.optimizer, **MODES[mode])
+    loop.steps(2000, run)
+
+    num_bytes, num_objects = growth(lambda: loop.steps(2000, run), 4)
+
+    assert num_bytes < 2000  # one byte a step
+    assert num_objects < 20
+    run.finish()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_watching_again_and_again_leaves_nothing(mode):
+    loop, run = Loop(), make_run()
+    before = loop.hooks(), list(loop.model.state_dict()), sorted(vars(loop.model))
+
+    def watch_and_unwatch():
+        run.watch(loop.model, loop.optimizer, **MODES[mode])
+        loop.steps(2, run)
+        run.unwatch()
+
+    num_bytes, num_objects = growth(watch_and_unwatch, 12)
+
+    assert num_bytes < 5000  # windows that are not full yet take a few hundred bytes a step
+    assert num_objects < 10
+    assert (loop.hooks(), list(loop.model.state_dict()), sorted(vars(loop.model))) == before
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "split"])
+def test_weights_after_a_hundred_steps_are_the_same_to_the_last_bit(mode):
+    watched, plain, run = Loop(), Loop(), make_run()
+    run.watch(watched.model, watched.optimizer, **MODES[mode])
+
+    watched.steps(100, run)
+    plain.steps(100)
+
+    for ours, theirs in zip(watched.model.parameters(), plain.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
