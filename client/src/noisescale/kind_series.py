@@ -52,7 +52,7 @@ class KindSeries:
             last: Ends the stream, if it has begun.
             timeout_seconds: Longest wait.
         """
-        self._recording.flush()
+        self._recording.flush(last.wall_time)
         if self._outbox is not None:
             if self.recent.num_updates:
                 self._outbox.send(last)

@@ -195,9 +195,9 @@ class Recorder:
     ) -> None:
         """Record an optimizer step; see `Run.log_gradients`."""
         watch = self.watch
-        size = None if batch_size is None else checked_size("batch_size", batch_size)
         if watch is None:
             self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
+            size = None if batch_size is None else checked_size("batch_size", batch_size)
             self._log_unwatched(loss, size, lr, step)
         elif watch.has_logged_this_step():
             self.say_once(
@@ -205,8 +205,8 @@ class Recorder:
             )
         else:
             if self._calibrator is not None:
-                self._calibrator.log_step(size)
-            self._log.log_watched(watch, loss=loss, batch_size=size, lr=lr, step=step)
+                self._calibrator.log_step(batch_size)
+            self._log.log_watched(watch, loss=loss, batch_size=batch_size, lr=lr, step=step)
 
     def _log_unwatched(
         self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from noisescale.estimators.noise_scale import Terms
 from noisescale.transport.wire import Flags, GroupRecord, Measurement
-from noisescale.updates import LoggedStep, Update
+from noisescale.updates import Update
 
 MIN_GROUP_UPDATES = 10
 """Least updates between two layer records."""
@@ -117,7 +117,7 @@ class Recording:
         self._group_seconds = group_seconds
         self.group_names = group_names
         self._last: Update | None = None
-        self._last_unmeasured: tuple[int, float, float | None] | None = None
+        self._last_unmeasured: tuple[int, float | None] | None = None
         self._row = RowSums()
         self._start_groups(start_time)
 
@@ -139,18 +139,23 @@ class Recording:
             if wall_time - self._groups_since >= self._group_seconds:
                 self._append_groups(update)
 
-    def add_unmeasured(self, step: int, wall_time: float, lr: float | None, loss: float | None) -> None:
+    def add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
         """Add a step in which nothing was measured: it goes into the row of the next one that was."""
-        self._last_unmeasured = step, wall_time, lr
+        self._last_unmeasured = step, lr
         self._row.add_unmeasured(loss)
 
-    def flush(self) -> None:
-        """Hand out what has been added since the last records."""
+    def flush(self, wall_time: float) -> None:
+        """Hand out what has been added since the last records.
+
+        Args:
+            wall_time: Unix seconds, now.
+        """
         if self._last is None:
             return
         newest = self._last_unmeasured
         if newest is not None and newest[0] > self._last.logged.step:
-            self._last = replace(self._last, logged=LoggedStep(*newest, self._last.logged.examples))
+            logged = replace(self._last.logged, step=newest[0], lr=newest[1], wall_time=wall_time)
+            self._last = replace(self._last, logged=logged)
         if self._row.num_covered:
             self._append(self._row.row(self._last))
             self._row = RowSums()

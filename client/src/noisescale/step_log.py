@@ -9,7 +9,7 @@ from noisescale.guard import Notices
 from noisescale.rank_check import RankCheck
 from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
-from noisescale.step_counter import StepCounter
+from noisescale.step_counter import StepCounter, checked_size
 from noisescale.step_pace import StepPace
 from noisescale.transport.wire import Record
 from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms
@@ -68,12 +68,12 @@ class StepLog:
     def start_watch(self, group_names: Sequence[str], log_every: int) -> None:
         """From here on steps have these layers; rows so far are handed out."""
         self.steps.start_watch()
-        self._recording.flush()
+        self._recording.flush(self._now())
         self._recording = self._new_recording(group_names, log_every)
 
     def change_groups(self, group_names: Sequence[str], log_every: int) -> None:
         """From here on steps have these layers, and go on counting."""
-        self._recording.flush()
+        self._recording.flush(self._now())
         self._recording = self._new_recording(group_names, log_every)
 
     def name_groups(self, group_names: Sequence[str], log_every: int) -> None:
@@ -83,7 +83,7 @@ class StepLog:
 
     def flush(self) -> None:
         """Hand out what has been added since the last records."""
-        self._recording.flush()
+        self._recording.flush(self._now())
 
     def log_watched(
         self,
@@ -96,15 +96,19 @@ class StepLog:
     ) -> None:
         """Log the current step of a watch, measured or not."""
         number = self.steps.number_watched(step, watch.num_steps)
-        rate = watch.learning_rate() if lr is None else float(lr)
-        self.pace.see(number, self._now())
         is_measured = watch.is_measured
         if not is_measured and not watch.must_queue(loss):
+            # a budget may leave a few microseconds for such a step
+            rate = watch.learning_rate() if lr is None else float(lr)
             watch.skip_step()
-            self._recording.add_unmeasured(number, self._now(), rate, None if loss is None else plain_number(loss))
+            self._recording.add_unmeasured(number, rate, None if loss is None else plain_number(loss))
             return
-        logged = LoggedStep(number, self._now(), rate, num_steps=watch.num_steps, is_measured=is_measured)
-        watch.log_step(logged, batch_size=batch_size, loss=loss)
+        size = None if batch_size is None else checked_size("batch_size", batch_size)
+        rate = watch.learning_rate() if lr is None else float(lr)
+        now = self._now()
+        self.pace.see(number, now)
+        logged = LoggedStep(number, now, rate, num_steps=watch.num_steps, is_measured=is_measured)
+        watch.log_step(logged, batch_size=size, loss=loss)
         self.takes_examples = watch.takes_examples
         self.record(watch.arrived())
 
@@ -112,7 +116,7 @@ class StepLog:
         """Record steps whose values have reached the host."""
         for logged, norms in arrived:
             if not logged.is_measured:
-                self._recording.add_unmeasured(logged.step, logged.wall_time, logged.lr, norms.loss)
+                self._recording.add_unmeasured(logged.step, logged.lr, norms.loss)
                 continue
             is_explained = explain_ranks(norms, self._notices)
             if not is_explained:

@@ -96,6 +96,13 @@ class DutyCycle:
         """Count time of ours within the current step."""
         self._cost += seconds
 
+    def skips_next(self) -> bool:
+        """End a step that was not measured where the next one is not either; else nothing is done."""
+        if self.is_timing or (self._num_steps + 1 - self._offset) % self.every == 0:
+            return False
+        self._num_steps += 1
+        return True
+
     def end_step(self) -> None:
         """The optimizer has made its step."""
         if self.is_timing:

@@ -380,6 +380,9 @@ class Watch(Generic[Tag]):
 
     def _on_step(self) -> None:
         self.num_steps += 1
+        if not self._hooks.are_on and self.duty.skips_next():
+            self._accumulation.has_been_logged = False
+            return
         accumulation = self._accumulation
         accumulation.has_been_logged = False
         if self._hooks.are_on:
