@@ -159,6 +159,15 @@ def test_an_example_trains_and_logs(name, tmp_path, stub):
     assert {kind for kind, _ in stored.values()} >= {"run", "measurements", "groups", "finish"}
 
 
+@pytest.mark.slow
+def test_the_example_of_two_optimizers_logs_two_runs(tmp_path, stub):
+    process = python(ROOT / "examples" / "gan.py", tmp_path, NOISESCALE_URL=stub.url, NUM_STEPS="5")
+
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("not resolved yet: 5 of 8 updates") == 2
+    assert len(stub.ledger.stored) == 2
+
+
 def test_an_example_runs_with_everything_off(tmp_path):
     process = python(ROOT / "examples" / "three_lines.py", tmp_path, NOISESCALE_MODE="disabled", NUM_STEPS="2")
 
