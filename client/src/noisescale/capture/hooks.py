@@ -109,6 +109,10 @@ class Hooks:
         if self._small_model is not None:
             self._small_model.lists.forget()
         self._job.disarm()
+        for parameter in self._parameters:
+            if parameter._backward_hooks is not None and not parameter._backward_hooks:
+                # As it was before the first hook: an empty dictionary would be asked at every backward.
+                parameter._backward_hooks = None
         if self._forward_handle is not None:
             self._forward_handle.remove()
             self._forward_handle = None
