@@ -8,6 +8,7 @@ from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.capture.duty_cycle import MAX_EVERY, NUM_TIMED, NUM_WARM_UP, ROUND, DutyCycle
+from noisescale.step_pace import StepPace
 from noisescale.transport.wire import Flags, RunRecord
 
 
@@ -332,3 +333,23 @@ def test_the_wait_is_in_steps_and_in_time():
 
     assert now.steps_per_update == 3
     assert now.seconds_per_step == pytest.approx(2.0)
+
+
+def test_the_pace_is_that_of_the_last_hundred_steps():
+    pace = StepPace()
+    seconds = 0.0
+
+    for step in range(400):
+        seconds += 1.0 if step < 250 else 3.0
+        pace.see(step, seconds)
+
+    assert pace.seconds_per_step == pytest.approx(3.0)
+
+
+def test_a_job_that_goes_back_to_a_checkpoint_has_a_pace_of_its_own_again():
+    pace = StepPace()
+
+    for step, seconds in ((100, 0.0), (101, 2.0), (50, 10.0), (51, 14.0)):
+        pace.see(step, seconds)
+
+    assert pace.seconds_per_step == pytest.approx(4.0)

@@ -95,6 +95,20 @@ def test_a_fault_of_the_tracker_costs_nothing_but_its_own_line(clock, caplog):
     assert caplog.text.count("left something out") == 1
 
 
+def test_a_fault_of_the_tracker_does_not_cost_the_steps_that_arrive_together(clock):
+    """As from a device that is a few steps behind."""
+    run, kept = make_kept_run(mirror=Shown(OSError("the tracker is away")), strict=False)
+    steps = run._recorders.main._log
+    arrived = []
+    own, steps.record = steps.record, arrived.extend
+
+    train(run, clock, 2.0, 4)
+    steps.record = own
+    steps.record(arrived)
+
+    assert [row.step for row in kept.rows()] == [0, 1, 2, 3]
+
+
 def test_an_interrupt_inside_the_tracker_passes(clock):
     run, _ = make_kept_run(mirror=Shown(KeyboardInterrupt()))
 

@@ -106,6 +106,53 @@ def test_gradients_changed_before_the_log_give_no_estimate_and_a_sentence(change
     assert "right after the last backward" in caplog.text
 
 
+def test_a_gradient_that_was_changed_between_its_small_batches_gives_no_estimate():
+    """Also where the first of them had just made it."""
+    run, kept, model, _ = watched()
+
+    for part in range(3):
+        backward_of(model, part)
+        if part == 0:
+            clip(model)
+    run.log_gradients()
+
+    assert (kept.rows()[0].sum_trace_cov, kept.rows()[0].flags) == (None, Flags.UNMATCHED_GRADIENT)
+
+
+def backward_of(model, part):
+    inputs, classes = make_batch(16)
+    rows = slice(4 * part, 4 * part + 4)
+    (nn.functional.cross_entropy(model(inputs[rows]), classes[rows]) / 4).backward()
+
+
+def test_a_backward_ignored_inside_a_marked_small_batch_leaves_it_as_it_was():
+    """It adds to p.grad in place, which may be the very memory that the small batch is held in."""
+    run, kept, model, _ = watched()
+
+    for part in range(4):
+        with run.micro_batch(4):
+            backward_of(model, part)
+            with run.ignore():
+                sum(p.square().sum() for p in model.parameters()).backward()
+    run.log_gradients()
+
+    assert essence(kept.rows()[0])[2:] == plain_row()[2:]
+    assert essence(kept.rows()[0])[:2] == pytest.approx(plain_row()[:2], rel=1e-3)
+
+
+def test_a_log_after_which_only_ignored_backward_passes_came_has_nothing_to_measure():
+    run, kept, model, optimizer = watched()
+    backward(model)
+    run.log_gradients()
+    optimizer.zero_grad()
+
+    with run.ignore():
+        model(make_batch()[0]).sum().backward()
+    run.log_gradients()
+
+    assert all(row.sum_trace_cov is None for row in kept.rows()[1:])
+
+
 def scaled_step(run, model, optimizer, *, is_logged_first):
     scaler = torch.amp.GradScaler("cpu")
     inputs, classes = make_batch()
