@@ -36,7 +36,7 @@ class ScaledLoop:
             loss = nn.functional.cross_entropy(self.model(x), y, reduction=reduction)
             self.scaler.scale(factor * loss / (4 if reduction == "mean" else 1)).backward()
 
-    def step(self, *, log, **backward):
+    def step(self, *, log, set_to_none=True, **backward):
         self.backward(**backward)
         if log == "before":
             self.run.log_gradients()
@@ -45,7 +45,7 @@ class ScaledLoop:
             self.run.log_gradients()
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad(set_to_none=set_to_none)
 
 
 @pytest.mark.parametrize("log", ["before", "after"])
@@ -59,6 +59,18 @@ def test_the_scale_is_undone_before_and_after_unscaling(log):
     for row in loop.kept.rows():
         assert terms_of(row) == pytest.approx(truth, rel=1e-10)
         assert row.flags == 0
+
+
+@pytest.mark.parametrize("log", ["before", "after"])
+def test_gradients_kept_as_zeros_may_be_unscaled_too(log):
+    loop = ScaledLoop()
+    truth = true_terms()
+
+    for _ in range(3):
+        loop.step(log=log, set_to_none=False)
+
+    for row in loop.kept.rows():
+        assert terms_of(row) == pytest.approx(truth, rel=1e-10)
 
 
 def test_a_summed_loss_and_a_scale_are_undone_together():

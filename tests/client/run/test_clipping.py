@@ -166,11 +166,13 @@ def test_what_ignore_keeps_out_of_the_estimate_is_clipped_all_the_same():
     results = []
     for is_ours in (False, True):
         model = make_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
         run, _ = make_kept_run()
         if is_ours:
-            run.watch(model)
+            run.watch(model, optimizer)
         for step in range(5):
-            model.zero_grad()
+            optimizer.step()
+            optimizer.zero_grad()
             backward(model, seed=step)
             if step == 4:  # once the measured norm is trusted
                 with run.ignore():

@@ -9,6 +9,7 @@ from torch import nn
 import noisescale
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale import active_run
+from noisescale.capture.gradient_rows import GradientRows
 from noisescale.errors import ConfigError
 from noisescale.transport.wire import Flags, MetricRecord
 
@@ -210,6 +211,34 @@ def test_a_model_trained_in_evaluation_mode_is_measured():
     model.eval()
 
     backward(model)
+    run.log_gradients()
+
+    assert essence(kept.rows()[0]) == plain_row()
+
+
+def test_a_gradient_left_over_from_the_step_before_gives_no_estimate_of_a_small_model():
+    """`zero_grad()` was forgotten: p.grad holds more than this step's small batches."""
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    run, kept = make_kept_run()
+    run.watch(model, optimizer)
+
+    for seed in range(3):
+        backward(model, seed)
+        if GradientRows.suits(list(model.parameters())) or seed == 0:
+            run.log_gradients()
+        optimizer.step()
+
+    assert kept.rows()[0].sum_trace_cov is not None
+    assert all(row.sum_trace_cov is None for row in kept.rows()[1:])
+
+
+def test_small_batches_of_both_modes_keep_their_sizes():
+    run, kept, model, _ = watched()
+
+    for part in range(4):
+        model.train(part % 2 == 1)
+        backward_of(model, part)
     run.log_gradients()
 
     assert essence(kept.rows()[0]) == plain_row()

@@ -78,7 +78,7 @@ class SmallModelAccumulation(Accumulation):
             self.start_step()
             self.drop_forwards(self.num_forwards - passes[-1].num_forwards)
             return passes[-1:]
-        self._needs_proof |= bool(passes or self.sizes)
+        self._needs_proof |= bool(passes or self.sizes) or any(p.grad is not None for p in self._parameters)
         return passes
 
     def _are_cleared(self, gradients: Gradients) -> bool:
@@ -147,7 +147,7 @@ class SmallModelAccumulation(Accumulation):
         Args:
             undone_scale: Of a loss scaler, where the gradients have been divided by it since.
         """
-        if self._needs_proof:
+        if self._needs_proof and self.sizes:
             self.is_at_a_loss = self._folded != [] or not self._is_sum_of_rows(undone_scale)
             self.adds_up &= not self.is_at_a_loss
 
