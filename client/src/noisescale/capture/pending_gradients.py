@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.squared_norms import SMALL, squared_norms
+from noisescale.capture.squared_norms import SMALL, condense, sq_norms_of_condensed, values_that_count
 
 PENDING_BYTES = 32 << 20
 """Gradients held at most on an accelerator before they are reduced: what was just written is still in the cache."""
@@ -20,7 +20,8 @@ class PendingGradients:
 
     A gradient is held as `detach()`: that leaves autograd free to hand its memory on to `p.grad`, as it does without
     us. So it must be reduced before the next backward adds to that memory. On the CPU a large gradient is reduced at
-    once: held, its memory could not be used again within the backward, and fresh memory costs more than the norm.
+    once to the norms of its rows: held, its memory could not be used again within the backward, and fresh memory costs
+    more than the norm.
 
     Args:
         parameters: In the order of their indices.
@@ -37,6 +38,7 @@ class PendingGradients:
         """Forget everything."""
         self.held: list[Tensor | None] = [None] * len(self._bytes)
         self._held_bytes = 0
+        self._condensed: set[int] = set()
         self._reduced: list[tuple[list[int], Tensor]] = []
         self._reduced_indices: set[int] = set()
         self.is_complete = True
@@ -44,7 +46,7 @@ class PendingGradients:
     @property
     def is_empty(self) -> bool:
         """Whether the backward has handed nothing over yet."""
-        return not self._held_bytes and not self._reduced
+        return not self._held_bytes and not self._condensed and not self._reduced
 
     def holds(self, index: int) -> bool:
         """Whether a gradient of this parameter waits to be reduced."""
@@ -58,15 +60,18 @@ class PendingGradients:
             gradient: As autograd computed it, before it is added to `p.grad`.
             may_reduce: Reduce early when much is held. Not where the small batch has several backward passes.
         """
-        held = self.held[index]
-        if held is not None:
-            self.held[index] = held + gradient.detach()
-            return
-        if index in self._reduced_indices:
+        if index in self._condensed or index in self._reduced_indices:
             # Reentrant checkpointing hands a shared parameter's gradient over in parts: squares of parts do not add.
             self.is_complete = False
+        held = self.held[index]
+        if held is not None:
+            self.held[index] = held + gradient.detach() if index not in self._condensed else held
+            return
         if may_reduce and self._reduces_at_once[index]:
-            self._reduce([index], [gradient])
+            self.held[index] = condense(values_that_count(gradient))
+            self._condensed.add(index)
+            if self._on_reduce is not None:
+                self._on_reduce([index], [gradient])
             return
         self.held[index] = gradient.detach()
         self._held_bytes += self._bytes[index]
@@ -92,24 +97,23 @@ class PendingGradients:
         self._reduced, self._reduced_indices = [], set()
         return (indices, spread(reduced, len(self._bytes))) if reduced else None
 
-    def take_held(self) -> list[Tensor | None]:
-        """The gradients themselves, one entry a parameter, where nothing was reduced; then forget."""
-        held = self.held
+    def _reduce_held(self) -> None:
+        indices = [index for index, held in enumerate(self.held) if held is not None]
+        if not indices:
+            return
+        held = [gradient for gradient in self.held if gradient is not None]
+        condensed, self._condensed = self._condensed, set()
         self.held = [None] * len(self._bytes)
         self._held_bytes = 0
-        return held
-
-    def _reduce_held(self) -> None:
-        if self._held_bytes:
-            held = self.take_held()
-            indices = [index for index, gradient in enumerate(held) if gradient is not None]
-            self._reduce(indices, [gradient for gradient in held if gradient is not None])
-
-    def _reduce(self, indices: list[int], gradients: Sequence[Tensor]) -> None:
-        self._reduced.append((indices, squared_norms(gradients)))
+        parts = [
+            part if index in condensed else condense(values_that_count(part))
+            for index, part in zip(indices, held, strict=True)
+        ]
+        self._reduced.append((indices, sq_norms_of_condensed(parts)))
         self._reduced_indices.update(indices)
         if self._on_reduce is not None:
-            self._on_reduce(indices, gradients)
+            whole = [(index, part) for index, part in zip(indices, held, strict=True) if index not in condensed]
+            self._on_reduce([index for index, _ in whole], [part for _, part in whole])
 
 
 def spread(reduced: Sequence[tuple[Sequence[int], Tensor]], num_parameters: int) -> Tensor:

@@ -30,9 +30,28 @@ def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
     Args:
         tensors: Any shape, dtype and layout; empty and sparse ones too. At least one.
     """
-    values = [values_that_count(tensor) for tensor in tensors]
-    devices = {value.device for value in values}
-    norms = _norms(values) if len(devices) == 1 else _norms_by_device(values, values[0].device)
+    return sq_norms_of_condensed([condense(values_that_count(tensor)) for tensor in tensors])
+
+
+def condense(values: Tensor) -> Tensor:
+    """Fewer numbers of the same norm: of a large tensor on the CPU the norms of its rows; else the values themselves.
+
+    Args:
+        values: From `values_that_count`.
+    """
+    if not values.is_cpu or values.numel() <= SMALL:
+        return values
+    flat = values.reshape(-1).contiguous()  # strided rows would be added up one by one, with ten times the error
+    if flat.dtype in (torch.float32, torch.float64):
+        return _row_norms(flat)
+    buffer = torch.empty(BUFFER, dtype=torch.float32)
+    return torch.cat([_row_norms(buffer[: part.numel()].copy_(part)) for part in flat.split(BUFFER)])
+
+
+def sq_norms_of_condensed(condensed: Sequence[Tensor]) -> Tensor:
+    """Σ x² of each, fp64, [P]; what `condense` gave is as good as the tensor itself."""
+    devices = {values.device for values in condensed}
+    norms = _norms(condensed) if len(devices) == 1 else _norms_by_device(condensed, condensed[0].device)
     return torch.stack(norms).square_()
 
 
@@ -43,7 +62,7 @@ def dense_values(gradient: Tensor) -> Tensor:
     return gradient if gradient.layout == torch.strided else gradient.to_dense()
 
 
-def _norms_by_device(values: list[Tensor], target: torch.device) -> list[Tensor]:
+def _norms_by_device(values: Sequence[Tensor], target: torch.device) -> list[Tensor]:
     norms: list[Tensor] = [torch.empty(())] * len(values)
     for device in {value.device for value in values}:
         indices = [i for i, value in enumerate(values) if value.device == device]
@@ -52,17 +71,12 @@ def _norms_by_device(values: list[Tensor], target: torch.device) -> list[Tensor]
     return norms
 
 
-def _norms(values: list[Tensor]) -> list[Tensor]:
+def _norms(values: Sequence[Tensor]) -> list[Tensor]:
     """Norms as fp64 scalars; all values are on one device."""
-    if not values[0].is_cpu:
-        return _norms_on_accelerator(values)
-    if all(value.numel() <= SMALL for value in values):
-        return _foreach_norm(values, torch.float64)
-    small = iter(_foreach_norm([value for value in values if value.numel() <= SMALL], torch.float64))
-    return [next(small) if value.numel() <= SMALL else _norm_by_rows(value) for value in values]
+    return _foreach_norm(list(values), torch.float64) if values[0].is_cpu else _norms_on_accelerator(values)
 
 
-def _norms_on_accelerator(values: list[Tensor]) -> list[Tensor]:
+def _norms_on_accelerator(values: Sequence[Tensor]) -> list[Tensor]:
     # dtype=float32: without it the norm of 16-bit gradients is rounded to 16 bits, 3.6e-3 off.
     doubles = [value.dtype == torch.float64 for value in values]
     wide = iter(_foreach_norm([v for v, is_double in zip(values, doubles, strict=True) if is_double], torch.float64))
@@ -76,22 +90,12 @@ def _foreach_norm(values: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
     return list(torch._foreach_norm(values, 2, dtype=dtype)) if values else []
 
 
-def _norm_by_rows(value: Tensor) -> Tensor:
-    flat = value.reshape(-1).contiguous()  # strided rows would be added up one by one, with ten times the error
-    if flat.dtype in (torch.float32, torch.float64):
-        norm_R = _row_norms(flat)
-    else:
-        buffer = torch.empty(BUFFER, dtype=torch.float32)
-        norm_R = torch.cat([_row_norms(buffer[: part.numel()].copy_(part)) for part in flat.split(BUFFER)])
-    norm: Tensor = torch.linalg.vector_norm(norm_R, dtype=torch.float64)
-    return norm
-
-
 def _row_norms(flat: Tensor) -> Tensor:
+    if flat.numel() % ROW == 0:
+        whole_rows: Tensor = torch.linalg.vector_norm(flat.view(-1, ROW), dim=1)
+        return whole_rows
     whole = flat.numel() // ROW * ROW
     norm_R: Tensor = torch.linalg.vector_norm(flat[:whole].view(-1, ROW), dim=1)
-    if whole == flat.numel():
-        return norm_R
     return torch.cat([norm_R, torch.linalg.vector_norm(flat[whole:]).unsqueeze(0)])
 
 
