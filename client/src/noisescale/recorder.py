@@ -195,10 +195,10 @@ class Recorder:
     ) -> None:
         """Record an optimizer step; see `Run.log_gradients`."""
         watch = self.watch
+        if watch is not None and watch.is_idle and self._log.skip(watch, loss, lr, step):
+            return
         if watch is None:
-            self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
-            size = None if batch_size is None else checked_size("batch_size", batch_size)
-            self._log_unwatched(loss, size, lr, step)
+            self._log_unwatched(loss, None if batch_size is None else checked_size("batch_size", batch_size), lr, step)
         elif watch.has_logged_this_step():
             self.say_once(
                 "repeated", "log_gradients() was called twice within one optimizer step: the second call is left out"
@@ -211,6 +211,7 @@ class Recorder:
     def _log_unwatched(
         self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None
     ) -> None:
+        self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
         logged = self._logged_step(step, lr)
         if batch_size is not None:
             logged = logged.counted(self._log.steps.count(batch_size))

@@ -45,6 +45,7 @@ class Run:
         config: Settings of the client.
         faults: Our own errors so far; `faults.count` should be 0.
         is_finished: Nothing more is recorded.
+        is_recording: Neither disabled nor finished.
 
     Args:
         config: Settings of the client.
@@ -70,6 +71,7 @@ class Run:
         self._main = Recorder(self.id, config, description, self._open_outbox, self.faults, mirroring)
         self._recorders = Recorders(self._main, self._recorder_beside)
         self._clippings: dict[str | None, Clipping] = {}
+        self.is_recording = self._main.is_recording
         if self.is_recording:
             open_runs.add(self)
 
@@ -78,11 +80,6 @@ class Run:
 
     def _recorder_beside(self, run_id: str, description: RunDescription) -> Recorder:
         return Recorder(run_id, self.config, description, self._open_outbox, self.faults)
-
-    @property
-    def is_recording(self) -> bool:
-        """False when the mode is "disabled" or the run is finished."""
-        return self._main.is_recording and not self.is_finished
 
     def leave_out(self, call: str) -> None:
         """Say once that a finished run records nothing more."""
@@ -395,5 +392,5 @@ class Run:
         """
         for recorder in self._recorders.all():
             self._do(functools.partial(recorder.finish, status, timeout_seconds))
-        self.is_finished = True
+        self.is_finished, self.is_recording = True, False
         open_runs.discard(self)

@@ -62,6 +62,16 @@ class StepCounter:
         """
         return num_steps + self._offset if step is None else checked_step(step)
 
+    def pass_by(self, num_steps: int) -> int:
+        """The number of a watched step that nobody numbers.
+
+        Args:
+            num_steps: Optimizer steps before this one.
+        """
+        number = num_steps + self._offset
+        self.next_step = number + 1
+        return number
+
     def count_watched(self, batch_size: float | None, num_steps: int) -> int | None:
         """Cumulative examples; steps that were not logged count as large as this one. None where it is unknown.
 

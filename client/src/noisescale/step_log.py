@@ -85,6 +85,24 @@ class StepLog:
         """Hand out what has been added since the last records."""
         self._recording.flush(self._now())
 
+    def skip(
+        self, watch: "Watch[LoggedStep]", loss: "torch.Tensor | float | None", lr: float | None, step: int | None
+    ) -> bool:
+        """Log a step of which nothing is measured, in a few microseconds: all that a budget may leave for it.
+
+        Returns:
+            False where it takes more, as for a loss on a device.
+        """
+        if type(loss) is not float and loss is not None:
+            if not getattr(loss, "is_cpu", True):
+                return False
+            loss = plain_number(loss)
+        steps = self.steps
+        number = steps.pass_by(watch.num_steps) if step is None else steps.number_watched(step, watch.num_steps)
+        self._recording.add_unmeasured(number, watch.learning_rate() if lr is None else float(lr), loss)
+        watch.skip_step()
+        return True
+
     def log_watched(
         self,
         watch: "Watch[LoggedStep]",
@@ -97,12 +115,6 @@ class StepLog:
         """Log the current step of a watch, measured or not."""
         number = self.steps.number_watched(step, watch.num_steps)
         is_measured = watch.is_measured
-        if not is_measured and not watch.must_queue(loss):
-            # a budget may leave a few microseconds for such a step
-            rate = watch.learning_rate() if lr is None else float(lr)
-            watch.skip_step()
-            self._recording.add_unmeasured(number, rate, None if loss is None else plain_number(loss))
-            return
         size = None if batch_size is None else checked_size("batch_size", batch_size)
         rate = watch.learning_rate() if lr is None else float(lr)
         now = self._now()

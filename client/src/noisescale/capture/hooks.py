@@ -209,9 +209,10 @@ class Hooks:
             self._exchange.advance()
 
     def _step(self, *_: Any) -> None:
-        self._open_backwards.clear()
-        if self._small_model is not None and self.are_on:
-            self._small_model.lists.forget()
+        if self._forward_handle is not None:  # a step that is not measured has microseconds only
+            self._open_backwards.clear()
+            if self._small_model is not None:
+                self._small_model.lists.forget()
         self._on_step()
 
 

@@ -55,6 +55,7 @@ class Watch(Generic[Tag]):
         model: Whose they are.
         parameters: Those measured.
         duty: Which steps are measured.
+        is_idle: The current step is not measured, not logged yet, and no step before it is on its way.
         estimator: Where the small batches come from, in the words of the wire format.
         notes: Facts about the measurement, in words.
         says: What is measured, as a sentence for the log.
@@ -99,7 +100,7 @@ class Watch(Generic[Tag]):
         self._norms_KC: Tensor | None = None
         self._was_unscaled = True
         self._num_dropped = 0
-        self._is_odd = False
+        self.is_idle = self._is_odd = False
         self._source: GradientSource | None = None
         self._next_examples: ExampleSource | None = None
         self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
@@ -318,12 +319,9 @@ class Watch(Generic[Tag]):
             reason=self._accumulation.reason,
         )
 
-    def must_queue(self, loss: Tensor | float | None) -> bool:
-        """Whether a step without measurement has to queue: its loss, or a step before it, is still on its way."""
-        return bool(self._sent) or (isinstance(loss, Tensor) and not loss.is_cpu)
-
     def skip_step(self) -> None:
-        """Log a step that is not measured and has nothing on the device."""
+        """Log a step that is idle."""
+        self.is_idle = False
         self._accumulation.has_been_logged = True
         if self._optimizer is None:
             self._on_step()
@@ -382,6 +380,7 @@ class Watch(Generic[Tag]):
         self.num_steps += 1
         if not self._hooks.are_on and self.duty.skips_next():
             self._accumulation.has_been_logged = False
+            self.is_idle = not len(self._sent)
             return
         accumulation = self._accumulation
         accumulation.has_been_logged = False
@@ -398,3 +397,4 @@ class Watch(Generic[Tag]):
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
         self._arm()
+        self.is_idle = not self._hooks.are_on and not len(self._sent)
