@@ -27,6 +27,9 @@ NO_BACKWARD = -1
 ENTRY_SECONDS = 1.5e-6
 """What autograd spends to call a Python hook, which the hook itself cannot time."""
 
+CALL_SECONDS = 0.5e-6
+"""What a model or an optimizer spends to call one."""
+
 OnFault = Callable[[Exception], None]
 
 
@@ -103,7 +106,8 @@ class Hooks:
     def _leaf_hook(self, index: int) -> Callable[[Tensor], None]:
         if self._small_model is not None:
             return self._small_model.lists.hook(index)
-        return self._guarded(self._see if self._queue_callback is not None else self._see_without_callback, index)
+        see = self._see if self._queue_callback is not None else self._see_without_callback
+        return self._guarded(see, index, entry=ENTRY_SECONDS)
 
     def _disarm(self) -> None:
         if self._small_model is not None:
@@ -141,8 +145,10 @@ class Hooks:
             self._accumulation.end_backward()
             self._accumulation.remember_gradient()
 
-    def _guarded(self, body: Callable[..., None], *bound: Any) -> Callable[..., None]:
-        return functools.partial(self._timed if self._duty.is_timing else self._guard, body, *bound)
+    def _guarded(self, body: Callable[..., None], *bound: Any, entry: float = CALL_SECONDS) -> Callable[..., None]:
+        if self._duty.is_timing:
+            return functools.partial(self._timed, entry, body, *bound)
+        return functools.partial(self._guard, body, *bound)
 
     def _guard(self, body: Callable[..., None], *args: Any) -> None:
         try:
@@ -150,13 +156,13 @@ class Hooks:
         except Exception as fault:  # noqa: BLE001  # the hook body: one of the client's three
             self._on_fault(fault)
 
-    def _timed(self, body: Callable[..., None], *args: Any) -> None:
+    def _timed(self, entry: float, body: Callable[..., None], *args: Any) -> None:
         if not self._duty.is_timing:
             self._guard(body, *args)
             return
         start = time.perf_counter()
         self._guard(body, *args)
-        self._duty.add_cost(time.perf_counter() - start + ENTRY_SECONDS)
+        self._duty.add_cost(time.perf_counter() - start + entry)
 
     def _see(self, index: int, gradient: Tensor) -> None:
         task = self._graph_task_id()

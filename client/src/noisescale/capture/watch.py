@@ -87,7 +87,7 @@ class Watch(Generic[Tag]):
         )
         self._coupled = CoupledExamples(model)
         self.notes: list[str] = list(self._coupled.notes)
-        self.estimator: str = options.small_batches
+        self.estimator = "micro_batches"
         self.model = model
         self._options = options
         self._optimizer = optimizer
@@ -107,14 +107,13 @@ class Watch(Generic[Tag]):
         if options.small_batches in ("per_example", "layer_norm_proxy"):
             if is_sharded(model):
                 raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
+            self.estimator = options.small_batches
             layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
             self._source = examples = ExampleSource(model, parameters, layers, on_fault=on_fault)
             parameters = examples.parameters
         elif options.split is not None:
             self.estimator = "split"
             self._source = Split(model, parameters, options.split, on_fault=on_fault)
-        else:
-            self.estimator = "micro_batches"
         self.says = SENTENCES[self.estimator]
         self.notes += messages_of(self._source)
         self._start(parameters)
