@@ -22,7 +22,7 @@ _MODULES = {
     "hessian_values": "noisescale.capture.kinds.hessian",
     "DeviceValues": "noisescale.capture.device_values",
     "StepNorms": "noisescale.capture.step_norms",
-    "squared_norms": "noisescale.capture.squared_norms",
+    "squared_norms": "noisescale.kernels.squared_norms",
 }
 
 __getattr__, __dir__ = exports(__name__, _MODULES)

@@ -18,8 +18,8 @@ from noisescale.capture.gradient_source import GradientSource
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.pending_gradients import PendingGradients, spread
 from noisescale.capture.small_batches import SmallBatchSize, total_size
-from noisescale.capture.squared_norms import squared_norms
 from noisescale.capture.witness import Witness
+from noisescale.kernels.squared_norms import squared_norms
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.gradient_lists import Gradients, total
-from noisescale.capture.squared_norms import ROW
+from noisescale.kernels.squared_norms import ROW
 
 MAX_ELEMENTS = 1 << 17
 """Elements of a model up to which this wins."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.squared_norms import SMALL, condense, sq_norms_of_condensed, values_that_count
+from noisescale.kernels.squared_norms import SMALL, condense, sq_norms_of_condensed, values_that_count
 
 PENDING_BYTES = 32 << 20
 """Gradients held at most on an accelerator before they are reduced: what was just written is still in the cache."""

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from noisescale.capture.batch_parts import NotSeparableError, cut, join, part_sizes, tensors_in
 from noisescale.capture.pending_gradients import PendingGradients
 from noisescale.capture.small_batches import SmallBatchSize
-from noisescale.capture.squared_norms import SMALL, values_that_count
 from noisescale.guard import logger
+from noisescale.kernels.squared_norms import SMALL, values_that_count
 
 NO_BACKWARD = -1
 """What torch calls the backward that runs while none does."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from noisescale.capture.pending_gradients import spread
-from noisescale.capture.squared_norms import squared_norms
+from noisescale.kernels.squared_norms import squared_norms
 
 HELD_BYTES = 32 << 20
 """Gradients held at most before they are reduced."""

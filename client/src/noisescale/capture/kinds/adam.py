@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.kinds.preconditioner import divisor_of, unwrapped
-from noisescale.capture.squared_norms import squared_norms
 from noisescale.errors import ConfigError
 from noisescale.estimators.noise_scale import Terms, from_unequal_groups
+from noisescale.kernels.squared_norms import squared_norms
 
 MIN_STEPS = 5
 """Optimizer steps from which v̂ is used: earlier it rests on almost nothing."""

@@ -5,7 +5,7 @@
 import torch
 from torch import Tensor
 
-from noisescale.capture.squared_norms import ROW, SMALL
+from noisescale.kernels.squared_norms import ROW, SMALL
 
 
 def row_sq_norms(value_NM: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from noisescale.capture.squared_norms import BUFFER, ROW, SMALL, squared_norms
+from noisescale.kernels.squared_norms import BUFFER, ROW, SMALL, squared_norms
 
 torch.set_num_threads(1)
 
