@@ -28,7 +28,8 @@ BATCH_SIZE_UNKNOWN = "the model's input does not tell the batch size: pass batch
 
 UNMATCHED_GRADIENT = (
     "the gradients are not the sum of the step's backward passes, so there is no estimate: call log_gradients() right "
-    "after the last backward, before gradients are clipped, unscaled, averaged or cleared"
+    "after the last backward, before gradients are clipped, unscaled, averaged or cleared; with a GradScaler say "
+    "watch(..., scaler=scaler), then it may come after unscale_(), too"
 )
 
 

@@ -126,6 +126,44 @@ def test_a_watch_without_the_scaler_measures_before_unscaling_as_multiples():
     assert terms_of(loop.kept.rows()[0]) == pytest.approx([2.0**20 * term for term in truth], rel=1e-10)
 
 
+@pytest.mark.parametrize("scale", [2.0, 2.0**10, 2.0**16])
+def test_a_gradient_that_an_unknown_scaler_has_unscaled_gives_no_estimate(scale, caplog):
+    """Its foreach division does not raise the counter that torch raises at a change in place."""
+    loop = ScaledLoop(scaler=torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=10**6), is_given=False)
+
+    for _ in range(3):
+        loop.step(log="after")
+
+    for row in loop.kept.rows():
+        assert (row.sum_trace_cov, row.flags) == (None, Flags.UNMATCHED_GRADIENT)
+    assert "watch(..., scaler=scaler)" in caplog.text
+
+
+def test_an_unknown_scaler_that_begins_to_unscale_is_noticed():
+    """A small model looks now and then, and from then on at each step."""
+    loop = ScaledLoop(scaler=torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=10**6), is_given=False)
+    for _ in range(8):
+        loop.step(log="before")
+
+    for _ in range(24):
+        loop.step(log="after")
+
+    flags = [row.flags for row in loop.kept.rows()]
+    assert flags[:8] == [0] * 8
+    assert flags[-16:] == [Flags.UNMATCHED_GRADIENT] * 16
+
+
+def test_a_gradient_divided_out_of_place_gives_no_estimate():
+    loop = ScaledLoop(is_given=False)
+
+    loop.backward()
+    for parameter in loop.model.parameters():
+        parameter.grad = parameter.grad / 2
+    loop.run.log_gradients()
+
+    assert (loop.kept.rows()[0].sum_trace_cov, loop.kept.rows()[0].flags) == (None, Flags.UNMATCHED_GRADIENT)
+
+
 def test_asking_for_the_scale_leaves_the_scaler_as_it_was():
     """Its own accessor would wait for the device, or open an entry for the optimizer."""
     loop = ScaledLoop()

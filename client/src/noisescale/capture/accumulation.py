@@ -317,8 +317,14 @@ class Accumulation:
         """
         if self._witness.is_cleared or self._witness.is_changed:
             self.adds_up = False
+        if undone_scale is not None:
+            self._witness.forget_values()
 
-    def norms(self) -> Tensor:
+    def has_other_values(self) -> Tensor | None:
+        """1 where the gradient changed since the last backward and torch's counter does not tell; None: not known."""
+        return self._witness.has_other_values()
+
+    def norms(self) -> Tensor | HeldNorms:
         """Σ |s|² of each entry, then |p.grad|², [K + 1, C] fp64, on the device, without waiting.
 
         To be called once a step, with one small batch at least.

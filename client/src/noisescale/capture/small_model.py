@@ -10,7 +10,14 @@ from torch import Tensor
 from noisescale.capture.accumulation import Accumulation, membership
 from noisescale.capture.gradient_lists import GradientLists, Gradients, Pass, total
 from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.small_batches import SmallBatchSize, total_size
+
+NUM_FIRST_LOOKS = 4
+"""Steps from the first in which the gradient is compared with the sum of the small batches."""
+
+LOOK_EVERY = 16
+"""Steps from one such comparison to the next after those."""
 
 
 class SmallModelAccumulation(Accumulation):
@@ -32,6 +39,7 @@ class SmallModelAccumulation(Accumulation):
         self._everything = set(range(len(parameters)))
         self.lists = GradientLists(parameters, self._rows.capacity)
         self.is_at_a_loss = False
+        self._num_looks = 0
         super().__init__(parameters, group_of_parameter, num_groups)
 
     def start_step(self) -> None:
@@ -147,19 +155,24 @@ class SmallModelAccumulation(Accumulation):
         Args:
             undone_scale: Of a loss scaler, where the gradients have been divided by it since.
         """
-        if self._needs_proof and self.sizes:
+        self._num_looks += self._rows.num_rows > 0
+        # a loss scaler divides the gradients without a trace: the loop that does it does it at each step
+        is_due = self._num_looks <= NUM_FIRST_LOOKS or self._num_looks % LOOK_EVERY == 0
+        if (self._needs_proof or (is_due and self._rows.num_rows and not self._folded)) and self.sizes:
             self.is_at_a_loss = self._folded != [] or not self._is_sum_of_rows(undone_scale)
             self.adds_up &= not self.is_at_a_loss
 
     def _is_sum_of_rows(self, undone_scale: Tensor | None) -> bool:
-        for index, gradient in enumerate(self._own_gradients()):
+        for index, gradient in reversed(list(enumerate(self._own_gradients()))):  # the last one is most often a bias
             summed = self._rows.total(index)
             if summed is not None and gradient is not None:
                 whole = gradient.to_dense() if undone_scale is None else gradient.to_dense() * undone_scale
-                return torch.allclose(whole.to(summed), summed.to_dense(), rtol=1e-4, equal_nan=True)
+                summed = summed.to_dense().detach()
+                rounding = 1e-4 * float(summed.nan_to_num(0, 0, 0).abs().max())
+                return torch.allclose(whole.to(summed), summed, rtol=1e-4, atol=rounding, equal_nan=True)
         return False
 
-    def norms(self) -> Tensor:
-        """As in `Accumulation`."""
+    def norms(self) -> Tensor | HeldNorms:
+        """As in `Accumulation`, but computed later unless the step had many small batches."""
         self._add_row(self._own_gradients())
-        return torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.take()
+        return torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.hold()

@@ -1,8 +1,9 @@
 """One step's numbers as a single vector on its way from the device to the host, and back out of it.
 
 The vector holds, one after the other and each only where there is one: Σ |s|² of each entry and column, |ḡ|² of each
-column, the sizes that the device alone knows, the numbers of further kinds, the loss scale, the loss. What they mean
-together is worked out on the host: there a sum over small batches costs less than a call to a device.
+column, the sizes that the device alone knows, the numbers of further kinds, the loss scale, whether the gradient has
+other values than the backward left, the loss. What they mean together is worked out on the host: there a sum over small
+batches costs less than a call to a device.
 """
 
 # K entries, C columns (all parameters, then each group)
@@ -69,6 +70,7 @@ class SentStep(Generic[Tag]):
         num_columns: C.
         state: Of the gradients.
         has_scale: The scale of a loss scaler is in the vector.
+        has_other_values: Whether the gradient has other values is in the vector.
         kind_lengths: Numbers of each further kind, by name.
         loss: Where the host knows it.
         has_device_loss: The loss is in the vector.
@@ -85,6 +87,7 @@ class SentStep(Generic[Tag]):
     kind_lengths: Mapping[str, int] = field(default_factory=dict)
     loss: float | None = None
     has_device_loss: bool = False
+    has_other_values: bool = False
     over_ranks: "StepParts | None" = None
 
     @property
@@ -101,6 +104,7 @@ def pack_step(
     norms: Tensor | None,
     kinds: Sequence[Kind],
     scale: Tensor | None,
+    other_values: Tensor | None,
     loss: Tensor | float | None,
     state: GradientState,
     over_ranks: "StepParts | None",
@@ -114,6 +118,7 @@ def pack_step(
         norms: Σ |s|² of each entry and then |ḡ|², [K + 1, C], or |ḡ|² alone, [1, C].
         kinds: Further kinds that have seen the step.
         scale: Of a loss scaler, [1].
+        other_values: 1 where the gradient has other values than the last backward left, [1]; None: not known.
         loss: One number, anywhere.
         state: Of the gradients.
         over_ranks: The sums over the ranks of a data-parallel job.
@@ -133,6 +138,8 @@ def pack_step(
         parts += of_kinds.values()
     if scale is not None:
         parts.append(scale)
+    if other_values is not None:
+        parts.append(other_values)
     has_device_loss = False
     if isinstance(loss, Tensor):
         # detach first: a number out of a tensor that requires a gradient warns
@@ -151,6 +158,7 @@ def pack_step(
         kind_lengths,
         None if loss is None or has_device_loss else float(loss),
         has_device_loss,
+        other_values is not None,
         over_ranks,
     )
     return sent, parts[0] if len(parts) == 1 else torch.cat(parts) if parts else torch.empty(0)
@@ -172,9 +180,11 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
     sizes = found.sizes
     kind_values = {name: reader.take(length) for name, length in sent.kind_lengths.items()}
     scale = reader.take(1)[0] if sent.has_scale else 1.0
+    has_other_values = sent.has_other_values and reader.take(1)[0] > 0
+    adds_up = found.adds_up and not has_other_values
     loss = reader.take(1)[0] if sent.has_device_loss else sent.loss
     weighted, contributions, big, rank = found.weighted, found.contributions, found.big, found.rank
-    if sizes.num_small_batches < 2 or sizes.batch_size is None or not found.adds_up:
+    if sizes.num_small_batches < 2 or sizes.batch_size is None or not adds_up:
         weighted, contributions, big, kind_values, rank = (), (), (), {}, None
     per_example = sizes.batch_size / found.averages_over if state.is_summed_loss and sizes.batch_size else 1.0
     if per_example != 1.0 or scale != 1.0:
@@ -190,7 +200,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         loss,
         contributions,
         weighting=state.weighting,
-        adds_up=found.adds_up,
+        adds_up=adds_up,
         is_partial=found.is_partial,
         kind_terms=_terms_of_kinds(kinds, kind_values, sizes, per_example * scale) if kind_values else {},
         num_ranks=1 if ranks is None else ranks.num_ranks,

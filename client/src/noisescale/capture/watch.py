@@ -184,8 +184,7 @@ class Watch(Generic[Tag]):
     def _look_for_examples(self) -> None:
         """After the first step: where it had a single small batch, see whether its examples can be told apart."""
         self._may_take_examples = False
-        sizes = self._accumulation.sizes
-        if len(sizes) != 1 or self._coupled.are_there:
+        if len(self._accumulation.sizes) != 1 or self._coupled.are_there:
             return
         parameters = watched_parameters(self.model, self._optimizer)
         try:
@@ -271,7 +270,7 @@ class Watch(Generic[Tag]):
             self._look_for_examples()
         scale = self._scale.now()
         is_unscaled = scale is not None and self._scale.is_undone()
-        self._was_unscaled = scale is None or is_unscaled
+        self._was_unscaled = is_unscaled or scale is None
         if self._exchange is None or not self.job.has_shards:  # shards were measured at the end of the backward
             accumulation.look_at_gradient(scale if is_unscaled else None)
         over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
@@ -284,6 +283,7 @@ class Watch(Generic[Tag]):
             norms=norms,
             kinds=accumulation.kinds_in_step if has_kinds else (),
             scale=None if norms is None and over_ranks is None else scale,
+            other_values=accumulation.has_other_values(),
             loss=loss,
             state=self._state(is_unscaled=is_unscaled),
             over_ranks=over_ranks,
