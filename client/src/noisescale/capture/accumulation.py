@@ -324,7 +324,7 @@ class Accumulation:
         """1 where the gradient changed since the last backward and torch's counter does not tell; None: not known."""
         return self._witness.has_other_values()
 
-    def norms(self) -> Tensor | HeldNorms:
+    def norms(self) -> Tensor:
         """Σ |s|² of each entry, then |p.grad|², [K + 1, C] fp64, on the device, without waiting.
 
         To be called once a step, with one small batch at least.
