@@ -156,13 +156,13 @@ def best_batch(*, critical_batch: float, examples_per_step: float) -> float:
 
     Args:
         critical_batch: B_crit in examples.
-        examples_per_step: r.
+        examples_per_step: r; 0 and infinity are the limits that an extreme preference reaches in float64.
 
     Raises:
-        ValueError: If either is not positive.
+        ValueError: If B_crit is not positive or r negative.
     """
     require_positive(_CRITICAL, critical_batch=critical_batch)
-    require_positive("say what a step is worth, see prices.py", examples_per_step=examples_per_step)
+    require_not_negative("say what a step is worth, see prices.py", examples_per_step=examples_per_step)
     # a ratio under the root: the product of two large numbers overflows where their geometric mean does not
     return critical_batch * math.sqrt(examples_per_step / critical_batch)
 
