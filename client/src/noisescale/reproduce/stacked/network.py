@@ -1,0 +1,204 @@
+"""Stacked networks of dense layers, with forward, backward and per-example norms written by hand.
+
+R replicas, B examples, I inputs, O outputs of a layer, P parameters of one replica. A replica's parameters are one flat
+row, so that copying, averaging and updating whole models are single operations.
+
+The gradient of a dense layer for one example is the outer product of its input and of the derivative of its loss with
+respect to the layer's output; its squared norm is the product of two squared norms (Goodfellow 2015, arXiv:1510.01799).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Activation = Literal["linear", "relu", "tanh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """A dense layer: activation(x W + b).
+
+    Attributes:
+        num_inputs: I.
+        num_outputs: O.
+        activation: What follows the product.
+    """
+
+    num_inputs: int
+    num_outputs: int
+    activation: Activation = "linear"
+
+    @property
+    def num_parameters(self) -> int:
+        """(I + 1) O."""
+        return (self.num_inputs + 1) * self.num_outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """A table whose rows, one for each symbol of the context, are laid side by side.
+
+    Attributes:
+        num_symbols: V, rows of the table.
+        width: Columns of the table.
+        context: T, symbols of one example.
+    """
+
+    num_symbols: int
+    width: int
+    context: int
+
+    @property
+    def num_parameters(self) -> int:
+        """V times the width."""
+        return self.num_symbols * self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """What one backward pass yields.
+
+    Attributes:
+        mean: Mean gradient of each replica's batch, [R, P].
+        example_sq_norm: |g_i|² of each example, [R, B].
+    """
+
+    mean: Tensor
+    example_sq_norm: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A chain of dense layers, after an embedding where inputs are symbols.
+
+    Attributes:
+        layers: From input to output.
+        embedding: Where inputs are symbols [R, B, T]; otherwise they are numbers [R, B, I].
+        starts_at_zero: Whether all weights start at zero; otherwise at N(0, 2 / I) before a ReLU, else N(0, 1 / I).
+    """
+
+    layers: tuple[Dense, ...]
+    embedding: Embedding | None = None
+    starts_at_zero: bool = False
+
+    @property
+    def num_parameters(self) -> int:
+        """P."""
+        table = self.embedding.num_parameters if self.embedding else 0
+        return table + sum(layer.num_parameters for layer in self.layers)
+
+    def initial(self, seeds: list[int]) -> Tensor:
+        """Initial parameters, one row a seed, [R, P]; equal seeds start equal."""
+        return torch.stack([self._initial_row(seed) for seed in seeds])
+
+    def _initial_row(self, seed: int) -> Tensor:
+        if self.starts_at_zero:
+            return torch.zeros(self.num_parameters)
+        generator = torch.Generator().manual_seed(seed)
+        parts = []
+        if self.embedding:
+            parts.append(torch.randn(self.embedding.num_parameters, generator=generator))
+        for layer in self.layers:
+            deviation = math.sqrt((2 if layer.activation == "relu" else 1) / layer.num_inputs)
+            weights = torch.randn(layer.num_inputs * layer.num_outputs, generator=generator)
+            parts += [weights * deviation, torch.zeros(layer.num_outputs)]
+        return torch.cat(parts)
+
+    def forward(self, parameters: Tensor, inputs: Tensor) -> list[Tensor]:
+        """Inputs of each layer and, last, the outputs of the network; inputs may have 1 in place of R."""
+        offset = 0
+        if self.embedding:
+            inputs = self._embed(parameters, inputs)
+            offset = self.embedding.num_parameters
+        values = [inputs]
+        for layer in self.layers:
+            weights, bias = _dense_views(parameters, layer, offset)
+            offset += layer.num_parameters
+            # the product of a broadcast input is a view per replica: matmul neither copies nor repeats it
+            before = torch.matmul(values[-1], weights).add_(bias)
+            values.append(_activate(before, layer.activation))
+        return values
+
+    def backward(self, parameters: Tensor, symbols: Tensor, values: list[Tensor], derivatives: Tensor) -> Gradient:
+        """Mean gradient and per-example squared norms.
+
+        Args:
+            parameters: [R, P].
+            symbols: The inputs that `forward` was given; used by an embedding only.
+            values: What `forward` returned.
+            derivatives: Of each example's loss with respect to the outputs, [R, B, O].
+        """
+        batch = derivatives.shape[1]
+        parts: list[Tensor] = []
+        sq_norm = derivatives.new_zeros(derivatives.shape[:2])
+        offset = self.num_parameters
+        for layer, inputs, outputs in zip(
+            reversed(self.layers), reversed(values[:-1]), reversed(values[1:]), strict=True
+        ):
+            offset -= layer.num_parameters
+            derivatives = _through_activation(derivatives, outputs, layer.activation)
+            sq_norm += (_sq(inputs) + 1) * _sq(derivatives)
+            parts = [torch.bmm(inputs.mT, derivatives).flatten(1), derivatives.sum(1), *parts]
+            if offset > 0:
+                derivatives = torch.bmm(derivatives, _dense_views(parameters, layer, offset)[0].mT)
+        if self.embedding:
+            table, table_sq_norm = self._embedding_gradient(symbols, derivatives)
+            parts = [table, *parts]
+            sq_norm += table_sq_norm
+        return Gradient(mean=torch.cat(parts, dim=1).div_(batch), example_sq_norm=sq_norm)
+
+    def _embed(self, parameters: Tensor, symbols: Tensor) -> Tensor:
+        assert self.embedding is not None
+        replicas, size = parameters.shape[0], self.embedding.num_symbols
+        table = parameters[:, : self.embedding.num_parameters].reshape(replicas * size, self.embedding.width)
+        rows = symbols + torch.arange(replicas)[:, None, None] * size
+        return table[rows].flatten(2)
+
+    def _embedding_gradient(self, symbols: Tensor, derivatives: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum over the batch of the table's gradient [R, V · width], and its squared norm example by example [R, B].
+
+        A symbol that occurs twice in one context has one gradient, the sum of both; hence the products of pairs.
+        """
+        assert self.embedding is not None
+        size, width = self.embedding.num_symbols, self.embedding.width
+        replicas = derivatives.shape[0]
+        slots = derivatives.reshape(replicas, -1, self.embedding.context, width)
+        rows = symbols + torch.arange(replicas)[:, None, None] * size
+        table = derivatives.new_zeros(replicas * size, width)
+        table.index_add_(0, rows.flatten(), slots.reshape(-1, width))
+        same = symbols[..., :, None] == symbols[..., None, :]
+        sq_norm = ((slots @ slots.mT) * same).sum((-1, -2))
+        return table.view(replicas, -1), sq_norm
+
+
+def _dense_views(parameters: Tensor, layer: Dense, offset: int) -> tuple[Tensor, Tensor]:
+    middle = offset + layer.num_inputs * layer.num_outputs
+    weights = parameters[:, offset:middle].view(-1, layer.num_inputs, layer.num_outputs)
+    return weights, parameters[:, None, middle : middle + layer.num_outputs]
+
+
+def _activate(before: Tensor, activation: Activation) -> Tensor:
+    match activation:
+        case "relu":
+            return before.relu_()
+        case "tanh":
+            return before.tanh_()
+        case "linear":
+            return before
+
+
+def _through_activation(derivatives: Tensor, outputs: Tensor, activation: Activation) -> Tensor:
+    match activation:
+        case "relu":
+            return derivatives * (outputs > 0)
+        case "tanh":
+            return derivatives * (1 - outputs * outputs)
+        case "linear":
+            return derivatives
+
+
+def _sq(rows: Tensor) -> Tensor:
+    return (rows * rows).sum(-1)

@@ -1,0 +1,57 @@
+"""Common random numbers: what a replica draws depends on its seed and on how many examples it has seen.
+
+Replicas of one seed see the same examples in the same order at any batch size and learning rate, so that differences
+between them are differences of the settings and not of luck.
+"""
+
+import torch
+from torch import Tensor
+
+KEY_BITS = 62
+LENGTH = 1 << 18
+
+
+class RandomStream:
+    """Keys of 62 random bits, a table a seed; a task turns each key into an example."""
+
+    def __init__(self) -> None:
+        self._tables: dict[int, Tensor] = {}
+
+    def table(self, seed: int) -> Tensor:
+        """The keys of a seed, [LENGTH]."""
+        if seed not in self._tables:
+            generator = torch.Generator().manual_seed(seed + 1_000_003)
+            self._tables[seed] = torch.randint(0, 1 << KEY_BITS, (LENGTH,), generator=generator)
+        return self._tables[seed]
+
+    def tables(self, seeds: list[int]) -> tuple[Tensor, Tensor]:
+        """The tables of different seeds below each other, [seeds, LENGTH], and each replica's row, [R, 1]."""
+        different = sorted(set(seeds))
+        rows = torch.tensor([[different.index(seed)] for seed in seeds])
+        return torch.stack([self.table(seed) for seed in different]), rows
+
+
+def keys(tables: Tensor, rows: Tensor, positions: Tensor, batch: int) -> Tensor:
+    """The next keys of every replica, [R, B].
+
+    A table that is used up starts again with its bits flipped by a pattern of its own, so nothing repeats.
+
+    Args:
+        tables: [seeds, LENGTH].
+        rows: Row of each replica, [R, 1].
+        positions: Examples seen so far, [R, 1].
+        batch: B.
+    """
+    places = positions + torch.arange(batch)
+    flips = (places // LENGTH) * 0x2545F4914F6CDD1D & ((1 << KEY_BITS) - 1)
+    return tables[rows, places % LENGTH] ^ flips
+
+
+def pick(drawn: Tensor, count: int) -> Tensor:
+    """A uniform integer below `count` from the upper bits of each key."""
+    return (drawn >> 31) % count
+
+
+def fraction(drawn: Tensor) -> Tensor:
+    """A uniform number in [0, 1) from the lower bits of each key, independent of `pick`."""
+    return (drawn & 0x7FFFFFFF).double() / 0x80000000
