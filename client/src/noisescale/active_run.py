@@ -130,7 +130,7 @@ def watch(
     split: int | None = None,
     scaler: "torch.amp.GradScaler | None" = None,
     weighting: "Weighting" = "by_size",
-    kinds: "Sequence[Kind]" = (),
+    kinds: "Kind | Sequence[Kind]" = (),
     name: str | None = None,
 ) -> None:
     """`Run.watch` of the active run."""

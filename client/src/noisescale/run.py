@@ -113,7 +113,7 @@ class Run:
         split: int | None = None,
         scaler: "torch.amp.GradScaler | None" = None,
         weighting: "Weighting" = "by_size",
-        kinds: "Sequence[Kind]" = (),
+        kinds: "Kind | Sequence[Kind]" = (),
         name: str | None = None,
     ) -> None:
         """Measure the gradients of this model from the next backward on.
@@ -138,15 +138,16 @@ class Run:
             scaler: The loop's GradScaler: its scale is undone, and the log may come after `unscale_()`.
             weighting: How the loop weighs micro-batches of different sizes; "by_size" makes its gradient the mean over
                 all examples (or counted tokens), "equal" does not.
-            kinds: Further kinds of noise scale, each a series of its own: "adam", "sign", "spectral".
+            kinds: One or several further kinds of noise scale, each a series of its own: "adam", "sign", "spectral".
             name: For each optimizer a name of its own, where there are several; the first is this run, each further
                 one a run beside it.
 
         Raises:
             ConfigError: For wrong arguments, or while another optimizer of that name is watched.
         """
+        listed: Sequence[Kind] = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         options = capture.WatchOptions(
-            loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, tuple(kinds)
+            loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, listed
         )
         if self.is_recording:
             self._recorders.start(name, lambda recorder: recorder.start_watch(model, optimizer, options, log_every))

@@ -287,6 +287,7 @@ def test_a_second_watch_goes_on_with_the_same_stream():
     ("arguments", "message"),
     [
         ({"kinds": ["hessian"]}, "adam, sign, spectral, got 'hessian'"),
+        ({"kinds": "adamw"}, "adam, sign, spectral, got 'adamw'"),
         ({"kinds": ["adam"], "optimizer": None}, "needs the optimizer"),
     ],
 )
@@ -296,3 +297,12 @@ def test_what_cannot_be_measured_is_refused(arguments, message):
 
     with pytest.raises(ConfigError, match=message):
         run.watch(model, **arguments)
+
+
+def test_one_kind_needs_no_list():
+    loop = Loop("adam")
+
+    for index in range(6):
+        loop.step(index)
+
+    assert [row.step for row in loop.rows("adam")] == [5]
