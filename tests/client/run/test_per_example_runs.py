@@ -306,3 +306,52 @@ def test_unwatch_leaves_no_hook(small_batches):
     assert all(not p._backward_hooks for p in loop.model.parameters())
     assert not loop.optimizer._optimizer_step_post_hooks
     assert list(loop.model.state_dict()) == before
+
+
+class Routed(nn.Module):
+    """An expert that gets some of the examples once it is `late`."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.expert = nn.Linear(4, 8), nn.Linear(8, 3)
+        self.is_late = False
+
+    def forward(self, x):
+        hidden = torch.tanh(self.gate(x))
+        if not self.is_late:
+            return self.expert(hidden)
+        is_routed = hidden[:, :1] > 0
+        chosen = is_routed.flatten().nonzero().flatten()
+        return hidden[:, :3].index_add(0, chosen, self.expert(hidden[chosen]))
+
+
+def test_a_model_of_which_too_little_stays_measurable_is_measured_by_its_backward_passes(caplog):
+    torch.manual_seed(0)
+    loop = Loop(Routed())
+    loop.watch()
+    for _ in range(4):
+        loop.step()
+    assert loop.stream.estimator == "per_example"
+
+    loop.model.is_late = True
+    for _ in range(70):
+        loop.step()
+
+    assert loop.stream.estimator == "micro_batches"
+    assert loop.kept.rows()[-1].flags == Flags.ONE_SMALL_BATCH
+    assert any("60 % of the model's elements only" in note for note in loop.stream.notes)
+    assert "or pass watch() split=8" in caplog.text
+
+
+def test_what_is_left_of_a_model_is_measured_where_that_was_asked_for():
+    torch.manual_seed(0)
+    loop = Loop(Routed(), small_batches="per_example")
+    loop.watch()
+    loop.step()
+    loop.model.is_late = True
+
+    for _ in range(2):
+        loop.step()
+
+    assert loop.stream.estimator == "per_example"
+    assert terms_of(loop.kept.rows()[-1]) == pytest.approx(loop.truth("gate"), rel=1e-10)

@@ -24,12 +24,13 @@ class ExampleSource:
         parameters: Trainable ones by name.
         layers: All, or the normalisations only.
         on_fault: Told about our own faults inside hooks.
+        min_covered: Share of the elements of all parameters that must stay measured.
 
     Attributes:
         parameters: Those measured, by name.
         message: What is left out, why, and what to do about it; None where nothing is.
         dropped: Indices of those that turned out to be used elsewhere, too; they are left out since.
-        is_refused: Never: what cannot be measured is refused from the start.
+        is_refused: Less than `min_covered` is left of it.
 
     Raises:
         ConfigError: If not one parameter can be measured.
@@ -42,6 +43,7 @@ class ExampleSource:
         layers: Layers,
         *,
         on_fault: Callable[[Exception], None],
+        min_covered: float = 0.0,
     ) -> None:
         self._norms = PerExampleNorms(model, parameters, on_fault=on_fault, layers=layers)
         if not self._norms.covered:
@@ -51,6 +53,8 @@ class ExampleSource:
         self.message = self._norms.message
         self.dropped: list[int] = []
         self.is_refused = False
+        self._num_elements = sum(p.numel() for p in parameters.values())
+        self._min_covered = min_covered
         self._index_of = {name: index for index, name in enumerate(self.parameters)}
 
     @property
@@ -79,18 +83,28 @@ class ExampleSource:
         if len(covered) + len(self.dropped) < len(self._index_of):
             self.dropped = [index for name, index in self._index_of.items() if name not in covered]
             self.message = self._norms.message
+            self._look_at_share()
         if taken is None:
             return []
         sq_norm_N, num_examples = taken
         sq_norm_P = spread([([self._index_of[name] for name in covered], sq_norm_N)], len(self._index_of))
         return [(sq_norm_P, SmallBatchSize(num_examples, num_small=num_examples))]
 
+    @property
+    def covered_share(self) -> float:
+        """Elements that are measured ÷ all."""
+        return sum(self.parameters[name].numel() for name in self._norms.covered) / self._num_elements
+
+    def _look_at_share(self) -> None:
+        """Give up where too little is left to stand for the model."""
+        share = self.covered_share
+        self.is_refused = share < self._min_covered
+        if self.is_refused:
+            self.message = (
+                f"per-example norms can be had of {100 * share:.0f} % of the model's elements only, so they do not "
+                f"stand for it any more; small_batches='per_example' measures that part. {self.message}"
+            )
+
     def remove(self) -> None:
         """Take every hook off."""
         self._norms.remove()
-
-
-def covers_enough(source: ExampleSource, parameters: Mapping[str, Tensor]) -> bool:
-    """Whether nearly all of a model is measured, so that it may stand for the model without being asked for."""
-    measured = sum(p.numel() for p in source.parameters.values())
-    return measured >= MIN_COVERED * sum(p.numel() for p in parameters.values())

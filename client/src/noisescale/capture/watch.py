@@ -17,7 +17,7 @@ from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, is_sharded, plain_names, recognise, show_sharded
 from noisescale.capture.device_values import device_name
 from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
-from noisescale.capture.example_source import ExampleSource, covers_enough
+from noisescale.capture.example_source import MIN_COVERED, ExampleSource
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.gradient_source import SENTENCES, GradientSource, messages_of
 from noisescale.capture.hooks import Hooks
@@ -188,10 +188,10 @@ class Watch(Generic[Tag]):
             return
         parameters = watched_parameters(self.model, self._optimizer)
         try:
-            examples = ExampleSource(self.model, parameters, "all", on_fault=self._on_fault)
+            examples = ExampleSource(self.model, parameters, "all", on_fault=self._on_fault, min_covered=MIN_COVERED)
         except ConfigError:
             return
-        if covers_enough(examples, parameters):
+        if examples.covered_share >= MIN_COVERED:
             self._next_examples = examples
             self.takes_examples = True
         else:
@@ -214,6 +214,7 @@ class Watch(Generic[Tag]):
             self._source.remove()
             self._source = None
         self.estimator, self.says = "micro_batches", SENTENCES["micro_batches"]
+        self.takes_examples = False
         self._restart()
         self._on_source()
 
