@@ -106,7 +106,7 @@ def cut_tile(num_elements: int, slab_positions: int, *, is_16_bit: bool) -> Tile
     return Tile(rows, block, _cdiv(num_elements, block), num_warps)
 
 
-def norm_layer_gradients(call: NormLayerCall, *, needs_grad_input: bool = True) -> NormLayerGradients:
+def fused_gradients(call: NormLayerCall, *, needs_grad_input: bool = True) -> NormLayerGradients:
     """The gradients of a call, and each example's squared norms; fp32, bf16 and fp16, at least one row.
 
     Args:

@@ -10,7 +10,7 @@ from torch import Tensor
 from noisescale.kernels.layer_norm_sq_norms.gradients import WIDE, NormLayerCall, NormLayerGradients
 
 
-def norm_layer_gradients(call: NormLayerCall, *, needs_grad_input: bool = True) -> NormLayerGradients:
+def naive_gradients(call: NormLayerCall, *, needs_grad_input: bool = True) -> NormLayerGradients:
     """The gradients of a call, and each example's squared norms.
 
     With n = (x − mean) / √(variance + eps) and h = weight · grad_output, grad_input = (h − n ⟨n h⟩ − ⟨h⟩) / √(variance
