@@ -79,9 +79,10 @@ def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool)
         takes_examples: A single backward is no fault: from the next step on each example is a small batch.
     """
     sizes = norms.sizes
+    if norms.reason is not None:
+        return  # see `explain_update`
     if sizes.num_small_batches == 0:
-        if norms.reason is None:
-            notices.once("no_backward", NO_BACKWARD)
+        notices.once("no_backward", NO_BACKWARD)
     elif sizes.num_small_batches == 1:
         if takes_examples:
             notices.once("takes_examples", TAKES_EXAMPLES, logging.INFO)

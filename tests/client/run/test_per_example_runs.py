@@ -226,8 +226,26 @@ def test_a_backward_that_cannot_be_taken_apart_gives_its_reason(caplog):
     loop.run.log_gradients()
 
     row = loop.kept.rows()[0]
-    assert row.sum_trace_cov is None
+    assert (row.sum_trace_cov, row.flags) == (None, Flags.UNMATCHED_GRADIENT | Flags.BATCH_SIZE_UNKNOWN)
+    assert "no backward since" not in caplog.text
     assert "so its step has no estimate: reentrant checkpointing: pass use_reentrant=False" in caplog.text
+
+
+def test_the_examples_of_a_backward_that_cannot_be_taken_apart_are_counted(caplog):
+    loop = Loop(small_batches="per_example")
+    loop.watch()
+    inputs, classes = loop.batch()
+
+    extra = loop.model[3](torch.ones(16, 8, dtype=torch.float64)).sum()
+    (nn.functional.cross_entropy(loop.model(inputs), classes) + extra).backward()
+    loop.run.log_gradients()
+
+    row = loop.kept.rows()[0]
+    assert (row.sum_trace_cov, row.flags) == (None, Flags.UNMATCHED_GRADIENT)
+    assert (row.global_batch, row.examples) == (16, 16)
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "a backward could not be taken apart, so its step has no estimate"
+    ]
 
 
 def test_the_proxy_measures_the_normalisations_and_says_so():

@@ -247,6 +247,9 @@ class Accumulation:
         if source.reason is not None:
             self.adds_up = False
             self.reason = source.reason
+            if not entries:  # its examples are part of the step all the same
+                nothing_P = self.member_PC.new_zeros(len(self._parameters))
+                entries = [(nothing_P, SmallBatchSize(total_size(self._forward_sizes)))]
         self.clear_forwards()
         for sq_norm_P, size in entries:
             self._sq_norms_P.append(sq_norm_P)
