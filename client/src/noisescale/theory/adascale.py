@@ -3,7 +3,7 @@
 At k times the base batch a step makes the progress of r base steps, r = (σ² + μ²) / (σ² / k + μ²), σ² the variance and
 μ² the squared norm of the mean of the base batch's gradient. With φ = B σ² / μ² this is the gain of
 McCandlish et al. 2018, arXiv:1812.06162, eq. 2.6.
-Source: Johnson et al. 2020, arXiv:2007.05105, sections 3.1 and 3.2; the formulas as in the code of petuum/adaptdl.
+Source: Johnson et al. 2020, arXiv:2007.05105, section 3; the formulas as in the code of petuum/adaptdl.
 """
 
 import math

@@ -97,7 +97,7 @@ def rescale(*, optimizer: str | None, from_batch: float, to_batch: float, noise_
 def grid(center: float, *, num_points: int = 3) -> tuple[float, ...]:
     """Learning rates to try around a rule's answer, factor 2 apart; the fourth of four lies below.
 
-    No rule held across workloads (Shallue et al. 2018, arXiv:1811.03600, section 5.2), so every rule's answer is the
+    No rule held across workloads (Shallue et al. 2018, arXiv:1811.03600), so every rule's answer is the
     centre of a short search.
 
     Args:
