@@ -3,12 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms
+from noisescale.guard import logger
+from noisescale.missing_estimates import why_no_estimate, why_no_terms
 from noisescale.outbox import Outbox
+from noisescale.readable import several
 from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
 from noisescale.transport.wire import FinishRecord, RunRecord
 from noisescale.updates import Update
+
+SILENT_STEPS = 32
+"""Measured steps without terms of a kind after which the log says why."""
 
 
 class KindSeries:
@@ -16,6 +23,8 @@ class KindSeries:
 
     Args:
         outbox: Of the kind's own stream; None: nothing is sent.
+        kind: Of noise scale.
+        example: What is sampled independently, in the singular.
         log_every: Updates per row.
         now: Unix seconds.
 
@@ -23,8 +32,15 @@ class KindSeries:
         recent: The latest window.
     """
 
-    def __init__(self, outbox: Outbox | None, *, log_every: int, now: Callable[[], float]) -> None:
+    def __init__(
+        self, outbox: Outbox | None, *, kind: str, example: str, log_every: int, now: Callable[[], float]
+    ) -> None:
         self._outbox = outbox
+        self._kind = kind
+        self._examples = several(example)
+        self._num_seen = 0
+        self._newest: Update | None = None
+        self._bracket: Bracket | None = None
         self.recent = RecentUpdates()
         self._recording = Recording(
             lambda record: None if outbox is None else outbox.send(record),
@@ -39,6 +55,34 @@ class KindSeries:
         if terms is not None:
             self.recent.add(terms)
             self._recording.add(replace(update, terms=terms, layers=[], loss=None))
+
+    def see(self, update: Update, terms: Terms | None, bracket: Bracket | None) -> None:
+        """Take a measured step; `add` where it gave terms.
+
+        Args:
+            update: Of kind `simple`.
+            terms: Of this kind.
+            bracket: Between which values the noise scale lies so far; None where that is not known.
+        """
+        self.add(update, terms)
+        if self.recent.num_updates:
+            return
+        self._newest, self._bracket = update, bracket or self._bracket
+        self._num_seen += 1
+        if self._num_seen == SILENT_STEPS:
+            logger.info("kind %s after %d measured steps: %s", self._kind, SILENT_STEPS, self.why_nothing())
+
+    def why_nothing(self) -> str:
+        """Why no step has given terms, where none has."""
+        if self._newest is None or self._newest.terms is None:
+            return why_no_estimate(None if self._newest is None else self._newest.flags, is_silent=False)
+        return why_no_terms(
+            self._kind,
+            num_steps=self._num_seen,
+            num_small_batches=self._newest.num_micro_batches,
+            bracket=self._bracket,
+            examples=self._examples,
+        )
 
     def describe_again(self, record: RunRecord) -> None:
         """Say anew how the stream measures; one that has not begun says it when it does."""

@@ -16,6 +16,8 @@ from noisescale.estimators.uncertainty import (
     estimate,
 )
 from noisescale.estimators.windows import WindowSums
+from noisescale.missing_estimates import why_no_estimate
+from noisescale.readable import readable, readable_seconds, several
 
 MIN_UPDATES = 16
 """A window of fewer has too rough a covariance, where the run is long enough to have more."""
@@ -40,6 +42,7 @@ class NoiseScale:
         steps_per_update: Optimizer steps from one update with an estimate to the next; more than 1 where only every
             k-th step is measured.
         seconds_per_step: How long a step takes lately; None: not known, so no time is foretold.
+        why_nothing: Why there is no estimate at all, where there is none.
     """
 
     estimate: NoiseScaleEstimate
@@ -49,6 +52,7 @@ class NoiseScale:
     units_per_example: float = 1.0
     steps_per_update: float = 1.0
     seconds_per_step: float | None = None
+    why_nothing: str = why_no_estimate(None, is_silent=False)
 
     @classmethod
     def of_nothing(cls) -> "NoiseScale":
@@ -67,7 +71,7 @@ class NoiseScale:
 
     def __str__(self) -> str:
         now = self.estimate
-        examples = self.example if self.example.endswith("s") else f"{self.example}s"
+        examples = several(self.example)
         if now.value is None or now.low is None or now.high is None or now.z is None:
             return f"not resolved yet: {self._what_is_missing(examples)}"
         in_units = (
@@ -81,7 +85,7 @@ class NoiseScale:
     def _what_is_missing(self, examples: str) -> str:
         now = self.estimate
         if now.reason == Reason.NO_ESTIMATES:
-            return "no step with two small batches so far"
+            return self.why_nothing
         if now.reason == Reason.TOO_FEW_UPDATES:
             return f"{now.num_updates} of {MIN_BLOCKS} updates"
         known = [f"> {readable(now.low)} {examples}"] if now.low is not None else []
@@ -106,27 +110,6 @@ class NoiseScale:
             return None
         time = "" if self.seconds_per_step is None else f" ({readable_seconds(more * self.seconds_per_step)})"
         return f"{how_sure} {readable(more)} more steps{time}"
-
-
-def readable(count: float) -> str:
-    """A count to three digits: 7.25, 3180, 3.3 M."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if abs(count) >= size:
-            return f"{count / size:.1f} {letter}"
-    if abs(count) < 1:
-        return f"{count:.2g}"
-    digits = 2 - math.floor(math.log10(abs(count)))
-    return f"{round(count, digits):.{max(0, digits)}f}" if abs(count) < 100 else f"{round(count, digits):.0f}"
-
-
-def readable_seconds(seconds: float) -> str:
-    """A time in its largest unit: 40 seconds, 12 minutes, 3.4 hours, 12 days."""
-    for name, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 1.5 * size:
-            count = seconds / size
-            return f"{readable(count)} {name}" if count >= 10 else f"{count:.2g} {name}"
-    count = max(1, math.ceil(seconds))
-    return "1 second" if count == 1 else f"{count} seconds"
 
 
 @dataclass(slots=True)

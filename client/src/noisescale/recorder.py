@@ -10,16 +10,17 @@ from noisescale import capture
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.errors import ConfigError
-from noisescale.explanations import explain_duty, way_to_measure
+from noisescale.explanations import explain_duty
 from noisescale.given_norms import nested_terms, noise_by_level, update_from_nested
 from noisescale.guard import Faults, Notices, announce
 from noisescale.hessian_log import HessianLog
 from noisescale.kind_series import KindSeries
+from noisescale.latest_window import latest_window
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
 from noisescale.outlook import Outlook
 from noisescale.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
-from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale.recent_updates import NoiseScale
 from noisescale.step_counter import checked_size, checked_step
 from noisescale.step_log import StepLog
 from noisescale.stream_description import StreamDescription
@@ -146,7 +147,8 @@ class Recorder:
         if kind not in self._kinds:
             assert self._open_outbox is not None
             outbox = self._open_outbox(self.run_id, lambda: self._run_record(kind))
-            self._kinds[kind] = KindSeries(outbox, log_every=log_every, now=self.now)
+            word = self.description.example
+            self._kinds[kind] = KindSeries(outbox, kind=kind, example=word, log_every=log_every, now=self.now)
         return self._kinds[kind]
 
     def _on_duty(self, duty: "DutyCycle") -> None:
@@ -308,12 +310,7 @@ class Recorder:
     def noise_scale(self, kind: str) -> NoiseScale:
         """The noise scale of the latest window; of a kind that is not measured it is unresolved."""
         described = self.description
-        recent = self._log.recent
-        if kind != "simple":
-            series = self._kinds.get(kind)
-            if series is None:
-                self.say_once(f"kind {kind}", f"kind {kind!r} is not measured: {way_to_measure(kind)}")
-            recent = RecentUpdates() if series is None else series.recent
+        recent, why_nothing = latest_window(kind, self._log, self._kinds, self._notices, is_silent=self._is_silent)
         return NoiseScale(
             recent.estimate(),
             recent.num_updates,
@@ -322,6 +319,7 @@ class Recorder:
             described.units_per_example,
             steps_per_update=1 if self.watch is None else self.watch.duty.every,
             seconds_per_step=self._log.pace.seconds_per_step,
+            why_nothing=why_nothing,
         )
 
     def collect(self) -> None:
@@ -354,7 +352,7 @@ class Recorder:
     def _on_norms(self, logged: LoggedStep, norms: "StepNorms", update: Update) -> None:
         """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""
         for kind, series in self._kinds.items():
-            series.add(update, norms.kind_terms.get(kind))
+            series.see(update, norms.kind_terms.get(kind), norms.kind_brackets.get(kind))
         if self._hessian is not None:
             self._hessian.collect()
         if self._calibrator is not None:

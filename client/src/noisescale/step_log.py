@@ -39,6 +39,7 @@ class StepLog:
         recent: The latest window.
         pace: How long a step takes.
         batch_size_source: Where the batch size comes from; None while unknown.
+        newest_flags: Of the newest update; None before the first.
         takes_examples: A single backward a step is no fault: each example will be a small batch.
     """
 
@@ -59,6 +60,7 @@ class StepLog:
         self._on_norms = on_norms
         self.steps = StepCounter()
         self.recent = RecentUpdates()
+        self.newest_flags: int | None = None
         self.pace = StepPace()
         self._ranks = RankCheck()
         self.batch_size_source: str | None = None
@@ -145,6 +147,7 @@ class StepLog:
 
     def add(self, update: Update) -> None:
         """Add one update to the row and to the window."""
+        self.newest_flags = update.flags
         if update.terms is not None:
             self.recent.add(update.terms)
         self._recording.add(update)

@@ -420,7 +420,7 @@ def test_a_disabled_run_hooks_nothing_and_records_nothing():
     run.finish()
 
     assert not model._forward_pre_hooks
-    assert str(run.noise_scale()) == "not resolved yet: no step with two small batches so far"
+    assert str(run.noise_scale()) == "not resolved yet: no step was measured so far"
 
 
 def test_nothing_is_said_at_warning_level_when_all_is_given(caplog):

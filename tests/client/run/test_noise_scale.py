@@ -5,7 +5,8 @@ import pytest
 from client_runs import make_kept_run
 from noisescale.estimators.noise_scale import Terms
 from noisescale.estimators.uncertainty import State
-from noisescale.recent_updates import NoiseScale, RecentUpdates, readable, readable_seconds
+from noisescale.readable import readable, readable_seconds
+from noisescale.recent_updates import NoiseScale, RecentUpdates
 
 
 def recent(num_updates, *, trace_cov=1000.0, grad_sq_norm=1.0, noise=0.1):

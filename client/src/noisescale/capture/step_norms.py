@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms
 
 BatchSizeSource = Literal["argument", "micro_batch", "inferred"]
@@ -75,6 +76,7 @@ class StepNorms:
             cleared since, or came in parts that cannot be put together. Then there is no estimate.
         is_partial: Some parameters had a gradient in some of the small batches only.
         kind_terms: Of each further kind that the step gave terms of.
+        kind_brackets: Between which values those noise scales lie that the step gave no terms of, where that is known.
         is_coupled: A BatchNorm in training mode made examples depend on each other.
         is_proxy: Only the normalisations were measured.
         has_equal_norms: All small batches have the same |g|², far beyond chance.
@@ -96,6 +98,7 @@ class StepNorms:
     adds_up: bool = True
     is_partial: bool = False
     kind_terms: Mapping[str, Terms] = field(default_factory=dict)
+    kind_brackets: Mapping[str, Bracket] = field(default_factory=dict)
     is_coupled: bool = False
     is_proxy: bool = False
     has_equal_norms: bool = False

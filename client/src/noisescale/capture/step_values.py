@@ -8,7 +8,7 @@ batches costs less than a call to a device.
 
 # K entries, C columns (all parameters, then each group)
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import mul
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -19,6 +19,7 @@ from torch import Tensor
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_of
 from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, Weighting, resolve_sizes
+from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
     found = _of_this_process(sent, reader) if ranks is None else _of_all_ranks(ranks, sent, reader)
     sizes = found.sizes
     kind_values = {name: reader.take(length) for name, length in sent.kind_lengths.items()}
+    kind_terms: Mapping[str, Terms] = {}
     scale = reader.take(1)[0] if sent.has_scale else 1.0
     has_other_values = sent.has_other_values and reader.take(1)[0] > 0
     adds_up = found.adds_up and not has_other_values
@@ -193,6 +195,8 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         weighted, contributions = [w / factor for w in weighted], [c / factor for c in contributions]
         big = [b / big_factor for b in big]
         rank = None if rank is None else rank / factor
+    if kind_values:
+        kind_terms = _terms_of_kinds(kinds, kind_values, sizes, per_example * scale)
     return sent.tag, StepNorms(
         sizes,
         weighted,
@@ -202,7 +206,8 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         weighting=state.weighting,
         adds_up=adds_up,
         is_partial=found.is_partial,
-        kind_terms=_terms_of_kinds(kinds, kind_values, sizes, per_example * scale) if kind_values else {},
+        kind_terms=kind_terms,
+        kind_brackets=_brackets(kinds, kind_values.keys() - kind_terms.keys()),
         num_ranks=1 if ranks is None else ranks.num_ranks,
         rank_sq_norm=rank,
         is_compressed=ranks is not None and ranks.is_compressed,
@@ -339,6 +344,11 @@ def _terms_of_kinds(
         if terms is not None:
             found[name] = terms
     return found
+
+
+def _brackets(kinds: Mapping[str, Kind], names: Iterable[str]) -> dict[str, Bracket]:
+    found = {name: kinds[name].bracket() for name in names}
+    return {name: bracket for name, bracket in found.items() if bracket is not None}
 
 
 class _Reader:

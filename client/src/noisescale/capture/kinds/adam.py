@@ -8,6 +8,7 @@ from torch import Tensor
 
 from noisescale.capture.kinds.preconditioner import divisor_of, unwrapped
 from noisescale.errors import ConfigError
+from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms, from_unequal_groups
 from noisescale.kernels.squared_norms import squared_norms
 
@@ -106,6 +107,10 @@ class AdamKind:
             num_groups=num_small_batches,
             batch_size=batch_size,
         )
+
+    def bracket(self) -> Bracket | None:
+        """Its terms are unbiased, so there are no bounds to know."""
+        return None
 
     def _states(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         for index, number in enumerate(self._group_of):

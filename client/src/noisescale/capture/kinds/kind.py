@@ -5,6 +5,7 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor
 
+from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms
 
 
@@ -64,6 +65,9 @@ class Kind(Protocol):
             scale: What `p.grad` is still multiplied by in the values: what only the device knew, or N of a summed loss.
                 It must be undone here rather than in the terms: these may be products of two steps.
         """
+
+    def bracket(self) -> Bracket | None:
+        """Between which values the noise scale lies as far as is known, also without terms; None: unknown."""
 
     def clear(self) -> None:
         """Forget the step: a new one begins."""

@@ -1,0 +1,32 @@
+"""Which latest window answers for a kind of noise scale, and why it is empty where it is."""
+
+from collections.abc import Mapping
+
+from noisescale.explanations import way_to_measure
+from noisescale.guard import Notices
+from noisescale.kind_series import KindSeries
+from noisescale.missing_estimates import why_no_estimate
+from noisescale.recent_updates import RecentUpdates
+from noisescale.step_log import StepLog
+
+
+def latest_window(
+    kind: str, log: StepLog, kinds: Mapping[str, KindSeries], notices: Notices, *, is_silent: bool
+) -> tuple[RecentUpdates, str]:
+    """The window, and why no step has given it an estimate.
+
+    Args:
+        kind: Of noise scale.
+        log: Of kind `simple`.
+        kinds: Of the further kinds.
+        notices: Told what to do about a kind that is not measured.
+        is_silent: Another rank of the job sends.
+    """
+    if kind == "simple":
+        return log.recent, why_no_estimate(log.newest_flags, is_silent=is_silent)
+    series = kinds.get(kind)
+    if series is not None:
+        return series.recent, series.why_nothing()
+    not_measured = f"kind {kind!r} is not measured: {way_to_measure(kind)}"
+    notices.once(f"kind {kind}", not_measured)
+    return RecentUpdates(), not_measured

@@ -1,0 +1,70 @@
+"""Why a noise scale has no number yet, as a clause for people: what is true of this process and this kind."""
+
+from collections.abc import Sequence
+
+from noisescale.estimators.dual_norm_noise_scale import MIN_STEPS, WIDEST_BRACKET, Bracket
+from noisescale.readable import readable
+from noisescale.transport.wire import Flags
+
+NO_SMALL_BATCHES = "no step with two small batches so far"
+
+REASONS: Sequence[tuple[Flags, str]] = (
+    (Flags.NO_BACKWARD, "no step with a backward before log_gradients() so far"),
+    (Flags.UNMATCHED_GRADIENT, "no step whose gradient is the sum of its backward passes so far, the log says more"),
+    (Flags.NONFINITE_GRADIENT, "no step with a finite gradient so far"),
+    (Flags.DUPLICATED_SMALL_BATCHES, "no step whose small batches differ so far"),
+    (Flags.ONE_SMALL_BATCH, NO_SMALL_BATCHES),
+    (Flags.BATCH_SIZE_UNKNOWN, "no step of known size so far: pass batch_size= to log_gradients()"),
+)
+"""What the flags of a step without terms say, the nearest cause first."""
+
+MIN_SPECTRAL_SMALL_BATCHES = 4
+"""Small batches that kind `spectral` needs to estimate a deviation."""
+
+
+def why_no_estimate(flags: int | None, *, is_silent: bool) -> str:
+    """Why no step has given an estimate.
+
+    Args:
+        flags: Of the newest step; None before the first.
+        is_silent: Another rank of the job sends.
+    """
+    if flags is None:
+        return "rank 0 has the numbers: ask there" if is_silent else "no step was measured so far"
+    return next((reason for flag, reason in REASONS if flags & flag), NO_SMALL_BATCHES)
+
+
+def why_no_terms(kind: str, *, num_steps: int, num_small_batches: int, bracket: Bracket | None, examples: str) -> str:
+    """Why no step has given terms of a further kind, though it had an estimate of kind `simple`.
+
+    Args:
+        kind: Of noise scale.
+        num_steps: Measured steps so far.
+        num_small_batches: Of the newest step.
+        bracket: Between which values the noise scale lies; None where that is not known.
+        examples: Word for several of them.
+    """
+    if kind == "adam":
+        return "kind adam begins after 5 optimizer steps of every parameter that has a gradient"
+    if kind == "hessian":
+        return "no log_hessian() with finite products so far"
+    if kind == "spectral" and num_small_batches < MIN_SPECTRAL_SMALL_BATCHES:
+        return f"kind spectral needs {MIN_SPECTRAL_SMALL_BATCHES} small batches a step, got {num_small_batches}"
+    if bracket is not None:
+        return _bounds(bracket, examples)
+    if num_steps <= MIN_STEPS:
+        return f"kind {kind} begins after {MIN_STEPS} measured steps, {num_steps} so far"
+    return f"no step with terms of kind {kind} so far"
+
+
+def _bounds(bracket: Bracket, examples: str) -> str:
+    """What is known where the bounds lie too far apart for a value, and what would bring them together."""
+    if bracket.high is None:
+        return f"> {readable(bracket.low)} {examples}; a value needs a step of several times as many {examples}"
+    # In the model of Gaussian coordinates U / L - 1 falls as 1 / batch (`docs/kinds.md`).
+    spread = (bracket.high / bracket.low) ** 0.5
+    known = f"between {readable(bracket.low)} and {readable(bracket.high)} {examples}"
+    if spread <= WIDEST_BRACKET:
+        return f"{known}; values begin with the next steps"
+    factor = readable((spread - 1) / (WIDEST_BRACKET - 1))
+    return f"{known}; a value needs a step of about {factor} times as many {examples}"
