@@ -1,25 +1,32 @@
-"""Squared norms of many tensors to 1e-6 relative, without waiting for the device.
+"""Squared norms of many tensors to 1e-6 relative, by whatever is quickest where they are, without waiting for it."""
 
-The two norms of an estimate are nearly equal, so their errors come out amplified by about 2 (1 + B_simple / B):
-PyTorch's own fp32 norm, which is 5.5e-3 low at 38.6 M elements on the CPU, would decide the answer.
-"""
-
-# P tensors, R rows, C columns of a row
+# P tensors
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-ROW = 256
-"""Elements per row. Errors of random rows cancel (3e-9); where all elements of a gradient are equal they do not: then
-256 elements err by 6e-7, 1024 by 1.8e-6, for a sixth less time."""
+from noisescale.kernels.row_norms import (
+    BUFFER,
+    ROW,
+    SMALL,
+    condense,
+    dense_values,
+    norms_of_condensed,
+    values_that_count,
+)
 
-SMALL = 8192
-"""Elements up to which one fp64 pass is quicker than cutting rows."""
-
-BUFFER = 256 * ROW
-"""Elements of the fp32 buffer that 16-bit gradients pass through; it stays in the cache."""
+__all__ = [
+    "BUFFER",
+    "ROW",
+    "SMALL",
+    "condense",
+    "dense_values",
+    "sq_norms_of_condensed",
+    "squared_norms",
+    "values_that_count",
+]
 
 
 def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
@@ -33,76 +40,20 @@ def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
     return sq_norms_of_condensed([condense(values_that_count(tensor)) for tensor in tensors])
 
 
-def condense(values: Tensor) -> Tensor:
-    """Fewer numbers of the same norm: of a large tensor on the CPU the norms of its rows; else the values themselves.
-
-    Args:
-        values: From `values_that_count`.
-    """
-    if not values.is_cpu or values.numel() <= SMALL:
-        return values
-    flat = values.reshape(-1).contiguous()  # strided rows would be added up one by one, with ten times the error
-    if flat.dtype in (torch.float32, torch.float64):
-        return _row_norms(flat)
-    buffer = torch.empty(BUFFER, dtype=torch.float32)
-    return torch.cat([_row_norms(buffer[: part.numel()].copy_(part)) for part in flat.split(BUFFER)])
-
-
 def sq_norms_of_condensed(condensed: Sequence[Tensor]) -> Tensor:
     """Σ x² of each, fp64, [P]; what `condense` gave is as good as the tensor itself."""
     devices = {values.device for values in condensed}
-    norms = _norms(condensed) if len(devices) == 1 else _norms_by_device(condensed, condensed[0].device)
-    return torch.stack(norms).square_()
+    if len(devices) == 1:
+        return _sq_norms_on(devices.pop(), condensed)
+    target = condensed[0].device
+    sq_norms: list[Tensor] = [torch.empty(())] * len(condensed)
+    for device in devices:
+        indices = [i for i, values in enumerate(condensed) if values.device == device]
+        parts = _sq_norms_on(device, [condensed[i] for i in indices]).to(target, non_blocking=True)
+        for i, part in zip(indices, parts.unbind(), strict=True):
+            sq_norms[i] = part
+    return torch.stack(sq_norms)
 
 
-def dense_values(gradient: Tensor) -> Tensor:
-    """All elements, also of a sparse tensor; not of a complex one."""
-    if gradient.requires_grad:
-        gradient = gradient.detach()
-    return gradient if gradient.layout == torch.strided else gradient.to_dense()
-
-
-def _norms_by_device(values: Sequence[Tensor], target: torch.device) -> list[Tensor]:
-    norms: list[Tensor] = [torch.empty(())] * len(values)
-    for device in {value.device for value in values}:
-        indices = [i for i, value in enumerate(values) if value.device == device]
-        for i, norm in zip(indices, _norms([values[i] for i in indices]), strict=True):
-            norms[i] = norm.to(target, non_blocking=True)
-    return norms
-
-
-def _norms(values: Sequence[Tensor]) -> list[Tensor]:
-    """Norms as fp64 scalars; all values are on one device."""
-    return _foreach_norm(list(values), torch.float64) if values[0].is_cpu else _norms_on_accelerator(values)
-
-
-def _norms_on_accelerator(values: Sequence[Tensor]) -> list[Tensor]:
-    # dtype=float32: without it the norm of 16-bit gradients is rounded to 16 bits, 3.6e-3 off.
-    doubles = [value.dtype == torch.float64 for value in values]
-    wide = iter(_foreach_norm([v for v, is_double in zip(values, doubles, strict=True) if is_double], torch.float64))
-    rest = iter(
-        _foreach_norm([v for v, is_double in zip(values, doubles, strict=True) if not is_double], torch.float32)
-    )
-    return [next(wide) if is_double else next(rest).double() for is_double in doubles]
-
-
-def _foreach_norm(values: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    return list(torch._foreach_norm(values, 2, dtype=dtype)) if values else []
-
-
-def _row_norms(flat: Tensor) -> Tensor:
-    if flat.numel() % ROW == 0:
-        whole_rows: Tensor = torch.linalg.vector_norm(flat.view(-1, ROW), dim=1)
-        return whole_rows
-    whole = flat.numel() // ROW * ROW
-    norm_R: Tensor = torch.linalg.vector_norm(flat[:whole].view(-1, ROW), dim=1)
-    return torch.cat([norm_R, torch.linalg.vector_norm(flat[whole:]).unsqueeze(0)])
-
-
-def values_that_count(tensor: Tensor) -> Tensor:
-    """The elements that count, as a real dense tensor."""
-    if tensor.requires_grad:  # asking is five times as quick as detaching
-        tensor = tensor.detach()
-    if tensor.layout != torch.strided:
-        tensor = tensor.coalesce().values()
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+def _sq_norms_on(device: torch.device, condensed: Sequence[Tensor]) -> Tensor:
+    return torch.stack(norms_of_condensed(condensed)).square_()

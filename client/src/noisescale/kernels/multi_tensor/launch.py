@@ -1,0 +1,201 @@
+"""Launches the kernels: who reads which addresses, in what type, and in which variant."""
+
+# P tensors, C chunks, S sums: each tensor, then each group, then the total; N kinds of sums of an operation
+
+import contextlib
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import triton.language as tl
+from torch import Tensor
+
+from noisescale.kernels.layout import CHUNK, Launch, Layout
+from noisescale.kernels.memory import Runs
+from noisescale.kernels.multi_tensor.kernel import reduce_chunks, sum_segments
+from noisescale.kernels.operations import Lists, Numbers, Operation
+from noisescale.kernels.pointer_table import PointerTable
+
+TYPES = {
+    torch.float32: tl.float32,
+    torch.bfloat16: tl.bfloat16,
+    torch.float16: tl.float16,
+    torch.float64: tl.float64,
+}
+
+VECTOR_BYTES = 16
+
+OPTIONS: dict[str, Any] = {"num_warps": 8, "enable_fp_fusion": True}
+"""Fusion of multiplication and addition is said aloud: its default differs between versions, and so do last digits."""
+
+SEGMENT_BLOCK = 1024
+
+
+def block_of(operation: Operation) -> int:
+    """Elements read at a time: two lists need twice the registers."""
+    return 2048 if operation.has_other else 4096
+
+
+def compile_time_values(
+    operation: Operation, first: torch.dtype, other: torch.dtype, *, has_scale: bool, is_aligned: bool
+) -> dict[str, Any]:
+    """What selects a variant of `reduce_chunks`.
+
+    Args:
+        operation: What to sum up.
+        first: Type of x.
+        other: Type of y.
+        has_scale: Whether there is an inverse scale.
+        is_aligned: Whether all addresses are multiples of 16 bytes.
+    """
+    is_double = torch.float64 in (first, other)
+    return {
+        "OPERATION": int(operation),
+        "FIRST": TYPES[first],
+        "OTHER": TYPES[other],
+        "ACCUMULATOR": tl.float64 if is_double else tl.float32,
+        "HAS_SCALE": has_scale,
+        "ALIGNMENT": VECTOR_BYTES if is_aligned else 1,
+        "CHUNK": CHUNK,
+        "BLOCK": block_of(operation),
+    }
+
+
+class FusedReduction:
+    """Sums over lists of tensors of one layout: one launch for each type, and one that finishes.
+
+    Args:
+        layout: Of the lists.
+        device: On which they are; the host where Triton interprets.
+    """
+
+    def __init__(self, layout: Layout, device: torch.device) -> None:
+        self._layout = layout
+        self._device = device
+        self._chunk_tensor = _sent(layout.chunk_tensor, device)
+        self._chunk_slot = _sent(layout.chunk_slot, device)
+        self._chunk_offset = _sent(layout.chunk_offset, device)
+        self._segment_low = _sent(layout.segment_low, device)
+        self._segment_high = _sent(layout.segment_high, device)
+        self._num_tensors = len(layout.numels)
+        self._table = PointerTable(5 * self._num_tensors, device)
+        self._runs = Runs()
+
+    @property
+    def num_copies(self) -> int:
+        """See `Reduction`."""
+        return self._runs.num_copies
+
+    def sums(self, operation: Operation, lists: Lists) -> Tensor:
+        """See `Reduction`."""
+        first, other = self._runs.of(lists.first, lists.other)
+        other_types = [self._align_types(launch, first, other) for launch in self._layout.launches]
+        partial_NC = torch.empty(operation.num_sums, self._layout.num_chunks, dtype=torch.float64, device=self._device)
+        sum_NS = torch.empty(operation.num_sums, self._layout.num_segments, dtype=torch.float64, device=self._device)
+        entries = self._entries(first, other, lists.numbers)
+        with _on(self._device), self._table.holding(entries) as table:
+            for launch, other_type in zip(self._layout.launches, other_types, strict=True):
+                self._reduce(operation, lists, launch, other_type, entries, table, partial_NC)
+            sum_segments[(self._layout.num_segments, operation.num_sums)](
+                partial_NC,
+                self._segment_low,
+                self._segment_high,
+                sum_NS,
+                self._layout.num_chunks,
+                self._layout.num_segments,
+                SEGMENT_BLOCK,  # type: ignore[arg-type]  # Triton makes the constant
+                **OPTIONS,
+            )
+        return sum_NS
+
+    def _reduce(
+        self,
+        operation: Operation,
+        lists: Lists,
+        launch: Launch,
+        other_type: torch.dtype,
+        entries: Sequence[int],
+        table: Tensor,
+        partial_NC: Tensor,
+    ) -> None:
+        if not launch.num_chunks:
+            return
+        scale = lists.inverse_scale
+        numbers = lists.numbers or ((), ())
+        reduce_chunks[(launch.num_chunks,)](
+            table,
+            self._on_device(numbers[0], table, 3),
+            self._on_device(numbers[1], table, 4),
+            self._chunk_tensor,
+            self._chunk_slot,
+            self._chunk_offset,
+            table if scale is None else scale,
+            partial_NC,
+            self._num_tensors,
+            self._layout.num_chunks,
+            launch.first_chunk,
+            **compile_time_values(
+                operation,
+                launch.dtype,
+                other_type,
+                has_scale=scale is not None,
+                is_aligned=self._is_aligned(entries, launch),
+            ),
+            **OPTIONS,
+        )
+
+    def _entries(self, first: Sequence[Tensor | None], other: Sequence[Tensor | None], numbers: Any) -> list[int]:
+        """The table: elements, addresses of x and y, and both numbers where the host knows them."""
+        nothing = [0] * self._num_tensors
+        numels = _numels(first)
+        if other and None in first:
+            numels = [max(pair) for pair in zip(numels, _numels(other), strict=True)]
+        entries = numels + _addresses(first) + (_addresses(other) if other else nothing)
+        for column in numbers or ((), ()):
+            entries += nothing if isinstance(column, Tensor) or not column else _bits(column)
+        return entries
+
+    def _is_aligned(self, entries: Sequence[int], launch: Launch) -> bool:
+        num = self._num_tensors
+        return not any((entries[num + index] | entries[2 * num + index]) % VECTOR_BYTES for index in launch.indices)
+
+    def _on_device(self, numbers: Numbers, table: Tensor, row: int) -> Tensor:
+        if isinstance(numbers, Tensor):
+            return numbers.contiguous()
+        return table[row * self._num_tensors : (row + 1) * self._num_tensors].view(torch.float64)
+
+    def _align_types(self, launch: Launch, first: Sequence[Tensor | None], other: list[Tensor | None]) -> torch.dtype:
+        """The one type of y in a launch; where there were several, copies make them one."""
+        if not other:
+            return launch.dtype
+        types = {tensor.dtype for index in launch.indices if (tensor := other[index]) is not None}
+        if len(types) <= 1:
+            return types.pop() if types else launch.dtype
+        common = torch.float64 if torch.float64 in types else torch.float32
+        for index in launch.indices:
+            tensor = other[index]
+            other[index] = None if tensor is None else self._runs.as_type(tensor, common)
+        return common
+
+
+def _numels(tensors: Sequence[Tensor | None]) -> list[int]:
+    return [0 if tensor is None else tensor.numel() for tensor in tensors]
+
+
+def _addresses(tensors: Sequence[Tensor | None]) -> list[int]:
+    return [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
+
+
+def _bits(numbers: Sequence[float]) -> list[int]:
+    """The bits of fp64 numbers, as integers for the table."""
+    return list(struct.unpack(f"{len(numbers)}q", struct.pack(f"{len(numbers)}d", *numbers)))
+
+
+def _sent(values: Tensor, device: torch.device) -> Tensor:
+    """On the device, without waiting for it; PyTorch keeps the pinned memory until it has been read."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
+
+
+def _on(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
