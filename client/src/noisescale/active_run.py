@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.integrations.mirrors import Mirror, open_mirror
+from noisescale.kernels.preference import PREFERENCE
 from noisescale.recent_updates import NoiseScale
 from noisescale.run import Run
 
@@ -112,6 +113,7 @@ def init(
         family=family,
         planned_steps=planned_steps,
     )
+    PREFERENCE.kernels = settings.kernels
     run = Run(settings, description, mirror=None if mirror is None else open_mirror(mirror))
     _active[:] = [run]
     return run

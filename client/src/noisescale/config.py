@@ -12,10 +12,13 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from noisescale.errors import ConfigError
+from noisescale.kernels.preference import Kernels
 
 DEFAULT_URL = "http://127.0.0.1:8321"
 
 MODES = ("online", "disabled")
+
+KERNELS = ("auto", "triton", "torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Config:
         group_seconds: Least time between two records of layers, in seconds.
         strict: Errors inside a watched run are raised instead of counted. For tests.
         rank: Rank of this process in the job.
+        kernels: What sums gradients up: "triton" where it works, "torch", or "auto": Triton on GPUs, where it works.
     """
 
     url: str = DEFAULT_URL
@@ -47,6 +51,7 @@ class Config:
     group_seconds: float = 10.0
     strict: bool = False
     rank: int = 0
+    kernels: Kernels = "auto"
 
     def __post_init__(self) -> None:
         if self.mode == "offline":
@@ -59,6 +64,9 @@ class Config:
             raise ConfigError(f"log_every must be at least 1 update, got {self.log_every}: set NOISESCALE_LOG_EVERY=1")
         if not self.group_seconds >= 0:
             raise ConfigError(f"group_seconds must be at least 0 s, got {self.group_seconds}: 10 is the default")
+        if self.kernels not in KERNELS:
+            known = ", ".join(KERNELS)
+            raise ConfigError(f"kernels must be one of {known}, got {self.kernels!r}: set NOISESCALE_KERNELS=auto")
         if not self.project:
             raise ConfigError("project must not be empty: leave it out for 'default'")
 
@@ -84,7 +92,7 @@ class Config:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
-    texts = {"url", "api_key", "mode", "project", "task", "run_id", "name"}
+    texts = {"url", "api_key", "mode", "project", "task", "run_id", "name", "kernels"}
     values: dict[str, object] = {
         name: environ[f"NOISESCALE_{name.upper()}"] for name in texts if environ.get(f"NOISESCALE_{name.upper()}")
     }

@@ -29,12 +29,13 @@ def test_every_setting_can_come_from_the_environment():
         "NOISESCALE_GROUP_SECONDS": "2.5",
         "NOISESCALE_STRICT": "1",
         "RANK": "3",
+        "NOISESCALE_KERNELS": "torch",
     }
 
     config = Config.from_env(environ)
 
     assert config == Config(
-        "https://example.org", "ns_w_key", "disabled", "default", "default", RUN_ID, "first", 50, 2.5, True, 3
+        "https://example.org", "ns_w_key", "disabled", "default", "default", RUN_ID, "first", 50, 2.5, True, 3, "torch"
     )
 
 
@@ -64,6 +65,7 @@ def test_a_damaged_server_file_is_as_good_as_none(tmp_path, content):
         ({"NOISESCALE_LOG_EVERY": "0"}, "at least 1"),
         ({"NOISESCALE_RUN_ID": "mine"}, "UUID"),
         ({"NOISESCALE_GROUP_SECONDS": "nan"}, "at least 0 s"),
+        ({"NOISESCALE_KERNELS": "cuda"}, "auto, triton, torch, got 'cuda'"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_value_and_the_way_out(environ, message):

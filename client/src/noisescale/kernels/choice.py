@@ -28,11 +28,16 @@ def takes_triton(kernels: Kernels, device: torch.device, operation: Operation) -
     """
     if kernels == "torch" or (kernels == "auto" and device.type != "cuda"):
         return False
-    if _is_capturing(device) and (device, operation) not in _TESTED:
+    if is_capturing(device) and (device, operation) not in _TESTED:
         return False  # a test waits for the device, which breaks the capture
     if (device, operation) not in _TESTED:
         _TESTED[device, operation] = _works(device, operation)
     return _TESTED[device, operation]
+
+
+def is_capturing(device: torch.device) -> bool:
+    """Whether calls are recorded into a CUDA graph instead of being run."""
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def fused(layout: Layout, device: torch.device) -> Reduction:
@@ -47,10 +52,6 @@ def fused(layout: Layout, device: torch.device) -> Reduction:
 
 # By device and operation: it belongs to the process, as its devices do.
 _TESTED: dict[tuple[torch.device, Operation], bool] = {}
-
-
-def _is_capturing(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _works(device: torch.device, operation: Operation) -> bool:

@@ -11,6 +11,9 @@ from torch import Tensor
 NUM_SLOTS = 4
 """Tables in turn: as many calls may be under way before a further table is made."""
 
+NUM_SPARES = 4
+"""Tables made beforehand for captures: memory should not be pinned during one."""
+
 
 class Event(Protocol):
     """A mark in a stream of work."""
@@ -104,8 +107,8 @@ class PointerTable:
     that the device is done with, and a new one if there is none: it never waits. Entries that are still those of the
     last call are not sent again.
 
-    A captured graph copies the table from the host's memory whenever it is replayed. So each capture gets a table of
-    its own, which is never written again; it is made beforehand, as memory cannot be pinned during a capture.
+    A captured graph copies the table from the host's memory whenever it is replayed. So each call that is captured gets
+    a table of its own, which is never written again.
 
     Args:
         num_entries: Integers in the table.
@@ -119,13 +122,18 @@ class PointerTable:
         self._seen_as = seen_as or (CudaDevice(device) if device.type == "cuda" else HostDevice())
         self._ring = [self._new_slot() for _ in range(NUM_SLOTS)]
         self._newest = self._ring[0]
-        self._for_capture = self._new_slot()
+        self._spares: list[Slot] = []
         self._captured: list[Slot] = []
 
     @property
     def num_slots(self) -> int:
-        """Tables there are, those of captured graphs included."""
-        return len(self._ring) + len(self._captured)
+        """Tables there are, but for those that belong to graphs."""
+        return len(self._ring)
+
+    @property
+    def is_in_graph(self) -> bool:
+        """Whether a graph may read a table whenever it is replayed, so that all must stay."""
+        return bool(self._captured)
 
     @contextmanager
     def holding(self, entries: Sequence[int]) -> Iterator[Tensor]:
@@ -135,12 +143,13 @@ class PointerTable:
             entries: As many integers.
         """
         if self._seen_as.is_capturing():
-            slot = self._for_capture
+            slot = self._spares.pop() if self._spares else self._new_slot()
             self._captured.append(slot)
-            self._for_capture = self._new_slot()
             self._send(slot, tuple(entries))
             yield slot.device
             return
+        while len(self._spares) < NUM_SPARES:
+            self._spares.append(self._new_slot())
         slot = self._slot_with(tuple(entries))
         yield slot.device
         slot.event.record()

@@ -3,10 +3,15 @@
 # P tensors
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
+from noisescale.kernels.choice import takes_triton
+from noisescale.kernels.multi_tensor.multi_tensor import DTYPES, MultiTensor
+from noisescale.kernels.operations import Operation
+from noisescale.kernels.preference import PREFERENCE
 from noisescale.kernels.row_norms import (
     BUFFER,
     ROW,
@@ -27,6 +32,10 @@ __all__ = [
     "squared_norms",
     "values_that_count",
 ]
+
+
+MAX_LISTS = 1024
+"""Lists whose cut into chunks is remembered: a backward pass hands over one for each 32 MiB of gradients."""
 
 
 def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
@@ -56,4 +65,14 @@ def sq_norms_of_condensed(condensed: Sequence[Tensor]) -> Tensor:
 
 
 def _sq_norms_on(device: torch.device, condensed: Sequence[Tensor]) -> Tensor:
+    if device.type != "cpu" and takes_triton(PREFERENCE.kernels, device, Operation.SQ_NORMS):
+        dtypes = tuple([values.dtype for values in condensed])
+        if all(dtype in DTYPES for dtype in set(dtypes)):
+            numels = tuple([values.numel() for values in condensed])
+            return _multi_tensor(numels, dtypes, device).sq_norms(condensed).sq_norm[: len(condensed)]
     return torch.stack(norms_of_condensed(condensed)).square_()
+
+
+@lru_cache(maxsize=MAX_LISTS)
+def _multi_tensor(numels: tuple[int, ...], dtypes: tuple[torch.dtype, ...], device: torch.device) -> MultiTensor:
+    return MultiTensor(numels, dtypes, device)

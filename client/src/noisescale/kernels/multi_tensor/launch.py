@@ -62,6 +62,10 @@ def compile_time_values(
     }
 
 
+_IN_GRAPHS: list["FusedReduction"] = []
+"""Those whose tables a captured graph reads: nothing tells when the graph is gone, so they stay."""
+
+
 class FusedReduction:
     """Sums over lists of tensors of one layout: one launch for each type, and one that finishes.
 
@@ -107,6 +111,8 @@ class FusedReduction:
                 SEGMENT_BLOCK,  # type: ignore[arg-type]  # Triton makes the constant
                 **OPTIONS,
             )
+            if self._table.is_in_graph and self not in _IN_GRAPHS:
+                _IN_GRAPHS.append(self)
         return sum_NS
 
     def _reduce(

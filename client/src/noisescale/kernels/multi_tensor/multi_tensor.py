@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.kernels.choice import fused, takes_triton
+from noisescale.kernels.choice import fused, is_capturing, takes_triton
 from noisescale.kernels.gradient_sums import GradientSums, SignSums
 from noisescale.kernels.layout import layout_of
 from noisescale.kernels.multi_tensor.naive import NaiveReduction
@@ -170,11 +170,16 @@ class MultiTensor:
         return GradientSums(sq_norm, num_nonfinite, len(self._numels), other_sq_norm)
 
     def _sums(self, operation: Operation, lists: Lists) -> tuple[Tensor, ...]:
+        return self._reduction(operation).sums(operation, lists).unbind()
+
+    def _reduction(self, operation: Operation) -> Reduction:
         if takes_triton(self._kernels or PREFERENCE.kernels, self._device, operation):
-            self._fused = self._fused or fused(self._layout, self._device)
-            return self._fused.sums(operation, lists).unbind()
+            if self._fused is None and not is_capturing(self._device):  # a graph must not copy tables that are new
+                self._fused = fused(self._layout, self._device)
+            if self._fused is not None:
+                return self._fused
         self._naive = self._naive or NaiveReduction(self._layout, self._device)
-        return self._naive.sums(operation, lists).unbind()
+        return self._naive
 
     def _for_each(self, numbers: float | Numbers) -> Numbers:
         if isinstance(numbers, Tensor):

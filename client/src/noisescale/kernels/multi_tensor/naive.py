@@ -38,11 +38,10 @@ class NaiveReduction:
     def __init__(self, layout: Layout, device: torch.device) -> None:
         self._device = device
         self._layout = layout
-        members = [
-            [index for index, group in enumerate(layout.group_of_tensor) if group == number]
-            for number in range(layout.num_groups)
-        ]
-        self._members = [torch.tensor(indices, dtype=torch.int64, device=device) for indices in members]
+        self._members: list[list[int]] = [[] for _ in range(layout.num_groups)]
+        for index, group in enumerate(layout.group_of_tensor):
+            if group >= 0:
+                self._members[group].append(index)
 
     def sums(self, operation: Operation, lists: Lists) -> Tensor:
         """Sums and counts [N, S], fp64."""
@@ -51,8 +50,13 @@ class NaiveReduction:
                 if gradient is not None and main is not None:
                     main.add_(gradient)
         sums_NP = self._sq_norms(lists) if operation is Operation.SQ_NORMS else self._pair_sums(operation, lists)
-        groups = [sums_NP.index_select(1, member).sum(dim=1, keepdim=True) for member in self._members]
-        return torch.cat([sums_NP, *groups, sums_NP.sum(dim=1, keepdim=True)], dim=1)
+        columns = sums_NP.unbind(dim=1)  # views: a list of indices would have to travel to the device, and wait
+        nothing = torch.zeros_like(columns[0])
+        groups = [
+            torch.stack([columns[index] for index in members]).sum(dim=0) if members else nothing
+            for members in self._members
+        ]
+        return torch.cat([sums_NP, torch.stack([*groups, sums_NP.sum(dim=1)], dim=1)], dim=1)
 
     def _sq_norms(self, lists: Lists) -> Tensor:
         nothing = torch.zeros((), device=self._device)
