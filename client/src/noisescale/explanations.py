@@ -38,6 +38,12 @@ DUPLICATED_SMALL_BATCHES = (
     "micro-batch or on each rank; give every rank its own data (DistributedSampler, another seed)"
 )
 
+UNEQUAL = (
+    "micro-batches differ in size, and are taken as weighted by their sizes, which makes the gradient the mean over "
+    "all examples; if the loop averages them with equal weight (each loss divided by their number), say "
+    "watch(..., weighting='equal')"
+)
+
 WEIGHTING_MISMATCH = (
     "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over all examples; "
     "divide each loss by the step's number of examples instead of averaging"
@@ -81,6 +87,8 @@ def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool)
     sizes = norms.sizes
     if norms.reason is not None:
         return  # see `explain_update`
+    if not sizes.are_equal and norms.weighting == "by_size":
+        notices.once("unequal", UNEQUAL, logging.INFO)
     if sizes.num_small_batches == 0:
         notices.once("no_backward", NO_BACKWARD)
     elif sizes.num_small_batches == 1:
@@ -110,7 +118,7 @@ def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None
         notices.once("heterogeneous_ranks", HETEROGENEOUS_RANKS)
     if update.flags & Flags.DUPLICATED_SMALL_BATCHES:
         notices.once("duplicated_small_batches", DUPLICATED_SMALL_BATCHES)
-    if update.flags & Flags.WEIGHTING_MISMATCH:
+    if update.flags & Flags.WEIGHTING_MISMATCH and norms.weighting == "equal":
         notices.once("weighting_mismatch", WEIGHTING_MISMATCH)
 
 

@@ -13,6 +13,7 @@ from noisescale.step_counter import StepCounter, checked_size
 from noisescale.step_pace import StepPace
 from noisescale.transport.wire import Record
 from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms
+from noisescale.weighting_check import WeightingCheck
 
 if TYPE_CHECKING:
     import torch
@@ -63,6 +64,7 @@ class StepLog:
         self.newest_flags: int | None = None
         self.pace = StepPace()
         self._ranks = RankCheck()
+        self._weighting = WeightingCheck(notices)
         self.batch_size_source: str | None = None
         self.takes_examples = False
         self._recording = self._new_recording([], log_every)
@@ -140,6 +142,8 @@ class StepLog:
             update = update_from_norms(logged.counted(examples), norms)
             if norms.num_ranks > 1:
                 update = replace(update, flags=update.flags | self._ranks.flags_of(norms))
+            if norms.size_slope is not None:
+                update = replace(update, flags=update.flags | self._weighting.flags_of(norms))
             if not is_explained:
                 explain_update(update, norms, self._notices)
             self.add(update)

@@ -161,3 +161,43 @@ def test_several_forwards_before_their_backward_passes_are_matched_in_their_orde
     run.log_gradients()
 
     assert terms_of(kept.rows()[0]) == pytest.approx(terms_of_means(means, RAGGED), rel=1e-10)
+
+
+def train(weight, *, num_steps, sizes=(8, 8, 8, 6), **options):
+    """Rows of steps of ragged micro-batches whose mean losses a loop weighs by a function of their sizes."""
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    run, kept = make_kept_run()
+    run.watch(model, optimizer, **options)
+    for seed in range(num_steps):
+        inputs, classes = make_batch(sum(sizes), seed)
+        for x, y in zip(inputs.split(sizes), classes.split(sizes), strict=True):
+            (nn.functional.cross_entropy(model(x), y) * weight(len(x))).backward()
+        run.log_gradients()
+        optimizer.step()
+        optimizer.zero_grad()
+    return kept.rows()
+
+
+def test_a_loop_that_averages_ragged_micro_batches_is_flagged_and_told(caplog):
+    caplog.set_level("INFO")
+
+    rows = train(lambda n: 1 / 4, num_steps=60)
+
+    assert rows[0].flags == Flags.UNEQUAL_MICRO_BATCHES
+    assert rows[-1].flags == Flags.UNEQUAL_MICRO_BATCHES | Flags.WEIGHTING_MISMATCH
+    assert caplog.text.count("if the loop averages them with equal weight") == 1
+    assert caplog.text.count("are averaged with equal weight, though") == 1
+
+
+def test_a_loop_that_weighs_by_size_is_not_flagged(caplog):
+    rows = train(lambda n: n / 30, num_steps=60)
+
+    assert {row.flags for row in rows} == {Flags.UNEQUAL_MICRO_BATCHES}
+    assert "equal weight, though" not in caplog.text
+
+
+def test_equal_weighting_that_is_none_is_told(caplog):
+    train(lambda n: n / 16, num_steps=60, sizes=RAGGED, weighting="equal")
+
+    assert caplog.text.count("weighting='equal' was said, but") == 1

@@ -7,6 +7,7 @@ from typing import Literal
 
 from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms
+from noisescale.estimators.size_weighting import SizeSlope
 
 BatchSizeSource = Literal["argument", "micro_batch", "inferred"]
 
@@ -79,6 +80,7 @@ class StepNorms:
         kind_brackets: Between which values those noise scales lie that the step gave no terms of, where that is known.
         is_coupled: A BatchNorm in training mode made examples depend on each other.
         is_proxy: Only the normalisations were measured.
+        size_slope: How |p_k g_k|² grows with n_k, where sizes differ and this process knows each; else None.
         has_equal_norms: All small batches have the same |g|², far beyond chance.
         reason: Why a backward could not be taken apart into small batches, as a clause.
         num_ranks: R, data-parallel ranks whose small batches are in the sums.
@@ -102,6 +104,7 @@ class StepNorms:
     is_coupled: bool = False
     is_proxy: bool = False
     has_equal_norms: bool = False
+    size_slope: SizeSlope | None = None
     reason: str | None = None
     num_ranks: int = 1
     rank_sq_norm: float | None = None

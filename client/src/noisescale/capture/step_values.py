@@ -11,7 +11,7 @@ batches costs less than a call to a device.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import mul
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_
 from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, Weighting, resolve_sizes
 from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms
+from noisescale.estimators.size_weighting import SizeSlope, size_slope
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_part import StepParts
@@ -216,6 +217,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         is_coupled=state.is_coupled,
         is_proxy=state.is_proxy,
         has_equal_norms=found.has_equal_norms,
+        size_slope=found.size_slope if weighted else None,
         reason=state.reason,
     )
 
@@ -252,6 +254,7 @@ class _Found:
         is_averaged: As in `StepNorms`.
         are_lost: The sums over ranks never came.
         has_equal_norms: As in `StepNorms`.
+        size_slope: As in `StepNorms`.
     """
 
     sizes: StepSizes
@@ -266,6 +269,7 @@ class _Found:
     is_averaged: bool = True
     are_lost: bool = False
     has_equal_norms: bool = False
+    size_slope: SizeSlope | None = None
 
 
 def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
@@ -280,7 +284,9 @@ def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
     weights = weights_of(entries, sums, is_equal=sizes.are_equal or sent.state.weighting == "equal")
     weighted = weigh(rows, sent.num_columns, weights)
     contributions: Sequence[float] = ()
+    slope = None
     if not sizes.are_equal:
+        slope = _slope(rows[:: sent.num_columns or 1], entries)
         contributions = weigh(rows, sent.num_columns, [float(weight > 0) for weight in weights])
     return _Found(
         sizes,
@@ -290,7 +296,14 @@ def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
         contributions,
         big,
         has_equal_norms=sizes.are_equal and are_equal_norms(rows[:: sent.num_columns or 1], entries),
+        size_slope=slope,
     )
+
+
+def _slope(sq_norms: Sequence[float], entries: Sequence[SmallBatchSize]) -> SizeSlope | None:
+    if any(entry.num_small > 1 for entry in entries):
+        return None
+    return size_slope(sq_norms, [cast(float, entry.num_examples) for entry in entries])
 
 
 def are_equal_norms(sq_norms: Sequence[float], entries: Sequence[SmallBatchSize]) -> bool:
