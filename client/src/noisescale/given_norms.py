@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-from noisescale.errors import ConfigError
+from noisescale.errors import ConfigError, EstimationError
 from noisescale.estimators.nested_groups import NestedSizes, NestedTerms, Tree, from_nested_groups, sizes_of
 from noisescale.estimators.noise_scale import Terms
-from noisescale.updates import LoggedStep, Update, plain_number, update_from_terms
+from noisescale.updates import ROUNDING, LoggedStep, Update, plain_number, update_from_terms
 
 
 def mean_of_small(
@@ -37,12 +38,33 @@ def nested_terms(
     """The terms of nested groups, and their sizes; arguments as in `Run.log_nested_norms`.
 
     Raises:
-        EstimationError: For levels that cannot be told apart, or do not fit the sizes.
+        EstimationError: For levels that cannot be told apart, do not fit the sizes or are not the coarsest first.
     """
     known = sizes if isinstance(sizes, NestedSizes) else sizes_of(sizes)
     of_levels = [plain_number(value) for value in sum_sq_norms.values()]
     whole = known.num_units * plain_number(big_sq_norm)
-    return from_nested_groups([whole, *of_levels], known, levels=tuple(sum_sq_norms)), known
+    terms = from_nested_groups([whole, *of_levels], known, levels=tuple(sum_sq_norms))
+    check_inward([("the whole step", whole), *zip(sum_sq_norms, of_levels, strict=True)])
+    return terms, known
+
+
+def check_inward(sums: Sequence[tuple[str, float]]) -> None:
+    """Refuse what no gradients can give: Σ n |g|² never falls from groups to their own groups (Jensen's inequality).
+
+    Args:
+        sums: Name and Σ n |g|² of each level, from the whole step to the finest.
+
+    Raises:
+        EstimationError: With the two levels and what to do.
+    """
+    for (outer, coarse), (inner, fine) in pairwise(sums):
+        if min(coarse, fine) < 0:
+            raise EstimationError(f"Σ n |g|² must not be negative, got {coarse:g} of {outer} and {fine:g} of {inner}")
+        if fine < coarse * (1 - ROUNDING):
+            raise EstimationError(
+                f"Σ n |g|² must not fall from {outer} to {inner}, got {coarse:g} and {fine:g}: give the levels with "
+                "the coarsest first, and of each the sum over all groups of units × squared norm of the mean gradient"
+            )
 
 
 def update_from_nested(

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from client_runs import make_kept_run, terms_of, terms_of_means
-from noisescale.estimators.nested_groups import from_nested_groups, sizes_of
+from noisescale.errors import EstimationError
+from noisescale.estimators.nested_groups import NestedSizes, from_nested_groups, sizes_of
 from noisescale.transport.wire import Flags
 
 
@@ -162,3 +163,27 @@ def test_norms_that_are_not_finite_are_flagged():
 
     assert (kept.rows()[0].sum_trace_cov, kept.rows()[0].flags) == (None, Flags.NONFINITE_GRADIENT)
     assert kept.metrics() == []
+
+
+@pytest.mark.parametrize(
+    ("sums", "message"),
+    [
+        ({"rollout": 9.0, "prompt": 6.0}, "must not fall from rollout to prompt, got 9 and 6: give the levels with"),
+        ({"prompt": 3.0, "rollout": 6.0}, "must not fall from the whole step to prompt, got 4 and 3"),
+        ({"prompt": -1.0, "rollout": 6.0}, "must not be negative, got 4 of the whole step and -1 of prompt"),
+    ],
+    ids=["in the wrong order", "smaller than the whole step", "negative"],
+)
+def test_sums_that_no_nested_gradients_have_are_refused(sums, message):
+    run, _ = make_kept_run()
+
+    with pytest.raises(EstimationError, match=message):
+        run.log_nested_norms(sums, 1.0, [[1, 1], [1, 1]])
+
+
+def test_sizes_with_fewer_groups_inside_than_outside_are_refused():
+    run, _ = make_kept_run()
+    sizes = NestedSizes(4.0, (4, 2), (4.0, 8.0), ((2.0,), ()))
+
+    with pytest.raises(EstimationError, match="got 2 of prompt inside 4 of rollout: give the levels with the coarsest"):
+        run.log_nested_norms({"rollout": 6.0, "prompt": 6.0}, 1.0, sizes)

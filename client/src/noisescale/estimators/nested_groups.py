@@ -170,9 +170,14 @@ def check_identifiable(sizes: NestedSizes, levels: Sequence[str]) -> None:
     The noise of a level shows only where some group of the level above holds two of it.
 
     Raises:
-        EstimationError: With the level, and what to do.
+        EstimationError: With the level, and what to do; also where a level has fewer groups than the one above.
     """
     for level in range(1, sizes.depth + 1):
+        if sizes.count(level) < sizes.count(level - 1):
+            raise EstimationError(
+                f"groups must hold groups, got {sizes.count(level)} of {levels[level - 1]} inside "
+                f"{sizes.count(level - 1)} of {levels[level - 2]}: give the levels with the coarsest first"
+            )
         if level == sizes.depth:
             is_shown = sizes.count(level) > sizes.count(level - 1)
         else:
