@@ -23,6 +23,7 @@ class KeptRecords:
         self.is_closed = False
         self.describe = describe
         self.others: dict[tuple[str, int], KeptRecords] = {}  # by run id, in the order of opening
+        self.let_come: Callable[[], None] = lambda: None  # steps of a small model are held for a moment
 
     def send(self, record: Record) -> None:
         self.records.append(record)
@@ -34,6 +35,7 @@ class KeptRecords:
         self.is_closed = True
 
     def rows(self) -> list[Measurement]:
+        self.let_come()
         return [record for record in self.records if isinstance(record, Measurement)]
 
     def of_kind(self, kind: str) -> "KeptRecords":
@@ -41,6 +43,7 @@ class KeptRecords:
         return next(kept for kept in self.others.values() if kept.describe().stream["kind"] == kind)
 
     def groups(self) -> list[GroupRecord]:
+        self.let_come()
         return [record for record in self.records if isinstance(record, GroupRecord)]
 
     def metrics(self) -> list[MetricRecord]:
@@ -61,7 +64,9 @@ def make_kept_run(*, strict: bool = True, **settings: object) -> tuple[Run, Kept
             return kept
         return kept.others.setdefault((run_id, len(kept.others)), KeptRecords(describe))
 
-    return Run(Config(strict=strict, **settings), RunDescription(**described), open_outbox, mirror=mirror), kept
+    run = Run(Config(strict=strict, **settings), RunDescription(**described), open_outbox, mirror=mirror)
+    kept.let_come = run._main.collect
+    return run, kept
 
 
 def make_model(seed: int = 0) -> nn.Sequential:

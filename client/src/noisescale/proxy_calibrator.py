@@ -58,6 +58,7 @@ class ProxyCalibrator:
         """
         if proxy is not None and num_steps % self.whole.duty.every == 0:
             self._waiting[num_steps] = proxy
+        self.whole.hurry()
         for number, norms in self.whole.arrived():
             whole = update_from_norms(LoggedStep(0, 0.0), norms).terms
             of_proxy = self._waiting.pop(number, None)
@@ -101,7 +102,13 @@ def calibrator_beside(
     """
     if options.small_batches != "layer_norm_proxy" or options.overhead is not None or watch.job.num_ranks > 1:
         return None
-    whole = replace(options, small_batches="micro_batches", every=CALIBRATE_EVERY * options.every, groups="none")
+    whole = replace(
+        options,
+        small_batches="micro_batches",
+        fused_norm_layers=False,
+        every=CALIBRATE_EVERY * options.every,
+        groups="none",
+    )
     return ProxyCalibrator(
         capture.Watch(watch.model, optimizer, whole, on_fault=on_fault, on_duty=lambda _: None, on_source=lambda: None),
         on_note,

@@ -161,6 +161,8 @@ class Recorder:
         """The small batches come from somewhere else from now on."""
         watch = self.watch
         assert watch is not None
+        watch.hurry()
+        self._log.record(watch.arrived())
         self._log.change_groups(watch.group_names, self._log_every)
         self._stream.estimator = watch.estimator
         announce(f"measuring {watch.says}")
@@ -292,6 +294,7 @@ class Recorder:
         """
         if self.watch is None:
             raise ConfigError("log_hessian() needs the model's parameters: call watch(model, optimizer) first")
+        self.collect()  # the examples so far
         if self._hessian is None:
             self._hessian = HessianLog(self._series_of("hessian", 1))
         number = self._log.steps.number_now(step, self.watch.num_steps)
@@ -325,6 +328,7 @@ class Recorder:
     def collect(self) -> None:
         """Record the steps whose values have arrived."""
         if self.watch is not None:
+            self.watch.hurry()
             self._log.record(self.watch.arrived())
         if self._hessian is not None:
             self._hessian.collect()

@@ -1,5 +1,6 @@
 """Turns logged steps into rows, layer records and the latest window; one for each watched optimizer."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from noisescale.capture.step_norms import StepNorms
     from noisescale.capture.watch import Watch
+
+MAX_UNMEASURED = 256
+"""Steps of which nothing was measured that wait to be recorded; together they cost less."""
 
 OnNorms = Callable[[LoggedStep, "StepNorms", Update], None]
 
@@ -67,17 +71,18 @@ class StepLog:
         self._weighting = WeightingCheck(notices)
         self.batch_size_source: str | None = None
         self.takes_examples = False
+        self._unmeasured: deque[tuple[int, int, float | None, float | None]] = deque()
         self._recording = self._new_recording([], log_every)
 
     def start_watch(self, group_names: Sequence[str], log_every: int) -> None:
         """From here on steps have these layers; rows so far are handed out."""
         self.steps.start_watch()
-        self._recording.flush(self._now())
+        self.flush()
         self._recording = self._new_recording(group_names, log_every)
 
     def change_groups(self, group_names: Sequence[str], log_every: int) -> None:
         """From here on steps have these layers, and go on counting."""
-        self._recording.flush(self._now())
+        self.flush()
         self._recording = self._new_recording(group_names, log_every)
 
     def name_groups(self, group_names: Sequence[str], log_every: int) -> None:
@@ -87,6 +92,8 @@ class StepLog:
 
     def flush(self) -> None:
         """Hand out what has been added since the last records."""
+        if self._unmeasured:
+            self._record_unmeasured(self._unmeasured[-1][0] + 1)
         self._recording.flush(self._now())
 
     def skip(
@@ -101,11 +108,22 @@ class StepLog:
             if not getattr(loss, "is_cpu", True):
                 return False
             loss = plain_number(loss)
-        steps = self.steps
-        number = steps.pass_by(watch.num_steps) if step is None else steps.number_watched(step, watch.num_steps)
-        self._recording.add_unmeasured(number, watch.learning_rate() if lr is None else float(lr), loss)
+        steps, num_steps = self.steps, watch.num_steps
+        number = steps.pass_by(num_steps) if step is None else steps.number_watched(step, num_steps)
+        self._unmeasured.append((num_steps, number, watch.learning_rate() if lr is None else float(lr), loss))
+        if watch.is_late() or len(self._unmeasured) >= MAX_UNMEASURED:
+            self.record(watch.arrived())
+            if not watch.is_waiting:
+                self._record_unmeasured(num_steps + 1)
         watch.skip_step()
         return True
+
+    def _record_unmeasured(self, num_steps: int) -> None:
+        """Record the steps of which nothing was measured, up to a number of optimizer steps."""
+        unmeasured = self._unmeasured
+        while unmeasured and unmeasured[0][0] < num_steps:
+            _, number, lr, loss = unmeasured.popleft()
+            self._recording.add_unmeasured(number, lr, loss)
 
     def log_watched(
         self,
@@ -131,6 +149,8 @@ class StepLog:
     def record(self, arrived: "Sequence[tuple[LoggedStep, StepNorms]]") -> None:
         """Record steps whose values have reached the host."""
         for logged, norms in arrived:
+            if self._unmeasured:
+                self._record_unmeasured(logged.num_steps)
             if not logged.is_measured:
                 self._recording.add_unmeasured(logged.step, logged.lr, norms.loss)
                 continue

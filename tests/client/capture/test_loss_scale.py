@@ -145,7 +145,7 @@ def test_an_unknown_scaler_that_begins_to_unscale_is_noticed():
     for _ in range(8):
         loop.step(log="before")
 
-    for _ in range(24):
+    for _ in range(80):
         loop.step(log="after")
 
     flags = [row.flags for row in loop.kept.rows()]

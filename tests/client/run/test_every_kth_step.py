@@ -311,6 +311,7 @@ def test_how_long_it_takes_is_said_from_the_first_window_on(caplog):
 
     for index in range(40):
         loop.step(index)
+    loop.run.noise_scale()
 
     said = [record.message for record in caplog.records if record.message.startswith("noise scale after")]
     assert [message.split(":")[0] for message in said] == [

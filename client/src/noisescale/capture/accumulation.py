@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.gradient_source import GradientSource
+from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.pending_gradients import PendingGradients, spread
 from noisescale.capture.small_batches import SmallBatchSize, total_size
@@ -327,7 +328,7 @@ class Accumulation:
         """1 where the gradient changed since the last backward and torch's counter does not tell; None: not known."""
         return self._witness.has_other_values()
 
-    def norms(self) -> Tensor:
+    def norms(self) -> Tensor | HeldNorms:
         """Σ |s|² of each entry, then |p.grad|², [K + 1, C] fp64, on the device, without waiting.
 
         To be called once a step, with one small batch at least.

@@ -7,6 +7,8 @@ from typing import Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from noisescale.capture.held_rows import HeldNorms
+
 Tag = TypeVar("Tag")
 
 
@@ -26,20 +28,40 @@ class Event(Protocol):
 class DeviceValues(Generic[Tag]):
     """A queue of fp64 vectors on their way to the host, each with a tag.
 
-    CPU values are there at once. From CUDA a vector travels through a pinned buffer behind an event and is read when
-    a later call finds the event passed, normally one step late.
+    CPU values are there at once, unless they are held to be computed together with later ones. From CUDA a vector
+    travels through a pinned buffer behind an event and is read when a later call finds the event passed, normally one
+    step late.
     """
 
     def __init__(self, make_event: Callable[[], Event] | None = None) -> None:
         self._make_event = make_event
-        self._on_their_way: deque[tuple[Tag, Tensor, Event | None]] = deque()
+        self._on_their_way: deque[tuple[Tag, Tensor | HeldNorms, Event | HeldNorms | None]] = deque()
 
     def __len__(self) -> int:
         """Vectors on their way."""
         return len(self._on_their_way)
 
-    def send(self, tag: Tag, values: Tensor) -> None:
+    @property
+    def is_held(self) -> bool:
+        """Whether the newest vector is held, and nothing but time will make it arrive."""
+        return bool(self._on_their_way) and isinstance(self._on_their_way[-1][1], HeldNorms)
+
+    def is_late(self) -> bool:
+        """Whether the oldest vector, which was held, has arrived by now."""
+        return bool(self._on_their_way) and _is_there(self._on_their_way[0][2])
+
+    def hurry(self) -> None:
+        """Let those arrive that are held."""
+        for _, values, _ in self._on_their_way:
+            if isinstance(values, HeldNorms):
+                values.synchronize()
+
+    def send(self, tag: Tag, values: Tensor | HeldNorms) -> None:
         """Start the journey of a vector; returns at once."""
+        if isinstance(values, HeldNorms) and self._make_event is None:
+            self._on_their_way.append((tag, values, values))
+            return
+        values = values.tensor().reshape(-1) if isinstance(values, HeldNorms) else values
         make_event = self._make_event or (torch.cuda.Event if values.is_cuda else None)
         if make_event is None:
             self._on_their_way.append((tag, values, None))
@@ -67,7 +89,7 @@ class DeviceValues(Generic[Tag]):
         return self.arrived()
 
 
-def _is_there(event: Event | None) -> bool:
+def _is_there(event: Event | HeldNorms | None) -> bool:
     return event is None or event.query()
 
 

@@ -8,6 +8,7 @@ numbers stay the same, and for a small model the copy is cheaper than one call.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 Gradients = Sequence[Tensor | None]
@@ -61,6 +62,7 @@ class GradientLists:
         self._capacity = capacity
         self._lists: list[list[Tensor]] = [[] for _ in parameters]
         self._witness = 0
+        self._first_version = version_of_held_gradient()
         self.forget()
 
     def hook(self, index: int) -> Callable[[Tensor], None]:
@@ -110,7 +112,7 @@ class GradientLists:
         elif is_same:
             self._is_regular &= num_new == 0
         else:  # made by the first backward, and not touched since
-            self._is_regular &= self._gradient is None and num_new == 1 and version == 0
+            self._is_regular &= self._gradient is None and num_new == 1 and version == self._first_version
         self._is_known, self._num_looked_at = True, num_passes
         self._gradient, self._version = gradient, version
 
@@ -143,6 +145,17 @@ class GradientLists:
         self._is_regular = True
         self._num_paired = self._num_looked_at = 0
         return taken
+
+
+def version_of_held_gradient() -> int:
+    """What torch counts for a `p.grad` that a first backward has made while somebody holds the gradient."""
+    held: list[Tensor] = []
+    with torch.inference_mode(False), torch.enable_grad():
+        parameter = torch.zeros(2, requires_grad=True)
+        parameter.register_hook(held.append)
+        (parameter * parameter).sum().backward()
+    assert parameter.grad is not None
+    return parameter.grad._version
 
 
 def _split(lists: Sequence[Sequence[Tensor]], num_forwards: int) -> list[Pass]:

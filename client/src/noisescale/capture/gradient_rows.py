@@ -1,17 +1,22 @@
-"""Squared norms of a small model's gradients, all small batches of a step at once.
+"""Squared norms of a small model's gradients, all small batches of several steps at once.
 
-Where a backward takes less than a millisecond, a reduction after each one costs more than what it reduces. So the
-gradients are kept until they fill a few megabytes or the step is logged, laid side by side and reduced together.
+Where a backward takes less than a millisecond, a reduction after each one costs more than what it reduces, and code
+that runs once a step is slow because the training has pushed it out of the processor's caches. So the gradients of a
+step are laid side by side in one buffer, and those of several steps are reduced together.
 """
 
 # K small batches, P parameters, C columns (all parameters, then each group), R parts of 256 elements
 
+import itertools
+import math
+import time
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from noisescale.capture.gradient_lists import Gradients, total
+from noisescale.capture.held_rows import HELD_SECONDS, HeldNorms, HeldRows
 from noisescale.kernels.squared_norms import ROW
 
 MAX_ELEMENTS = 1 << 17
@@ -39,6 +44,8 @@ class GradientRows:
         self.capacity = max(2, KEPT_BYTES // (len(self._member_RC) * ROW * parameters[0].element_size()))
         self._buffer_KRN = parameters[0].new_zeros(0, len(self._member_RC), ROW, requires_grad=False)
         self._views: list[Tensor] = []
+        self._held: HeldRows | None = None
+        self._newest = -math.inf
         self.clear()
 
     @staticmethod
@@ -52,7 +59,7 @@ class GradientRows:
         )
 
     def clear(self) -> None:
-        """Forget every row."""
+        """Forget every row that is not held."""
         self._rows: list[Gradients] = []
 
     @property
@@ -72,27 +79,50 @@ class GradientRows:
         """Sum of a parameter's gradients over the rows that wait; None of none."""
         return total([row[index] for row in self._rows])
 
-    def take(self) -> Tensor:
-        """Σ g² of each row and column, [K, C] fp64; then forget."""
-        num_rows = len(self._rows)
-        if num_rows > len(self._buffer_KRN):
-            self._grow(num_rows)
+    def hold(self) -> HeldNorms:
+        """Copy the rows, to be reduced with those of other steps; then forget them."""
+        num_rows, num_parameters = len(self._rows), len(self._shapes)
+        held = self._held
+        if held is None or not held.has_room(num_rows):
+            if held is not None and not held.is_reduced:
+                held.reduce()
+            held = self._held = HeldRows(self._reduce, self.capacity, self._deadline())
+        norms = HeldNorms(held, num_rows, self._member_RC.shape[1])
+        first = held.num_rows
+        held.add(num_rows)
+        if held.num_rows > len(self._buffer_KRN):
+            self._grow(held.num_rows)
         gradients = [
             zeros if gradient is None else gradient.to_dense() if gradient.is_sparse else gradient
-            for row in self._rows
-            for gradient, zeros in zip(row, self._zeros, strict=True)
+            for gradient, zeros in zip(itertools.chain.from_iterable(self._rows), itertools.cycle(self._zeros))
         ]
         self.clear()
         with torch.no_grad():
             # into memory that stays: a third of the time of laying them side by side anew
-            torch._foreach_copy_(self._views[: len(gradients)], gradients)
+            views = self._views[first * num_parameters : (first + num_rows) * num_parameters]
+            torch._foreach_copy_(views, gradients)
+        return norms
+
+    def _deadline(self) -> float:
+        """Now, unless rows were held not long ago."""
+        before, self._newest = self._newest, time.perf_counter()
+        return self._newest + HELD_SECONDS if self._newest - before < HELD_SECONDS else self._newest
+
+    def take(self) -> Tensor:
+        """Σ g² of each row and column, [K, C] fp64; then forget."""
+        return self.hold().tensor()
+
+    def _reduce(self, num_rows: int) -> Tensor:
+        with torch.no_grad():
             part_KR = torch.linalg.vector_norm(self._buffer_KRN[:num_rows], dim=2)
         sq_norm_KC: Tensor = part_KR.double().square_() @ self._member_RC
         return sq_norm_KC
 
     def _grow(self, num_rows: int) -> None:
-        """Make room for so many rows; zeros stay between gradients, where no view reaches."""
-        self._buffer_KRN = self._buffer_KRN.new_zeros(num_rows, *self._buffer_KRN.shape[1:])
+        """Make room for so many rows at least; zeros stay between gradients, where no view reaches."""
+        before = self._buffer_KRN
+        self._buffer_KRN = before.new_zeros(min(self.capacity, 2 * num_rows), *before.shape[1:])
+        self._buffer_KRN[: len(before)] = before
         self._views = [
             row[place : place + shape.numel()].view(shape)
             for row in self._buffer_KRN.flatten(1)

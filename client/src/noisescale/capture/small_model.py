@@ -10,12 +10,13 @@ from torch import Tensor
 from noisescale.capture.accumulation import Accumulation, membership
 from noisescale.capture.gradient_lists import GradientLists, Gradients, Pass, total
 from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.small_batches import SmallBatchSize, total_size
 
 NUM_FIRST_LOOKS = 4
 """Steps from the first in which the gradient is compared with the sum of the small batches."""
 
-LOOK_EVERY = 16
+LOOK_EVERY = 64
 """Steps from one such comparison to the next after those."""
 
 
@@ -171,7 +172,7 @@ class SmallModelAccumulation(Accumulation):
                 return torch.allclose(whole.to(summed), summed, rtol=1e-4, atol=rounding, equal_nan=True)
         return False
 
-    def norms(self) -> Tensor:
-        """As in `Accumulation`."""
+    def norms(self) -> Tensor | HeldNorms:
+        """As in `Accumulation`, but computed later unless the step had many small batches."""
         self._add_row(self._own_gradients())
-        return torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.take()
+        return torch.cat([*self._folded, self._rows.take()]) if self._folded else self._rows.hold()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from torch import Tensor
 
 from noisescale.capture.device_values import DeviceValues
+from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.step_norms import StepNorms
 from noisescale.capture.step_values import SentStep, read_step
@@ -34,7 +35,20 @@ class StepQueue(Generic[Tag]):
         """Steps on their way."""
         return len(self._values) + len(self._waiting)
 
-    def send(self, sent: SentStep[Tag], values: Tensor) -> None:
+    @property
+    def may_wait(self) -> bool:
+        """Whether nothing is on its way, or only what is held until somebody asks or time has passed."""
+        return not len(self) or (self.exchange is None and self._values.is_held)
+
+    def is_late(self) -> bool:
+        """Whether a step that was held has arrived by now."""
+        return self._values.is_late()
+
+    def hurry(self) -> None:
+        """Let those steps arrive that are held."""
+        self._values.hurry()
+
+    def send(self, sent: SentStep[Tag], values: Tensor | HeldNorms) -> None:
         """Start the journey of a step's vector; returns at once."""
         self._values.send(sent, values)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 import torch
 from torch import Tensor
 
+from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_of
 from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, Weighting, resolve_sizes
@@ -103,15 +104,15 @@ def pack_step(
     *,
     batch_size: float | None,
     sizes: Sequence[SmallBatchSize],
-    norms: Tensor | None,
+    norms: Tensor | HeldNorms | None,
     kinds: Sequence[Kind],
     scale: Tensor | None,
     other_values: Tensor | None,
     loss: Tensor | float | None,
     state: GradientState,
     over_ranks: "StepParts | None",
-) -> tuple[SentStep[Tag], Tensor]:
-    """A step and its vector.
+) -> tuple[SentStep[Tag], Tensor | HeldNorms]:
+    """A step and its vector; held norms are the whole vector where nothing else belongs to it.
 
     Args:
         tag: Comes back with the norms.
@@ -127,12 +128,16 @@ def pack_step(
     """
     parts: list[Tensor] = []
     num_rows = num_columns = 0
+    held: HeldNorms | None = None
     if norms is not None:
         num_rows, num_columns = norms.shape
-        parts.append(norms.reshape(-1))
+        if isinstance(norms, HeldNorms):
+            held = norms
+        else:
+            parts.append(norms.reshape(-1))
         if over_ranks is None:
             late = [size.num_examples for size in sizes if isinstance(size.num_examples, Tensor)]
-            parts += [number.detach().reshape(1).to(norms) for number in late]
+            parts += [number.detach().reshape(1).to(torch.float64) for number in late]
     kind_lengths = NO_KINDS
     if kinds:
         of_kinds = {kind.name: kind.values(scale=1.0) for kind in kinds}
@@ -163,6 +168,10 @@ def pack_step(
         other_values is not None,
         over_ranks,
     )
+    if held is not None:
+        if not parts:
+            return sent, held
+        parts.insert(0, held.tensor().reshape(-1))
     return sent, parts[0] if len(parts) == 1 else torch.cat(parts) if parts else torch.empty(0)
 
 

@@ -20,6 +20,7 @@ from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
 from noisescale.capture.example_source import MIN_COVERED, ExampleSource
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.gradient_source import SENTENCES, GradientSource, messages_of
+from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.hooks import Hooks
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.loss_scale import LossScale
@@ -55,7 +56,7 @@ class Watch(Generic[Tag]):
         model: Whose they are.
         parameters: Those measured.
         duty: Which steps are measured.
-        is_idle: The current step is not measured, not logged yet, and no step before it is on its way.
+        is_idle: The current step is not measured, not logged yet, and no step before it is on its way but those held.
         estimator: Where the small batches come from, in the words of the wire format.
         notes: Facts about the measurement, in words.
         says: What is measured, as a sentence for the log.
@@ -97,7 +98,7 @@ class Watch(Generic[Tag]):
         self._kinds = make_kinds(options.kinds, list(parameters.values()), optimizer)
         self.kind_names = list(self._kinds)
         self._sent: StepQueue[Tag] = StepQueue(self._kinds)
-        self._norms_KC: Tensor | None = None
+        self._norms_KC: Tensor | HeldNorms | None = None
         self._was_unscaled = True
         self._num_dropped = 0
         self.is_idle = self._is_odd = False
@@ -109,7 +110,9 @@ class Watch(Generic[Tag]):
                 raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
             self.estimator = options.small_batches
             layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
-            self._source = examples = ExampleSource(model, parameters, layers, on_fault=on_fault)
+            self._source = examples = ExampleSource(
+                model, parameters, layers, on_fault=on_fault, fused_norm_layers=options.fused_norm_layers
+            )
             parameters = examples.parameters
         elif options.split is not None:
             self.estimator = "split"
@@ -280,7 +283,7 @@ class Watch(Generic[Tag]):
         sent, vector = pack_step(
             tag,
             batch_size=batch_size,
-            sizes=accumulation.sizes,
+            sizes=list(accumulation.sizes),  # read later, when there may be more
             norms=norms,
             kinds=accumulation.kinds_in_step if has_kinds else (),
             scale=None if norms is None and over_ranks is None else scale,
@@ -299,13 +302,16 @@ class Watch(Generic[Tag]):
         if self._optimizer is None:
             self._on_step()
 
-    def _norms(self, over_ranks: StepParts | None) -> Tensor | None:
+    def _norms(self, over_ranks: StepParts | None) -> Tensor | HeldNorms | None:
         """Σ |s|² of each entry and |ḡ|²; |ḡ|² alone where the sums are over ranks; None of no small batches."""
         if over_ranks is not None:
             is_needed = over_ranks.parts and not over_ranks.has_shards
             return self._accumulation.big_sq_norms()[None] if is_needed else None
-        self._norms_KC = self._accumulation.norms() if self._accumulation.sizes else None
-        return self._norms_KC
+        norms = self._accumulation.norms() if self._accumulation.sizes else None
+        if self.duty.is_timing and isinstance(norms, HeldNorms):
+            norms.synchronize()  # in the step that is timed
+        self._norms_KC = norms
+        return norms
 
     def _state(self, *, is_unscaled: bool) -> GradientState:
         return GradientState(
@@ -325,6 +331,19 @@ class Watch(Generic[Tag]):
         self._accumulation.has_been_logged = True
         if self._optimizer is None:
             self._on_step()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether logged steps are on their way."""
+        return len(self._sent) > 0
+
+    def is_late(self) -> bool:
+        """Whether a step that was held has arrived by now."""
+        return self._sent.is_late()
+
+    def hurry(self) -> None:
+        """Let those steps arrive that are held to be computed together with later ones."""
+        self._sent.hurry()
 
     def arrived(self) -> list[tuple[Tag, StepNorms]]:
         """Logged steps whose values have reached the host, oldest first; never waits."""
@@ -365,7 +384,8 @@ class Watch(Generic[Tag]):
         self._accumulation.look_at_gradient()
         if not is_same or not self._accumulation.adds_up or not self._scale.is_undone() or not self._was_unscaled:
             return None
-        return self._norms_KC[-1, 0].sqrt().to(self.parameters[0].dtype)
+        norms_KC = self._norms_KC.tensor() if isinstance(self._norms_KC, HeldNorms) else self._norms_KC
+        return norms_KC[-1, 0].sqrt().to(self.parameters[0].dtype)
 
     def _agree(self, every: int) -> int:
         """The same k on every rank: the mean of what they would choose. Once in a run it waits for them."""
@@ -380,7 +400,7 @@ class Watch(Generic[Tag]):
         self.num_steps += 1
         if not self._hooks.are_on and self.duty.skips_next():
             self._accumulation.has_been_logged = False
-            self.is_idle = not len(self._sent)
+            self.is_idle = self._sent.may_wait
             return
         accumulation = self._accumulation
         accumulation.has_been_logged = False
@@ -397,4 +417,4 @@ class Watch(Generic[Tag]):
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
         self._arm()
-        self.is_idle = not self._hooks.are_on and not len(self._sent)
+        self.is_idle = not self._hooks.are_on and self._sent.may_wait
