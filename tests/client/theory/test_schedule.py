@@ -11,7 +11,7 @@ stretch = st.builds(Stretch, ideal_steps=st.floats(0.1, 1e4), noise_scale=st.flo
 profiles = st.lists(stretch, min_size=1, max_size=12)
 
 
-def growing(noise_scale_at, ideal_steps=1000, num_parts=20_000):
+def growing(noise_scale_at, ideal_steps=1000, num_parts=5_000):
     """A profile by the midpoint rule."""
     width = ideal_steps / num_parts
     return [Stretch(width, noise_scale_at((i + 0.5) * width)) for i in range(num_parts)]
