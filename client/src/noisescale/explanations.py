@@ -24,7 +24,10 @@ TAKES_EXAMPLES = (
     "training's time); accumulate micro-batches for less, or pass small_batches='micro_batches' to watch() for none"
 )
 NO_BACKWARD = "no backward since the last optimizer.step(): call log_gradients() before optimizer.step()"
-BATCH_SIZE_UNKNOWN = "the model's input does not tell the batch size: pass batch_size= to log_gradients()"
+BATCH_SIZE_UNKNOWN = (
+    "the model's input does not tell the batch size: pass batch_size= to log_gradients(); of a compiled model watch "
+    "what torch.compile() has returned, or call model.compile() before watch()"
+)
 
 UNMATCHED_GRADIENT = (
     "the gradients are not the sum of the step's backward passes, so there is no estimate: call log_gradients() right "

@@ -1,5 +1,7 @@
 """Checkpointing, compilation, fused optimizers, gradients kept elsewhere: right numbers, or a flag."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -88,6 +90,41 @@ def test_a_compiled_model_has_the_same_terms(is_watched_compiled):
 
     assert terms_of(row) == pytest.approx(truth, rel=1e-10)
     assert (row.num_micro_batches, row.flags) == (4, 0)
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_model_compiled_in_place_tells_its_batch_size():
+    model = make_model().double()
+    truth = true_terms(model)
+    model.compile(backend="aot_eager")
+    compiled = model._compiled_call_impl
+    run, kept = make_kept_run()
+
+    run.watch(model)
+    for part in batch_parts():
+        (loss_of(model, part) / 4).backward()
+    run.log_gradients()
+    copied = copy.deepcopy(model)
+    run.unwatch()
+
+    row = kept.rows()[0]
+    assert terms_of(row) == pytest.approx(truth, rel=1e-10)
+    assert (row.num_micro_batches, row.global_batch, row.flags) == (4, 16, 0)
+    assert model._compiled_call_impl is compiled
+    assert copied._compiled_call_impl is None
+
+
+def test_a_model_compiled_in_place_while_it_is_watched_stays_so():
+    model = make_model()
+    model.compile(backend="eager")
+    run, _ = make_kept_run()
+    run.watch(model)
+
+    model.compile(backend="aot_eager")
+    newest = model._compiled_call_impl
+    run.unwatch()
+
+    assert model._compiled_call_impl is newest
 
 
 @pytest.mark.usefixtures("either_way")

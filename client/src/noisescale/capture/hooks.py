@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
+from noisescale.capture.model_calls import see_calls
 from noisescale.capture.small_model import SmallModelAccumulation
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Hooks:
             return
         self._job.arm([self._leaf_hook(index) for index in range(len(self._parameters))])
         forward_hook = ForwardHook(self._model, self._guarded(self._forward))
-        self._forward_handle = self._model.register_forward_pre_hook(forward_hook, with_kwargs=True)
+        self._forward_handle = see_calls(self._model, forward_hook)
 
     @property
     def are_on(self) -> bool:
