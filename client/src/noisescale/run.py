@@ -114,6 +114,7 @@ class Run:
         scaler: "torch.amp.GradScaler | None" = None,
         weighting: "Weighting" = "by_size",
         kinds: "Kind | Sequence[Kind]" = (),
+        fused_norm_layers: bool = False,
         name: str | None = None,
     ) -> None:
         """Measure the gradients of this model from the next backward on.
@@ -139,6 +140,7 @@ class Run:
             weighting: How the loop weighs micro-batches of different sizes; "by_size" makes its gradient the mean over
                 all examples (or counted tokens), "equal" does not.
             kinds: One or several further kinds of noise scale, each a series of its own: "adam", "sign", "spectral".
+            fused_norm_layers: Per-example norms from a backward of LayerNorm and RMSNorm of our own: rounding changes.
             name: For each optimizer a name of its own, where there are several; the first is this run, each further
                 one a run beside it.
 
@@ -147,7 +149,7 @@ class Run:
         """
         listed: Sequence[Kind] = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         options = capture.WatchOptions(
-            loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, listed
+            loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, listed, fused_norm_layers
         )
         if self.is_recording:
             self._recorders.start(name, lambda recorder: recorder.start_watch(model, optimizer, options, log_every))

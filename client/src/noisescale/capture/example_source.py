@@ -25,6 +25,7 @@ class ExampleSource:
         layers: All, or the normalisations only.
         on_fault: Told about our own faults inside hooks.
         min_covered: Share of the elements of all parameters that must stay measured.
+        fused_norm_layers: Replace the backward of the normalisations by one that gives the norms, too.
 
     Attributes:
         parameters: Those measured, by name.
@@ -44,8 +45,11 @@ class ExampleSource:
         *,
         on_fault: Callable[[Exception], None],
         min_covered: float = 0.0,
+        fused_norm_layers: bool = False,
     ) -> None:
-        self._norms = PerExampleNorms(model, parameters, on_fault=on_fault, layers=layers)
+        self._norms = PerExampleNorms(
+            model, parameters, on_fault=on_fault, layers=layers, fused_norm_layers=fused_norm_layers
+        )
         if not self._norms.covered:
             self._norms.remove()
             raise ConfigError(self._norms.message or "per-example norms need a layer with parameters")

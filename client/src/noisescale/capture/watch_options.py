@@ -33,6 +33,7 @@ class WatchOptions:
     scaler: Any = None
     weighting: Weighting = "by_size"
     kinds: Sequence[Kind] = ()
+    fused_norm_layers: bool = False
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -64,6 +65,11 @@ class WatchOptions:
             raise ConfigError(f"split must be a whole number of small batches from 2, got {self.split!r}")
         if self.split is not None and self.small_batches != "auto":
             raise ConfigError(f"split and small_batches={self.small_batches!r} exclude each other: give one of them")
+        if self.fused_norm_layers and self.small_batches not in ("per_example", "layer_norm_proxy"):
+            raise ConfigError(
+                f"fused_norm_layers needs per-example norms, got small_batches={self.small_batches!r}: "
+                'small_batches="layer_norm_proxy" or "per_example"'
+            )
         if self.scaler is not None and not isinstance(self.scaler, torch.amp.GradScaler):
             raise ConfigError(f"scaler must be a torch.amp.GradScaler, got {type(self.scaler).__name__}")
 

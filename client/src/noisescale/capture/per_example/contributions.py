@@ -67,6 +67,7 @@ class SummedTerms:
         num_elements: D.
         dtype: Precision of the output gradients that the terms are made of.
         terms: Of examples start to stop: term_bTD.
+        sq_norm_B: |Σ_t term_it|², [B] fp64, where a kernel has computed them already.
     """
 
     num_examples: int
@@ -74,6 +75,7 @@ class SummedTerms:
     num_elements: int
     dtype: torch.dtype
     terms: Callable[[int, int], Tensor]
+    sq_norm_B: Tensor | None = None  # noqa: N815
 
 
 Contribution = OuterProducts | TokenRows | SummedTerms

@@ -14,6 +14,8 @@ from torch.utils.hooks import RemovableHandle
 
 from noisescale.capture.per_example.coverage import MeasuredLayer
 from noisescale.capture.per_example.example_rows import note_rows_in_order, rows_an_example
+from noisescale.capture.per_example.fused_norm_layers import REQUEST, SqNormRequest
+from noisescale.kernels.preference import Kernels
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -52,14 +54,26 @@ class LayerCall:
         activation: Its input; None where no covered parameter multiplies it, or where it cannot be measured.
         output_shape: Shape of its output.
         has_example_rows: Whether the first dimension of its input holds the forward's examples in order.
+        request: What the layer's own backward is asked for, where it is ours.
     """
 
-    __slots__ = ("_version", "activation", "forward", "has_example_rows", "layer", "output_shape")
+    __slots__ = (
+        "_sq_norms",
+        "_version",
+        "activation",
+        "forward",
+        "has_example_rows",
+        "layer",
+        "output_shape",
+        "request",
+    )
 
     def __init__(self, layer: MeasuredLayer, forward: Forward | None, activation: Tensor, output: Tensor) -> None:
         self.layer = layer
         self.forward = forward
         self.output_shape = output.shape
+        self.request: SqNormRequest | None = getattr(output.grad_fn, REQUEST, None)
+        self._sq_norms: tuple[int, dict[str, Tensor]] | None = None
         self.has_example_rows = forward is not None and has_example_rows(layer, forward, activation)
         if self.has_example_rows and forward is not None and forward.num_examples is not None:
             note_rows_in_order(output, forward.num_examples)
@@ -73,6 +87,26 @@ class LayerCall:
     def is_overwritten(self) -> bool:
         """Whether the input was changed in place since the call."""
         return self.activation is not None and self.activation._version != self._version
+
+    def known_sq_norms(
+        self, task: int, grad_output: Tensor, num_examples: int, kernels: Kernels
+    ) -> Mapping[str, Tensor]:
+        """|s_i|² of the layer's parameters that a kernel finds in one pass, [B] fp64 each; empty where none does.
+
+        Args:
+            task: Number of the backward.
+            grad_output: Gradient with respect to the output, in its shape.
+            num_examples: B.
+            kernels: Whose may be taken.
+        """
+        if self.request is not None:
+            return self.request.sq_norms
+        find = self.layer.rule.sq_norms
+        if find is None or self.activation is None:
+            return {}
+        if self._sq_norms is None or self._sq_norms[0] != task:
+            self._sq_norms = task, find(self.layer.module, self.activation, grad_output, num_examples, kernels)
+        return self._sq_norms[1]
 
 
 def has_example_rows(layer: MeasuredLayer, forward: Forward, activation: Tensor) -> bool:

@@ -11,7 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms, wide
+from noisescale.capture.per_example.fused_norm_layers import eps_in
 from noisescale.capture.per_example.layer_rule import LayerRule, sum_of_gradients, vector_shape
+from noisescale.kernels.layer_norm_sq_norms.choice import is_for_kernel, norm_layer_gradients, takes_triton
+from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
+from noisescale.kernels.preference import Kernels
 
 Normalise = Callable[[nn.Module, Tensor], Tensor]
 
@@ -28,6 +32,27 @@ def contribute_rms_norm(
 ) -> Contribution:
     """Of `nn.RMSNorm` and of classes like it; input [L, ..., D]."""
     return _contribute(_rms_normalised, module, name, activation, grad_output, num_examples)
+
+
+def sq_norms(
+    module: nn.Module, activation: Tensor, grad_output: Tensor, num_examples: int, kernels: Kernels
+) -> dict[str, Tensor]:
+    """Of LayerNorm, RMSNorm and classes like it, by a kernel that reads input and output gradient once."""
+    weight = module.get_parameter("weight")
+    if not takes_triton(kernels, activation.device) or not is_for_kernel(activation, grad_output, weight):
+        return {}
+    eps = _eps(module)
+    call = NormLayerCall(
+        activation=activation,
+        grad_output=grad_output,
+        weight=weight,
+        num_examples=num_examples,
+        eps=eps_in(activation.dtype) if eps is None else eps,
+        is_centred=isinstance(module, nn.LayerNorm),
+    )
+    found = norm_layer_gradients(call, kernels=kernels, needs_grad_input=False)
+    known = {"weight": found.weight_sq_norm_B, "bias": found.bias_sq_norm_B}
+    return {name: sq_norm_B for name, sq_norm_B in known.items() if sq_norm_B is not None}
 
 
 def looks_like_rms_norm(module: nn.Module) -> bool:
@@ -100,6 +125,7 @@ LAYER_NORM = LayerRule(
     shape=vector_shape,
     num_feature_dimensions=_num_normalised_dimensions,
     is_norm=True,
+    sq_norms=sq_norms,
 )
 
 RMS_NORM = LayerRule(
@@ -108,4 +134,5 @@ RMS_NORM = LayerRule(
     shape=vector_shape,
     num_feature_dimensions=_num_normalised_dimensions,
     is_norm=True,
+    sq_norms=sq_norms,
 )

@@ -9,6 +9,7 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms
+from noisescale.kernels.preference import Kernels
 
 
 class Contribute(Protocol):
@@ -28,6 +29,23 @@ class Contribute(Protocol):
         """
 
 
+class SqNorms(Protocol):
+    """A layer's per-example norms from one pass over a call, by a kernel."""
+
+    def __call__(
+        self, module: nn.Module, activation: Tensor, grad_output: Tensor, num_examples: int, kernels: Kernels
+    ) -> dict[str, Tensor]:
+        """|s_i|² of each parameter that the layer has, by the layer's own name, [B] fp64; empty where no kernel runs.
+
+        Args:
+            module: The layer.
+            activation: Its input [L, ...].
+            grad_output: Gradient of the loss with respect to its output, in the output's shape.
+            num_examples: B, as of `Contribute`.
+            kernels: Whose may be taken.
+        """
+
+
 def never_refused(module: nn.Module) -> str | None:
     """No setting of this layer stands in the way."""
     return None
@@ -44,6 +62,7 @@ class LayerRule:
         num_feature_dimensions: Dimensions of the input that belong to the features of one row.
         is_rounded_like_output: Autocast rounds the input to the output's precision before it multiplies.
         is_norm: One of the normalisations whose noise scale stands for the model's.
+        sq_norms: A shorter way to the norms of a call that is a parameter's only one; None: there is none.
         refusal: The setting that stands in the way, as the end of "switch off …"; None: none does.
     """
 
@@ -53,6 +72,7 @@ class LayerRule:
     num_feature_dimensions: Callable[[nn.Module], int]
     is_rounded_like_output: bool = False
     is_norm: bool = False
+    sq_norms: SqNorms | None = None
     refusal: Callable[[nn.Module], str | None] = never_refused
 
 

@@ -8,6 +8,7 @@ computed yet, so what a layer held is free again as early as without us. See doc
 # B examples of a forward, b groups of examples, P covered parameters
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,12 +16,14 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from noisescale.capture.per_example.checksum import Checksum, Signs
-from noisescale.capture.per_example.contributions import Contribution
+from noisescale.capture.per_example.contributions import Contribution, SummedTerms
 from noisescale.capture.per_example.coverage import Layers, batch_norms, find_coverage
+from noisescale.capture.per_example.fused_norm_layers import FusedNormLayers
 from noisescale.capture.per_example.layer_calls import Forward, LayerCall, LayerCalls, current_graph_task
 from noisescale.capture.per_example.left_out import Kind, LeftOut, message
 from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
 from noisescale.errors import ConfigError
+from noisescale.kernels.preference import PREFERENCE, Kernels
 
 NUM_PROVING_BACKWARDS = 2
 """Backward passes at the start whose checks are read at once, which waits for the device. Later ones are not waited
@@ -58,6 +61,8 @@ class PerExampleNorms:
         on_fault: Callable[[Exception], None],
         layers: Layers = "all",
         examples_per_group: int = 1,
+        fused_norm_layers: bool = False,
+        kernels: Kernels | None = None,
     ) -> None:
         """Put hooks on the model's layers.
 
@@ -67,6 +72,9 @@ class PerExampleNorms:
             on_fault: Told about a fault of ours inside a hook; the training never is.
             layers: All, or the normalisations only, whose noise scale is a proxy for the model's.
             examples_per_group: Adjacent examples that count as one, R: the rollouts of a prompt.
+            fused_norm_layers: Replace the backward of the measured LayerNorms and RMSNorms by one that gives the norms,
+                too. This changes the rounding of the training.
+            kernels: Whose may be taken; None: what this process prefers.
 
         Raises:
             ConfigError: If examples_per_group is below 1.
@@ -78,6 +86,7 @@ class PerExampleNorms:
         self.reason: str | None = None
         self._on_fault = on_fault
         self._examples_per_group = examples_per_group
+        self._kernels: Kernels = PREFERENCE.kernels if kernels is None else kernels
         self._num_parameters = len(parameters)
         self._left_out = coverage.left_out
         self._parameters = {name: parameters[name] for name in coverage.covered}
@@ -99,6 +108,10 @@ class PerExampleNorms:
             see=self._see_output_gradient,
             see_reentrant=self._see_reentrant,
         )
+        self._fused_norm_layers: FusedNormLayers | None = None
+        if fused_norm_layers:
+            modules = [layer.module for layer in coverage.layers]
+            self._fused_norm_layers = FusedNormLayers(modules, kernels=self._kernels, on_fault=on_fault)
         self._handles: dict[str, RemovableHandle] = {
             name: parameter.register_hook(self._leaf_hook(name)) for name, parameter in self._parameters.items()
         }
@@ -110,8 +123,9 @@ class PerExampleNorms:
 
     @property
     def message(self) -> str | None:
-        """What is left out and why; None where nothing is."""
-        return message(self._left_out, num_covered=len(self._parameters), num_parameters=self._num_parameters)
+        """What is left out and why, and what is changed; None where nothing is."""
+        changed = None if self._fused_norm_layers is None else self._fused_norm_layers.message
+        return " ".join(part for part in (self._what_is_left_out(), changed) if part is not None) or None
 
     @property
     def is_paused(self) -> bool:
@@ -163,6 +177,8 @@ class PerExampleNorms:
     def remove(self) -> None:
         """Take every hook off."""
         self._calls.remove()
+        if self._fused_norm_layers is not None:
+            self._fused_norm_layers.remove()
         for handle in self._handles.values():
             handle.remove()
         self._handles.clear()
@@ -186,6 +202,8 @@ class PerExampleNorms:
             return
         self._has_calls = True
         task = current_graph_task()
+        if call.request is not None:
+            call.request.ask(self._num_groups(call))
         for name in call.layer.parameters.values():
             if name in self._parameters:
                 self._open_calls.setdefault((task, name), []).append((call, gradient.detach()))
@@ -215,8 +233,10 @@ class PerExampleNorms:
         sq_norms = self._sq_norms.setdefault(name, {})
         for forward in dict.fromkeys(call.forward for call, _ in calls):
             assert forward is not None
+            of_forward = [(call, grad_output) for call, grad_output in calls if call.forward is forward]
+            is_short = checksum is None and len(of_forward) == 1
             contributions = [
-                self._contribution(name, call, grad_output) for call, grad_output in calls if call.forward is forward
+                self._contribution(name, call, grad_output, is_short=is_short) for call, grad_output in of_forward
             ]
             if forward in sq_norms:
                 self._fault = "two backward passes through one forward: take each by itself"
@@ -255,17 +275,24 @@ class PerExampleNorms:
             return False
         return True
 
-    def _contribution(self, name: str, call: LayerCall, grad_output: Tensor) -> Contribution:
-        assert call.forward is not None
-        assert call.forward.num_examples is not None
+    def _num_groups(self, call: LayerCall) -> int | None:
+        """Groups of examples that a call's rows are known to be in, one after another."""
+        num_examples = None if call.forward is None else call.forward.num_examples
+        if num_examples is None or num_examples % self._examples_per_group or not call.has_example_rows:
+            return None
+        return num_examples // self._examples_per_group
+
+    def _contribution(self, name: str, call: LayerCall, grad_output: Tensor, *, is_short: bool) -> Contribution:
+        """Of a call to a parameter; with `is_short` its norm comes from a kernel, where one knows it."""
+        num_groups = self._num_groups(call)
+        assert num_groups is not None
         own = next(own for own, known in call.layer.parameters.items() if known == name)
-        return call.layer.rule.contribute(
-            call.layer.module,
-            own,
-            call.activation,
-            grad_output.reshape(call.output_shape),
-            call.forward.num_examples // self._examples_per_group,
-        )
+        of_output = grad_output.reshape(call.output_shape)
+        contribution = call.layer.rule.contribute(call.layer.module, own, call.activation, of_output, num_groups)
+        if not is_short or not isinstance(contribution, SummedTerms):
+            return contribution
+        known = call.known_sq_norms(current_graph_task(), of_output, num_groups, self._kernels)
+        return replace(contribution, sq_norm_B=known.get(own))
 
     def _signs_of(self, name: str) -> Signs:
         if name not in self._signs:
@@ -297,7 +324,10 @@ class PerExampleNorms:
         self._mismatches |= self._new_mismatches
         for name, (kind, reason) in self._to_drop.items():
             self._drop(name, kind, reason)
-        return (self.message or "").rstrip(".") if self._to_drop else None
+        return (self._what_is_left_out() or "").rstrip(".") if self._to_drop else None
+
+    def _what_is_left_out(self) -> str | None:
+        return message(self._left_out, num_covered=len(self._parameters), num_parameters=self._num_parameters)
 
     def _drop(self, name: str, kind: Kind, reason: str) -> None:
         self._left_out.append(LeftOut(name, kind, reason))

@@ -4,7 +4,6 @@
 
 import logging
 from functools import cache
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,10 +11,9 @@ from torch import Tensor
 from noisescale.kernels import layer_norm_sq_norms
 from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall, NormLayerGradients
 from noisescale.kernels.layer_norm_sq_norms.naive import naive_gradients
+from noisescale.kernels.preference import Kernels
 
 logger = logging.getLogger("noisescale")
-
-Kernels = Literal["auto", "triton", "torch"]
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 """That the kernel reads; fp64 goes to PyTorch, whatever is asked for."""
