@@ -61,6 +61,20 @@ class Interval:
     high: float
     level: float
 
+    def times(self, factor: float) -> "Interval":
+        """The interval of an exact multiple.
+
+        Args:
+            factor: Not negative: a unit or a price.
+
+        Raises:
+            ValueError: If the factor is negative.
+        """
+        require_not_negative("a multiple keeps the order of the ends", factor=factor)
+        # an open end of something that costs nothing costs nothing
+        high = self.high * factor if factor > 0 else 0.0
+        return Interval(self.value * factor, self.low * factor, high, self.level)
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:
@@ -75,6 +89,14 @@ class Carried:
     statistical: Interval
     model: Interval
     both: Interval
+
+    def times(self, factor: float) -> "Carried":
+        """All three for an exact multiple.
+
+        Args:
+            factor: Not negative: a unit or a price.
+        """
+        return Carried(self.statistical.times(factor), self.model.times(factor), self.both.times(factor))
 
 
 @dataclass(frozen=True, slots=True)
