@@ -34,7 +34,10 @@ def test_table_1_holds_the_published_correlations():
 
     assert eight.num_tasks == 8
     assert eight.r_squared == pytest.approx(0.765, abs=5e-4)
-    assert agreement([*points.values(), atari]).r_squared == pytest.approx(0.755, abs=5e-4)
+    nine = agreement([*points.values(), atari])
+    assert nine.r_squared == pytest.approx(0.755, abs=5e-4)
+    assert nine.mean_log10_kappa == pytest.approx(0.09, abs=5e-3)
+    assert nine.spread == pytest.approx(7, rel=0.05)
     assert agreement([*points.values(), atari, bound]).r_squared == pytest.approx(0.842, abs=5e-4)
 
 

@@ -159,6 +159,7 @@ def test_a_batch_keeps_so_many_devices_busy():
         (lambda: Rates(-1), "usd_per_device_hour must not be negative, got -1: 0 where it is free"),
         (lambda: cost.cost_of_run(RUN, batch=8, step_seconds=0, num_devices=1), "step_seconds must be positive"),
         (lambda: Spot(0.3, 1.0, 8, 0.5, 1.0), "interruptions_per_instance_hour must leave time to work, got 8 hours"),
+        (lambda: Spot(0.3, 1.5, 1, 0.5, 1.0), "must leave time to work, got 1.5 hours lost in each"),
         (lambda: Spot(0, 1.0, 8, 0.5, 1.0), "price_share must be positive"),
         (
             lambda: parallelism.with_more_devices(critical_batch=9, batch=1, factor=0),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale.theory import adascale, learning_rate
+from noisescale.theory.learning_rate import Family
 from noisescale.theory.learning_rate_curves import SVHN_SGD, PowerCurve, SaturatingCurve, SurgeCurve
 
 sizes = st.floats(1e-2, 1e8)
@@ -63,6 +64,14 @@ def test_an_optimizer_without_a_verified_rule_is_said_to_have_none(optimizer):
 @pytest.mark.parametrize("optimizer", ["AdamW", "FusedAdam", "PagedAdamW8bit", "RMSprop", "DeepSpeedCPUAdam"])
 def test_adam_is_known_by_its_other_names(optimizer):
     assert learning_rate.rescale(optimizer=optimizer, from_batch=1, to_batch=4, noise_scale=1e9).is_verified
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "family"),
+    [("SGD", Family.SGD), ("AdamW", Family.ADAM), ("NAdam", Family.ADAM), ("Muon", Family.OTHER), (None, Family.OTHER)],
+)
+def test_optimizers_belong_to_families(optimizer, family):
+    assert learning_rate.family_of(optimizer) is family
 
 
 @pytest.mark.parametrize(("num_points", "expected"), [(3, (1, 2, 4)), (4, (0.5, 1, 2, 4)), (5, (0.5, 1, 2, 4, 8))])

@@ -105,6 +105,7 @@ def test_the_doublings_of_merrill():
 
     assert [ramp.batch(at) for at in (0, 167e9, 168e9, 600e9)] == [1024, 1024, 2048, 4096]
     assert ramp.learning_rate_factor(600e9) == pytest.approx(2)
+    assert Doublings(8, (0.0, 0.5)).batch(0) == 16
     assert ramps.should_double(batch=1024, local_critical_batch=2049)
     assert not ramps.should_double(batch=1024, local_critical_batch=2048)
 
@@ -153,6 +154,7 @@ def test_the_outcome_of_a_rising_ramp_agrees_with_the_steps_of_its_examples():
         (lambda: LinearRamp(0, 1, 1), "first must be positive"),
         (lambda: LinearRamp(1, 2, 3).batch(-1), "examples must not be negative, got -1: a run starts at 0"),
         (lambda: Doublings(8, (3.0, 1.0)), "at_examples must rise from 0"),
+        (lambda: Doublings(8, (-1.0, 1.0)), "at_examples must rise from 0"),
         (lambda: ramps.seesaw(batch=8, learning_rate=1, divisor=0.5), "divisor must be at least 1, got 0.5"),
         (
             lambda: ramps.grow_instead_of_cutting(batch=8, learning_rate=1, divisor=2, largest_batch=4),
