@@ -9,8 +9,10 @@ step are laid side by side in one buffer, and those of several steps are reduced
 
 import itertools
 import math
+import operator
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,6 +25,10 @@ MAX_ELEMENTS = 1 << 17
 """Elements of a model up to which this wins."""
 
 KEPT_BYTES = 4 << 20
+
+ONLY_TENSORS = frozenset({Tensor})
+
+IS_SPARSE = operator.attrgetter("is_sparse")
 
 
 class GradientRows:
@@ -92,16 +98,22 @@ class GradientRows:
         held.add(num_rows)
         if held.num_rows > len(self._buffer_KRN):
             self._grow(held.num_rows)
-        gradients = [
-            zeros if gradient is None else gradient.to_dense() if gradient.is_sparse else gradient
-            for gradient, zeros in zip(itertools.chain.from_iterable(self._rows), itertools.cycle(self._zeros))
-        ]
+        gradients = self._dense(list(itertools.chain.from_iterable(self._rows)))
         self.clear()
         with torch.no_grad():
             # into memory that stays: a third of the time of laying them side by side anew
             views = self._views[first * num_parameters : (first + num_rows) * num_parameters]
             torch._foreach_copy_(views, gradients)
         return norms
+
+    def _dense(self, gradients: list[Any]) -> list[Tensor]:
+        """The same, with zeros where there is none."""
+        if ONLY_TENSORS.issuperset(map(type, gradients)) and not any(map(IS_SPARSE, gradients)):
+            return gradients
+        return [
+            zeros if gradient is None else gradient.to_dense() if gradient.is_sparse else gradient
+            for gradient, zeros in zip(gradients, itertools.cycle(self._zeros), strict=False)
+        ]
 
     def _deadline(self) -> float:
         """Now, unless rows were held not long ago."""

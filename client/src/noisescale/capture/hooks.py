@@ -205,12 +205,12 @@ class Hooks:
     def _forward(self, num_examples: float | None, is_training: bool) -> None:
         if self._graph_task_id() != NO_BACKWARD:
             return  # checkpointing runs the forward again, inside the backward
-        num_followed = 0
-        if self._small_model is not None and self._small_model.keeps_pace():
-            num_followed = self._accumulation.num_forwards
-        else:
-            self.settle()
-        self._accumulation.see_forward(num_examples, is_training=is_training, num_followed=num_followed)
+        small = self._small_model
+        if small is not None and small.keeps_pace():  # of one process, so that nobody else has to know
+            small.see_forward(num_examples, is_training=is_training, num_followed=small.num_forwards)
+            return
+        self.settle()
+        self._accumulation.see_forward(num_examples, is_training=is_training)
         self._job.see_forward()
         if self._exchange is not None:
             self._exchange.advance()

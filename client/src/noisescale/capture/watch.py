@@ -100,6 +100,8 @@ class Watch(Generic[Tag]):
         self._sent: StepQueue[Tag] = StepQueue(self._kinds)
         self._norms_KC: Tensor | HeldNorms | None = None
         self._was_unscaled = True
+        self._varying: tuple[object, ...] = ()
+        self._last_state = GradientState()
         self._num_dropped = 0
         self.is_idle = self._is_odd = False
         self._source: GradientSource | None = None
@@ -314,16 +316,22 @@ class Watch(Generic[Tag]):
         return norms
 
     def _state(self, *, is_unscaled: bool) -> GradientState:
-        return GradientState(
-            adds_up=self._accumulation.adds_up,
-            is_partial=self._accumulation.is_partial,
-            is_summed_loss=self._options.loss_reduction == "sum",
-            is_unscaled=is_unscaled,
-            weighting=self._options.weighting,
-            is_coupled=self._coupled.are_coupled,
-            is_proxy=self.estimator == "layer_norm_proxy",
-            reason=self._accumulation.reason,
-        )
+        accumulation = self._accumulation
+        are_coupled, reason, estimator = self._coupled.are_coupled, accumulation.reason, self.estimator
+        varying = accumulation.adds_up, accumulation.is_partial, is_unscaled, are_coupled, reason, estimator
+        if varying != self._varying:  # most steps are like the one before
+            self._varying = varying
+            self._last_state = GradientState(
+                adds_up=accumulation.adds_up,
+                is_partial=accumulation.is_partial,
+                is_summed_loss=self._options.loss_reduction == "sum",
+                is_unscaled=is_unscaled,
+                weighting=self._options.weighting,
+                is_coupled=are_coupled,
+                is_proxy=estimator == "layer_norm_proxy",
+                reason=reason,
+            )
+        return self._last_state
 
     def skip_step(self) -> None:
         """Log a step that is idle."""
