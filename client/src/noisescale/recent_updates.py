@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from noisescale.estimators.noise_scale import Terms
 from noisescale.estimators.signal import has_signal
-from noisescale.estimators.time_to_resolve import predict_updates_to_resolve
+from noisescale.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved
 from noisescale.estimators.uncertainty import (
     MIN_BLOCKS,
     WINDOWS_BEFORE,
@@ -104,12 +104,12 @@ class NoiseScale:
         needed = predict_updates_to_resolve(num_updates=now.num_updates, z=now.z, level=now.level)
         return None if needed.at_least is None else self._more_steps("at least", needed.at_least)
 
-    def _more_steps(self, how_sure: str, updates_needed: int) -> str | None:
-        more = (math.ceil(updates_needed / WINDOW_SHARE) - self.num_updates) * self.steps_per_update
-        if more <= 0:
-            return None
+    def _more_steps(self, how_sure: str, updates_needed: int) -> str:
+        length = run_until_resolved(updates_needed, window_share=WINDOW_SHARE, shortest_window=MIN_UPDATES)
+        # one that is late has its next chance with the next window
+        more = max(length - self.num_updates, self.estimate.num_updates) * self.steps_per_update
         time = "" if self.seconds_per_step is None else f" ({readable_seconds(more * self.seconds_per_step)})"
-        return f"{how_sure} {readable(more)} more steps{time}"
+        return f"{how_sure} {readable(math.ceil(more))} more steps{time}"
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""How many updates a window needs until its noise scale is resolved, from what it holds so far."""
+"""How many updates a window needs until its noise scale is resolved, and how long a run takes until it has them."""
 
 import math
 from dataclasses import dataclass
@@ -9,6 +9,15 @@ RESOLVED_Z = 5.0
 
 LONGEST_RUN = 2**53 - 1
 """The largest step that the wire format knows: to wait for more updates is no advice."""
+
+FIRST_LOOK = 0.85
+"""Share of the updates needed at which a run that looks at every step is resolved: some window is a little lucky.
+
+The median of simulated runs, at any noise, d_eff and number of groups (`benchmarks/benchmark_outlook.py`)."""
+
+STEEP = 1.6
+"""A window of constant length that needs up to so many times its length is resolved while it keeps that length: it
+gets many chances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +63,24 @@ def updates_needed(num_updates: float, z: float) -> int | None:
     # `**` would raise where this becomes infinite
     needed = num_updates * (RESOLVED_Z / z) * (RESOLVED_Z / z)
     return math.ceil(needed) if needed <= LONGEST_RUN else None
+
+
+def run_until_resolved(needed: float, *, window_share: float, shortest_window: int) -> float:
+    """Updates of a run until its latest window is resolved for the first time; the median of many runs.
+
+    A window that needs no more than its shortest length is resolved as soon as as many updates lie before it, which
+    confirm it. One that needs much more has to grow with the run. In between the run's length grows exponentially.
+
+    Args:
+        needed: Updates after which the window's expected z is 5.
+        window_share: Share of the run that the window holds.
+        shortest_window: Its least updates.
+    """
+    earliest = 2.0 * shortest_window
+    if needed <= shortest_window:
+        return earliest
+    steep = STEEP * shortest_window
+    late = FIRST_LOOK * max(needed, steep) / window_share
+    if needed >= steep:
+        return late
+    return earliest * math.exp(math.log(late / earliest) * (needed - shortest_window) / (steep - shortest_window))
