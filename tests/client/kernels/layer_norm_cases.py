@@ -9,7 +9,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from client.capture.per_example.brute_force_examples import brute_force_of_layer
+from client.capture.per_example.brute_force_examples import brute_force as brute_force_of_model
+from client.capture.per_example.brute_force_examples import brute_force_of_layer, make_norms
+from client.capture.per_example.models_of_examples import TinyGPT, mean_of_tokens
+from noisescale.capture.per_example.norms import NUM_PROVING_BACKWARDS
 from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall, NormLayerGradients
 
 EXACT = {"weight_sq_norm_B", "bias_sq_norm_B"}
@@ -151,5 +154,24 @@ def check_kernel(name: str, device: str) -> dict[str, object]:
     }
 
 
+def check_capture(device: str, *, fused_norm_layers: bool) -> float:
+    """Relative error of the per-example norms of a small GPT in fp32, when the kernel gives those of normalisations."""
+    torch.manual_seed(0)
+    model, tokens, loss = TinyGPT().to(device), torch.randint(0, 13, (5, 19)).to(device), mean_of_tokens(5)
+    norms = make_norms(model, layers="norm_layers", fused_norm_layers=fused_norm_layers, kernels="triton")
+    for _ in range(NUM_PROVING_BACKWARDS + 1):
+        model.zero_grad()
+        loss(model(tokens), tokens).backward()
+        found = norms.per_example()
+    norms.remove()
+    right = brute_force_of_model(model.cpu().double(), tokens.cpu(), tokens.cpu(), loss, norms.covered)
+    return ((found.cpu() - right).abs() / right).max().item()
+
+
 if __name__ == "__main__":
-    print(json.dumps({name: check_kernel(name, "cpu") for name in CASES}))
+    print(
+        json.dumps(
+            {name: check_kernel(name, "cpu") for name in CASES}
+            | {f"fused {is_fused}": check_capture("cpu", fused_norm_layers=is_fused) for is_fused in (True, False)}
+        )
+    )

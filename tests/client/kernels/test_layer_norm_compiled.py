@@ -5,13 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 
-triton = pytest.importorskip("triton", reason="comes with PyTorch's CUDA builds")
-
-from triton.backends.compiler import GPUTarget  # noqa: E402
-from triton.compiler import ASTSource  # noqa: E402
-
-from noisescale.kernels.layer_norm_sq_norms import kernel, launch  # noqa: E402
+from noisescale.kernels.layer_norm_sq_norms import kernel, launch
 
 FINISH, BY_EXAMPLE, BY_ROW = kernel.FINISH.value, kernel.BY_EXAMPLE.value, kernel.BY_ROW.value
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from client.kernels import layer_norm_cases
-from client.kernels.layer_norm_cases import CASES, are_same_bits, check_kernel, make_call
-from noisescale.kernels.layer_norm_sq_norms import choice
+from client.kernels.layer_norm_cases import CASES, are_same_bits, check_capture, check_kernel, make_call
+from noisescale.kernels.layer_norm_sq_norms import choice, launch
 from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
 
 TESTS = Path(layer_norm_cases.__file__).parents[2]
@@ -65,6 +65,18 @@ def test_the_compiled_kernel_gives_the_gradients_and_the_norm_of_each_example(na
     assert_right(name, check_kernel(name, "cuda"))
 
 
+@pytest.mark.parametrize("is_fused", [True, False], ids=["replaced backward", "observed"])
+def test_a_watched_model_takes_its_norms_from_the_kernel(is_fused, interpreted):
+    assert interpreted[f"fused {is_fused}"] <= 2e-5
+
+
+@pytest.mark.gpu
+@on_a_gpu
+@pytest.mark.parametrize("is_fused", [True, False], ids=["replaced backward", "observed"])
+def test_a_watched_model_takes_its_norms_from_the_compiled_kernel(is_fused):
+    assert check_capture("cuda", fused_norm_layers=is_fused) <= 2e-5
+
+
 @pytest.mark.gpu
 @on_a_gpu
 def test_more_than_two_to_the_31_elements_are_addressed():
@@ -95,7 +107,6 @@ def test_a_captured_backward_computes_anew_at_each_replay():
 
 
 def test_slabs_hold_every_row_once_and_never_cross_an_examples_border():
-    launch = pytest.importorskip("noisescale.kernels.layer_norm_sq_norms.launch")
     for num_examples, num_positions in [
         (1, 1),
         (5000, 1),
