@@ -193,3 +193,14 @@ def test_gradients_in_16_bit_are_measured_as_they_are(of_two_ranks):
     measured, expected = of_two_ranks["sixteen_bit_leaves"][0]
 
     assert measured[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_rank_that_does_not_log_sends_its_reader_to_the_first(of_two_ranks):
+    first, second = of_two_ranks["only_the_first_rank_logs"]
+
+    assert first == "not resolved yet: 3 of 8 updates"
+    assert second == "not resolved yet: rank 0 has the numbers: ask there"
+
+
+def test_gradients_that_an_unknown_scaler_has_unscaled_are_flagged_on_the_rank_that_sends(of_two_ranks):
+    assert of_two_ranks["an_unknown_scaler_unscales"][0] == [Flags.UNMATCHED_GRADIENT] * 3
