@@ -65,7 +65,7 @@ def sq_norms_of_condensed(condensed: Sequence[Tensor]) -> Tensor:
 
 
 def _sq_norms_on(device: torch.device, condensed: Sequence[Tensor]) -> Tensor:
-    if device.type != "cpu" and takes_triton(PREFERENCE.kernels, device, Operation.SQ_NORMS):
+    if takes_triton(PREFERENCE.kernels, device, Operation.SQ_NORMS):
         dtypes = tuple([values.dtype for values in condensed])
         if all(dtype in DTYPES for dtype in set(dtypes)):
             numels = tuple([values.numel() for values in condensed])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.kernels.choice import fused, is_capturing, takes_triton
+from noisescale.kernels import choice
 from noisescale.kernels.gradient_sums import GradientSums, SignSums
 from noisescale.kernels.layout import layout_of
 from noisescale.kernels.multi_tensor.naive import NaiveReduction
@@ -59,6 +59,11 @@ class MultiTensor:
         self._layout = layout_of(numels, dtypes, group_of_tensor, num_groups)
         self._fused: Reduction | None = None
         self._naive: Reduction | None = None
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether Triton's kernel has summed up anything so far."""
+        return self._fused is not None
 
     @property
     def num_copies(self) -> int:
@@ -173,9 +178,11 @@ class MultiTensor:
         return self._reduction(operation).sums(operation, lists).unbind()
 
     def _reduction(self, operation: Operation) -> Reduction:
-        if takes_triton(self._kernels or PREFERENCE.kernels, self._device, operation):
-            if self._fused is None and not is_capturing(self._device):  # a graph must not copy tables that are new
-                self._fused = fused(self._layout, self._device)
+        if choice.takes_triton(self._kernels or PREFERENCE.kernels, self._device, operation):
+            if self._fused is None and not choice.is_capturing(
+                self._device
+            ):  # a graph must not copy tables that are new
+                self._fused = choice.fused(self._layout, self._device)
             if self._fused is not None:
                 return self._fused
         self._naive = self._naive or NaiveReduction(self._layout, self._device)
@@ -216,6 +223,8 @@ class MultiTensor:
                 continue
             if tensor.numel() > self._numels[index]:
                 raise ValueError(f"tensor {index} must have {self._numels[index]} elements, got {tensor.numel()}")
-            if tensor.dtype not in DTYPES if dtypes is None else tensor.dtype != dtypes[index]:
-                raise ValueError(f"tensor {index} must be of {self._dtypes[index]}, got {tensor.dtype}: announce it")
+            wanted = DTYPES if dtypes is None else (dtypes[index],)
+            if tensor.dtype not in wanted:
+                names = " or ".join(str(dtype) for dtype in wanted)
+                raise ValueError(f"tensor {index} must be of {names}, got {tensor.dtype}")
         return tensors
