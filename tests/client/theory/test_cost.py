@@ -54,6 +54,19 @@ def test_two_timed_steps_give_the_step_time_and_the_fastest_batch_is_the_fastest
     assert found.seconds(1000) == pytest.approx(true.seconds(1000), rel=1e-6)
 
 
+def test_a_budget_pays_for_the_run_that_costs_it():
+    """Fixed devices: the seconds of that run. Devices added with the batch, 8 examples each: its examples."""
+    rates = Rates(usd_per_device_hour=3.0, usd_per_hour_besides=9.0)
+    fixed = cost.cost_of_run(RUN, batch=400, step_seconds=2.0, num_devices=4, rates=rates)
+    added = cost.cost_of_run(RUN, batch=400, step_seconds=2.0, num_devices=50, rates=Rates(3.0))
+
+    seconds = cost.affordable_seconds(usd=fixed.usd, num_devices=4, rates=rates)
+    examples = cost.affordable_examples(usd=added.usd, usd_per_device_hour=3.0, examples_per_device_second=8 / 2.0)
+
+    assert seconds == pytest.approx(fixed.seconds)
+    assert examples == pytest.approx(added.examples)
+
+
 def test_dawnbench_entries_cost_their_hours_times_their_rate():
     """Published hours and hourly prices against published dollars; 809 times faster, 79 times cheaper."""
     entries = published("time_and_cost_to_target")
@@ -158,6 +171,14 @@ def test_a_batch_keeps_so_many_devices_busy():
         (lambda: StepTime.from_two(small=8, small_seconds=1, big=8, big_seconds=1), "big must exceed small, got 8 and"),
         (lambda: Rates(-1), "usd_per_device_hour must not be negative, got -1: 0 where it is free"),
         (lambda: cost.cost_of_run(RUN, batch=8, step_seconds=0, num_devices=1), "step_seconds must be positive"),
+        (
+            lambda: cost.affordable_seconds(usd=9, num_devices=1, rates=Rates(0)),
+            "usd_per_hour must be positive and finite, got 0: a budget limits nothing where hours are free",
+        ),
+        (
+            lambda: cost.affordable_examples(usd=0, usd_per_device_hour=1, examples_per_device_second=1),
+            "usd must be positive and finite, got 0: leave the budget out",
+        ),
         (lambda: Spot(0.3, 1.0, 8, 0.5, 1.0), "interruptions_per_instance_hour must leave time to work, got 8 hours"),
         (lambda: Spot(0.3, 1.5, 1, 0.5, 1.0), "must leave time to work, got 1.5 hours lost in each"),
         (lambda: Spot(0, 1.0, 8, 0.5, 1.0), "price_share must be positive"),

@@ -100,6 +100,14 @@ def test_on_one_device_without_accumulation_goodput_peaks_at_the_fastest_batch()
     assert found.batch == pytest.approx(math.sqrt(0.5 * 800 / 0.001), rel=0.15)
 
 
+def test_a_batch_that_divides_evenly_is_not_rounded_up():
+    found = best_goodput(
+        StepTimes(1e-4, 0.01), Placement(4), base_batch=64, noise_scale=1e-3, max_batch=4096, max_micro_batch=100
+    )
+
+    assert (found.batch, found.micro_batch, found.num_extra) == (64, 16, 0)
+
+
 def steps_of(times):
     places = [Placement(1), Placement(2), Placement(4), Placement(8, 2), Placement(16, 4)]
     return [

@@ -95,6 +95,17 @@ def test_the_decay_timescale_of_the_plan_stays(factor, noise_scale):
     assert timescale(512 * factor, new.of("learning_rate").after, new.of("weight_decay").after) == pytest.approx(before)
 
 
+def test_the_decay_timescale_is_a_share_of_the_run_in_any_unit():
+    """1000 steps of ε λ = 10⁻³ decay the weights by e: the whole of a run of a thousand steps."""
+    in_sequences = rescaling.decay_timescale(batch=512, learning_rate=1e-2, weight_decay=0.1, examples=512_000)
+    in_tokens = rescaling.decay_timescale(
+        batch=512 * 2048, learning_rate=1e-2, weight_decay=0.1, examples=512_000 * 2048
+    )
+
+    assert in_sequences == pytest.approx(1)
+    assert in_tokens == pytest.approx(1)
+
+
 def test_the_optimal_decay_timescale_is_the_published_power_law():
     assert rescaling.optimal_decay_timescale(20) == pytest.approx(1.084 * math.exp(-0.527 * math.log(20)))
 

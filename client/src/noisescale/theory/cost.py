@@ -168,6 +168,40 @@ def cost_of_run(
     )
 
 
+def affordable_seconds(*, usd: float, num_devices: int, rates: Rates) -> float:
+    """How long a budget pays for devices that one has: on fixed devices a budget is a deadline.
+
+    Args:
+        usd: The budget.
+        num_devices: Devices that are paid for.
+        rates: Prices.
+
+    Raises:
+        ValueError: If the budget is not positive, or nothing costs anything.
+    """
+    require_positive("leave the budget out where there is none", usd=usd, num_devices=num_devices)
+    usd_per_hour = num_devices * rates.usd_per_device_hour + rates.usd_per_hour_besides
+    require_positive("a budget limits nothing where hours are free", usd_per_hour=usd_per_hour)
+    return usd / usd_per_hour * SECONDS_PER_HOUR
+
+
+def affordable_examples(*, usd: float, usd_per_device_hour: float, examples_per_device_second: float) -> float:
+    """How many examples a budget pays for where devices are added with the batch, each at its own speed.
+
+    Args:
+        usd: The budget.
+        usd_per_device_hour: Price of one device for one hour.
+        examples_per_device_second: Examples that one device works through in a second.
+
+    Raises:
+        ValueError: If one of them is not positive.
+    """
+    require_positive("leave the budget out where there is none", usd=usd)
+    require_positive("a budget limits nothing where devices are free", usd_per_device_hour=usd_per_device_hour)
+    require_positive("measure it over a few steps", examples_per_device_second=examples_per_device_second)
+    return usd / usd_per_device_hour * SECONDS_PER_HOUR * examples_per_device_second
+
+
 def improvement(*, before: float, after: float) -> float:
     """How many times less: before / after, for hours or for money.
 

@@ -117,7 +117,8 @@ def deadline_in_seconds(
     """At most so many seconds where a step takes α + β B: the batches between two roots.
 
     S (α + β B) ≤ T is β B² - (T / S_min - α - β B_crit) B + α B_crit ≤ 0; the least possible T is
-    S_min (√α + √(β B_crit))², at B = √(α B_crit / β). A budget in USD on the same devices is a deadline.
+    S_min (√α + √(β B_crit))², at B = √(α B_crit / β). A budget in USD on the same devices is a
+    deadline, see `cost.affordable_seconds`.
 
     Args:
         trade_off: Steps and examples to the target.
@@ -130,7 +131,7 @@ def deadline_in_seconds(
     """
     require_positive("leave the deadline out where there is none", max_seconds=max_seconds)
     require_positive(
-        "measure step times at two batch sizes",
+        "measure step times at two batch sizes; where they are equal, use deadline_in_steps",
         overhead_seconds=overhead_seconds,
         seconds_per_example=seconds_per_example,
     )
