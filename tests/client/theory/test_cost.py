@@ -119,10 +119,10 @@ def test_interruptions_stretch_a_run_as_simulated():
 
 
 def test_spot_pays_until_its_break_even():
-    limit = spot.break_even_interruptions(price_share=0.3, restart_hours=0.5, checkpoint_hours=1.0)
+    limit = spot.break_even_interruptions(price_share=0.3, restart_hours=0.4, checkpoint_hours=3.0)
 
     def at(rate):
-        return Spot(0.3, rate, 1, 0.5, 1.0)
+        return Spot(0.3, rate, 1, 0.4, 3.0)
 
     assert at(0.99 * limit).pays
     assert not at(1.01 * limit).pays
@@ -152,6 +152,15 @@ def test_less_compute_takes_the_time_of_the_batch_that_costs_exactly_that(critic
     else:
         assert found.compute_factor == pytest.approx(factor, rel=1e-6)
         assert (found.time_factor >= 1) == (factor <= 1) or found.time_factor == pytest.approx(1)
+
+
+def test_the_ends_of_what_devices_can_buy_are_those_of_the_trade_off():
+    at = {"critical_batch": 900, "batch": 300}
+
+    assert parallelism.greatest_speedup(**at) == pytest.approx(4)
+    assert 1 / parallelism.with_more_devices(**at, factor=1e9).time_factor == pytest.approx(4)
+    assert parallelism.least_compute_factor(**at) == pytest.approx(0.75)
+    assert parallelism.with_more_devices(**at, factor=1e-9).compute_factor == pytest.approx(0.75)
 
 
 def test_a_batch_keeps_so_many_devices_busy():

@@ -50,6 +50,8 @@ def test_a_run_at_a_constant_batch_would_have_taken_what_it_took(num_steps, batc
     found = counterfactual.had_we_used([LoggedPiece(num_steps, batch, noise_scale)], batch=batch)
 
     assert found.steps.value == pytest.approx(num_steps)
+    assert found.examples.low == pytest.approx(num_steps * batch)
+    assert found.examples.high == pytest.approx(num_steps * batch)
 
 
 @given(run=runs)
@@ -82,6 +84,11 @@ def test_ends_hold_whatever_noise_scales_inside_the_intervals_give(run, batch, w
 
     ends, other = (counterfactual.had_we_used(each, batch=batch).steps for each in (with_intervals, inside))
 
+    waste, of_other = counterfactual.waste(with_intervals), counterfactual.waste(inside)
+    for name in ("examples", "examples_share", "steps", "steps_share"):
+        range_, value = getattr(waste, name), getattr(of_other, name).value
+        assert range_.low * (1 - 1e-9) <= value <= range_.high * (1 + 1e-9)
+    assert waste.examples_share.high <= 1 + 1e-9
     assert ends.low * (1 - 1e-9) <= other.value <= ends.high * (1 + 1e-9)
 
 

@@ -108,6 +108,21 @@ def test_a_batch_that_divides_evenly_is_not_rounded_up():
     assert (found.batch, found.micro_batch, found.num_extra) == (64, 16, 0)
 
 
+@given(base=st.integers(8, 500), growth=st.floats(1.2, 20), num_devices=st.integers(1, 8), max_micro=st.integers(1, 64))
+def test_the_search_stays_between_the_base_batch_and_the_largest(base, growth, num_devices, max_micro):
+    slow_steps = StepTimes(compute_overhead=5.0, compute_per_example=1e-4)
+    limits = {"base_batch": base, "max_batch": base * growth + 512, "max_micro_batch": max_micro}
+
+    found = best_goodput(slow_steps, Placement(num_devices), noise_scale=1e3, **limits)
+
+    assert base <= found.batch <= limits["max_batch"]
+    assert found.micro_batch <= max_micro
+
+
+def test_where_noise_dominates_every_example_counts_alike():
+    assert efficiency(batch=1e6, base_batch=1, noise_scale=math.inf) == 1
+
+
 def steps_of(times):
     places = [Placement(1), Placement(2), Placement(4), Placement(8, 2), Placement(16, 4)]
     return [
@@ -121,6 +136,8 @@ def test_the_true_constants_fit_best_up_to_their_penalties():
     steps = steps_of(TIMES)
     penalty = 1e-3 * (2.0 - 1) ** 2 + 1e-2 * ((0.001 / 0.01) ** 2 + (0.004 / 0.06) ** 2)
 
+    strict = StepTimes(0.05, 0.002, overlap=4.0)
+    assert misfit(strict, steps_of(strict)) == pytest.approx(9e-3)
     assert misfit(TIMES, steps) == pytest.approx(penalty)
     for wrong in ({"compute_per_example": 0.003}, {"network_overhead": 0.12}, {"overlap": 1.0}):
         fields = {name: getattr(TIMES, name) for name in TIMES.__slots__} | wrong

@@ -79,6 +79,10 @@ def test_a_short_search_doubles_around_its_centre(num_points, expected):
     assert learning_rate.grid(2.0, num_points=num_points) == expected
 
 
+def test_a_short_search_has_three_points_unless_told_otherwise():
+    assert learning_rate.grid(2.0) == (1, 2, 4)
+
+
 def test_a_long_search_is_refused():
     with pytest.raises(ValueError, match="num_points must be 3, 4 or 5, got 9"):
         learning_rate.grid(2.0, num_points=9)

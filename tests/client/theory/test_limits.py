@@ -110,6 +110,9 @@ def test_no_other_batch_inside_the_limits_costs_less(best, low, width, price):
 def test_with_accumulation_memory_is_no_limit_and_without_limits_the_price_decides():
     free = limits.memory(max_examples_per_device=8, num_devices=8, max_micro_batches=None)
 
+    four = limits.memory(max_examples_per_device=8, num_devices=8, max_micro_batches=4)
+
+    assert four.high == 256
     assert limits.choose(1e6, [free]).batch == 1e6
     assert limits.choose(1e6, []).batch == 1e6
 

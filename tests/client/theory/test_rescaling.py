@@ -148,6 +148,17 @@ def test_where_no_rule_is_published_the_square_root_is_a_start_and_the_rest_stay
     assert not any(change.is_verified for change in new.changes)
 
 
+def test_adamw_by_another_name_decouples_its_weight_decay():
+    decay = rescale_all("PagedAdamW8bit", ADAM, SMALL).of("weight_decay")
+
+    assert decay.after == pytest.approx(0.2)
+    assert decay.is_verified
+
+
+def test_a_step_that_normalises_for_itself_spans_c_steps_at_a_smaller_batch():
+    assert rescale_policy(PolicySettings(batch=64, learning_rate=1e-3), to_batch=16).normalization_steps == 4
+
+
 def test_l2_inside_adam_has_no_rule():
     decay = rescale_all("Adam", ADAM, SMALL).of("weight_decay")
 

@@ -58,7 +58,7 @@ def test_stages_cost_little_more_than_the_exact_schedule(price):
     coarse = outcome_of(stages(PROFILE, examples_per_step=price, bounds=Bounds())).cost(price)
 
     assert exact <= coarse * (1 + 1e-12)
-    assert coarse <= 1.05 * exact
+    assert coarse <= 1.02 * exact
 
 
 @given(batch=st.floats(0.1, 1e6), multiple=st.integers(1, 500), powers=st.booleans(), largest=st.floats(500, 1e6))
@@ -79,6 +79,7 @@ def test_rounding_takes_the_nearest_batch_that_can_be_run(batch, multiple, power
 
 def test_rounding_reaches_the_smallest():
     assert Bounds(multiple_of=64, smallest=100).round(10) == 128
+    assert Bounds(multiple_of=64, smallest=100, largest=128).round(10) == 128
 
 
 def test_the_linear_ramp_of_gpt3_in_tokens():
@@ -150,6 +151,8 @@ def test_the_outcome_of_a_rising_ramp_agrees_with_the_steps_of_its_examples():
     [
         (lambda: stages([], examples_per_step=1, bounds=Bounds()), "profile must not be empty"),
         (lambda: Bounds(largest=0.5), "largest must hold one of multiple_of"),
+        (lambda: Bounds(multiple_of=64, smallest=1, largest=32), "largest must hold one of multiple_of .* got 32"),
+        (lambda: Bounds(multiple_of=8, smallest=100, largest=64), "largest must hold one of multiple_of .* got 64"),
         (lambda: Bounds(hysteresis=0.9), r"hysteresis must be at least 1, got 0.9: 1.4 costs at most 3 %"),
         (lambda: LinearRamp(0, 1, 1), "first must be positive"),
         (lambda: LinearRamp(1, 2, 3).batch(-1), "examples must not be negative, got -1: a run starts at 0"),

@@ -62,6 +62,7 @@ def test_windows_below_a_tenth_of_the_peak_are_left_out_at_both_ends():
 
     assert temperature.windows_to_use(rates) == [False, False, True, True, True, True, False]
     assert temperature.windows_to_use([0.09, 0.2], peak_learning_rate=1.0) == [False, True]
+    assert temperature.windows_to_use([3.0, 0.31, 0.29]) == [True, True, False]
 
 
 def test_drops_of_the_learning_rate_are_found_where_they_happen():
