@@ -12,8 +12,7 @@ from noisescale.theory.change import BatchChange, Change
 from noisescale.theory.domain import require_not_negative, require_positive
 from noisescale.theory.learning_rate import Family, family_of, grid, rescale
 
-_DECOUPLED = frozenset({"adamw", "lion", "muon", "lamb"})
-_LION_MUON = "no rule is published for this optimizer: tune it again"
+_NO_RULE = "no rule is published for this optimizer: tune it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +97,10 @@ def rescale_all(optimizer: str, now: Hyperparameters, batch: BatchChange, *, num
     for field, beta in (("beta1", now.beta1), ("beta2", now.beta2)):
         if beta is not None:
             adam = family is Family.ADAM
-            found.append(adam_memory.beta(field, beta, batch) if adam else _kept(field, beta, _LION_MUON))
+            found.append(adam_memory.beta(field, beta, batch) if adam else _kept(field, beta, _NO_RULE))
     if now.epsilon is not None:
         adam = family is Family.ADAM
-        found.append(adam_memory.epsilon(now.epsilon, batch) if adam else _kept("epsilon", now.epsilon, _LION_MUON))
+        found.append(adam_memory.epsilon(now.epsilon, batch) if adam else _kept("epsilon", now.epsilon, _NO_RULE))
     if now.weight_decay is not None:
         found.append(_weight_decay(optimizer, now.weight_decay, batch, factor))
     if now.warmup_steps is not None:
@@ -184,9 +183,8 @@ def _momentum(before: float, batch: BatchChange) -> Change:
 def _weight_decay(optimizer: str, before: float, batch: BatchChange, learning_rate_factor: float) -> Change:
     name = optimizer.lower()
     family = family_of(optimizer)
-    is_decoupled = "adamw" in name or name in _DECOUPLED
-    if family is Family.ADAM and not is_decoupled:
-        return _kept("weight_decay", before, "L2 inside this optimizer is divided by √v̂: no rule; AdamW has one")
+    if family is Family.ADAM and "adamw" not in name:
+        return _kept("weight_decay", before, "L2 inside Adam is divided by √v̂ and has no rule; AdamW has one")
     return Change(
         field="weight_decay",
         before=before,
