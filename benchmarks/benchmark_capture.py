@@ -24,6 +24,7 @@ from noisescale.transport.wire import Record
 
 MICRO_BATCHES = 8
 PAIRED_BACKWARDS = 20
+WARM_UP_STEPS = 5
 
 LONGEST_BLOCK = 500
 """Steps of a block of a budget; a longer cycle is not waited for, its single measured step would not show."""
@@ -155,6 +156,8 @@ def step_seconds(loop: Loop, **options: float) -> tuple[list[float], list[float]
 
     def measured() -> None:
         with loop.watched(**options) as run:
+            for _ in range(WARM_UP_STEPS):  # the first steps make buffers and compare more
+                loop.step(run)
             watched.append(loop.round(run))
 
     order: tuple[Callable[[], None], ...] = (plain, measured, measured, plain)

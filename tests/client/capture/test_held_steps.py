@@ -105,7 +105,7 @@ def test_slow_steps_are_not_held(monkeypatch):
 
 @pytest.mark.usefixtures("_long_holding")
 def test_rows_that_find_no_room_are_reduced(monkeypatch):
-    monkeypatch.setattr("noisescale.capture.gradient_rows.KEPT_BYTES", 12 * 3 * 256 * 8)  # 12 rows of three layers
+    monkeypatch.setattr("noisescale.capture.gradient_rows.HELD_BYTES", 12 * 3 * 256 * 8)  # 12 rows of three layers
     loop = Loop()
 
     for index in range(6):  # of 5 rows each

@@ -26,6 +26,9 @@ MAX_ELEMENTS = 1 << 17
 
 KEPT_BYTES = 4 << 20
 
+HELD_BYTES = 1 << 20
+"""Of the rows of several steps: more would leave the processor's caches before they are reduced."""
+
 ONLY_TENSORS = frozenset({Tensor})
 
 IS_SPARSE = operator.attrgetter("is_sparse")
@@ -47,7 +50,9 @@ class GradientRows:
         self._member_RC = member_PC[[index for index, parts in num_parts for _ in range(parts)]]
         self._shapes = [p.shape for p in parameters]
         self._zeros = [torch.zeros_like(p, requires_grad=False) for p in parameters]
-        self.capacity = max(2, KEPT_BYTES // (len(self._member_RC) * ROW * parameters[0].element_size()))
+        row_bytes = len(self._member_RC) * ROW * parameters[0].element_size()
+        self.capacity = max(2, KEPT_BYTES // row_bytes)
+        self._num_held = HELD_BYTES // row_bytes
         self._buffer_KRN = parameters[0].new_zeros(0, len(self._member_RC), ROW, requires_grad=False)
         self._views: list[Tensor] = []
         self._held: HeldRows | None = None
@@ -92,7 +97,7 @@ class GradientRows:
         if held is None or not held.has_room(num_rows):
             if held is not None and not held.is_reduced:
                 held.reduce()
-            held = self._held = HeldRows(self._reduce, self.capacity, self._deadline())
+            held = self._held = HeldRows(self._reduce, max(num_rows, self._num_held), self._deadline())
         norms = HeldNorms(held, num_rows, self._member_RC.shape[1])
         first = held.num_rows
         held.add(num_rows)
@@ -133,7 +138,7 @@ class GradientRows:
     def _grow(self, num_rows: int) -> None:
         """Make room for so many rows at least; zeros stay between gradients, where no view reaches."""
         before = self._buffer_KRN
-        self._buffer_KRN = before.new_zeros(min(self.capacity, 2 * num_rows), *before.shape[1:])
+        self._buffer_KRN = before.new_zeros(max(num_rows, self._num_held), *before.shape[1:])
         self._buffer_KRN[: len(before)] = before
         self._views = [
             row[place : place + shape.numel()].view(shape)
