@@ -119,6 +119,14 @@ def test_the_search_stays_between_the_base_batch_and_the_largest(base, growth, n
     assert found.micro_batch <= max_micro
 
 
+def test_the_largest_batch_is_tried():
+    found = best_goodput(
+        StepTimes(5.0, 1e-4), Placement(1), base_batch=24, noise_scale=1e9, max_batch=3000, max_micro_batch=3000
+    )
+
+    assert found.batch == 3000
+
+
 def test_where_noise_dominates_every_example_counts_alike():
     assert efficiency(batch=1e6, base_batch=1, noise_scale=math.inf) == 1
 
