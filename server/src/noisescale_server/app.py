@@ -19,6 +19,7 @@ from noisescale_server.api import (
     reference_values,
     runs,
     streams,
+    sweeps,
 )
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
@@ -40,6 +41,7 @@ ROUTERS = (
     metrics.router,
     reference_values.router,
     projects.router,
+    sweeps.router,
 )
 
 GZIP_FROM_BYTES = 1_000

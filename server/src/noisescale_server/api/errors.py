@@ -28,6 +28,8 @@ from noisescale_server.services.errors import (
     StreamConflict,
     StreamGap,
     StreamNotFound,
+    SweepIdTaken,
+    SweepNotFound,
 )
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,9 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     RunNotFound: (404, "run-not-found", "Run not found"),
     StreamNotFound: (404, "stream-not-found", "Stream not found"),
     LayerNotFound: (404, "layer-not-found", "Layer not found"),
+    SweepNotFound: (404, "sweep-not-found", "Sweep not found"),
     RunIdTaken: (409, "run-id-taken", "Run id is taken"),
+    SweepIdTaken: (409, "sweep-id-taken", "Sweep id is taken"),
     StreamGap: (409, "stream-gap", "Records are missing before this batch"),
     StreamConflict: (409, "stream-conflict", "Stream holds other content"),
     InvalidInput: (422, "invalid-input", "Input cannot be accepted"),

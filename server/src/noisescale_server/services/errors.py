@@ -4,9 +4,11 @@ DomainError
 ├── NotFound
 │   ├── RunNotFound
 │   ├── StreamNotFound
-│   └── LayerNotFound            a `group` that no record of the run names
+│   ├── LayerNotFound            a `group` that no record of the run names
+│   └── SweepNotFound
 ├── Conflict
 │   ├── RunIdTaken               the id belongs to a run of another project
+│   ├── SweepIdTaken             the id belongs to a sweep of another project or kind
 │   ├── StreamGap                records are missing before this batch; says which number is expected
 │   └── StreamConflict           the same numbers came with other content, or for another run
 ├── InvalidInput                 says which fields, and why
@@ -64,6 +66,14 @@ class LayerNotFound(NotFound):
         self.name = name
 
 
+class SweepNotFound(NotFound):
+    """No sweep has this id."""
+
+    def __init__(self, sweep_id: UUID) -> None:
+        super().__init__(f"no sweep has the id {sweep_id}: list them with GET /api/v1/sweeps, or create it")
+        self.sweep_id = sweep_id
+
+
 class Conflict(DomainError):
     """The request contradicts what is stored."""
 
@@ -74,6 +84,14 @@ class RunIdTaken(Conflict):
     def __init__(self, run_id: UUID) -> None:
         super().__init__(f"the id {run_id} is taken by a run of another project: create the run with a new id")
         self.run_id = run_id
+
+
+class SweepIdTaken(Conflict):
+    """A sweep of another project or kind has this id; which one is not told."""
+
+    def __init__(self, sweep_id: UUID) -> None:
+        super().__init__(f"the id {sweep_id} is taken by another sweep: create this one with a new id")
+        self.sweep_id = sweep_id
 
 
 class StreamGap(Conflict):

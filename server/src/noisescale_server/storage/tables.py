@@ -1,8 +1,8 @@
 """Every table as a mapped class; the migrations create exactly these.
 
 Columns carry the names of the wire format. Sums add, so a rollup row is a bigger measurement. `run_id` leads every key
-but those of project and task: a distributed Postgres can place all that belongs to a run together. Only run
-and stream carry foreign keys: a check per measurement would cost more than the insert.
+but those of project, task and sweep: a distributed Postgres can place all that belongs to a run together. Only run,
+stream and sweeps carry foreign keys: a check per measurement would cost more than the insert.
 """
 
 from datetime import datetime
@@ -286,3 +286,45 @@ class Rollup(Table):
     examples_last: Mapped[int | None]
     wall_time_last: Mapped[float | None]
     flags: Mapped[int]
+
+
+class Sweep(Table):
+    """Runs of one task at several batch sizes, or branches of one run: what they are compared by.
+
+    `metric` is the name of a logged metric, null for the training loss; `run_id` the run that branches left.
+    """
+
+    __tablename__ = "sweep"
+    __table_args__ = (Index(None, "project_id"), Index(None, "task_id"), Index(None, "run_id"))
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    task_id: Mapped[UUID] = mapped_column(ForeignKey("task.id"))
+    run_id: Mapped[UUID | None]
+    kind: Mapped[str] = mapped_column(server_default="sweep")
+    name: Mapped[str]
+    metric: Mapped[str | None]
+    goal: Mapped[str] = mapped_column(server_default="min")
+    targets: Mapped[list[float]] = mapped_column(server_default="{}")
+    unit: Mapped[str] = mapped_column(server_default="examples")
+    optimizer: Mapped[str | None]
+    details: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class SweepRun(Table):
+    """A run of a sweep: one that is stored here, or one of which only the curve was given."""
+
+    __tablename__ = "sweep_run"
+    __table_args__ = (Index(None, "sweep_id"),)
+
+    run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    sweep_id: Mapped[UUID] = mapped_column(ForeignKey("sweep.id", ondelete="CASCADE"), primary_key=True)
+    is_stored: Mapped[bool]
+    batch_size: Mapped[float]
+    lr: Mapped[float]
+    seed: Mapped[int | None]
+    status: Mapped[str]
+    curve_steps: Mapped[list[int]] = mapped_column(server_default="{}")
+    curve_values: Mapped[list[float]] = mapped_column(server_default="{}")
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

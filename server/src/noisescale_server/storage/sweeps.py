@@ -1,0 +1,157 @@
+"""Sweeps and their runs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, delete, func, select, tuple_
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from noisescale_server.storage.tables import Project, Run, Sweep, SweepRun, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSweep:
+    """What a client says about a sweep when it begins."""
+
+    id: UUID
+    project: str
+    task: str
+    name: str | None
+    kind: str
+    run_id: UUID | None
+    metric: str | None
+    goal: str
+    targets: list[float]
+    unit: str
+    optimizer: str | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSweepRun:
+    """One run of a sweep; of a stored one the curve is empty, as its own metric is read."""
+
+    run_id: UUID
+    is_stored: bool
+    batch_size: float
+    lr: float
+    seed: int | None
+    status: str
+    curve_steps: list[int] = field(default_factory=list)
+    curve_values: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """A sweep with the names of its project and task, and how many runs it has."""
+
+    sweep: Sweep
+    project: str
+    task: str
+    num_runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepFilter:
+    """Which sweeps; None means any."""
+
+    project: str | None = None
+    task: str | None = None
+    kind: str | None = None
+    run_id: UUID | None = None
+
+
+async def create_if_absent(session: AsyncSession, new: NewSweep) -> bool:
+    """True if the sweep was created, False if its id existed; project and task are created on first use."""
+    if await session.scalar(select(Sweep.id).where(Sweep.id == new.id)) is not None:
+        return False
+    await session.execute(insert(Project).values(name=new.project).on_conflict_do_nothing())
+    project_id = select(Project.id).where(Project.name == new.project).scalar_subquery()
+    task = insert(Task).values(project_id=project_id, name=new.task, unit=new.unit)
+    await session.execute(task.on_conflict_do_nothing())
+    task_id = select(Task.id).where(Task.project_id == project_id, Task.name == new.task).scalar_subquery()
+    values = {name: value for name, value in asdict(new).items() if name not in {"project", "task"}}
+    values |= {"name": new.name or str(new.id)[:8], "project_id": project_id, "task_id": task_id}
+    created = insert(Sweep).values(values).on_conflict_do_nothing(index_elements=[Sweep.id]).returning(Sweep.id)
+    return await session.scalar(created) is not None
+
+
+async def get_row(session: AsyncSession, sweep_id: UUID) -> SweepRow | None:
+    """The sweep, or None."""
+    found = (await session.execute(_rows().where(Sweep.id == sweep_id))).one_or_none()
+    return None if found is None else SweepRow(*found)
+
+
+async def hold(session: AsyncSession, sweep_id: UUID) -> bool:
+    """True if the sweep exists; it cannot be deleted until the transaction ends."""
+    held = select(Sweep.id).where(Sweep.id == sweep_id).with_for_update(read=True, key_share=True)
+    return await session.scalar(held) is not None
+
+
+async def list_page(session: AsyncSession, wanted: SweepFilter, *, limit: int, after: UUID | None) -> list[SweepRow]:
+    """Sweeps, newest first; those behind the sweep `after`."""
+    query = _rows().where(*_conditions(wanted)).order_by(Sweep.created_at.desc(), Sweep.id.desc()).limit(limit)
+    if after is not None:
+        last = aliased(Sweep)
+        moment = select(last.created_at).where(last.id == after).scalar_subquery()
+        query = query.where(tuple_(Sweep.created_at, Sweep.id) < tuple_(moment, after))
+    return [SweepRow(*row) for row in await session.execute(query)]
+
+
+async def count(session: AsyncSession, wanted: SweepFilter) -> int:
+    """How many sweeps the filter leaves."""
+    found = select(func.count()).select_from(_rows().where(*_conditions(wanted)).subquery())
+    return await session.scalar(found) or 0
+
+
+async def remove(session: AsyncSession, sweep_id: UUID) -> bool:
+    """True if the sweep existed; what was given with it is deleted, runs that are stored stay."""
+    await session.execute(delete(SweepRun).where(SweepRun.sweep_id == sweep_id))
+    return await session.scalar(delete(Sweep).where(Sweep.id == sweep_id).returning(Sweep.id)) is not None
+
+
+async def attach(session: AsyncSession, sweep_id: UUID, runs: Sequence[NewSweepRun]) -> None:
+    """Nothing; runs are added, one that the sweep has already is replaced. In the order of their key."""
+    rows = [asdict(run) | {"sweep_id": sweep_id} for run in sorted(runs, key=lambda run: run.run_id)]
+    new = insert(SweepRun).values(rows)
+    changed = {name: new.excluded[name] for name in NewSweepRun.__slots__ if name != "run_id"}
+    await session.execute(new.on_conflict_do_update(index_elements=["run_id", "sweep_id"], set_=changed))
+
+
+async def runs_of(session: AsyncSession, sweep_id: UUID) -> Sequence[SweepRun]:
+    """Runs by batch size, learning rate and seed."""
+    order = (SweepRun.batch_size, SweepRun.lr, SweepRun.seed, SweepRun.run_id)
+    return (await session.scalars(select(SweepRun).where(SweepRun.sweep_id == sweep_id).order_by(*order))).all()
+
+
+async def stored_runs(session: AsyncSession, project: str, run_ids: Sequence[UUID]) -> Sequence[Run]:
+    """Those of the runs that this project has."""
+    project_id = select(Project.id).where(Project.name == project).scalar_subquery()
+    found = await session.scalars(select(Run).where(Run.id.in_(run_ids), Run.project_id == project_id))
+    return found.all()
+
+
+def _rows() -> Select[Sweep, str, str, int]:
+    num_runs = select(func.count()).where(SweepRun.sweep_id == Sweep.id).correlate(Sweep).scalar_subquery()
+    return (
+        select(Sweep, Project.name, Task.name, num_runs)
+        .join(Project, Project.id == Sweep.project_id)
+        .join(Task, Task.id == Sweep.task_id)
+    )
+
+
+def _conditions(wanted: SweepFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.project is not None:
+        conditions.append(Project.name == wanted.project)
+    if wanted.task is not None:
+        conditions.append(Task.name == wanted.task)
+    if wanted.kind is not None:
+        conditions.append(Sweep.kind == wanted.kind)
+    if wanted.run_id is not None:
+        conditions.append(Sweep.run_id == wanted.run_id)
+    return conditions
