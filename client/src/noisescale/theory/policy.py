@@ -166,8 +166,8 @@ class Settings:
     hysteresis: float = 1.5
     largest_growth: float = 4.0
     clear_at: float = 4.0
-    clear_shrink: float = 2.0
-    guard_from: float = 0.06
+    clear_shrink: float = 6.0
+    guard_from: float = 0.15
     divergence_factor: float = 0.25
     most_restarts: int = 4
     first_test: float = 0.05
