@@ -29,6 +29,8 @@ class Runs:
             other: The other, in the same shapes; empty if there is none.
         """
         xs, ys = list(first), list(other)
+        if all(tensor is None or tensor.is_contiguous() for tensor in (*xs, *ys)):
+            return xs, ys
         for index, x in enumerate(xs):
             y = ys[index] if ys else None
             if (x is None or x.is_contiguous()) and (y is None or y.is_contiguous()):

@@ -1,5 +1,6 @@
 """Tables of addresses, written by the host and read by kernels, without either waiting for the other."""
 
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,7 +170,7 @@ class PointerTable:
 
     def _send(self, slot: Slot, entries: tuple[int, ...]) -> None:
         slot.entries = entries
-        slot.host.copy_(torch.tensor(entries, dtype=torch.int64))
+        slot.host.copy_(torch.frombuffer(array("q", entries), dtype=torch.int64))  # quicker than torch.tensor
         slot.device.copy_(slot.host, non_blocking=True)
 
     def _new_slot(self) -> Slot:

@@ -5,6 +5,8 @@
 import contextlib
 import struct
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import torch
@@ -164,6 +166,8 @@ class FusedReduction:
 
     def _is_aligned(self, entries: Sequence[int], launch: Launch) -> bool:
         num = self._num_tensors
+        if len(launch.indices) == num:
+            return not reduce(or_, entries[num : 3 * num]) % VECTOR_BYTES
         return not any((entries[num + index] | entries[2 * num + index]) % VECTOR_BYTES for index in launch.indices)
 
     def _on_device(self, numbers: Numbers, table: Tensor, row: int) -> Tensor:

@@ -54,6 +54,7 @@ class MultiTensor:
             raise ValueError(f"dtypes must be float32, bfloat16, float16 or float64, got {unknown}")
         self._numels = tuple(numels)
         self._dtypes = tuple(dtypes)
+        self._announcement = tuple(zip(dtypes, numels, strict=False))
         self._kernels = kernels
         self._device = torch.device(device)
         self._layout = layout_of(numels, dtypes, group_of_tensor, num_groups)
@@ -197,7 +198,13 @@ class MultiTensor:
         self, tensors: Sequence[Tensor | None], dtypes: Sequence[torch.dtype] | None = None
     ) -> list[Tensor | None]:
         """The values of one list that goes by itself."""
-        return self._announced([None if tensor is None else values_that_count(tensor) for tensor in tensors], dtypes)
+        values = [
+            tensor
+            if tensor is None or (tensor.layout is torch.strided and not tensor.requires_grad)
+            else values_that_count(tensor)
+            for tensor in tensors
+        ]
+        return self._announced(values, dtypes)
 
     def _pair(
         self,
@@ -218,6 +225,9 @@ class MultiTensor:
     def _announced(self, tensors: list[Tensor | None], dtypes: Sequence[torch.dtype] | None) -> list[Tensor | None]:
         if len(tensors) != len(self._numels):
             raise ValueError(f"a list must have {len(self._numels)} tensors or None, got {len(tensors)}")
+        found = tuple([(tensor.dtype, tensor.numel()) for tensor in tensors if tensor is not None])
+        if found == self._announcement and (dtypes is None or dtypes is self._dtypes):
+            return tensors
         for index, tensor in enumerate(tensors):
             if tensor is None:
                 continue
