@@ -24,7 +24,7 @@ class Ours:
 
 OURS = {
     "ours": Ours,
-    "ours without tests": lambda: Ours(Settings(may_test=False)),
+    "ours without branches": lambda: Ours(Settings(may_branch=False)),
     "ours without batch changes": lambda: Ours(Settings(may_change_batch=False)),
     "ours without restarts": lambda: Ours(Settings(may_restart=False)),
 }

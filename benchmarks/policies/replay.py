@@ -20,7 +20,7 @@ from noisescale.estimators.windows import WindowSums
 from noisescale.reproduce.stacked.random_stream import RandomStream, keys
 from noisescale.reproduce.stacked.trainer import Record, Replicas, evaluate, train
 from noisescale.reproduce.task import Task
-from noisescale.theory.policy import Action, Adopt, Arm, Restart, RunState, Test, Train
+from noisescale.theory.policy import Action, Adopt, Arm, Branch, Restart, RunState, Train
 
 CAP = 8.0
 """A run that has spent this much of the best constant run's cost without meeting the target has missed it."""
@@ -112,7 +112,7 @@ class Run:
     first_loss_error: float = math.inf
     loss: float = math.nan
     loss_error: float = math.inf
-    branch: Test | None = None
+    branch: Branch | None = None
     jobs: list[Job] = field(default_factory=list)
     before: tuple[float, float] = (0.0, math.inf)
     outcome: Outcome | None = None
@@ -120,7 +120,7 @@ class Run:
     @property
     def price(self) -> float:
         """r, examples per step."""
-        return self.reference.critical_batch
+        return self.reference.price
 
     @property
     def decay(self) -> float:
@@ -318,9 +318,9 @@ def follow(run: Run, stream: RandomStream) -> None:
             run.batch, run.learning_rate = feasible(batch), learning_rate
         case Train(batch, learning_rate):
             run.batch, run.learning_rate = feasible(batch), learning_rate
-        case Test():
+        case Branch():
             pass
-    if isinstance(action, Test):
+    if isinstance(action, Branch):
         run.branch = action
         run.jobs = [
             Job(run.replicas.take(0), feasible(batch), rate * run.decay, rounded(action.steps))

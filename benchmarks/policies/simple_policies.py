@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from noisescale.theory.learning_rate import rescale
-from noisescale.theory.policy import Action, Adopt, Arm, Restart, RunState, Test, Train
+from noisescale.theory.policy import Action, Adopt, Arm, Branch, Restart, RunState, Train
 
 
 class Keep:
@@ -102,7 +102,7 @@ class GuardedWithBranches(Guarded):
                 self.due.pop(0)
             rates = [view.learning_rate * factor for factor in (0.5, 1.0, 2.0)]
             steps = max(8, round(0.05 * view.progress * view.planned_steps))
-            return Test(tuple((view.batch, rate) for rate in rates), steps, held_out=512)
+            return Branch(tuple((view.batch, rate) for rate in rates), steps, held_out=512)
         return Train(*followed(view, self.anchor))
 
 
@@ -140,7 +140,7 @@ class BranchOnce:
             for size in (0.5, 1.0, 2.0)
             for rate in (0.5, 1.0, 2.0)
         )
-        return Test(arms, steps, held_out=512)
+        return Branch(arms, steps, held_out=512)
 
     def worth(self, view: RunState, arm: Arm) -> float:
         """Fall of the held-out loss over the cost of a step."""
@@ -174,7 +174,7 @@ class Doublings:
         power = 1.0 if view.optimizer == "sgd" else 0.5
         arms = tuple((view.batch * k, view.learning_rate * k**power) for k in (1, 2, 4))
         # equal steps cost the replay less thought than equal examples and favour large batches, as prices do here
-        return Test(arms, max(8, round(0.05 * view.progress * view.planned_steps)), held_out=512)
+        return Branch(arms, max(8, round(0.05 * view.progress * view.planned_steps)), held_out=512)
 
 
 @dataclass
@@ -224,8 +224,23 @@ class Seesaw:
         return Train(view.batch * 2**new, view.learning_rate * 2 ** (new / 2))
 
 
+class FollowPriceAlone:
+    """A control that knows nothing of the run: B = r, whatever the noise.
+
+    Where r happens to be B_crit it is right by construction; other prices show what that is worth.
+    """
+
+    def decide(self, view: RunState) -> Action:
+        """Batch r at once; the rate by the square root of the batch."""
+        batch = max(2, round(view.exchange_rate))
+        if max(batch / view.batch, view.batch / batch) < 1.5:
+            return Train(view.batch, view.learning_rate)
+        return Train(batch, view.learning_rate * math.sqrt(batch / view.batch))
+
+
 SIMPLE = {
     "keep": Keep,
+    "B = r (control)": FollowPriceAlone,
     "B = phi": lambda: Follow(uses_price=False),
     "B = sqrt(r phi)": Follow,
     "sqrt(r phi), guard, hysteresis": Guarded,

@@ -1,7 +1,7 @@
 """The answer that policies never see: the cost of the best constant batch size, its learning rate tuned at each batch.
 
-Costs are for a price r = B_crit, examples per step: one step is worth as much as B_crit examples, so steps and examples
-matter alike. A run costs r S + E, S its steps and E its examples until the evaluation loss first meets the target.
+Costs are for a price r, examples per step; at r = B_crit steps and examples matter alike. A run costs r S + E, S its
+steps and E its examples until the evaluation loss first meets the target.
 """
 
 import math
@@ -56,7 +56,8 @@ class Reference:
         target: Evaluation loss.
         tuned: One a batch size.
         min_steps: S_min of the fit.
-        critical_batch: B_crit of the fit, and the price r.
+        critical_batch: B_crit of the fit.
+        price_factor: The price r over B_crit; 1 where steps and examples matter alike.
     """
 
     name: str
@@ -64,10 +65,16 @@ class Reference:
     tuned: tuple[Tuned, ...]
     min_steps: float
     critical_batch: float
+    price_factor: float = 1.0
+
+    @property
+    def price(self) -> float:
+        """Price r of a step, in examples."""
+        return self.price_factor * self.critical_batch
 
     def cost(self, tuned: Tuned) -> float:
         """Cost r S + E of a tuned run, in examples."""
-        return tuned.steps * (self.critical_batch + tuned.batch)
+        return tuned.steps * (self.price + tuned.batch)
 
     @property
     def best(self) -> Tuned:

@@ -8,7 +8,7 @@ One policy, measured against others on real tasks in `docs/policies.md`. Its par
    end of its interval. The rate follows by the optimizer's rule when the batch shrinks, and by no more than the square
    root of the batch when it grows. It is computed from the last rate that was tested, as a rule that is applied to its
    own results ratchets.
-3. *Test.* Arms at half, once and twice the rate, from a checkpoint and on the same examples, judged by the held-out
+3. *Branch.* Arms at half, once and twice the rate, from a checkpoint and on the same examples, judged by the held-out
    loss of weights averaged over their last half: averaging takes away the passing gain of a smaller rate.
 
 A policy keeps a `Memory` between decisions and is otherwise a pure function, so that a job and a server decide alike.
@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass, replace
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale.theory.domain import require_positive
 from noisescale.theory.learning_rate import Family, family_of, gain
 
 
@@ -77,6 +78,14 @@ class RunState:
     before_loss: float | None = None
     arms: tuple[Arm, ...] = ()
 
+    def __post_init__(self) -> None:
+        require_positive(
+            "give what the run has now, and the price of a step in examples",
+            exchange_rate=self.exchange_rate,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Train:
@@ -97,7 +106,7 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Branch:
     """Train arms from here and come back with what they showed.
 
     Attributes:
@@ -123,7 +132,7 @@ class Adopt:
     reason: str = ""
 
 
-Action = Train | Restart | Test | Adopt
+Action = Train | Restart | Branch | Adopt
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +142,7 @@ class Settings:
     Attributes:
         may_restart: Whether a failed run may start again.
         may_change_batch: Whether the batch may follow the noise scale.
-        may_test: Whether arms may be trained; only they find a learning rate that was wrong from the start.
+        may_branch: Whether arms may be trained; only they find a learning rate that was wrong from the start.
         hysteresis: Batches closer than this factor to the present one are not worth a change.
         largest_growth: Factor by which the batch grows at most at once.
         clear_at: A batch so many times the raw ratio of the two terms may shrink before an interval is known: where
@@ -142,8 +151,8 @@ class Settings:
         guard_from: Share of the plan after a start from which the guard looks at the loss.
         divergence_factor: On the learning rate of a run that was not finite; a rise of the loss halves it.
         most_restarts: So often at most.
-        first_test: Progress of the first test.
-        last_test: None begins later.
+        first_branch: Progress of the first test.
+        last_branch: None begins later.
         arm_share: Length of each arm as a share of the steps so far.
         least_arm_steps: And at least so many.
         wait_after_change: The next test comes when the progress has grown by this factor; after a batch change too.
@@ -162,7 +171,7 @@ class Settings:
 
     may_restart: bool = True
     may_change_batch: bool = True
-    may_test: bool = True
+    may_branch: bool = True
     hysteresis: float = 1.5
     largest_growth: float = 4.0
     clear_at: float = 4.0
@@ -170,8 +179,8 @@ class Settings:
     guard_from: float = 0.15
     divergence_factor: float = 0.25
     most_restarts: int = 4
-    first_test: float = 0.05
-    last_test: float = 4.0
+    first_branch: float = 0.05
+    last_branch: float = 4.0
     arm_share: float = 0.05
     least_arm_steps: int = 3
     wait_after_change: float = 1.3
@@ -195,27 +204,27 @@ class Memory:
     Attributes:
         anchor_batch: Batch size at which the learning rate was last tested, or given.
         anchor_rate: That learning rate.
-        next_test: Progress from which the next test is due.
+        next_branch: Progress from which the next test is due.
         guarded_from: Progress from which the guard looks at the loss.
         restarts: So far.
-        last_test: Progress at the last one.
+        last_branch: Progress at the last one.
         lowest_loss: Lowest mean training loss of a look since the start or the last test.
         lowest_error: Its standard error.
     """
 
     anchor_batch: int
     anchor_rate: float
-    next_test: float
+    next_branch: float
     guarded_from: float
     restarts: int = 0
-    last_test: float = 0.0
+    last_branch: float = 0.0
     lowest_loss: float = math.inf
     lowest_error: float = 0.0
 
     @classmethod
     def at_start(cls, *, batch: int, learning_rate: float, settings: Settings) -> "Memory":
         """Before the first decision."""
-        return cls(batch, learning_rate, settings.first_test, settings.guard_from)
+        return cls(batch, learning_rate, settings.first_branch, settings.guard_from)
 
 
 def advise(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, Memory]:
@@ -226,11 +235,11 @@ def advise(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, M
         return _restart(run, memory, settings, why)
     memory, is_rising = _watched(run, memory, settings)
     if settings.may_change_batch and (change := _followed(run, memory, settings)):
-        due = max(settings.first_test, run.progress * settings.wait_after_change)
-        return change, replace(memory, next_test=min(memory.next_test, due))
-    is_due = is_rising or memory.next_test <= run.progress
-    if settings.may_test and is_due and run.progress < settings.last_test and run.steps > 1:
-        return _test(run, settings), memory
+        due = max(settings.first_branch, run.progress * settings.wait_after_change)
+        return change, replace(memory, next_branch=min(memory.next_branch, due))
+    is_due = is_rising or memory.next_branch <= run.progress
+    if settings.may_branch and is_due and run.progress < settings.last_branch and run.steps > 1:
+        return _branch(run, settings), memory
     return Train(run.batch, run.learning_rate, "nothing to change"), memory
 
 
@@ -249,7 +258,7 @@ def _watched(run: RunState, memory: Memory, settings: Settings) -> tuple[Memory,
     if run.loss < memory.lowest_loss:
         return replace(memory, lowest_loss=run.loss, lowest_error=run.loss_error), False
     rise = run.loss - memory.lowest_loss
-    has_waited = run.progress >= max(settings.first_test, memory.last_test * settings.wait_while_rising)
+    has_waited = run.progress >= max(settings.first_branch, memory.last_branch * settings.wait_while_rising)
     return memory, has_waited and rise > settings.rise_errors * math.hypot(run.loss_error, memory.lowest_error)
 
 
@@ -260,7 +269,7 @@ def _restart(run: RunState, memory: Memory, settings: Settings, why: str) -> tup
         memory,
         anchor_batch=run.batch,
         anchor_rate=rate,
-        next_test=run.progress * 1.1 + settings.first_test,
+        next_branch=run.progress * 1.1 + settings.first_branch,
         guarded_from=run.progress + settings.guard_from,
         restarts=memory.restarts + 1,
         lowest_loss=math.inf,
@@ -319,12 +328,12 @@ def _rate_factor(run: RunState, memory: Memory, batch: int, phi: float) -> float
     return min(ratio, math.sqrt(batch / memory.anchor_batch)) if is_sgd else ratio**0.25
 
 
-def _test(run: RunState, settings: Settings) -> Test:
+def _branch(run: RunState, settings: Settings) -> Branch:
     steps = max(settings.least_arm_steps, round(settings.arm_share * run.progress * run.planned_steps))
     affordable = int(settings.held_out_share * steps * (run.exchange_rate + run.batch))
     arms = tuple((run.batch, run.learning_rate * factor) for factor in (1.0, 0.5, 2.0))
     held_out = min(settings.largest_held_out, max(32, affordable))
-    return Test(arms, steps, held_out, f"half, once and twice the learning rate for {steps} steps each")
+    return Branch(arms, steps, held_out, f"half, once and twice the learning rate for {steps} steps each")
 
 
 def _judge(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, Memory]:
@@ -342,8 +351,8 @@ def _judge(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, M
         memory,
         anchor_batch=arm.batch,
         anchor_rate=arm.learning_rate,
-        next_test=run.progress * wait,
-        last_test=run.progress,
+        next_branch=run.progress * wait,
+        last_branch=run.progress,
         lowest_loss=math.inf,
     )
     factor = arm.learning_rate / run.arms[0].learning_rate
