@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from noisescale.recent_updates import NoiseScale
     from noisescale.run import Run
+    from noisescale.sweeps.sweep import sweep
 
 _MODULES = {
     "init": "noisescale.active_run",
@@ -54,6 +55,7 @@ _MODULES = {
     "clip_grad_norm_": "noisescale.active_run",
     "noise_scale": "noisescale.active_run",
     "finish": "noisescale.active_run",
+    "sweep": "noisescale.sweeps.sweep",
     "Run": "noisescale.run",
     "NoiseScale": "noisescale.recent_updates",
     "Config": "noisescale.config",
@@ -87,6 +89,7 @@ __all__ = [
     "log_norms",
     "micro_batch",
     "noise_scale",
+    "sweep",
     "unwatch",
     "watch",
 ]

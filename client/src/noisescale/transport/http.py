@@ -1,4 +1,4 @@
-"""One POST; the only file that knows HTTP."""
+"""Requests to the server; the only file that knows HTTP."""
 
 import gzip
 import json
@@ -47,6 +47,19 @@ class HttpServer:
             response = self._open().post(
                 f"{self.url}/api/v1/streams/{stream_id}/batches", content=body, headers=headers
             )
+        except httpx.HTTPError as error:
+            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
+        return Answer(response.status_code, _json_object(response.content), response.headers.get("Retry-After"))
+
+    def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
+        """The server's answer to a request outside the stream of records: a sweep, or a question.
+
+        Raises:
+            TransportError: Without an answer.
+        """
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        try:
+            response = self._open().request(method, f"{self.url}{path}", content=content, headers=self._headers)
         except httpx.HTTPError as error:
             raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
         return Answer(response.status_code, _json_object(response.content), response.headers.get("Retry-After"))

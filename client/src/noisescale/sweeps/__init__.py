@@ -1,0 +1,1 @@
+"""Batch-size sweeps around a user's own training function."""
