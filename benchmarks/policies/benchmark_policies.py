@@ -62,12 +62,12 @@ def advised(tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 PARTS = (
-    Part("held-out", advised(tuple(HELD_OUT)), (100, 101, 102)),
-    Part("held-out", advised(tuple(HELD_OUT)), (100, 101, 102), decays=True),
-    Part("held-out", advised(tuple(HELD_OUT)), (100, 101), price_factor=0.25, policies=AT_OTHER_PRICES),
-    Part("held-out", advised(tuple(HELD_OUT)), (100, 101), price_factor=4.0, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (100, 101)),
+    Part("held-out", advised(tuple(HELD_OUT)), (100, 101), decays=True),
+    Part("held-out", advised(tuple(HELD_OUT)), (100,), price_factor=0.25, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (100,), price_factor=4.0, policies=AT_OTHER_PRICES),
     Part("design", advised(tuple(DESIGN)), (20, 21)),
-    Part("design", advised(tuple(DESIGN)), (20, 21), decays=True),
+    Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )
 QUICK = Part(
     "quick", ("digits_softmax", "digits_ae_adam", "img_nextpixel"), (20,), policies=("keep", "B = phi", "ours")
@@ -97,7 +97,7 @@ def version() -> str:
 
 def outcomes_of(part: Part, name: str) -> list[Outcome]:
     """Outcomes on one task, from disk where they are there."""
-    key = f"{name}-{part.split}-{'decay' if part.decays else 'constant'}-{part.price_factor:g}.json"
+    key = f"{name}-{part.split}-{'decay' if part.decays else 'constant'}-{part.price_factor:g}-{len(part.seeds)}.json"
     file = WORK / version() / key
     if file.exists():
         rows = json.loads(file.read_text())

@@ -20,6 +20,9 @@ GRID_RATIO = 1.06
 STOP_BEYOND = 1.3
 """Rates that take this much longer than the best one are given up."""
 
+FEWEST_BATCHES = 5
+"""A sweep with fewer is no answer to compare with."""
+
 FLOOR_OF_DECAY = 0.1
 """A decaying learning rate falls along a line to this share of its start, reached at the end of the plan."""
 
@@ -171,7 +174,11 @@ def tune(
 
 
 def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, widest: int = 4096) -> Reference:
-    """Tuned runs at powers of two on both sides of the critical batch, and the fit of S = S_min (1 + B_crit / B)."""
+    """Tuned runs at powers of two on both sides of the critical batch, and the fit of S = S_min (1 + B_crit / B).
+
+    Raises:
+        ValueError: If too few batch sizes meet the target.
+    """
     step_factor = 2.0 if task.optimizer.name == "sgd" else math.sqrt(2)
     runs = {middle: tune(task, target, batch=middle, guess=0.05, seeds=seeds, limit=20_000, coarse=True)}
     while True:
@@ -189,6 +196,10 @@ def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, 
                 limit = int(neighbour.steps * 4) + 20
                 runs[batch] = tune(task, target, batch=batch, guess=guess, seeds=seeds, limit=limit)
     reached = [run for _, run in sorted(runs.items()) if math.isfinite(run.steps)]
+    if len(reached) < FEWEST_BATCHES:
+        raise ValueError(
+            f"target {target:g} of {task.name} was met at {len(reached)} batch sizes only: choose an easier one"
+        )
     min_steps, critical = fit([(run.batch, run.steps) for run in reached])
     return Reference(task.name, target, tuple(reached), min_steps, critical)
 

@@ -61,7 +61,7 @@ ADVICE_TARGETS = {
     "charlm_mlp": 2.65,
     "digits_labelnoise9": 2.285,
     "cancer_logistic": 0.05,
-    "teacher_student": 0.2,
+    "teacher_student": 0.3,
     "patches_ae_adam": 0.035,
     "digits_deep_adam": 0.05,
     "powerlaw_regression": 0.27,
