@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from noisescale.capture.clipping import Clipping
     from noisescale.capture.parameter_groups import Grouping
     from noisescale.capture.step_norms import Weighting
-    from noisescale.capture.watch_options import Kind, LossReduction, SmallBatches
+    from noisescale.capture.watch_options import Accumulate, Kind, LossReduction, SmallBatches
     from noisescale.estimators.nested_groups import NestedSizes, Tree
 
 FINISH_SECONDS = 10.0
@@ -115,6 +115,7 @@ class Run:
         weighting: "Weighting" = "by_size",
         kinds: "Kind | Sequence[Kind]" = (),
         fused_norm_layers: bool = False,
+        accumulate: "Accumulate" = "autograd",
         name: str | None = None,
     ) -> None:
         """Measure the gradients of this model from the next backward on.
@@ -141,6 +142,8 @@ class Run:
                 all examples (or counted tokens), "equal" does not.
             kinds: One or several further kinds of noise scale, each a series of its own: "adam", "sign", "spectral".
             fused_norm_layers: Per-example norms from a backward of LayerNorm and RMSNorm of our own: rounding changes.
+            accumulate: "fp32": micro-batches are added up in 32 bit by the pass that measures them. This changes the
+                arithmetic: gradients of 16 bit are the rounding of such sums, for 4 bytes a parameter.
             name: For each optimizer a name of its own, where there are several; the first is this run, each further
                 one a run beside it.
 
@@ -149,8 +152,9 @@ class Run:
         """
         listed: Sequence[Kind] = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         options = capture.WatchOptions(
-            loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, listed, fused_norm_layers
-        )
+            loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, listed, fused_norm_layers,
+            accumulate,
+        )  # fmt: skip
         if self.is_recording:
             self._recorders.start(name, lambda recorder: recorder.start_watch(model, optimizer, options, log_every))
         self._clippings[name] = capture.Clipping(model, optimizer)

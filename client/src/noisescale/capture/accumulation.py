@@ -6,7 +6,7 @@ are equal; where they are not, a loss must weigh n_k / N. What else scales both 
 loss scaler) is undone in `step_values.py`.
 """
 
-# P parameters, G groups, C columns (all parameters, then each group), K entries
+# P parameters, G groups, C columns (all parameters, then each group), K entries; rows as `row_sums.py` has them
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ from torch import Tensor
 from noisescale.capture.gradient_source import GradientSource
 from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.pending_gradients import PendingGradients, spread
+from noisescale.capture.main_gradients import MainGradients
+from noisescale.capture.pending_gradients import PendingGradients
+from noisescale.capture.row_sums import ColumnRows, ParameterRows, RowSums, membership, spread
 from noisescale.capture.small_batches import SmallBatchSize, total_size
 from noisescale.capture.witness import Witness
-from noisescale.kernels.squared_norms import squared_norms
+from noisescale.kernels.squared_norms import condense, squared_norms, values_that_count
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum
@@ -40,10 +42,12 @@ class Accumulation:
         is_alone: Each backward changes `p.grad` as autograd does by itself; not so in data-parallel jobs.
         local_gradients: Gives the part of each `p.grad` that this process holds; None: all of it.
         source: Takes each backward apart into small batches; None: it is one.
+        in_fp32: Add gradients up in 32 bit, in the pass that measures them; this changes the training's rounding.
 
     Attributes:
         num_columns: C.
         member_PC: 1 where a parameter belongs to a column, fp64.
+        main: Adds gradients up in place of autograd; None: autograd does.
         sizes: Of the small batches so far.
         adds_up: The gradient is still the sum of the small batches.
         reason: Why a backward could not be taken apart into small batches; None where each could.
@@ -66,6 +70,7 @@ class Accumulation:
         local_gradients: LocalGradients | None = None,
         counts_only: bool = False,
         is_alone: bool = True,
+        in_fp32: bool = False,
     ) -> None:
         self._parameters = list(parameters)
         self.num_columns = 1 + num_groups
@@ -76,7 +81,13 @@ class Accumulation:
         self._has_seen = False
         self._local_gradients = local_gradients or (lambda: [p.grad for p in self._parameters])
         self._source = source
-        self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None)
+        self._row_sums: RowSums = ParameterRows(len(parameters), self.member_PC)
+        if source is None and ColumnRows.suits(parameters):
+            self._row_sums = ColumnRows(parameters, group_of_parameter, num_groups)
+        self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None, self._row_sums)
+        self.main: MainGradients | None = None
+        if in_fp32 and MainGradients.changes(parameters, self._row_sums):
+            self.main = MainGradients(parameters, self._row_sums, self.pending)
         self._witness = Witness(parameters)
         self.is_marked = False
         self.is_ignoring = False
@@ -85,6 +96,8 @@ class Accumulation:
 
     def start_step(self) -> None:
         """Forget everything: the next backward belongs to a new step."""
+        if self.main is not None:
+            self.main.start_step()
         self.pending.clear()
         if self._source is not None:
             self._source.clear()
@@ -94,7 +107,7 @@ class Accumulation:
         self.reason: str | None = None
         self.is_partial = False
         self.sizes: list[SmallBatchSize] = []
-        self._sq_norms_P: list[Tensor] = []
+        self._sq_norm_rows: list[Tensor] = []
         self._last_indices: set[int] = set()
         self._ignored: dict[int, Tensor] = {}
         self._ignored_now: dict[int, Tensor] = {}
@@ -153,6 +166,8 @@ class Accumulation:
             self.adds_up = False
         if self.is_ignoring and not self.pending.is_empty:
             self.keep_pending()  # of a marked small batch; the backward that begins adds to `p.grad` in place
+        if self.main is not None:
+            self.main.begin()
         gradient = self._parameters[index].grad
         self._before = index, gradient, 0 if gradient is None else gradient._version
 
@@ -179,6 +194,9 @@ class Accumulation:
         """Take a parameter's gradient, before autograd adds it to `p.grad`."""
         if self._ignored and self._parameters[index].grad is None:
             self._ignored.pop(index, None)
+        is_plain = self.is_marked or self.is_ignoring
+        if self.main is not None and self.main.take_off(index, gradient, is_measured=not is_plain):
+            return
         if self.is_ignoring:
             self._ignored_now[index] = gradient.detach().clone()
         elif self._counts_only:
@@ -190,12 +208,20 @@ class Accumulation:
 
     def end_backward(self) -> None:
         """Close the small batch, unless it is marked and may hold several backward passes."""
+        if self.main is not None:
+            self.main.finish()
         if not self._has_moved():
             self._forget_backward()
         elif self.is_ignoring:
             self._keep_ignored()
         elif not self.is_marked:
             self.end_small_batch(None)
+
+    def break_off(self) -> None:
+        """Leave out what a backward has handed over that failed half-way."""
+        if self.main is not None:
+            self.main.finish(has_failed=True)
+        self.pending.clear()
 
     def _keep_ignored(self) -> None:
         """What a backward inside `ignore()` has added to `p.grad`."""
@@ -253,7 +279,7 @@ class Accumulation:
                 entries = [(nothing_P, SmallBatchSize(total_size(self._forward_sizes)))]
         self.clear_forwards()
         for sq_norm_P, size in entries:
-            self._sq_norms_P.append(sq_norm_P)
+            self._sq_norm_rows.append(sq_norm_P)
             self.sizes.append(size)
 
     def keep_pending(self) -> None:
@@ -268,14 +294,15 @@ class Accumulation:
     def take_small_batches(self) -> tuple[Tensor, list[SmallBatchSize]]:
         """Σ |s|² of each entry so far, [K, C] fp64, and their sizes; then forget them, but not the step."""
         sizes, self.sizes = self.sizes, []
-        sq_norms_P, self._sq_norms_P = self._sq_norms_P, []
-        if not sq_norms_P:
+        rows, self._sq_norm_rows = self._sq_norm_rows, []
+        if not rows:
             return self.member_PC.new_zeros(len(sizes), self.num_columns), sizes
-        return torch.stack(sq_norms_P) @ self.member_PC, sizes
+        return self._row_sums.columns(rows), sizes
 
     def big_sq_norms(self) -> Tensor:
         """|p.grad|² of each column, [C] fp64."""
-        return self.column_sums(self._own_gradients(), [1.0] * len(self._parameters))
+        row = self._big_row()
+        return self.member_PC.new_zeros(self.num_columns) if row is None else self._row_sums.columns([row])[0]
 
     def column_sums(self, gradients: Sequence[Tensor | None], shares: Sequence[float]) -> Tensor:
         """Σ share · |g|² of each column, [C] fp64.
@@ -306,12 +333,12 @@ class Accumulation:
         taken = self.pending.take()
         if taken is None:
             return set()
-        self._sq_norms_P.append(taken[1])
+        self._sq_norm_rows.append(taken[1])
         return taken[0]
 
     def _merge_last_two(self) -> None:
-        last = self._sq_norms_P.pop()
-        self._sq_norms_P[-1] = self._sq_norms_P[-1] + last
+        last = self._sq_norm_rows.pop()
+        self._sq_norm_rows[-1] = self._sq_norm_rows[-1] + last
 
     def look_at_gradient(self, undone_scale: Tensor | None = None) -> None:
         """Look once more whether the gradient is the sum of the small batches, before it is used.
@@ -323,6 +350,8 @@ class Accumulation:
             self.adds_up = False
         if undone_scale is not None:
             self._witness.forget_values()
+        if self.main is not None and (undone_scale is not None or not self.adds_up):
+            self.main.forget_big()
 
     def has_other_values(self) -> Tensor | None:
         """1 where the gradient changed since the last backward and torch's counter does not tell; None: not known."""
@@ -333,7 +362,10 @@ class Accumulation:
 
         To be called once a step, with one small batch at least.
         """
-        return torch.stack([*self._sq_norms_P, self._big_sq_norm()]) @ self.member_PC
+        big = self._big_row()
+        return self._row_sums.columns(
+            [*self._sq_norm_rows, torch.zeros_like(self._sq_norm_rows[0]) if big is None else big]
+        )
 
     def _own_gradients(self) -> list[Tensor | None]:
         """`p.grad` of each parameter, without what `ignore()` kept out."""
@@ -346,19 +378,14 @@ class Accumulation:
                 gradients[index] = None
         return gradients
 
-    def _big_sq_norm(self) -> Tensor:
+    def _big_row(self) -> Tensor | None:
+        """|p.grad|²; None where there is no gradient."""
+        known = None if self.main is None or self._ignored else self.main.big_row()
+        if known is not None:
+            return known
         gradients = self._own_gradients()
         indices = [index for index, gradient in enumerate(gradients) if gradient is not None]
         if not indices:
-            return torch.zeros_like(self._sq_norms_P[0])
-        return spread([(indices, squared_norms([g for g in gradients if g is not None]))], len(gradients))
-
-
-def membership(group_of_parameter: Sequence[int], num_groups: int, device: torch.device) -> Tensor:
-    """[P, C] fp64: 1 in the first column for every parameter, and in the column of its group."""
-    member_PC = torch.zeros(len(group_of_parameter), 1 + num_groups, dtype=torch.float64)
-    member_PC[:, 0] = 1
-    for index, group in enumerate(group_of_parameter):
-        if group >= 0:
-            member_PC[index, 1 + group] = 1
-    return member_PC.to(device)
+            return None
+        condensed = [condense(values_that_count(gradient)) for gradient in gradients if gradient is not None]
+        return self._row_sums.row([self._row_sums.part(indices, condensed)])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
 
-from noisescale.capture.pending_gradients import spread
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.per_example.norms import PerExampleNorms
+from noisescale.capture.row_sums import spread
 from noisescale.capture.small_batches import SmallBatchSize
 from noisescale.errors import ConfigError
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
+from noisescale.capture.main_gradients import MainGradients
 from noisescale.capture.model_calls import see_calls
 from noisescale.capture.small_model import SmallModelAccumulation
 
@@ -83,6 +84,7 @@ class Hooks:
         self._open_backwards: set[int] = set()
         self._small_model = accumulation if isinstance(accumulation, SmallModelAccumulation) else None
         self._after_backward = self._guarded(self._end_of_backward)
+        self._put_back_handles: list[RemovableHandle] = []
         self._forward_handle: RemovableHandle | None = None
         self._step_handle: RemovableHandle | None = None
         if optimizer is not None:
@@ -98,6 +100,16 @@ class Hooks:
         self._job.arm([self._leaf_hook(index) for index in range(len(self._parameters))])
         forward_hook = ForwardHook(self._model, self._guarded(self._forward))
         self._forward_handle = see_calls(self._model, forward_hook)
+        main = self._accumulation.main
+        if main is not None and self._queue_callback is not None:
+            main.is_on = True
+            self._put_back_handles = [
+                p.register_post_accumulate_grad_hook(self._guarded(self._put_back, main, index, entry=ENTRY_SECONDS))
+                for index, p in enumerate(self._parameters)
+            ]
+
+    def _put_back(self, main: MainGradients, index: int, _: Tensor) -> None:
+        main.put_back(index)
 
     @property
     def are_on(self) -> bool:
@@ -114,10 +126,18 @@ class Hooks:
         if self._small_model is not None:
             self._small_model.lists.forget()
         self._job.disarm()
+        if self._accumulation.main is not None:
+            self._accumulation.main.finish()
+            self._accumulation.main.is_on = False
+        for handle in self._put_back_handles:
+            handle.remove()
+        self._put_back_handles = []
         for parameter in self._parameters:
+            # As it was before the first hook: an empty dictionary would be asked at every backward.
             if parameter._backward_hooks is not None and not parameter._backward_hooks:
-                # As it was before the first hook: an empty dictionary would be asked at every backward.
                 parameter._backward_hooks = None
+            if getattr(parameter, "_post_accumulate_grad_hooks", None) == {}:
+                parameter._post_accumulate_grad_hooks = None  # type: ignore[assignment]  # torch's own default
         if self._forward_handle is not None:
             self._forward_handle.remove()
             self._forward_handle = None
@@ -141,7 +161,7 @@ class Hooks:
                 self._duty.add_cost(ENTRY_SECONDS * num_passes * len(self._parameters))
         elif self._open_backwards:
             self._open_backwards.clear()
-            self._accumulation.pending.clear()
+            self._accumulation.break_off()
         elif self._queue_callback is None:
             self._accumulation.end_backward()
             self._accumulation.remember_gradient()
@@ -217,7 +237,9 @@ class Hooks:
 
     def _step(self, *_: Any) -> None:
         if self._forward_handle is not None:  # a step that is not measured has microseconds only
-            self._open_backwards.clear()
+            if self._open_backwards:
+                self._open_backwards.clear()
+                self._accumulation.break_off()
             if self._small_model is not None:
                 self._small_model.lists.forget()
         self._on_step()

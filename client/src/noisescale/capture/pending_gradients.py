@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from noisescale.kernels.squared_norms import SMALL, condense, sq_norms_of_condensed, values_that_count
+from noisescale.capture.row_sums import ParameterRows, Part, RowSums
+from noisescale.kernels.squared_norms import SMALL, condense, values_that_count
 
 PENDING_BYTES = 32 << 20
 """Gradients held at most on an accelerator before they are reduced: what was just written is still in the cache."""
@@ -26,9 +27,13 @@ class PendingGradients:
     Args:
         parameters: In the order of their indices.
         on_reduce: Told about each group of gradients while it is reduced.
+        rows: Sum squared norms up; None: of each parameter.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], on_reduce: OnReduce | None = None) -> None:
+    def __init__(
+        self, parameters: Sequence[Tensor], on_reduce: OnReduce | None = None, rows: RowSums | None = None
+    ) -> None:
+        self._rows = rows or ParameterRows(len(parameters))
         self._bytes = [p.numel() * p.element_size() for p in parameters]
         self._reduces_at_once = [p.is_cpu and p.numel() > SMALL for p in parameters]
         self._on_reduce = on_reduce
@@ -39,7 +44,7 @@ class PendingGradients:
         self.held: list[Tensor | None] = [None] * len(self._bytes)
         self._held_bytes = 0
         self._condensed: set[int] = set()
-        self._reduced: list[tuple[list[int], Tensor]] = []
+        self._reduced: list[Part] = []
         self._reduced_indices: set[int] = set()
         self.is_complete = True
 
@@ -51,6 +56,19 @@ class PendingGradients:
     def holds(self, index: int) -> bool:
         """Whether a gradient of this parameter waits to be reduced."""
         return self.held[index] is not None
+
+    def has_seen(self, index: int) -> bool:
+        """Whether the small batch has had a gradient of this parameter before."""
+        return self.held[index] is not None or index in self._reduced_indices
+
+    def add_reduced(self, part: Part, gradients: Sequence[Tensor]) -> None:
+        """Take gradients whose squared norms somebody else has summed up."""
+        if not self._reduced_indices.isdisjoint(part.indices):
+            self.is_complete = False  # as in `add`
+        self._reduced.append(part)
+        self._reduced_indices.update(part.indices)
+        if self._on_reduce is not None:
+            self._on_reduce(part.indices, gradients)
 
     def add(self, index: int, gradient: Tensor, *, may_reduce: bool) -> None:
         """Hold a gradient; one that is there already is added to, out of place: it may be the memory of `p.grad`.
@@ -91,11 +109,11 @@ class PendingGradients:
                 self.held[index] = held.clone()
 
     def take(self) -> tuple[set[int], Tensor] | None:
-        """The parameters that had a gradient and the squared norms [P] of all, 0 where there was none; then forget."""
+        """The parameters that had a gradient and the row of their squared norms; then forget."""
         self._reduce_held()
         reduced, indices = self._reduced, self._reduced_indices
         self._reduced, self._reduced_indices = [], set()
-        return (indices, spread(reduced, len(self._bytes))) if reduced else None
+        return (indices, self._rows.row(reduced)) if reduced else None
 
     def _reduce_held(self) -> None:
         indices = [index for index, held in enumerate(self.held) if held is not None]
@@ -109,25 +127,8 @@ class PendingGradients:
             part if index in condensed else condense(values_that_count(part))
             for index, part in zip(indices, held, strict=True)
         ]
-        self._reduced.append((indices, sq_norms_of_condensed(parts)))
+        self._reduced.append(self._rows.part(indices, parts))
         self._reduced_indices.update(indices)
         if self._on_reduce is not None:
             whole = [(index, part) for index, part in zip(indices, held, strict=True) if index not in condensed]
             self._on_reduce([index for index, _ in whole], [part for _, part in whole])
-
-
-def spread(reduced: Sequence[tuple[Sequence[int], Tensor]], num_parameters: int) -> Tensor:
-    """Squared norms [P] from those of some parameters, 0 for the others; sums where a parameter appears twice.
-
-    Built from views, not by index: an index list would have to travel to the device, and wait.
-    """
-    indices, sq_norm_N = reduced[0]
-    if len(reduced) == 1 and len(indices) == num_parameters:
-        return sq_norm_N
-    entries: list[Tensor] = [torch.zeros((), dtype=sq_norm_N.dtype, device=sq_norm_N.device)] * num_parameters
-    has_entry = [False] * num_parameters
-    for indices, sq_norm_N in reduced:
-        for index, sq_norm in zip(indices, sq_norm_N.unbind(), strict=True):
-            entries[index] = entries[index] + sq_norm if has_entry[index] else sq_norm
-            has_entry[index] = True
-    return torch.stack(entries)

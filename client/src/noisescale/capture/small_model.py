@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.accumulation import Accumulation, membership
+from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.gradient_lists import GradientLists, Gradients, Pass, total
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.held_rows import HeldNorms
+from noisescale.capture.row_sums import membership
 from noisescale.capture.small_batches import SmallBatchSize, total_size
 
 NUM_FIRST_LOOKS = 4

@@ -106,7 +106,8 @@ class Watch(Generic[Tag]):
         self.is_idle = self._is_odd = False
         self._source: GradientSource | None = None
         self._next_examples: ExampleSource | None = None
-        self._may_take_examples = options.small_batches == "auto" and options.split is None and not self._kinds
+        is_as_found = options.split is None and options.accumulate == "autograd" and not self._kinds
+        self._may_take_examples = options.small_batches == "auto" and is_as_found
         if options.small_batches in ("per_example", "layer_norm_proxy"):
             if is_sharded(model):
                 raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
@@ -123,6 +124,8 @@ class Watch(Generic[Tag]):
         self.notes += messages_of(self._source)
         self._start(parameters)
         self.notes += [*self.job.notes, *explain_alone(self.job)]
+        if self._accumulation.main is not None:
+            self.notes.append("accumulate='fp32': gradients are added up in 32 bit, in another order than autograd's")
         if self.job.num_ranks > 1:
             self._may_take_examples = False
             if self._source is None:
@@ -137,11 +140,16 @@ class Watch(Generic[Tag]):
         self.job: DataParallelJob = found or OneProcess(self.parameters)
         if self._kinds and found is not None:
             raise ConfigError(f"kinds={list(self._kinds)} are measured in one process only so far: leave them out")
+        in_fp32 = self._options.accumulate == "fp32"
+        if in_fp32 and found is not None:
+            raise ConfigError(
+                f"accumulate='fp32' is for one process, and {self.job.name.upper()} owns the gradients: leave it out"
+            )
         if self._options.split is not None and found is not None:
             raise ConfigError("split is for one process: in a data-parallel job the ranks are small batches already")
         names = plain_names(parameters, is_wrapped=self.job.name == "ddp")
         self.group_names, group_of_parameter = group_parameters(names, self._options.groups)
-        is_plain = found is None and not self._kinds and self._source is None and not self._is_odd
+        is_plain = found is None and not self._kinds and self._source is None and not self._is_odd and not in_fp32
         if is_plain and GradientRows.suits(self.parameters):
             self._accumulation: Accumulation = SmallModelAccumulation(
                 self.parameters, group_of_parameter, len(self.group_names)
@@ -156,6 +164,7 @@ class Watch(Generic[Tag]):
                 local_gradients=self.job.local_gradients,
                 counts_only=is_by_rank,
                 is_alone=found is None,
+                in_fp32=in_fp32,
             )
         sums = self.job.sums
         self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)

@@ -19,6 +19,8 @@ SmallBatches = Literal["auto", "micro_batches", "ranks", "per_example", "layer_n
 
 Kind = Literal["adam", "sign", "spectral"]
 
+Accumulate = Literal["autograd", "fp32"]
+
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
@@ -34,6 +36,7 @@ class WatchOptions:
     weighting: Weighting = "by_size"
     kinds: Sequence[Kind] = ()
     fused_norm_layers: bool = False
+    accumulate: Accumulate = "autograd"
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -44,6 +47,7 @@ class WatchOptions:
         _check_choice("loss_reduction", self.loss_reduction, get_args(LossReduction))
         _check_choice("small_batches", self.small_batches, get_args(SmallBatches))
         _check_choice("weighting", self.weighting, get_args(Weighting))
+        _check_choice("accumulate", self.accumulate, get_args(Accumulate))
         for kind in self.kinds:
             _check_choice("kinds", kind, get_args(Kind))
         if not isinstance(self.every, int) or isinstance(self.every, bool) or self.every < 1:
@@ -57,6 +61,13 @@ class WatchOptions:
         if self.kinds and (self.split is not None or self.small_batches not in ("auto", "micro_batches")):
             raise ConfigError(
                 f"kinds={list(self.kinds)} need backward passes as small batches: leave split and "
+                f"small_batches={self.small_batches!r} out"
+            )
+        if self.accumulate == "fp32" and (
+            self.split is not None or self.small_batches not in ("auto", "micro_batches")
+        ):
+            raise ConfigError(
+                "accumulate='fp32' measures backward passes as it adds them up: leave split and "
                 f"small_batches={self.small_batches!r} out"
             )
         if self.split is not None and (
