@@ -14,6 +14,7 @@ from typing import Protocol
 
 import torch
 
+from benchmarks.policies.simple_policies import BranchOfEqualExamples
 from benchmarks.policies.sweep import PLAN, Reference, decayed
 from noisescale.estimators.uncertainty import estimate
 from noisescale.estimators.windows import WindowSums
@@ -323,12 +324,19 @@ def follow(run: Run, stream: RandomStream) -> None:
     if isinstance(action, Branch):
         run.branch = action
         run.jobs = [
-            Job(run.replicas.take(0), feasible(batch), rate * run.decay, rounded(action.steps))
+            Job(run.replicas.take(0), feasible(batch), rate * run.decay, arm_steps(action, feasible(batch)))
             for batch, rate in action.arms
         ]
     else:
         run.branch = None
         run.jobs = [run.phase()]
+
+
+def arm_steps(branch: Branch, batch: int) -> int:
+    """Steps of an arm: of all the same, or fewer for larger batches where arms are to see equally many examples."""
+    if isinstance(branch, BranchOfEqualExamples):
+        return rounded(branch.steps * feasible(branch.arms[0][0]) / batch)
+    return rounded(branch.steps)
 
 
 def with_arms(run: Run, view: RunState, stream: RandomStream) -> RunState:

@@ -148,6 +148,11 @@ class BranchOnce:
         return (view.before_loss - arm.held_out_loss) / (view.exchange_rate + arm.batch)
 
 
+@dataclass(frozen=True, slots=True)
+class BranchOfEqualExamples(Branch):
+    """Arms that see as many examples as the first one, so larger batches take fewer steps."""
+
+
 @dataclass
 class Doublings:
     """Branches at 1, 2 and 4 times the batch, at doublings of the progress; the largest that loses nothing is taken.
@@ -173,8 +178,7 @@ class Doublings:
         self.due *= 2
         power = 1.0 if view.optimizer == "sgd" else 0.5
         arms = tuple((view.batch * k, view.learning_rate * k**power) for k in (1, 2, 4))
-        # equal steps cost the replay less thought than equal examples and favour large batches, as prices do here
-        return Branch(arms, max(8, round(0.05 * view.progress * view.planned_steps)), held_out=512)
+        return BranchOfEqualExamples(arms, max(8, round(0.05 * view.progress * view.planned_steps)), held_out=512)
 
 
 @dataclass
