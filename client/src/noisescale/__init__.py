@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         unwatch,
         watch,
     )
+    from noisescale.branching.branch import branch
     from noisescale.config import Config
     from noisescale.errors import (
         ConfigError,
@@ -55,6 +56,7 @@ _MODULES = {
     "clip_grad_norm_": "noisescale.active_run",
     "noise_scale": "noisescale.active_run",
     "finish": "noisescale.active_run",
+    "branch": "noisescale.branching.branch",
     "sweep": "noisescale.sweeps.sweep",
     "Run": "noisescale.run",
     "NoiseScale": "noisescale.recent_updates",
@@ -78,6 +80,7 @@ __all__ = [
     "TransportError",
     "UnsupportedLayerError",
     "__version__",
+    "branch",
     "clip_grad_norm_",
     "finish",
     "ignore",

@@ -27,6 +27,11 @@ def active() -> Run:
     return _active[-1] if _active else init()
 
 
+def current() -> Run | None:
+    """The run that was made last, unless it is finished; none is made."""
+    return _active[-1] if _active and not _active[-1].is_finished else None
+
+
 def unfinished() -> Run:
     """The active run, or a new one where that is finished: for the calls that begin a training."""
     return init() if active().is_finished else active()

@@ -89,6 +89,16 @@ class Run:
     def __repr__(self) -> str:
         return f"<noisescale.Run {self._main.description.project}/{self._main.description.task} {self.id}>"
 
+    @property
+    def description(self) -> RunDescription:
+        """What the run is called and made of."""
+        return self._main.description
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether hooks of ours are on a model."""
+        return any(recorder.watch is not None for recorder in self._recorders.all())
+
     def __enter__(self) -> "Run":
         return self
 
