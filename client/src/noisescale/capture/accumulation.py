@@ -82,7 +82,7 @@ class Accumulation:
         self._local_gradients = local_gradients or (lambda: [p.grad for p in self._parameters])
         self._source = source
         self._row_sums: RowSums = ParameterRows(len(parameters), self.member_PC)
-        if source is None and ColumnRows.suits(parameters):
+        if source is None and ColumnRows.suits(parameters, in_fp32=in_fp32):
             self._row_sums = ColumnRows(parameters, group_of_parameter, num_groups)
         self.pending = PendingGradients(parameters, self._add_to_kinds if kinds else None, self._row_sums)
         self.main: MainGradients | None = None

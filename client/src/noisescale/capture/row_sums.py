@@ -107,15 +107,20 @@ class ColumnRows:
         self._num_groups = num_groups
 
     @staticmethod
-    def suits(parameters: Sequence[Tensor]) -> bool:
-        """Whether all gradients lie on one device where a kernel of ours adds up, in types that it reads."""
+    def suits(parameters: Sequence[Tensor], *, in_fp32: bool) -> bool:
+        """Whether all gradients lie on one device where a kernel of ours adds up, in types that it reads.
+
+        Args:
+            parameters: Theirs.
+            in_fp32: Gradients are to be added to sums, too.
+        """
         dtypes = {p.dtype.to_real() for p in parameters}
         device = parameters[0].device
         return (
             all(dtype in DTYPES for dtype in dtypes)
             and all(p.device == device for p in parameters)
             and takes_triton(PREFERENCE.kernels, device, Operation.SQ_NORMS)
-            and takes_triton(PREFERENCE.kernels, device, Operation.ACCUMULATE)
+            and (not in_fp32 or takes_triton(PREFERENCE.kernels, device, Operation.ACCUMULATE))
         )
 
     def _list(self, indices: Sequence[int], values: Sequence[Tensor]) -> MultiTensor:

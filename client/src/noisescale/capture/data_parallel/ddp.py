@@ -27,7 +27,7 @@ LOOK_EVERY = 4
 """Synchronised backward passes per look at the rank's own gradient: one more pass over the gradients."""
 
 LOOK_EVERY_IN_BUCKETS = 16
-"""The same where gradients lie in the buckets: they have to be reduced one by one, before their bucket is sent."""
+"""The same where gradients lie in the buckets: there DDP divides each as soon as it is accumulated."""
 
 
 class DdpJob:
@@ -63,7 +63,8 @@ class DdpJob:
         self.notes: Sequence[str] = [f"communication hook {hook}"] if hook else []
         self.is_compressed = any(part in str(hook).lower() for part in LOSSY_HOOKS)
         self._is_in_buckets = bool(ddp.gradient_as_bucket_view)
-        self._own = OwnGradient(len(parameters), reduces_at_once=self._is_in_buckets)
+        self._own = OwnGradient(len(parameters))
+        self._lying_in_buckets: set[int] | None = None
         self._check = AveragingCheck(chosen(self._parameters))
         # In the first backward of a static graph all is averaged before our callback, in the memory that we hold.
         self.is_blind = bool(ddp.static_graph) and not ddp._static_graph_delay_allreduce_enqueued
@@ -103,6 +104,7 @@ class DdpJob:
         """Note whether the reducer will average: it decides at the forward, not at the backward."""
         self._is_expecting |= self.num_ranks > 1 and bool(self._ddp.require_backward_grad_sync)
         self._own.is_wanted = self._is_expecting and self._is_looking()
+        self._lying_in_buckets = None
 
     def is_synchronising(self) -> bool:
         """False from `join()` on: PyTorch does not tell when it is over."""
@@ -121,7 +123,12 @@ class DdpJob:
         return self.is_by_rank or self._num_synchronised % every == 0
 
     def _see_accumulated(self, index: int, parameter: Tensor) -> None:
-        self._own.see(index, parameter.grad)
+        if not self._own.is_wanted:
+            return
+        if self._lying_in_buckets is None:
+            # One that was cleared lies elsewhere: DDP copies it into its bucket, and it may be read later with others.
+            self._lying_in_buckets = {i for i, p in enumerate(self._parameters) if p.grad is not None}
+        self._own.see(index, parameter.grad, is_overwritten=index in self._lying_in_buckets)
 
     def own_sq_norms(self) -> Tensor | None:
         """Of each parameter; None where this backward is not looked at."""

@@ -19,14 +19,13 @@ from torch.distributed.tensor import DTensor
 from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient
 from noisescale.capture.data_parallel.observed_reduce_scatter import (
     ObservedReduceScatter,
-    cut_flat_gradient,
     divided_before,
+    segments_of,
 )
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
 from noisescale.errors import ConfigError
-from noisescale.kernels.squared_norms import squared_norms
 
 LOOK_EVERY = 4
 """Synchronised backward passes per look at the rank's own gradient: one more pass over the gradients."""
@@ -67,7 +66,7 @@ class FsdpJob:
         self._index = {id(p): index for index, p in enumerate(self._parameters)}
         self._leaf_of: dict[int, Tensor] = {}
         self._hooks: Sequence[SeeGradient] = []
-        self._own = OwnGradient(len(parameters), reduces_at_once=False)
+        self._own = OwnGradient(len(parameters))
         self._num_synchronised = 0
         self._handles: list[RemovableHandle] = []
         self._observed: list[tuple[Any, Any]] = []
@@ -119,15 +118,15 @@ class FsdpJob:
         if not self._own.is_wanted:
             return
         shards = group.mesh_info.shard_mesh_size
-        parts = cut_flat_gradient(flat, group.fsdp_params, shards)
-        if parts is None:
-            self._own.is_incomplete = True
+        lengths = tuple([fsdp_param.padded_sharded_param_size.numel() for fsdp_param in group.fsdp_params])
+        found = [self._index.get(id(fsdp_param.sharded_param)) for fsdp_param in group.fsdp_params]
+        indices = tuple([index for index in found if index is not None])
+        segments = segments_of(lengths, tuple([index is not None for index in found]), shards, flat.dtype, flat.device)
+        if sum(lengths) * shards != flat.numel():
+            self._own.is_incomplete = True  # some parameters had no gradient in this backward
             return
         factor = divided_before(flat.dtype, group.gradient_divide_factor or self.num_ranks) ** 2
-        for fsdp_param, sq_norm in zip(group.fsdp_params, squared_norms(parts).unbind(), strict=True):
-            index = self._index.get(id(fsdp_param.sharded_param))
-            if index is not None:
-                self._own.see_squared(index, sq_norm * factor)
+        self._own.see_squared(indices, segments.sq_norms(flat) * factor)
 
     def _own_hook(self, index: int, fsdp_param: Any) -> SeeGradient:
         def see(leaf: Tensor) -> None:

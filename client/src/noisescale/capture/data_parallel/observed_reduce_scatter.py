@@ -4,13 +4,20 @@ The public door for it is `FSDPModule.set_custom_reduce_scatter`. What a user ha
 called where there is one rank, and what it sees lies in chunks: rank after rank, in each the parts of all parameters.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.fsdp._fully_shard._fsdp_api import ReduceScatter
+
+from noisescale.kernels.flat_segments import FlatSegments
+
+MAX_LAYOUTS = 1024
+"""Modules whose layout is remembered."""
 
 SeeBuffer = Callable[[Tensor], None]
 
@@ -45,22 +52,26 @@ class ObservedReduceScatter(ReduceScatter):
         return self.inner(output_tensor, input_tensor, group, op, async_op)
 
 
-def cut_flat_gradient(flat: Tensor, fsdp_params: Sequence[Any], num_ranks: int) -> list[Tensor] | None:
-    """The gradients of the parameters in a flat buffer, each with the zeros that fill it up: squares add the same.
+@lru_cache(maxsize=MAX_LAYOUTS)
+def segments_of(
+    lengths: tuple[int, ...],
+    are_wanted: tuple[bool, ...],
+    num_ranks: int,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> FlatSegments:
+    """The parameters in the flat input of a reduce-scatter, each with the zeros that fill it up: squares add the same.
 
     Args:
-        flat: Input of a reduce-scatter.
-        fsdp_params: Of the module, in FSDP's order.
+        lengths: Elements of each parameter that go to one rank, in FSDP's order.
+        are_wanted: Which of them are segments.
         num_ranks: R, shards.
-
-    Returns:
-        None where the buffer does not hold all of them: some had no gradient in this backward.
+        dtype: Of the input.
+        device: Where it is.
     """
-    lengths = [fsdp_param.padded_sharded_param_size.numel() for fsdp_param in fsdp_params]
-    rows = flat.view(num_ranks, -1)
-    if sum(lengths) != rows.shape[1]:
-        return None
-    return list(rows.split(lengths, dim=1))
+    numbers = itertools.accumulate(are_wanted)
+    segment_of = [number - 1 if is_wanted else -1 for number, is_wanted in zip(numbers, are_wanted, strict=True)]
+    return FlatSegments(lengths * num_ranks, segment_of * num_ranks, sum(are_wanted), dtype=dtype, device=device)
 
 
 def divided_before(dtype: torch.dtype, divisor: float) -> float:

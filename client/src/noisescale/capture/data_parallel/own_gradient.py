@@ -26,12 +26,10 @@ class OwnGradient:
 
     Args:
         num_parameters: P.
-        reduces_at_once: Each gradient is overwritten soon after it is seen.
     """
 
-    def __init__(self, num_parameters: int, *, reduces_at_once: bool) -> None:
+    def __init__(self, num_parameters: int) -> None:
         self._num_parameters = num_parameters
-        self._max_bytes = 0 if reduces_at_once else HELD_BYTES
         self.is_wanted = False
         self.clear()
 
@@ -43,20 +41,26 @@ class OwnGradient:
         self._reduced: list[tuple[Sequence[int], Tensor]] = []
         self.is_incomplete = False
 
-    def see(self, index: int, gradient: Tensor | None) -> None:
-        """Take a parameter's accumulated gradient."""
+    def see(self, index: int, gradient: Tensor | None, *, is_overwritten: bool = False) -> None:
+        """Take a parameter's accumulated gradient.
+
+        Args:
+            index: Of the parameter.
+            gradient: Its gradient.
+            is_overwritten: It is overwritten soon, and cannot wait for others.
+        """
         if gradient is None or not self.is_wanted:
             return
         self._held.append(gradient.detach())
         self._held_indices.append(index)
         self._held_bytes += gradient.numel() * gradient.element_size()
-        if self._held_bytes > self._max_bytes:
+        if is_overwritten or self._held_bytes > HELD_BYTES:
             self._reduce()
 
-    def see_squared(self, index: int, sq_norm: Tensor) -> None:
-        """Take a parameter's squared norm, fp64 without dimensions."""
-        if self.is_wanted:
-            self._reduced.append(([index], sq_norm.reshape(1)))
+    def see_squared(self, indices: Sequence[int], sq_norm_N: Tensor) -> None:
+        """Take the squared norms of some parameters, fp64."""
+        if self.is_wanted and indices:
+            self._reduced.append((indices, sq_norm_N))
 
     def take(self) -> Tensor | None:
         """|a|² of each parameter, [P] fp64; None where nothing was seen. Then forget."""
