@@ -6,20 +6,17 @@ A row is put together from parts, since a backward pass hands its gradients over
 # P parameters, N of them in a part, G groups, C columns (all parameters, then each group), K rows
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from noisescale.capture.known_lists import known_list
 from noisescale.kernels import PREFERENCE, MultiTensor
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.multi_tensor.multi_tensor import DTYPES
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.squared_norms import condense, sq_norms_of_condensed
-
-MAX_LISTS = 1024
-"""Lists of gradients whose layout is remembered: a backward pass hands over one for each 32 MiB."""
 
 
 class Part(NamedTuple):
@@ -124,7 +121,7 @@ class ColumnRows:
         )
 
     def _list(self, indices: Sequence[int], values: Sequence[Tensor]) -> MultiTensor:
-        return _list_of(
+        return known_list(
             tuple([self._numels[index] for index in indices]),
             tuple([value.dtype for value in values]),
             self._device,
@@ -156,17 +153,6 @@ class ColumnRows:
     def columns(self, rows: Sequence[Tensor]) -> Tensor:
         """See `RowSums`."""
         return torch.stack(list(rows)).roll(1, dims=1)
-
-
-@lru_cache(maxsize=MAX_LISTS)
-def _list_of(
-    numels: tuple[int, ...],
-    dtypes: tuple[torch.dtype, ...],
-    device: torch.device,
-    groups: tuple[int, ...],
-    num_groups: int,
-) -> MultiTensor:
-    return MultiTensor(numels, dtypes, device, groups, num_groups)
 
 
 def membership(group_of_parameter: Sequence[int], num_groups: int, device: torch.device) -> Tensor:

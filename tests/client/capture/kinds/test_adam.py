@@ -6,10 +6,19 @@ import pytest
 import torch
 
 from kind_steps import feed, gaussian_gradients
+from noisescale.capture.kinds import adam
 from noisescale.capture.kinds.adam import AdamKind
 from noisescale.errors import ConfigError
 
 SIZES = (3.0, 5.0, 2.0, 6.0)
+
+pytestmark = pytest.mark.usefixtures("either_way")
+
+
+@pytest.fixture(params=["one by one", "in one pass"])
+def either_way(request, monkeypatch):
+    """As where a kernel of ours adds up, in plain PyTorch, and as elsewhere."""
+    monkeypatch.setattr(adam, "takes_triton", lambda *_: request.param == "in one pass")
 
 
 def make_parameters(dtype=torch.float64):

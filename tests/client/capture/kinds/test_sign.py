@@ -6,12 +6,21 @@ import pytest
 import torch
 
 from kind_steps import feed, feed_many, gaussian_gradients
+from noisescale.capture.kinds import sign
 from noisescale.capture.kinds.sign import SignKind
 from noisescale.estimators.dual_norm_noise_scale import MIN_STEPS
 
 SHAPES = [(40, 30), (50,), (10, 5, 4)]
 EQUAL = (4.0,) * 8
 UNEQUAL = (3.0, 5.0, 2.0, 6.0, 4.0)
+
+pytestmark = pytest.mark.usefixtures("either_way")
+
+
+@pytest.fixture(params=["one by one", "in one pass"])
+def either_way(request, monkeypatch):
+    """As where a kernel of ours adds up, in plain PyTorch, and as elsewhere."""
+    monkeypatch.setattr(sign, "takes_triton", lambda *_: request.param == "in one pass")
 
 
 def make_parameters(dtype=torch.float64):

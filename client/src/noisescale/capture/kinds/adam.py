@@ -7,9 +7,13 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.kinds.preconditioner import divisor_of, unwrapped
+from noisescale.capture.kinds.root_divisors import divided_sq_norm, is_root
 from noisescale.errors import ConfigError
 from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms, from_unequal_groups
+from noisescale.kernels import PREFERENCE
+from noisescale.kernels.choice import takes_triton
+from noisescale.kernels.operations import Operation
 from noisescale.kernels.squared_norms import squared_norms
 
 MIN_STEPS = 5
@@ -120,7 +124,7 @@ class AdamKind:
 
     def _sq_norm(self, indices: Sequence[int], gradients: Sequence[Tensor]) -> Tensor | None:
         """Σ |s / (√v̂ + ε)|² over these parameters, on the device of the first of all."""
-        divided = []
+        known, coordinates = [], []
         for index, gradient in zip(indices, gradients, strict=True):
             number = self._group_of[index]
             if number is None:
@@ -131,11 +135,24 @@ class AdamKind:
                 return None
             if not _is_on_host(state["step"]):
                 self._late_steps[id(state["step"])] = state["step"]
-            coordinates = torch.view_as_real(gradient.detach()) if gradient.is_complex() else gradient.detach()
-            divided.append(coordinates / self._divisor(state, self._optimizer.param_groups[number]))
-        if not divided:
+            known.append((state, self._optimizer.param_groups[number]))
+            coordinates.append(torch.view_as_real(gradient.detach()) if gradient.is_complex() else gradient.detach())
+        if not known:
             return None
-        return squared_norms(divided).sum().to(self._parameters[0].device, non_blocking=True)
+        device = self._parameters[0].device
+        if self._takes_one_pass(coordinates):
+            return divided_sq_norm(self._optimizer, coordinates, known)
+        divided = [g / self._divisor(*of_state) for g, of_state in zip(coordinates, known, strict=True)]
+        return squared_norms(divided).sum().to(device, non_blocking=True)
+
+    def _takes_one_pass(self, coordinates: Sequence[Tensor]) -> bool:
+        """Whether a kernel of ours divides while it adds up."""
+        device = self._parameters[0].device
+        return (
+            is_root(self._optimizer)
+            and all(g.device == device and g.layout == torch.strided for g in coordinates)
+            and takes_triton(PREFERENCE.kernels, device, Operation.PRECONDITIONED)
+        )
 
 
 def _has_enough_steps(state: Mapping[str, Any]) -> bool:

@@ -74,6 +74,11 @@ class Halves:
         total = sum(self._sizes)
         return self._sizes[0] / total, self._sizes[1] / total
 
+    @property
+    def sums(self) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+        """Σ s_k of each parameter in both halves, times the loss scale; None where there was no gradient."""
+        return self._sums
+
     def mean_gradients(self) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Of each parameter with a gradient its index and the mean gradients of both halves, times the loss scale.
 

@@ -51,7 +51,7 @@ def _adam(state: State, group: Group) -> Tensor:
     Source: Kingma and Ba 2015, arXiv:1412.6980, algorithm 1; AMSGrad, Reddi et al. 2018, arXiv:1904.09237.
     """
     second_moment = _wide(state["max_exp_avg_sq" if group.get("amsgrad") else "exp_avg_sq"])
-    divisor = second_moment.sqrt().div_(_bias_correction(state, group) ** 0.5).add_(group["eps"])
+    divisor = second_moment.sqrt().div_(bias_correction(state, group) ** 0.5).add_(group["eps"])
     return divisor.masked_fill_(second_moment == 0, torch.inf)
 
 
@@ -63,7 +63,7 @@ def _radam(state: State, group: Group) -> Tensor:
     Source: Liu et al. 2020, arXiv:1908.03265, algorithm 2.
     """
     second_moment = _wide(state["exp_avg_sq"])
-    divisor = second_moment.sqrt().add_(group["eps"]).div_(_bias_correction(state, group) ** 0.5)
+    divisor = second_moment.sqrt().add_(group["eps"]).div_(bias_correction(state, group) ** 0.5)
     return divisor.masked_fill_(second_moment == 0, torch.inf)
 
 
@@ -75,7 +75,7 @@ def _adamax(state: State, group: Group) -> Tensor:
     return _wide(state["exp_inf"])
 
 
-def _bias_correction(state: State, group: Group) -> Any:
+def bias_correction(state: State, group: Group) -> Any:
     """1 - β₂ᵗ, a number, or a tensor where the count of steps lives on a device: reading it would wait."""
     step, beta2 = state["step"], group["betas"][1]
     if isinstance(step, Tensor):

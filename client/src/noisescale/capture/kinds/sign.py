@@ -7,8 +7,12 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.kinds.halves import Halves
+from noisescale.capture.known_lists import list_like
 from noisescale.estimators.dual_norm_noise_scale import Bracket, DualNorms, DualNormSeries, deviation_from_halves
 from noisescale.estimators.noise_scale import Terms
+from noisescale.kernels import PREFERENCE
+from noisescale.kernels.choice import takes_triton
+from noisescale.kernels.operations import Operation
 
 
 class SignKind:
@@ -56,6 +60,26 @@ class SignKind:
         sums = torch.zeros(3, dtype=torch.float64, device=self._device)
         if not self._halves.are_there:
             return torch.cat([sums, sums[:2]])
+        fused = self._in_one_pass()
+        sums = self._one_by_one(sums) if fused is None else fused
+        shares = [torch.full_like(sums[:1], share) for share in self._halves.shares]
+        return torch.cat([sums / scale, *shares])
+
+    def _in_one_pass(self) -> Tensor | None:
+        """|a - b|₁, U and L by one kernel; None where there is none for these halves."""
+        known = [(a, b) for a, b in zip(*self._halves.sums, strict=True) if a is not None or b is not None]
+        there = [tensor for pair in known for tensor in pair if tensor is not None]
+        is_on_device = all(tensor.device == self._device for tensor in there)
+        if not is_on_device or not takes_triton(PREFERENCE.kernels, self._device, Operation.SIGNS):
+            return None
+        either = [(b if a is None else a) for a, b in known]
+        pairs = list_like([tensor for tensor in either if tensor is not None])
+        share_a, share_b = self._halves.shares
+        a, b = [a for a, _ in known], [b for _, b in known]
+        found = pairs.sign_statistics(a, b, (1 / share_a, 1 / share_b))
+        return torch.stack([found.distance[-1], found.upper[-1], found.lower[-1]])
+
+    def _one_by_one(self, sums: Tensor) -> Tensor:
         for _, a, b in self._halves.mean_gradients():
             sums += torch.stack(
                 [
@@ -64,8 +88,7 @@ class SignKind:
                     (_total(a.sign().mul_(b)) + _total(b.sign().mul_(a))) / 2,
                 ]
             ).to(self._device, non_blocking=True)
-        shares = [torch.full_like(sums[:1], share) for share in self._halves.shares]
-        return torch.cat([sums / scale, *shares])
+        return sums
 
     def terms(
         self, values: Sequence[float], *, num_small_batches: int, batch_size: float, scale: float = 1.0
