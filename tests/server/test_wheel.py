@@ -36,6 +36,7 @@ def test_the_wheel_holds_every_migration_and_the_published_values(installed: Pat
 
     assert names == {path.name for path in (wheels.ROOT / "migrations" / "versions").glob("*.py")}
     assert (installed / "noisescale_server" / "data" / "reference_values.json").is_file()
+    assert (installed / "noisescale_server" / "data" / "mlperf_convergence.json").is_file()
 
 
 def test_the_installed_package_migrates_a_database_with_its_own_copy(installed: Path, postgres: EmbeddedPostgres):
