@@ -9,12 +9,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
 from noisescale_server.api import (
+    critical_batch,
     docs_page,
     groups,
     health,
     metrics,
     noise_scale,
     projects,
+    published_sweeps,
     recommendation,
     reference_values,
     runs,
@@ -42,6 +44,8 @@ ROUTERS = (
     reference_values.router,
     projects.router,
     sweeps.router,
+    critical_batch.router,
+    published_sweeps.router,
 )
 
 GZIP_FROM_BYTES = 1_000

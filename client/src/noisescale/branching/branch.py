@@ -113,7 +113,7 @@ def branch(
     state = _state(model, optimizer, others, keep_in, snapshot, restore)
     start = time.perf_counter()
     try:
-        before = tuple(evaluate())
+        before = _losses(evaluate)
         state.restore()
         found = [_train(arm, planned[0].lr, train_steps, evaluate, state, seed, progress) for arm in planned]
     finally:
@@ -147,11 +147,16 @@ def _train(
         for group in state.optimizer.param_groups:  # groups keep their ratios
             group["lr"] = group["lr"] * (arm.lr / present_lr)
     train_steps(arm.batch_size, arm.lr, arm.num_steps, seed)
-    losses = tuple(map(float, evaluate()))
+    losses = _losses(evaluate)
     state.restore()
     found = ArmResult(arm, losses, time.perf_counter() - start)
     progress(f"branch: batch {arm.batch_size:,}, learning rate {arm.lr:.4g}: held-out loss {found.mean_loss:.5g}")
     return found
+
+
+def _losses(evaluate: Evaluate) -> tuple[float, ...]:
+    """The losses as numbers, also where they came as tensors with a gradient."""
+    return tuple(float(loss.detach() if hasattr(loss, "detach") else loss) for loss in evaluate())
 
 
 def _judged(

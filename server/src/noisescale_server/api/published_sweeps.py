@@ -1,0 +1,65 @@
+"""GET /api/v1/published-sweeps: MLPerf's reference convergence points, fitted as one's own sweeps are."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict
+
+from noisescale_server.analysis import published_sweeps
+from noisescale_server.analysis.batch_sweep.refusal import Refusal
+from noisescale_server.analysis.published_sweeps import LICENCE, SOURCE, PublishedPoint, PublishedSweep
+from noisescale_server.api.deps import Text
+from noisescale_server.api.schemas_critical_batch import FitAnswer, fit_answer
+from noisescale_server.api.schemas_runs import Answer
+
+router = APIRouter(tags=["sweeps"])
+
+
+class PublishedSweepQuery(BaseModel):
+    """Which workloads."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: Text | None = None
+
+
+class PublishedSweepAnswer(Answer):
+    """One workload: a fit, or a refusal. `min_steps` and `min_examples` are in the benchmark's own progress unit."""
+
+    suite: str
+    workload: str
+    version: str
+    points: tuple[PublishedPoint, ...]
+    fit: FitAnswer | None
+    refusal: Refusal | None
+
+
+class PublishedSweepList(Answer):
+    """Published sweeps with their source."""
+
+    sweeps: list[PublishedSweepAnswer]
+    total: int
+    source: str = SOURCE
+    licence: str = LICENCE
+
+
+@router.get("/published-sweeps")
+async def list_published_sweeps(query: Annotated[PublishedSweepQuery, Query()]) -> PublishedSweepList:
+    """All workloads, or those of one name, in any case."""
+    # the first call of a process fits them all
+    known = await asyncio.to_thread(published_sweeps.published_sweeps)
+    wanted = None if query.workload is None else query.workload.casefold()
+    found = [_answer(one) for one in known if wanted in (None, one.workload.name.casefold())]
+    return PublishedSweepList(sweeps=found, total=len(found))
+
+
+def _answer(one: PublishedSweep) -> PublishedSweepAnswer:
+    return PublishedSweepAnswer(
+        suite=one.workload.suite,
+        workload=one.workload.name,
+        version=one.workload.version,
+        points=one.workload.points,
+        fit=fit_answer(one.outcome),
+        refusal=one.outcome if isinstance(one.outcome, Refusal) else None,
+    )

@@ -1,0 +1,241 @@
+"""GET /api/v1/sweeps/{id}/critical-batch and /api/v1/published-sweeps."""
+
+import math
+import random
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream
+from problems import assert_problem
+from stored_runs import resolved, store_run
+
+MIN_STEPS, CRITICAL_BATCH, TARGET = 100.0, 256.0, 0.5
+BATCH_SIZES = (16, 64, 256, 1024, 4096)
+RATES = (0.05, 0.1, 0.2)
+GRID = sorted({round(1.05**k) for k in range(220)})
+
+
+def exact_steps(batch_size: float) -> float:
+    return MIN_STEPS * (1 + CRITICAL_BATCH / batch_size)
+
+
+def curve(batch_size: float, *, lr: float = 0.1, seed: int = 0, noise: float = 0.0, **changes: Any) -> dict[str, Any]:
+    """A loss that falls as a power of the step and meets the target after the steps of theory, later at other rates."""
+    rng = random.Random(f"{batch_size} {lr} {seed}")
+    steps = exact_steps(batch_size) * (1 + 2 * math.log2(lr / 0.1) ** 2) * math.exp(noise * rng.gauss(0, 1))
+    ends = next(place for place, step in enumerate(GRID) if step > 1.3 * exact_steps(batch_size))
+    values = [TARGET * (step / steps) ** -0.3 for step in GRID[:ends]]
+    run = {"batch_size": batch_size, "lr": lr, "seed": seed, "steps": GRID[:ends], "values": values}
+    return {**run, **changes}
+
+
+async def sweep_of(client: httpx.AsyncClient, *runs: dict[str, Any], **changes: Any) -> str:
+    sweep = {"project": "demo", "task": "planted", "targets": [TARGET], **changes}
+    sweep_id = (await client.post("/api/v1/sweeps", json=sweep)).json()["id"]
+    answer = await client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": list(runs)})
+    assert answer.status_code == 200, answer.text
+    return sweep_id
+
+
+async def critical_batch(client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
+    answer = await client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+class TestFit:
+    async def test_the_planted_curve_lies_inside_the_intervals(self, client: httpx.AsyncClient) -> None:
+        runs = [curve(size, lr=lr, seed=s, noise=0.05) for size in BATCH_SIZES for lr in RATES for s in range(5)]
+        sweep_id = await sweep_of(client, *runs)
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        planted = {
+            "critical_batch": CRITICAL_BATCH,
+            "min_steps": MIN_STEPS,
+            "min_examples": MIN_STEPS * CRITICAL_BATCH,
+        }
+        for name, truth in planted.items():
+            estimate = found["fit"][name]
+            assert estimate["low"] < truth < estimate["high"]
+            assert estimate["value"] == pytest.approx(truth, rel=0.15)
+            assert estimate["high"] / estimate["low"] < 2
+        assert found["refusal"] is None
+        assert found["fit"]["lack_of_fit"]["findings"] == []
+        assert len(found["fit"]["residuals"]) == len(BATCH_SIZES)
+
+    async def test_each_batch_size_is_taken_at_its_best_learning_rate(self, client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(client, *(curve(size, lr=lr) for size in BATCH_SIZES for lr in RATES))
+
+        points = (await critical_batch(client, sweep_id))["targets"][0]["points"]
+
+        assert [(point["batch_size"], point["lr"], point["num_learning_rates"]) for point in points] == [
+            (size, 0.1, 3) for size in BATCH_SIZES
+        ]
+        for point in points:
+            steps = exact_steps(point["batch_size"])
+            assert point["steps"] == pytest.approx(steps, rel=1e-6)
+            assert point["low"] <= steps <= point["high"]
+            assert point["examples"] == pytest.approx(steps * point["batch_size"], rel=1e-6)
+            assert not point["is_at_grid_edge"]
+
+    async def test_the_curve_goes_through_the_fit_and_the_regimes_go_from_perfect_to_maximal(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        runs = [curve(size, seed=s, noise=0.02) for size in (4, *BATCH_SIZES, 65536) for s in range(4)]
+        sweep_id = await sweep_of(client, *runs)
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        for point in found["curve"]:
+            assert point["low"] < exact_steps(point["batch_size"]) < point["high"]
+            assert point["low"] < point["steps"] < point["high"]
+        regimes = [local["regime"] for local in found["regimes"]]
+        assert (regimes[0], regimes[-1]) == ("perfect", "maximal")
+        assert "diminishing" in regimes
+
+    async def test_a_best_rate_at_the_edge_of_the_grid_speaks_against_the_fit(self, client: httpx.AsyncClient) -> None:
+        runs = [curve(size, lr=lr, seed=s, noise=0.02) for size in BATCH_SIZES for lr in (0.1, 0.2) for s in range(3)]
+        sweep_id = await sweep_of(client, *runs)
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        assert all(point["is_at_grid_edge"] for point in found["points"])
+        assert found["fit"]["lack_of_fit"]["findings"] == ["grid_edge"]
+
+    async def test_a_divergence_counts_as_a_tried_rate_and_no_more(self, client: httpx.AsyncClient) -> None:
+        runs = [curve(size, lr=lr) for size in BATCH_SIZES for lr in (0.05, 0.1)]
+        diverged = [curve(size, lr=0.2, status="infeasible") for size in BATCH_SIZES]
+        sweep_id = await sweep_of(client, *runs, *diverged)
+
+        points = (await critical_batch(client, sweep_id))["targets"][0]["points"]
+
+        assert [(point["lr"], point["is_at_grid_edge"]) for point in points] == [(0.1, False)] * len(BATCH_SIZES)
+
+    async def test_a_score_that_rises_to_its_target_is_the_same_sweep(self, client: httpx.AsyncClient) -> None:
+        runs = [curve(size, seed=s, noise=0.05) for size in BATCH_SIZES for s in range(3)]
+        risen = [{**run, "values": [1 / value for value in run["values"]]} for run in runs]
+        falls = await sweep_of(client, *runs)
+        rises = await sweep_of(client, *risen, goal="max", targets=[1 / TARGET])
+
+        first = (await critical_batch(client, falls))["targets"][0]["fit"]["critical_batch"]
+        second = (await critical_batch(client, rises))["targets"][0]["fit"]["critical_batch"]
+
+        assert second["value"] == pytest.approx(first["value"], rel=0.05)
+
+    async def test_other_targets_are_answered_in_the_order_of_the_request(self, client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(client, *(curve(size) for size in BATCH_SIZES))
+
+        found = await critical_batch(client, sweep_id, target=[0.6, 0.5], level=0.8)
+
+        assert [one["target"] for one in found["targets"]] == [0.6, 0.5]
+        assert found["level"] == found["targets"][0]["fit"]["critical_batch"]["level"] == 0.8
+
+
+class TestRefusal:
+    async def test_two_batch_sizes_are_refused_with_the_way_out(self, client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(client, curve(16), curve(64))
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        assert found["fit"] is None
+        assert found["refusal"]["reason"] == "too_few_batch_sizes"
+        assert "add batch sizes" in found["refusal"]["explanation"]
+        assert (len(found["points"]), found["curve"]) == (2, [])
+
+    async def test_batch_sizes_far_below_give_a_bound_and_no_value(self, client: httpx.AsyncClient) -> None:
+        runs = [curve(size, seed=s, noise=0.05) for size in (1, 2, 4) for s in range(3)]
+        sweep_id = await sweep_of(client, *runs)
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        assert found["refusal"]["reason"] in ("all_batch_sizes_below_critical", "undetermined")
+        assert found["refusal"]["critical_batch"]["high"] is None
+
+    async def test_a_target_that_no_run_reached_is_not_reached(self, client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(client, *(curve(size) for size in BATCH_SIZES))
+
+        (found,) = (await critical_batch(client, sweep_id, target=0.01))["targets"]
+
+        assert {point["outcome"] for point in found["points"]} == {"not_reached"}
+        assert {point["steps"] for point in found["points"]} == {None}
+        assert {point["high"] for point in found["points"]} == {None}
+        assert found["refusal"]["reason"] == "too_few_batch_sizes"
+
+    async def test_a_sweep_without_a_target_needs_one(self, client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(client, curve(16), targets=[])
+
+        answer = await client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch")
+
+        assert_problem(answer, 422, "invalid-input", field="target")
+
+    async def test_an_unknown_sweep_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
+        assert_problem(await shared_client.get(f"/api/v1/sweeps/{uuid4()}/critical-batch"), 404, "sweep-not-found")
+
+
+class TestStoredRuns:
+    async def test_the_logged_metric_of_a_stored_run_is_crossed(self, client: httpx.AsyncClient) -> None:
+        run_id = str(uuid4())
+        steps = list(range(9, 100, 10))
+        metrics = {
+            "seq": [2 + k for k in range(len(steps))],
+            "step": steps,
+            "wall_time": [STARTED_AT + step for step in steps],
+            "name": ["eval_loss"] * len(steps),
+            "value": [(step + 1) ** -0.5 for step in steps],
+        }
+        batch = make_batch(run_id=run_id, run=make_run(), stream=make_stream(), metrics=metrics)
+        stored = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+        assert stored.status_code == 200, stored.text
+        run = {"run_id": run_id, "batch_size": 32, "lr": 0.1}
+        sweep_id = await sweep_of(client, run, metric="eval_loss", targets=[45**-0.5])
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        assert found["points"][0]["steps"] == pytest.approx(45.0)
+        assert (found["points"][0]["low"], found["points"][0]["high"]) == (40.0, 50.0)
+
+    async def test_without_a_metric_the_training_loss_is_crossed(self, client: httpx.AsyncClient) -> None:
+        run_id = str(uuid4())
+        rows = make_measurements(steps=range(100))
+        rows["sum_loss"] = [(step + 1) ** -0.5 for step in range(100)]
+        batch = make_batch(run_id=run_id, run=make_run(), stream=make_stream(), measurements=rows)
+        stored = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+        assert stored.status_code == 200, stored.text
+        sweep_id = await sweep_of(client, {"run_id": run_id}, targets=[45**-0.5])
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        assert found["points"][0]["batch_size"] == 256
+        assert found["points"][0]["steps"] == pytest.approx(45.0, rel=0.03)
+
+    async def test_a_stored_run_that_logged_nothing_is_left_out(self, app: FastAPI, client: httpx.AsyncClient) -> None:
+        run_id = str(await store_run(app, **resolved()))
+        sweep_id = await sweep_of(client, {"run_id": run_id}, curve(16))
+
+        (found,) = (await critical_batch(client, sweep_id))["targets"]
+
+        assert [point["batch_size"] for point in found["points"]] == [16]
+
+
+class TestPublishedSweeps:
+    async def test_every_workload_is_fitted_or_refused_with_its_source(self, shared_client: httpx.AsyncClient) -> None:
+        answer = (await shared_client.get("/api/v1/published-sweeps")).json()
+
+        assert answer["total"] == len(answer["sweeps"]) >= 20
+        assert all((one["fit"] is None) != (one["refusal"] is None) for one in answer["sweeps"])
+        assert sum(one["fit"] is not None for one in answer["sweeps"]) >= 10
+        assert "mlcommons" in answer["source"]
+
+    async def test_they_are_filtered_by_workload_in_any_case(self, shared_client: httpx.AsyncClient) -> None:
+        everything = (await shared_client.get("/api/v1/published-sweeps")).json()["sweeps"]
+        name = everything[0]["workload"]
+
+        found = (await shared_client.get("/api/v1/published-sweeps", params={"workload": name.upper()})).json()
+
+        assert {one["workload"] for one in found["sweeps"]} == {name}
+        assert found["total"] == sum(one["workload"] == name for one in everything)
