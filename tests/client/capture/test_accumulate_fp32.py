@@ -12,6 +12,7 @@ from client_runs import make_batch, make_kept_run, make_model, terms_of
 from noisescale.capture import row_sums
 from noisescale.capture.row_sums import ColumnRows
 from noisescale.errors import ConfigError
+from noisescale.kernels.choice import takes_triton
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +38,8 @@ def flat(found):
 class Exact:
     """Sums of what each backward adds, in fp64."""
 
-    def __init__(self, model):
-        self.sums = [torch.zeros(p.shape, dtype=torch.float64) for p in model.parameters()]
+    def __init__(self, model, device="cpu"):
+        self.sums = [torch.zeros(p.shape, dtype=torch.float64, device=device) for p in model.parameters()]
         for index, parameter in enumerate(model.parameters()):
             parameter.register_hook(lambda gradient, index=index: self.see(index, gradient))
 
@@ -159,6 +160,33 @@ def test_clipping_uses_the_norm_of_that_pass(monkeypatch):
 
     for own, ours in zip(norms[:5], norms[5:], strict=True):
         assert ours == pytest.approx(own, rel=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_on_a_gpu_gradients_and_terms_are_the_same(dtype, monkeypatch):
+    monkeypatch.setattr(row_sums, "takes_triton", takes_triton)
+    model = make_model().to("cuda", dtype)
+    forward = model.forward
+    model.forward = lambda x: forward(x.to("cuda", dtype)).float().cpu()
+    twin = copy.deepcopy(make_model()).to("cuda", dtype)
+    twin.forward, twin_forward = lambda x: twin_forward(x.to("cuda", dtype)).float().cpu(), twin.forward
+    exact = Exact(twin, "cuda")
+    run, _ = make_kept_run()
+    run.watch(model, accumulate="fp32")
+    plain, _ = make_kept_run()
+    plain.watch(twin)
+
+    for seed in range(8):
+        backward(model, seed, share=1 / 8)
+        backward(twin, seed, share=1 / 8)
+
+    ours, truth = flat(gradients(model)).cpu(), flat(exact.sums).cpu()
+    assert torch.allclose(ours, truth, rtol=1e-6 if dtype == torch.float32 else 2**-8, atol=1e-7)
+    found, expected = norms_of_step(run), norms_of_step(plain)
+    assert found.weighted_sq_norms == pytest.approx(expected.weighted_sq_norms, rel=1e-6)
+    assert found.big_sq_norms[0] == pytest.approx(float(truth @ truth), rel=1e-5)
 
 
 # ---- the training stays what it was

@@ -11,7 +11,9 @@ import torch
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
+from noisescale.capture import row_sums
 from noisescale.errors import ConfigError
+from noisescale.kernels import PREFERENCE, MultiTensor
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -42,6 +44,16 @@ def train(optimizer_class, *, is_watched, num_steps=30):
 @pytest.mark.parametrize("optimizer_class", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
 def test_loss_gradients_and_weights_are_bit_identical(optimizer_class):
     assert train(optimizer_class, is_watched=True) == train(optimizer_class, is_watched=False)
+
+
+@pytest.mark.parametrize("kernels", ["auto", "torch"])
+def test_whatever_kernels_are_asked_for_the_training_runs_its_own(kernels, monkeypatch):
+    """A kernel of ours that measured would read, and none would write: nobody asked for `accumulate`."""
+    monkeypatch.setattr(PREFERENCE, "kernels", kernels)
+    monkeypatch.setattr(row_sums, "takes_triton", lambda asked, *_: asked == "auto")
+    monkeypatch.setattr(MultiTensor, "accumulate", None)
+
+    assert train(torch.optim.AdamW, is_watched=True) == train(torch.optim.AdamW, is_watched=False)
 
 
 def test_autograd_still_hands_its_memory_on_to_grad(at_once):

@@ -41,6 +41,7 @@ def test_a_tensor_of_another_length_is_refused():
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_on_a_gpu_the_sums_are_the_same_and_nobody_waits(dtype):
     torch.manual_seed(0)
