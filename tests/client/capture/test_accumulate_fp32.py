@@ -415,11 +415,12 @@ def test_a_hook_of_the_training_behind_the_accumulation_sees_the_whole_gradient(
     assert torch.equal(seen[-1], model[0].weight.grad)
 
 
-def test_where_measuring_fails_the_training_gets_its_gradient(monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_where_measuring_fails_the_training_gets_its_gradient(dtype, monkeypatch):
     def fail(*_):
         raise MemoryError("no room for the sums")
 
-    model = make_model()
+    model = make_model().to(dtype)
     exact = Exact(model)
     run, _ = make_kept_run(strict=False)
     run.watch(model, accumulate="fp32")
@@ -428,8 +429,9 @@ def test_where_measuring_fails_the_training_gets_its_gradient(monkeypatch):
     for seed in range(3):
         backward(model, seed)
 
+    tolerance = 1e-6 if dtype == torch.float32 else 2**-8
     for parameter, total in zip(model.parameters(), exact.sums, strict=True):
-        assert torch.allclose(parameter.grad.double(), total, rtol=1e-6, atol=1e-7)
+        assert torch.allclose(parameter.grad.double(), total, rtol=tolerance, atol=1e-7)
     assert run.faults.count == 2
 
 

@@ -155,12 +155,14 @@ class MainGradients:
             if self._parameters[index].grad is entry[0].gradient and entry[0].is_untouched()
         }
         sums = {index: self._sum(index, before) for index, (before, _) in kept.items()}
-        for is_measured in (True, False):
-            indices = [index for index, (before, _) in kept.items() if before.is_measured is is_measured]
-            if indices:
-                gradients = [kept[index][1] for index in indices]
-                self._add_to([sums[index] for index in indices], indices, gradients, is_measured=is_measured)
-        self._show({index: sums[index] for index, (before, _) in kept.items() if before.gradient.dtype in NARROW})
+        try:
+            for is_measured in (False, True):  # measuring may fail, so it comes last
+                indices = [index for index, (before, _) in kept.items() if before.is_measured is is_measured]
+                if indices:
+                    gradients = [kept[index][1] for index in indices]
+                    self._add_to([sums[index] for index in indices], indices, gradients, is_measured=is_measured)
+        finally:
+            self._show({index: sums[index] for index, (before, _) in kept.items() if before.gradient.dtype in NARROW})
 
     def _add_to(
         self, sums: Sequence[Tensor], indices: Sequence[int], gradients: Sequence[Tensor], *, is_measured: bool
