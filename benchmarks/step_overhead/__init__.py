@@ -1,0 +1,1 @@
+"""What watching costs whole training steps of a small GPT."""
