@@ -21,6 +21,7 @@ from noisescale_server.api import (
     reference_values,
     runs,
     streams,
+    sweep_plan,
     sweeps,
 )
 from noisescale_server.api.deps import PROBLEM_RESPONSES
@@ -45,6 +46,7 @@ ROUTERS = (
     projects.router,
     sweeps.router,
     critical_batch.router,
+    sweep_plan.router,
     published_sweeps.router,
 )
 

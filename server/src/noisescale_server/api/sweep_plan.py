@@ -1,0 +1,51 @@
+"""GET /api/v1/sweeps/{sweep_id}/plan: which batch sizes and learning rates next, and what they cost."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from noisescale_server.api.deps import ReadSession
+from noisescale_server.api.schemas_runs import Answer
+from noisescale_server.api.schemas_sweeps import Value
+from noisescale_server.api.sweeps import SweepId
+from noisescale_server.services import critical_batch, sweep_plan
+from noisescale_server.services.sweep_plan import SweepPlan
+
+router = APIRouter(tags=["sweeps"])
+
+
+class SweepPlanQuery(BaseModel):
+    """For which target, and how narrow an interval."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Annotated[Value | None, Field(description="default: the hardest of the sweep")] = None
+    ratio: Annotated[float, Field(ge=1.05, le=100, description="wanted upper over lower end of B_crit")] = 1.5
+    level: Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of that interval")] = 0.95
+
+
+class SweepPlanAnswer(Answer):
+    """What to run next."""
+
+    sweep_id: UUID
+    unit: str
+    level: float
+    plan: SweepPlan
+
+
+@router.get("/sweeps/{sweep_id}/plan")
+async def get_sweep_plan(
+    sweep_id: SweepId, query: Annotated[SweepPlanQuery, Query()], session: ReadSession
+) -> SweepPlanAnswer:
+    """Runs that narrow B_crit's interval most for what they cost, or what a refused sweep needs."""
+    targets = [] if query.target is None else [query.target]
+    found = await critical_batch.of_sweep(session, sweep_id, targets=targets, level=query.level)
+    hardest = (min if found.row.sweep.goal == "min" else max)(found.targets, key=lambda one: one.target)
+    return SweepPlanAnswer(
+        sweep_id=sweep_id,
+        unit=found.row.sweep.unit,
+        level=query.level,
+        plan=sweep_plan.plan(hardest, wanted_ratio=query.ratio),
+    )
