@@ -22,6 +22,7 @@ from noisescale_server.api import (
     runs,
     streams,
     sweep_plan,
+    sweep_quality,
     sweeps,
 )
 from noisescale_server.api.deps import PROBLEM_RESPONSES
@@ -47,6 +48,7 @@ ROUTERS = (
     sweeps.router,
     critical_batch.router,
     sweep_plan.router,
+    sweep_quality.router,
     published_sweeps.router,
 )
 

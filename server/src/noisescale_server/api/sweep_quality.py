@@ -1,0 +1,52 @@
+"""GET /api/v1/sweeps/{sweep_id}/quality: whether larger batches end at a worse metric."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from noisescale_server.api.deps import ReadSession
+from noisescale_server.api.schemas_runs import Answer
+from noisescale_server.api.sweeps import SweepId
+from noisescale_server.services import large_batch_quality, sweep_curves, sweeps
+from noisescale_server.services.large_batch_quality import Quality
+from noisescale_server.services.sweeps import Goal
+
+router = APIRouter(tags=["sweeps"])
+
+
+class SweepQualityQuery(BaseModel):
+    """How sure."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    level: Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of the differences")] = 0.95
+
+
+class SweepQualityAnswer(Answer):
+    """The metric against the batch size under three budgets; empty for fewer than two batch sizes."""
+
+    sweep_id: UUID
+    metric: str | None
+    goal: Goal
+    level: float
+    comparisons: tuple[Quality, ...]
+
+
+@router.get("/sweeps/{sweep_id}/quality")
+async def get_sweep_quality(
+    sweep_id: SweepId, query: Annotated[SweepQualityQuery, Query()], session: ReadSession
+) -> SweepQualityAnswer:
+    """At equal steps, at equal examples and given time: the metric of each batch size, against the smallest one's."""
+    view = await sweeps.get(session, sweep_id)
+    sweep = view.row.sweep
+    goal: Goal = "max" if sweep.goal == "max" else "min"
+    curves = await sweep_curves.of_sweep(session, sweep, view.runs)
+    return SweepQualityAnswer(
+        sweep_id=sweep.id,
+        metric=sweep.metric,
+        goal=goal,
+        level=query.level,
+        comparisons=large_batch_quality.qualities(curves, goal, level=query.level),
+    )
