@@ -13,18 +13,18 @@ from stored_runs import resolved, store_run
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, MIN_STEPS, RATES, TARGET, curve, exact_steps, sweep_of
 
 
-async def critical_batch(client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
-    answer = await client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch", params=query)
+async def critical_batch(shared_client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
+    answer = await shared_client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch", params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 class TestFit:
-    async def test_the_planted_curve_lies_inside_the_intervals(self, client: httpx.AsyncClient) -> None:
+    async def test_the_planted_curve_lies_inside_the_intervals(self, shared_client: httpx.AsyncClient) -> None:
         runs = [curve(size, lr=lr, seed=s, noise=0.05) for size in BATCH_SIZES for lr in RATES for s in range(5)]
-        sweep_id = await sweep_of(client, *runs)
+        sweep_id = await sweep_of(shared_client, *runs)
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         planted = {
             "critical_batch": CRITICAL_BATCH,
@@ -40,10 +40,10 @@ class TestFit:
         assert found["fit"]["lack_of_fit"]["findings"] == []
         assert len(found["fit"]["residuals"]) == len(BATCH_SIZES)
 
-    async def test_each_batch_size_is_taken_at_its_best_learning_rate(self, client: httpx.AsyncClient) -> None:
-        sweep_id = await sweep_of(client, *(curve(size, lr=lr) for size in BATCH_SIZES for lr in RATES))
+    async def test_each_batch_size_is_taken_at_its_best_learning_rate(self, shared_client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(shared_client, *(curve(size, lr=lr) for size in BATCH_SIZES for lr in RATES))
 
-        points = (await critical_batch(client, sweep_id))["targets"][0]["points"]
+        points = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
 
         assert [(point["batch_size"], point["lr"], point["num_learning_rates"]) for point in points] == [
             (size, 0.1, 3) for size in BATCH_SIZES
@@ -56,12 +56,12 @@ class TestFit:
             assert not point["is_at_grid_edge"]
 
     async def test_the_curve_goes_through_the_fit_and_the_regimes_go_from_perfect_to_maximal(
-        self, client: httpx.AsyncClient
+        self, shared_client: httpx.AsyncClient
     ) -> None:
         runs = [curve(size, seed=s, noise=0.02) for size in (4, *BATCH_SIZES, 65536) for s in range(4)]
-        sweep_id = await sweep_of(client, *runs)
+        sweep_id = await sweep_of(shared_client, *runs)
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         for point in found["curve"]:
             assert point["low"] < exact_steps(point["batch_size"]) < point["high"]
@@ -70,78 +70,82 @@ class TestFit:
         assert (regimes[0], regimes[-1]) == ("perfect", "maximal")
         assert "diminishing" in regimes
 
-    async def test_a_best_rate_at_the_edge_of_the_grid_speaks_against_the_fit(self, client: httpx.AsyncClient) -> None:
+    async def test_a_best_rate_at_the_edge_of_the_grid_speaks_against_the_fit(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
         runs = [curve(size, lr=lr, seed=s, noise=0.02) for size in BATCH_SIZES for lr in (0.1, 0.2) for s in range(3)]
-        sweep_id = await sweep_of(client, *runs)
+        sweep_id = await sweep_of(shared_client, *runs)
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         assert all(point["is_at_grid_edge"] for point in found["points"])
         assert found["fit"]["lack_of_fit"]["findings"] == ["grid_edge"]
 
-    async def test_a_divergence_counts_as_a_tried_rate_and_no_more(self, client: httpx.AsyncClient) -> None:
+    async def test_a_divergence_counts_as_a_tried_rate_and_no_more(self, shared_client: httpx.AsyncClient) -> None:
         runs = [curve(size, lr=lr) for size in BATCH_SIZES for lr in (0.05, 0.1)]
         diverged = [curve(size, lr=0.2, status="infeasible") for size in BATCH_SIZES]
-        sweep_id = await sweep_of(client, *runs, *diverged)
+        sweep_id = await sweep_of(shared_client, *runs, *diverged)
 
-        points = (await critical_batch(client, sweep_id))["targets"][0]["points"]
+        points = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
 
         assert [(point["lr"], point["is_at_grid_edge"]) for point in points] == [(0.1, False)] * len(BATCH_SIZES)
 
-    async def test_a_score_that_rises_to_its_target_is_the_same_sweep(self, client: httpx.AsyncClient) -> None:
+    async def test_a_score_that_rises_to_its_target_is_the_same_sweep(self, shared_client: httpx.AsyncClient) -> None:
         runs = [curve(size, seed=s, noise=0.05) for size in BATCH_SIZES for s in range(3)]
         risen = [{**run, "values": [1 / value for value in run["values"]]} for run in runs]
-        falls = await sweep_of(client, *runs)
-        rises = await sweep_of(client, *risen, goal="max", targets=[1 / TARGET])
+        falls = await sweep_of(shared_client, *runs)
+        rises = await sweep_of(shared_client, *risen, goal="max", targets=[1 / TARGET])
 
-        first = (await critical_batch(client, falls))["targets"][0]["fit"]["critical_batch"]
-        second = (await critical_batch(client, rises))["targets"][0]["fit"]["critical_batch"]
+        first = (await critical_batch(shared_client, falls))["targets"][0]["fit"]["critical_batch"]
+        second = (await critical_batch(shared_client, rises))["targets"][0]["fit"]["critical_batch"]
 
         assert second["value"] == pytest.approx(first["value"], rel=0.05)
 
-    async def test_other_targets_are_answered_in_the_order_of_the_request(self, client: httpx.AsyncClient) -> None:
-        sweep_id = await sweep_of(client, *(curve(size) for size in BATCH_SIZES))
+    async def test_other_targets_are_answered_in_the_order_of_the_request(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES))
 
-        found = await critical_batch(client, sweep_id, target=[0.6, 0.5], level=0.8)
+        found = await critical_batch(shared_client, sweep_id, target=[0.6, 0.5], level=0.8)
 
         assert [one["target"] for one in found["targets"]] == [0.6, 0.5]
         assert found["level"] == found["targets"][0]["fit"]["critical_batch"]["level"] == 0.8
 
 
 class TestRefusal:
-    async def test_two_batch_sizes_are_refused_with_the_way_out(self, client: httpx.AsyncClient) -> None:
-        sweep_id = await sweep_of(client, curve(16), curve(64))
+    async def test_two_batch_sizes_are_refused_with_the_way_out(self, shared_client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(shared_client, curve(16), curve(64))
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         assert found["fit"] is None
         assert found["refusal"]["reason"] == "too_few_batch_sizes"
         assert "add batch sizes" in found["refusal"]["explanation"]
         assert (len(found["points"]), found["curve"]) == (2, [])
 
-    async def test_batch_sizes_far_below_give_a_bound_and_no_value(self, client: httpx.AsyncClient) -> None:
+    async def test_batch_sizes_far_below_give_a_bound_and_no_value(self, shared_client: httpx.AsyncClient) -> None:
         runs = [curve(size, seed=s, noise=0.05) for size in (1, 2, 4) for s in range(3)]
-        sweep_id = await sweep_of(client, *runs)
+        sweep_id = await sweep_of(shared_client, *runs)
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         assert found["refusal"]["reason"] in ("all_batch_sizes_below_critical", "undetermined")
         assert found["refusal"]["critical_batch"]["high"] is None
 
-    async def test_a_target_that_no_run_reached_is_not_reached(self, client: httpx.AsyncClient) -> None:
-        sweep_id = await sweep_of(client, *(curve(size) for size in BATCH_SIZES))
+    async def test_a_target_that_no_run_reached_is_not_reached(self, shared_client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES))
 
-        (found,) = (await critical_batch(client, sweep_id, target=0.01))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id, target=0.01))["targets"]
 
         assert {point["outcome"] for point in found["points"]} == {"not_reached"}
         assert {point["steps"] for point in found["points"]} == {None}
         assert {point["high"] for point in found["points"]} == {None}
         assert found["refusal"]["reason"] == "too_few_batch_sizes"
 
-    async def test_a_sweep_without_a_target_needs_one(self, client: httpx.AsyncClient) -> None:
-        sweep_id = await sweep_of(client, curve(16), targets=[])
+    async def test_a_sweep_without_a_target_needs_one(self, shared_client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(shared_client, curve(16), targets=[])
 
-        answer = await client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch")
+        answer = await shared_client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch")
 
         assert_problem(answer, 422, "invalid-input", field="target")
 
@@ -150,7 +154,7 @@ class TestRefusal:
 
 
 class TestStoredRuns:
-    async def test_the_logged_metric_of_a_stored_run_is_crossed(self, client: httpx.AsyncClient) -> None:
+    async def test_the_logged_metric_of_a_stored_run_is_crossed(self, shared_client: httpx.AsyncClient) -> None:
         run_id = str(uuid4())
         steps = list(range(9, 100, 10))
         metrics = {
@@ -161,35 +165,37 @@ class TestStoredRuns:
             "value": [(step + 1) ** -0.5 for step in steps],
         }
         batch = make_batch(run_id=run_id, run=make_run(), stream=make_stream(), metrics=metrics)
-        stored = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+        stored = await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
         assert stored.status_code == 200, stored.text
         run = {"run_id": run_id, "batch_size": 32, "lr": 0.1}
-        sweep_id = await sweep_of(client, run, metric="eval_loss", targets=[45**-0.5])
+        sweep_id = await sweep_of(shared_client, run, metric="eval_loss", targets=[45**-0.5])
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         assert found["points"][0]["steps"] == pytest.approx(45.0)
         assert (found["points"][0]["low"], found["points"][0]["high"]) == (40.0, 50.0)
 
-    async def test_without_a_metric_the_training_loss_is_crossed(self, client: httpx.AsyncClient) -> None:
+    async def test_without_a_metric_the_training_loss_is_crossed(self, shared_client: httpx.AsyncClient) -> None:
         run_id = str(uuid4())
         rows = make_measurements(steps=range(100))
         rows["sum_loss"] = [(step + 1) ** -0.5 for step in range(100)]
         batch = make_batch(run_id=run_id, run=make_run(), stream=make_stream(), measurements=rows)
-        stored = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+        stored = await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
         assert stored.status_code == 200, stored.text
-        sweep_id = await sweep_of(client, {"run_id": run_id}, targets=[45**-0.5])
+        sweep_id = await sweep_of(shared_client, {"run_id": run_id}, targets=[45**-0.5])
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         assert found["points"][0]["batch_size"] == 256
         assert found["points"][0]["steps"] == pytest.approx(45.0, rel=0.03)
 
-    async def test_a_stored_run_that_logged_nothing_is_left_out(self, app: FastAPI, client: httpx.AsyncClient) -> None:
-        run_id = str(await store_run(app, **resolved()))
-        sweep_id = await sweep_of(client, {"run_id": run_id}, curve(16))
+    async def test_a_stored_run_that_logged_nothing_is_left_out(
+        self, shared_app: FastAPI, shared_client: httpx.AsyncClient
+    ) -> None:
+        run_id = str(await store_run(shared_app, **resolved()))
+        sweep_id = await sweep_of(shared_client, {"run_id": run_id}, curve(16))
 
-        (found,) = (await critical_batch(client, sweep_id))["targets"]
+        (found,) = (await critical_batch(shared_client, sweep_id))["targets"]
 
         assert [point["batch_size"] for point in found["points"]] == [16]
 

@@ -16,8 +16,8 @@ from problems import assert_problem
 from sweep_curves import BATCH_SIZES, TARGET, curve, exact_steps, sweep_of
 
 
-async def plan_of(client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
-    answer = await client.get(f"/api/v1/sweeps/{sweep_id}/plan", params=query)
+async def plan_of(shared_client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
+    answer = await shared_client.get(f"/api/v1/sweeps/{sweep_id}/plan", params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()["plan"]
 
@@ -26,10 +26,10 @@ def noisy(*batch_sizes: int, seeds: int = 3) -> list[dict[str, Any]]:
     return [curve(size, seed=seed, noise=0.1) for size in batch_sizes for seed in range(seeds)]
 
 
-async def test_a_narrow_interval_needs_nothing_more(client: httpx.AsyncClient) -> None:
-    sweep_id = await sweep_of(client, *noisy(*BATCH_SIZES))
+async def test_a_narrow_interval_needs_nothing_more(shared_client: httpx.AsyncClient) -> None:
+    sweep_id = await sweep_of(shared_client, *noisy(*BATCH_SIZES))
 
-    plan = await plan_of(client, sweep_id, ratio=50)
+    plan = await plan_of(shared_client, sweep_id, ratio=50)
 
     assert plan["proposals"] == []
     assert plan["examples"] == 0
@@ -65,10 +65,10 @@ def test_what_is_proposed_narrows_the_interval_as_foretold_in_the_median() -> No
     assert statistics.median(found) == pytest.approx(1.0, abs=0.1)
 
 
-async def test_each_proposal_says_what_it_costs(client: httpx.AsyncClient) -> None:
-    sweep_id = await sweep_of(client, *noisy(*BATCH_SIZES))
+async def test_each_proposal_says_what_it_costs(shared_client: httpx.AsyncClient) -> None:
+    sweep_id = await sweep_of(shared_client, *noisy(*BATCH_SIZES))
 
-    plan = await plan_of(client, sweep_id, ratio=1.2)
+    plan = await plan_of(shared_client, sweep_id, ratio=1.2)
 
     assert plan["examples"] == pytest.approx(sum(proposal["examples"] for proposal in plan["proposals"]))
     for proposal in plan["proposals"]:
@@ -80,11 +80,13 @@ async def test_each_proposal_says_what_it_costs(client: httpx.AsyncClient) -> No
 
 @pytest.mark.parametrize(("sizes", "is_larger"), [((1, 2, 4), True), ((65536, 131072, 262144), False)])
 async def test_a_sweep_on_one_side_is_widened_on_the_other(
-    client: httpx.AsyncClient, sizes: tuple[int, ...], is_larger: bool
+    shared_client: httpx.AsyncClient, sizes: tuple[int, ...], is_larger: bool
 ) -> None:
-    sweep_id = await sweep_of(client, *[curve(size, seed=seed, noise=0.03) for size in sizes for seed in range(4)])
+    sweep_id = await sweep_of(
+        shared_client, *[curve(size, seed=seed, noise=0.03) for size in sizes for seed in range(4)]
+    )
 
-    plan = await plan_of(client, sweep_id)
+    plan = await plan_of(shared_client, sweep_id)
 
     proposed = [proposal["batch_size"] for proposal in plan["proposals"]]
     assert (max(proposed) > max(sizes)) if is_larger else (min(proposed) < min(sizes))
@@ -92,20 +94,20 @@ async def test_a_sweep_on_one_side_is_widened_on_the_other(
     assert plan["explanation"]
 
 
-async def test_the_rate_of_a_new_batch_size_follows_its_neighbour(client: httpx.AsyncClient) -> None:
-    sweep_id = await sweep_of(client, curve(16), curve(64))
+async def test_the_rate_of_a_new_batch_size_follows_its_neighbour(shared_client: httpx.AsyncClient) -> None:
+    sweep_id = await sweep_of(shared_client, curve(16), curve(64))
 
-    plan = await plan_of(client, sweep_id)
+    plan = await plan_of(shared_client, sweep_id)
 
     larger = next(proposal for proposal in plan["proposals"] if proposal["batch_size"] == 256)
     assert larger["learning_rates"] == pytest.approx([0.1, 0.2, 0.4])
 
 
-async def test_a_rate_at_the_edge_of_its_grid_is_tried_beyond(client: httpx.AsyncClient) -> None:
+async def test_a_rate_at_the_edge_of_its_grid_is_tried_beyond(shared_client: httpx.AsyncClient) -> None:
     runs = [curve(size, lr=lr) for size in BATCH_SIZES for lr in (0.1, 0.2)]
-    sweep_id = await sweep_of(client, *runs)
+    sweep_id = await sweep_of(shared_client, *runs)
 
-    plan = await plan_of(client, sweep_id, ratio=100)
+    plan = await plan_of(shared_client, sweep_id, ratio=100)
 
     assert [proposal["learning_rates"] for proposal in plan["proposals"]] == [[0.05, 0.2]] * len(BATCH_SIZES)
 
