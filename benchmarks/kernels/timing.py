@@ -10,7 +10,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 WARM_UP_CALLS = 4
-"""The first compiles or tunes, the next fill the allocator and the pinned tables, the last are timed for the hold."""
+"""On a GPU: the first compiles or tunes, the others fill the allocator and the pinned tables. A CPU has neither."""
 
 FLUSH_BYTES = 2**28
 """Five times the 50 MB of an H200's L2, and more than the last cache of a CPU."""
@@ -96,7 +96,7 @@ class Clock:
 
     def warm_up(self, call: Call) -> None:
         """Call until nothing is compiled, tuned or allocated any more."""
-        for _ in range(WARM_UP_CALLS):
+        for _ in range(WARM_UP_CALLS if self._device.type == "cuda" else 1):
             call()
         self.wait()
 
@@ -135,6 +135,8 @@ class Clock:
         self.wait()
 
     def _hold_seconds(self, call: Call) -> float:
+        if self._device.type != "cuda":
+            return 0.0
         self.wait()
         start = time.perf_counter()
         call()
