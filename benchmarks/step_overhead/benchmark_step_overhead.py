@@ -50,7 +50,7 @@ class Plan:
 
 
 ON_GPU = Plan(GPT2_SMALL, (2048, 4096, 16384), rounds=5, steps=3)
-ON_CPU = Plan(FOR_CPU, (64, 128, 512), rounds=5, steps=3)
+ON_CPU = Plan(FOR_CPU, (32, 64, 256), rounds=5, steps=3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class Size:
 
 GPT2_SMALL = Size(width=768, depth=12, heads=12, vocabulary=50257, context=1024)
 
-FOR_CPU = Size(width=128, depth=2, heads=4, vocabulary=512, context=32)
+FOR_CPU = Size(width=128, depth=2, heads=4, vocabulary=512, context=16)
 
 
 class Block(nn.Module):
