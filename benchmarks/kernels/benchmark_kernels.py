@@ -33,6 +33,8 @@ OPERATIONS = {
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
+COMMAND = "python benchmarks/kernels/benchmark_kernels.py"
+
 ROOFLINE = "read-only pass"
 GPU_ROUNDS, CPU_ROUNDS = 10, 3
 LARGE = 0.5e9
@@ -256,7 +258,7 @@ def main() -> None:
                 show(row)
                 rows.append(row)
     if not (arguments.sets or arguments.no_inductor):
-        write_rows(results_path("kernels", device), rows, provenance(device, "python " + " ".join(sys.argv)))
+        write_rows(results_path("kernels", device), rows, provenance(device, " ".join([COMMAND, *sys.argv[1:]])))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ from benchmarks.step_overhead.small_gpt import FOR_CPU, GPT2_SMALL, Size
 from benchmarks.step_overhead.training import MICRO_BATCHES, Training
 from noisescale.run import Run
 
+COMMAND = "python benchmarks/step_overhead/benchmark_step_overhead.py"
+
 WARM_UP_STEPS = 5
 
 LONGEST_CYCLE = 40
@@ -187,7 +189,7 @@ def main() -> None:
         show(row)
         found.append(row)
     if not arguments.modes:
-        write_rows(results_path("step_overhead", device), found, provenance(device, "python " + " ".join(sys.argv)))
+        write_rows(results_path("step_overhead", device), found, provenance(device, " ".join([COMMAND, *sys.argv[1:]])))
 
 
 if __name__ == "__main__":
