@@ -251,14 +251,15 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     bench = Bench(device, GPU_ROUNDS if device.type == "cuda" else CPU_ROUNDS, with_compiled=not arguments.no_inductor)
+    path, about = results_path("kernels", device), provenance(device, " ".join([COMMAND, *sys.argv[1:]]))
     rows: list[Row] = []
     for tensor_set in all_sets():
         for dtype_name in DTYPES if arguments.sets in tensor_set.name else ():
             for row in bench.rows_of(tensor_set, dtype_name):
                 show(row)
                 rows.append(row)
-    if not (arguments.sets or arguments.no_inductor):
-        write_rows(results_path("kernels", device), rows, provenance(device, " ".join([COMMAND, *sys.argv[1:]])))
+                if not (arguments.sets or arguments.no_inductor):  # what a machine that goes away has measured stays
+                    write_rows(path, rows, about)
 
 
 if __name__ == "__main__":
