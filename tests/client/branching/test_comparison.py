@@ -75,3 +75,11 @@ def test_noise_is_neither():
     found = local_critical_batch(arms, margin=0.01, level=0.95)
 
     assert (found.low, found.high) == (None, None)
+
+
+def test_an_open_batch_between_does_not_hide_that_a_larger_one_is_as_good_as_all():
+    arms = [arm(8, 1.0, 2.0, 3.0), arm(16, 1.3, 1.8, 3.0), arm(32, 0.5, 0.9, 2.0)]
+
+    found = local_critical_batch(arms, margin=0.01, level=0.95)
+
+    assert (found.low, found.high) == (32, None)

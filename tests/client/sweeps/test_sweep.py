@@ -115,6 +115,13 @@ def test_a_budget_ends_the_sweep_and_keeps_what_is_known(tmp_path):
     assert steps_of(whole) == steps_of(sweep()[0])
 
 
+def test_a_setting_is_stopped_soon_after_the_best_one_so_far_had_arrived():
+    result, _ = sweep(batch_sizes=(64,), first_learning_rate=0.4)
+
+    first, *others = [trial.last_step for trial in result.trials]
+    assert all(last <= 1.3 * 1.08 * first for last in others)  # evaluations are 7 % apart
+
+
 def test_given_learning_rates_are_tried_and_no_others():
     result, _ = sweep(batch_sizes=(64, 256), learning_rates=[0.2, 0.4, 0.8])
 

@@ -116,15 +116,13 @@ def local_critical_batch(arms: Sequence[ArmResult], *, margin: float, level: flo
     """
     rising = sorted(arms, key=lambda found: found.arm.batch_size)
     low: int | None = None
-    is_chain = True
     for place, found in enumerate(rising[1:], start=1):
         verdicts = {
             compare(found.losses, smaller.losses, margin=margin, level=level).verdict for smaller in rising[:place]
         }
         if Verdict.WORSE in verdicts:
             return LocalCriticalBatch(low, found.arm.batch_size)
-        is_chain = is_chain and verdicts == {Verdict.AS_GOOD}
-        low = found.arm.batch_size if is_chain else low
+        low = found.arm.batch_size if verdicts == {Verdict.AS_GOOD} else low
     return LocalCriticalBatch(low, None)
 
 
