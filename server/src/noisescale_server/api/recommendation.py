@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from noisescale_server.api.answers import estimate_answer
@@ -21,8 +22,11 @@ from noisescale_server.services.advice import (
     Recommendation,
     Waste,
 )
+from noisescale_server.services.errors import refuse
 from noisescale_server.services.recommendation import KAPPA_LOG10_SD
 from noisescale_server.services.run_advice import RunAdvice
+from noisescale_server.services.schedule import Constraints, Schedule
+from noisescale_server.services.trainer_flags import Trainer, as_flags
 
 Source = Literal["preference", "examples_per_step"]
 
@@ -43,6 +47,35 @@ class RecommendationQuery(BaseModel):
         Field(ge=1e-6, le=1e15, description="examples one would spend to save a step; overrides preference"),
     ] = None
     to_step: Annotated[Step | None, Field(description="as if the run stood at this step")] = None
+    max_steps: Annotated[float | None, Field(gt=0, le=1e15, description="steps that may still be taken")] = None
+    max_examples: Annotated[float | None, Field(gt=0, le=1e18, description="examples that may still be used")] = None
+    examples_per_device: Annotated[int | None, Field(ge=1, le=2**40, description="largest micro-batch that fits")] = (
+        None
+    )
+    num_devices: Annotated[int | None, Field(ge=1, le=2**24, description="data-parallel devices")] = None
+    max_micro_batches: Annotated[int | None, Field(ge=1, le=2**24, description="accumulated in a step at most")] = None
+    format: Annotated[
+        Literal["json"] | Trainer, Field(description="json, or the schedule as plain text for a trainer")
+    ] = "json"
+
+    @property
+    def constraints(self) -> Constraints:
+        """What limits the rest of the run."""
+        return Constraints(
+            max_steps=self.max_steps,
+            max_examples=self.max_examples,
+            examples_per_device=self.examples_per_device,
+            num_devices=self.num_devices,
+            max_micro_batches=self.max_micro_batches,
+        )
+
+
+class LimitedBatch(Answer):
+    """The best batch that all limits allow; null where they exclude each other, and the text says what is possible."""
+
+    batch_size: float | None
+    binding: tuple[str, ...]
+    text: str
 
 
 class Calibration(Answer):
@@ -87,18 +120,36 @@ class RecommendationAnswer(Answer):
     waste: Waste | None
     warnings: tuple[Caution, ...]
     next_step: str
+    limited: LimitedBatch | None
+    schedule: Schedule | None
+    schedule_missing: str | None
 
 
-@router.get("/runs/{run_id}/recommendation")
+@router.get("/runs/{run_id}/recommendation", response_model=RecommendationAnswer)
 async def get_recommendation(
     run_id: RunId,
     query: Annotated[RecommendationQuery, Query()],
     session: ReadSession,
     whole_runs: KnownWholeRuns,
-) -> RecommendationAnswer:
-    """Which batch size to use now, for a reader who values steps and examples as the query says."""
+) -> RecommendationAnswer | PlainTextResponse:
+    """Which batch size to use now and for the rest, for a reader who values steps and examples as the query says."""
     wish = Preference(query.preference, query.examples_per_step)
-    return recommendation_answer(await run_advice.advise(session, whole_runs, run_id, wish, to_step=query.to_step))
+    advice = await run_advice.advise(session, whole_runs, run_id, wish, to_step=query.to_step, given=query.constraints)
+    if query.format == "json":
+        return recommendation_answer(advice)
+    return PlainTextResponse(flags_answer(advice, query.format, query.constraints))
+
+
+def flags_answer(advice: RunAdvice, trainer: Trainer, given: Constraints) -> str:
+    """The schedule as a trainer takes it.
+
+    Raises:
+        InvalidInput: Where there is no schedule, with what is missing.
+    """
+    found, batch_now = advice.plan.schedule, advice.so_far.batch_size
+    if found is None or batch_now is None:
+        raise refuse("format", f"there is no schedule to write: {advice.plan.missing}", trainer)
+    return as_flags(found, trainer, given, batch_now=batch_now, units_per_example=advice.run.units_per_example)
 
 
 def recommendation_answer(advice: RunAdvice) -> RecommendationAnswer:
@@ -130,6 +181,19 @@ def recommendation_answer(advice: RunAdvice) -> RecommendationAnswer:
         waste=found.waste,
         warnings=found.warnings,
         next_step=found.next_step,
+        limited=limited_answer(advice),
+        schedule=advice.plan.schedule,
+        schedule_missing=advice.plan.missing,
+    )
+
+
+def limited_answer(advice: RunAdvice) -> LimitedBatch | None:
+    """The batch inside the limits, or null where nothing can be said."""
+    choice = advice.plan.choice
+    if choice is None:
+        return None
+    return LimitedBatch(
+        batch_size=choice.batch, binding=tuple(limit.kind.value for limit in choice.binding), text=choice.text
     )
 
 

@@ -15,6 +15,7 @@ from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.latest import LATEST_SHARE
 from noisescale_server.services.recommendation import recommend
 from noisescale_server.services.runs import run_so_far
+from noisescale_server.services.schedule import Constraints, Plan, plan
 from noisescale_server.services.series import Series
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs
@@ -24,6 +25,8 @@ NUM_STRETCHES = 100
 """Stretches that the run so far is cut into, each with its own noise scale."""
 
 SECONDS_PER_HOUR = 3_600
+
+NOTHING_LIMITS = Constraints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +38,26 @@ class RunAdvice:
         step: The step it stands at, or the last one before `to_step`.
         so_far: What the recommendation was made from.
         recommendation: The advice.
+        plan: What limits allow, and the schedule for the rest.
     """
 
     run: Run
     step: int | None
     so_far: RunSoFar
     recommendation: Recommendation
+    plan: Plan
 
 
 async def advise(
-    session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, wish: Preference, *, to_step: int | None
+    session: AsyncSession,
+    whole_runs: WholeRuns,
+    run_id: UUID,
+    wish: Preference,
+    *,
+    to_step: int | None,
+    given: Constraints = NOTHING_LIMITS,
 ) -> RunAdvice:
-    """The advice for a run, now or as if it stood at `to_step`.
+    """The advice for a run, now or as if it stood at `to_step`, inside what the reader has.
 
     Raises:
         RunNotFound: When no run has this id.
@@ -60,7 +71,17 @@ async def advise(
     )
     now = run_so_far(run) if to_step is None else so_far_at_end(past)
     so_far = replace(now, spent=list(spent(past)), usd_spent=usd_spent(past))
-    return RunAdvice(run, last_step(past), so_far, recommend(so_far, wish))
+    advice, last = recommend(so_far, wish), last_step(past)
+    steps_done = 0 if last is None else last + 1
+    rest = plan(
+        so_far,
+        given,
+        best=None if advice.interval is None else advice.interval.value,
+        rate=advice.exchange_rate,
+        steps_done=steps_done,
+        steps_left=(run.planned_steps or 0) - steps_done,
+    )
+    return RunAdvice(run, last, so_far, advice, rest)
 
 
 def latest_window(run: Run, to_step: int | None) -> int | None:

@@ -1,0 +1,178 @@
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale.theory import schedule as theory
+from noisescale.theory.learning_rate import rescale
+from noisescale_server.services.advice import RunSoFar, SpentPoint
+from noisescale_server.services.schedule import Constraints, forecast, growth, plan
+from noisescale_server.services.trainer_flags import as_flags
+
+PHI, BATCH = 1000.0, 250.0
+
+
+def estimate(state=State.RESOLVED):
+    return NoiseScaleEstimate(state, PHI, 800.0, 1300.0, 0.95, 7.0, None, None, 64, 16, 1.0, 0.1, 0.001, 0.0001)
+
+
+def stretches(exponent, scale=1.0):
+    """100 stretches of 10 steps whose noise scale goes as their progress to the exponent, and ends at PHI."""
+    found, progress = [], 0.0
+    for place in range(100):
+        value = PHI * ((place + 1) / 100) ** exponent
+        found.append(SpentPoint(10 * BATCH * scale, BATCH * scale, value * scale, None, None))
+        progress += 10 * BATCH / (BATCH + value)
+    return found, progress
+
+
+def run(exponent=0.0, **changes):
+    spent, _ = stretches(exponent)
+    fields = {"noise_scale": estimate(), "batch_size": BATCH, "optimizer": "SGD", "learning_rate": 0.1, "spent": spent}
+    return RunSoFar(**(fields | changes))
+
+
+def planned(so_far=None, rate=1000.0, steps_left=1000, **given):
+    best = math.sqrt(rate * PHI)
+    return plan(so_far or run(), Constraints(**given), best=best, rate=rate, steps_done=1000, steps_left=steps_left)
+
+
+def test_a_constant_noise_scale_needs_one_batch_and_saves_nothing():
+    found = planned().schedule
+
+    assert [(stage.step, stage.batch_size) for stage in found.stages] == [(1000, 1000)]
+    assert found.gamma == pytest.approx(1)
+    assert found.saving == pytest.approx(0, abs=1e-12)
+    assert found.stages[0].num_steps == pytest.approx(1000 * (1 + PHI / 1000) / (1 + PHI / BATCH))
+    assert found.stages[0].examples == 1000 * BATCH
+
+
+def test_the_growth_is_read_from_the_progress_of_the_run():
+    spent = [SpentPoint(2 * (1 + place), 1.0, 1.0 + place, None, None) for place in range(40)]
+
+    exponent, progress = growth(spent)
+
+    assert progress == pytest.approx(sum(2 * (1 + p) / (2 + p) for p in range(40)))
+    assert 0.9 < exponent < 1.2
+
+
+def test_too_few_stretches_foretell_no_growth():
+    spent, _ = stretches(1.0)
+
+    assert growth(spent[:8])[0] == 0.0
+    assert growth([])[0] == 0.0
+
+
+def test_the_forecast_is_held_beyond_twice_the_progress():
+    found = forecast(PHI, BATCH, exponent=2.0, progress=10.0, steps_left=10_000)
+
+    assert found[0].noise_scale == PHI
+    assert found[-1].noise_scale == 4 * PHI
+
+
+def test_a_growing_noise_scale_gives_rising_stages_with_the_learning_rate_of_each():
+    found = planned(run(exponent=2.0), steps_left=20_000).schedule
+
+    batches = [stage.batch_size for stage in found.stages]
+    assert len(batches) > 1
+    assert all(after / before > 1.4 for before, after in pairwise(batches))
+    for stage in found.stages:
+        rule = rescale(optimizer="SGD", from_batch=BATCH, to_batch=stage.batch_size, noise_scale=PHI)
+        assert stage.learning_rate == pytest.approx(0.1 * rule.factor)
+    assert found.gamma < 1
+    assert found.saving > 0
+
+
+def test_a_falling_noise_scale_never_lowers_the_batch():
+    found = planned(run(exponent=-1.0), steps_left=20_000).schedule
+
+    assert len(found.stages) == 1
+
+
+def test_a_deadline_that_binds_is_met_by_the_schedule():
+    least = 1000 * BATCH / (BATCH + PHI)
+
+    found = planned(rate=100.0, max_steps=1.5 * least)
+
+    assert [limit.kind for limit in found.choice.binding] == ["steps"]
+    assert found.choice.batch == pytest.approx(2 * PHI)
+    assert sum(stage.num_steps for stage in found.schedule.stages) == pytest.approx(1.5 * least)
+
+
+def test_an_impossible_deadline_says_what_is_possible_and_plans_nothing():
+    found = planned(max_steps=100)
+
+    assert found.schedule is None
+    assert found.choice.batch is None
+    assert "takes more than 200" in found.missing
+
+
+def test_a_deadline_and_a_budget_that_exclude_each_other_are_both_named():
+    found = planned(max_steps=220, max_examples=210_000)
+
+    assert {limit.kind for limit in found.choice.binding} == {"steps", "examples"}
+    assert "exclude each other" in found.missing
+
+
+def test_batches_are_whole_micro_batches_of_all_devices():
+    found = planned(examples_per_device=24, num_devices=8, max_micro_batches=4)
+
+    assert found.choice.batch == 768
+    assert [limit.kind for limit in found.choice.binding] == ["memory"]
+    assert [stage.batch_size for stage in found.schedule.stages] == [768]
+
+
+@pytest.mark.parametrize("state", [State.TENTATIVE, State.UNRESOLVED])
+def test_nothing_is_planned_below_resolved(state):
+    found = planned(run(noise_scale=estimate(state)))
+
+    assert (found.choice, found.schedule) == (None, None)
+    assert "resolved" in found.missing
+
+
+def test_without_a_plan_a_deadline_cannot_be_judged():
+    assert "planned_steps" in planned(steps_left=0, max_steps=10).missing
+    assert planned(steps_left=0).choice.batch == pytest.approx(1000)
+
+
+def test_counting_in_tokens_changes_no_stage():
+    spent, _ = stretches(2.0, scale=512.0)
+    scale = replace(estimate(), value=PHI * 512, low=800.0 * 512, high=1300.0 * 512)
+    tokens = run(noise_scale=scale, batch_size=BATCH * 512, spent=spent)
+
+    in_tokens = plan(tokens, Constraints(), best=512e3, rate=512e3, steps_done=1000, steps_left=20_000).schedule
+    in_examples = planned(run(exponent=2.0), steps_left=20_000).schedule
+
+    assert [s.step for s in in_tokens.stages] == pytest.approx([s.step for s in in_examples.stages], abs=40)
+    assert [s.batch_size / 512 for s in in_tokens.stages] == pytest.approx(
+        [s.batch_size for s in in_examples.stages], rel=1e-3
+    )
+    assert in_tokens.gamma == pytest.approx(in_examples.gamma)
+
+
+def test_the_forecast_reaches_what_the_plan_would_reach():
+    found = forecast(PHI, BATCH, exponent=0.0, progress=0.0, steps_left=1000)
+
+    outcome = theory.outcome(found, [BATCH] * len(found))
+    assert outcome.steps == pytest.approx(1000)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "line"),
+    [
+        ("megatron", '--step-batch-size-schedule "0:250 512000000:960"'),
+        ("torchtitan", "--training.global_batch_size=960 --training.local_batch_size=8 --optimizer.lr=0.245"),
+        ("nanogpt", "    (1000, 120, 0.2449),"),
+        ("huggingface", "--per_device_train_batch_size 8 --gradient_accumulation_steps 30 --learning_rate 0.2449"),
+    ],
+)
+def test_the_schedule_is_written_in_the_trainers_words(trainer, line):
+    given = {"examples_per_device": 8, "num_devices": 4}
+    found = planned(rate=921.6, **given).schedule
+
+    text = as_flags(found, trainer, Constraints(**given), batch_now=BATCH, units_per_example=2048.0)
+
+    assert text.startswith("# The noise scale is ")
+    assert line[:60] in text
