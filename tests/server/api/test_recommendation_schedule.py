@@ -34,6 +34,8 @@ class TestSchedule:
         assert found["limited"]["batch_size"] == pytest.approx(found["interval"]["value"])
         assert found["schedule"]["why"]
         assert found["schedule_missing"] is None
+        assert found["rescaling"][0]["field"] == "learning_rate"
+        assert found["rescaling"][0]["after"] == pytest.approx(found["learning_rate"]["recommended"])
 
     async def test_an_impossible_deadline_says_what_is_possible(
         self, shared_client: httpx.AsyncClient, halfway: UUID

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from noisescale.theory.change import Change
 from noisescale_server.api.answers import estimate_answer
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step
 from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
@@ -120,6 +121,7 @@ class RecommendationAnswer(Answer):
     waste: Waste | None
     warnings: tuple[Caution, ...]
     next_step: str
+    rescaling: tuple[Change, ...] | None
     limited: LimitedBatch | None
     schedule: Schedule | None
     schedule_missing: str | None
@@ -181,6 +183,7 @@ def recommendation_answer(advice: RunAdvice) -> RecommendationAnswer:
         waste=found.waste,
         warnings=found.warnings,
         next_step=found.next_step,
+        rescaling=None if advice.rescaling is None else advice.rescaling.changes,
         limited=limited_answer(advice),
         schedule=advice.plan.schedule,
         schedule_missing=advice.plan.missing,

@@ -9,11 +9,13 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale.theory.rescaling import Rescaling
 from noisescale_server.services import series
 from noisescale_server.services.advice import Preference, Recommendation, RunSoFar, SpentPoint
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.latest import LATEST_SHARE
 from noisescale_server.services.recommendation import recommend
+from noisescale_server.services.rescaling import rescaling
 from noisescale_server.services.runs import run_so_far
 from noisescale_server.services.schedule import Constraints, Plan, plan
 from noisescale_server.services.series import Series
@@ -39,6 +41,7 @@ class RunAdvice:
         so_far: What the recommendation was made from.
         recommendation: The advice.
         plan: What limits allow, and the schedule for the rest.
+        rescaling: What to set with the recommended batch.
     """
 
     run: Run
@@ -46,6 +49,7 @@ class RunAdvice:
     so_far: RunSoFar
     recommendation: Recommendation
     plan: Plan
+    rescaling: Rescaling | None
 
 
 async def advise(
@@ -81,7 +85,8 @@ async def advise(
         steps_done=steps_done,
         steps_left=(run.planned_steps or 0) - steps_done,
     )
-    return RunAdvice(run, last, so_far, advice, rest)
+    together = rescaling(so_far, run.config, advice.recommended_batch_size)
+    return RunAdvice(run, last, so_far, advice, rest, together)
 
 
 def latest_window(run: Run, to_step: int | None) -> int | None:
