@@ -176,3 +176,28 @@ def test_the_schedule_is_written_in_the_trainers_words(trainer, line):
 
     assert text.startswith("# The noise scale is ")
     assert line[:60] in text
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-3, 1e160, 1.7e308])
+@pytest.mark.parametrize("batch_size", [5e-324, 1.0, 1e300])
+@pytest.mark.parametrize("given", [{}, {"max_steps": 10}, {"max_examples": 10}, {"num_devices": 4}])
+def test_no_finite_noise_scale_is_too_absurd_for_an_answer(value, batch_size, given):
+    scale = replace(estimate(), value=value, low=value, high=value)
+    spent = [SpentPoint(1e4, batch_size, value, None, None) for _ in range(50)]
+
+    found = plan(
+        run(noise_scale=scale, batch_size=batch_size, spent=spent),
+        Constraints(**given),
+        best=math.sqrt(value) * math.sqrt(1000.0),
+        rate=1000.0,
+        steps_done=100,
+        steps_left=2**62,
+    )
+
+    assert found.schedule is not None or found.missing
+
+
+def test_a_growth_of_a_thousandfold_in_one_doubling_is_taken_for_noise():
+    spent = [SpentPoint(10.0, 1.0, 1e-3 * 2.0**place, None, None) for place in range(40)]
+
+    assert growth(spent)[0] == 0.0

@@ -25,6 +25,12 @@ NUM_PIECES = 50
 MIN_STRETCHES = 8
 """Resolved stretches in the later half of the progress that a growth is read from; with fewer φ is held."""
 
+STEEPEST = 10.0
+"""An exponent beyond it, a factor of 1,000 in one doubling of the progress, is noise and no growth: φ is held."""
+
+SMALLEST, LARGEST = 1e-9, 1e15
+"""Batches and noise scales beyond are of vanished gradients: products of them leave float64, and no run can act."""
+
 HORIZON = 2.0
 """Growth read from the later half of the progress is carried as far again: up to twice the progress, then φ is held."""
 
@@ -119,6 +125,8 @@ def plan(
     phi, batch = run.noise_scale.value, run.batch_size
     if phi is None or batch is None or best is None or rate is None or run.noise_scale.state is not State.RESOLVED:
         return Plan(None, None, "A schedule needs a resolved noise scale and a known batch size.")
+    if not all(SMALLEST < size < LARGEST for size in (phi, batch, best, rate)):
+        return Plan(None, None, "A noise scale or batch so far from any run's plans nothing: look at the measurement.")
     if steps_left <= 0 and (given.max_steps is not None or given.max_examples is not None):
         return Plan(None, None, "A deadline or a budget needs a plan: pass planned_steps to noisescale.init().")
     if steps_left <= 0:
@@ -179,18 +187,19 @@ def _schedule(run: RunSoFar, given: Constraints, *, rate: float, steps_done: int
 def growth(spent: Sequence[SpentPoint]) -> tuple[float, float]:
     """The q of φ ∝ progress^q over the later half of the progress, and the progress in ideal steps.
 
-    q is 0 where too few stretches have a noise scale. An ideal step is what B + φ examples buy
-    (McCandlish et al. 2018, arXiv:1812.06162, eq. D.1).
+    q is 0 where too few stretches have a noise scale, or they scatter too much to show a growth. An ideal step is what
+    B + φ examples buy (McCandlish et al. 2018, arXiv:1812.06162, eq. D.1).
     """
     so_far, points = 0.0, []
     for point in spent:
-        if point.batch_size and point.value and point.examples > 0:
+        if point.batch_size and point.value and point.examples > 0 and SMALLEST < point.value < LARGEST:
             so_far += point.examples / point.batch_size * step_efficiency(point.value, point.batch_size)
             points.append((so_far, point.value))
     later = [(math.log(s), math.log(phi)) for s, phi in points if s > so_far / 2]
     if len(later) < MIN_STRETCHES or later[0][0] == later[-1][0]:
         return 0.0, so_far
-    return linear_regression(*zip(*later, strict=True)).slope, so_far
+    exponent = linear_regression(*zip(*later, strict=True)).slope
+    return (exponent if abs(exponent) < STEEPEST else 0.0), so_far
 
 
 def forecast(phi: float, batch: float, *, exponent: float, progress: float, steps_left: int) -> list[theory.Stretch]:
@@ -230,7 +239,7 @@ def _why(exponent: float, num_stages: int) -> str:
     course = (
         f"The noise scale has gone as progress^{exponent:.2f} and is taken to go on so up to twice the progress"
         if exponent
-        else "The noise scale is held as it is now: too few stretches are resolved to foretell its growth"
+        else "The noise scale is held as it is now: the run so far does not show how it grows"
     )
     change = "one batch is enough" if num_stages == 1 else f"the batch rises {num_stages - 1} times"
     return f"{course}; a change below {HYSTERESIS:g} × costs at most 3 %, so {change}."
