@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from sqlalchemy import func, insert, select
 
 from factories import make_batch
-from noisescale_server.storage.tables import Table
+from noisescale_server.storage.tables import Run, Table
 from problems import assert_problem
 from stored_runs import resolved, store_run
 
@@ -216,16 +216,19 @@ async def fill_every_table(app: FastAPI, run_id: UUID) -> None:
     """One row of the run in every table that can hold one."""
     stream_id = uuid4()
     async with app.state.sessions() as session, session.begin():
+        run = await session.get_one(Run, run_id)
+        known = {"run_id": run_id, "project_id": run.project_id, "task_id": run.task_id}
         for table in Table.metadata.sorted_tables:
             if "run_id" in table.columns:
-                await session.execute(insert(table).values(smallest_row(table, run_id, stream_id)))
+                values = smallest_row(table, known, stream_id) | {"run_id": run_id}
+                await session.execute(insert(table).values(values))
 
 
-def smallest_row(table: object, run_id: UUID, stream_id: UUID) -> dict[str, object]:
+def smallest_row(table: object, known: dict[str, UUID], stream_id: UUID) -> dict[str, object]:
     """Values for the columns that need one."""
-    by_type = {int: 1, float: 1.0, str: "x", datetime: datetime.now(UTC), UUID: stream_id, list: []}
+    by_type = {int: 1, float: 1.0, str: "x", bool: True, datetime: datetime.now(UTC), UUID: stream_id, list: []}
     return {
-        column.name: run_id if column.name == "run_id" else by_type[column.type.python_type]
+        column.name: known[column.name] if column.name in known else by_type[column.type.python_type]
         for column in table.columns  # type: ignore[attr-defined]
         if not column.nullable and column.server_default is None
     }
