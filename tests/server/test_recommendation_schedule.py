@@ -201,3 +201,9 @@ def test_a_growth_of_a_thousandfold_in_one_doubling_is_taken_for_noise():
     spent = [SpentPoint(10.0, 1.0, 1e-3 * 2.0**place, None, None) for place in range(40)]
 
     assert growth(spent)[0] == 0.0
+
+
+def test_a_stage_is_rounded_to_what_the_devices_can_run():
+    found = planned(examples_per_device=24, num_devices=8).schedule
+
+    assert [stage.batch_size for stage in found.stages] == [960]
