@@ -61,7 +61,7 @@ test-gpu: setup  ## what needs a CUDA device
 	$(BIN)/pytest -m gpu
 
 bench: setup  ## every benchmark; results in benchmarks/results
-	@for file in benchmarks/benchmark_*.py benchmarks/truth/benchmark_truth.py; do $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/benchmark_*.py benchmarks/*/benchmark_*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: $(VENV)/installed  ## check that the documentation is whole
 	$(BIN)/pytest tests/docs
