@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import pytest
 
 from factories import make_batch, make_measurements, without_estimates
 
@@ -23,6 +24,17 @@ def codes(found: list[dict[str, Any]]) -> list[str]:
 
 
 class TestNotices:
+    @pytest.mark.parametrize("said", ["preference=0.5", "examples_per_step=300"])
+    async def test_a_reader_who_says_what_a_step_is_worth_is_not_asked_for_it(
+        self, shared_client: httpx.AsyncClient, said: str
+    ) -> None:
+        run, unasked = await trained(shared_client, make_measurements(steps=range(400)))
+
+        asked = (await shared_client.get(f"/api/v1/runs/{run['id']}/recommendation?{said}")).json()
+
+        assert codes(unasked["warnings"]) == ["uncalibrated", "no_price"]
+        assert codes(asked["warnings"]) == ["uncalibrated"]
+
     async def test_a_flag_of_the_latest_window_is_a_notice_also_when_the_newest_row_lacks_it(
         self, shared_client: httpx.AsyncClient
     ) -> None:
@@ -33,7 +45,7 @@ class TestNotices:
 
         assert codes(run["notices"]) == ["heterogeneous_ranks", "compressed_gradient"]
         assert run["notices"][0]["text"].startswith("Ranks see different data")
-        assert codes(advice["warnings"]) == ["heterogeneous_ranks", "uncalibrated"]
+        assert codes(advice["warnings"]) == ["heterogeneous_ranks", "uncalibrated", "no_price"]
 
     async def test_what_was_before_the_latest_window_is_not_said_any_more(
         self, shared_client: httpx.AsyncClient
@@ -45,8 +57,12 @@ class TestNotices:
         then = f"/api/v1/runs/{run['id']}/recommendation?to_step=102"
 
         assert run["notices"] == []
-        assert codes(advice["warnings"]) == ["uncalibrated"]
-        assert codes((await shared_client.get(then)).json()["warnings"]) == ["coupled_examples", "uncalibrated"]
+        assert codes(advice["warnings"]) == ["uncalibrated", "no_price"]
+        assert codes((await shared_client.get(then)).json()["warnings"]) == [
+            "coupled_examples",
+            "uncalibrated",
+            "no_price",
+        ]
 
     async def test_duplicated_small_batches_are_a_reason_and_a_notice_without_any_estimate(
         self, shared_client: httpx.AsyncClient

@@ -135,7 +135,8 @@ async def get_recommendation(
     whole_runs: KnownWholeRuns,
 ) -> RecommendationAnswer | PlainTextResponse:
     """Which batch size to use now and for the rest, for a reader who values steps and examples as the query says."""
-    wish = Preference(query.preference, query.examples_per_step)
+    is_stated = "preference" in query.model_fields_set or query.examples_per_step is not None
+    wish = Preference(query.preference, query.examples_per_step, is_stated)
     advice = await run_advice.advise(session, whole_runs, run_id, wish, to_step=query.to_step, given=query.constraints)
     if query.format == "json":
         return recommendation_answer(advice)

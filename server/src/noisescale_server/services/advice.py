@@ -29,10 +29,12 @@ class Preference:
     Attributes:
         preference: 0 fewest examples … 1 fewest steps, ends excluded.
         examples_per_step: Examples one would spend to save an optimizer step; overrides `preference`.
+        is_stated: The reader said one of the two; otherwise steps and examples are balanced for want of a price.
     """
 
     preference: float = 0.5
     examples_per_step: float | None = None
+    is_stated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

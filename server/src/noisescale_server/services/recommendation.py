@@ -94,7 +94,7 @@ def recommend(run: RunSoFar, wish: Preference) -> Recommendation:
         step_efficiency=_now_and_then(step_efficiency, run, to_batch),
         predicted=predicted,
         waste=waste(run.spent, run.usd_spent),
-        warnings=wording.warnings(run),
+        warnings=wording.warnings(run, wish),
         next_step=wording.next_step(decision.decision, run),
     )
 
@@ -234,6 +234,6 @@ def _nothing_to_say(run: RunSoFar, wish: Preference, decision: Decision) -> Reco
         step_efficiency=None,
         predicted=None,
         waste=waste(run.spent, run.usd_spent),
-        warnings=wording.warnings(run),
+        warnings=wording.warnings(run, wish),
         next_step=wording.next_step(decision.decision, run),
     )

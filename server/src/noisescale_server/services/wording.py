@@ -6,10 +6,14 @@ from noisescale.estimators.time_to_resolve import RESOLVED_Z
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.theory.learning_rate import Family, Rule, family_of
 from noisescale_server.services import flags
-from noisescale_server.services.advice import Caution, DecisionWord, Interval, Predicted, RunSoFar
+from noisescale_server.services.advice import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
 
 _UNCALIBRATED = (
     "No sweep has tied the noise scale to a critical batch size here; over published tasks the two differ by × or ÷ 7."
+)
+_NO_PRICE = (
+    "Nobody has said what a step is worth, so steps and examples are balanced and the best batch is the noise scale. "
+    "Say how many examples you would spend to save a step (examples_per_step), or prefer one (preference)."
 )
 _NO_ESTIMATE = {
     "one_small_batch": "Each step has one small batch, and one alone cannot separate signal from noise.",
@@ -157,11 +161,13 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
     return f"{name}, {rule.name}: the centre of a short search; keep warm-up the same in examples."
 
 
-def warnings(run: RunSoFar) -> tuple[Caution, ...]:
+def warnings(run: RunSoFar, wish: Preference) -> tuple[Caution, ...]:
     """What the reader must know before following the advice."""
     found = [*flags.cautions_before_advice(run.flags), Caution("uncalibrated", _UNCALIBRATED)]
     if family_of(run.optimizer) is Family.ADAM and _is_language(run):
         found.append(Caution("adam_language_model", "Noise scale can under-read for Adam language models."))
+    if not wish.is_stated:
+        found.append(Caution("no_price", _NO_PRICE))
     return tuple(found)
 
 
