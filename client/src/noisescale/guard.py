@@ -1,7 +1,7 @@
 """Nothing of ours raises into a training loop: counted, logged once, raised again only when strict.
 
-One of the client's three `except Exception` is here; the others are the hook body and the uploader's loop. The self-test
-of the kernels, which is no part of a training loop, has one of its own.
+One of the client's three `except Exception` is here; the others are the hook body and the uploader's loop. The kernels'
+self-test, which is no part of a training loop, has one of its own.
 """
 
 import functools
