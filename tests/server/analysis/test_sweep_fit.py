@@ -231,6 +231,15 @@ def test_a_batch_size_whose_repeats_disagree_is_named():
     assert "batch size 256" in refusal.explanation
 
 
+def test_targets_that_were_met_at_the_first_look_say_nothing():
+    points = [SweepPoint(size, None, ((0.0, 1.0),)) for size in (64.0, 256.0, 1024.0)]
+
+    refusal = refused(points)
+
+    assert refusal.reason is RefusalReason.TOO_FEW_BATCH_SIZES
+    assert "evaluate earlier" in refusal.explanation
+
+
 def test_two_batch_sizes_are_too_few():
     refusal = refused(exact_sweep((16, 256), curve))
 

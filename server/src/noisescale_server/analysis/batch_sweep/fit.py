@@ -41,6 +41,9 @@ from noisescale_server.analysis.errors import AnalysisError
 from noisescale_server.analysis.estimate import Bounds, Estimate
 
 FEWEST_BATCH_SIZES = 3
+LARGEST_LOG = 700.0
+"""Ends beyond e^±700 are none: they leave the floats."""
+
 FEWEST_STEPS = 5.0
 """Below it the theory, which is of many small steps, overstates what a step can do: an isotropic quadratic that is
 solved in fewer gives a B_crit several times its noise scale."""
@@ -122,8 +125,11 @@ def _check(points: Sequence[SweepPoint], level: float) -> None:
 
 
 def _refuse_before_fitting(points: Sequence[SweepPoint], noise: RepeatNoise | None, level: float) -> Refusal | None:
+    # a target that was met at the first look tells nothing: any number of steps up to there would have done it
     known = [
-        point for point in points if point.repeats is not None or any(high < math.inf for _, high in point.censored)
+        point
+        for point in points
+        if point.repeats is not None or any(low > 0 and high < math.inf for low, high in point.censored)
     ]
     if len(known) < FEWEST_BATCH_SIZES:
         return Refusal(RefusalReason.TOO_FEW_BATCH_SIZES, wording.too_few(len(known), len(points), FEWEST_BATCH_SIZES))
@@ -286,7 +292,7 @@ def _one_sided(points: Sequence[SweepPoint], region: ProfileRegion, level: float
 def _bounds(ends: tuple[float, float], level: float) -> Bounds:
     low, high = ends
     return Bounds(
-        math.exp(low) if low > -math.inf else None,
-        math.exp(high) if high < math.inf else None,
+        math.exp(low) if low > -LARGEST_LOG else None,
+        math.exp(high) if high < LARGEST_LOG else None,
         level,
     )

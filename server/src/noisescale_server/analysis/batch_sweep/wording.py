@@ -6,8 +6,8 @@ from noisescale_server.analysis.batch_sweep.slope import Slope
 def too_few(num_known: int, num_all: int, fewest: int) -> str:
     """Fewer batch sizes than the curve needs."""
     return (
-        f"{num_known} of {num_all} batch sizes reached the target and a curve needs {fewest}: "
-        "add batch sizes, or choose a target that more runs reached."
+        f"{num_known} of {num_all} batch sizes reached the target, later than at their first evaluation, and a curve "
+        f"needs {fewest}: add batch sizes, evaluate earlier, or choose a target that more runs reached."
     )
 
 
