@@ -198,8 +198,9 @@ def test_gradients_in_16_bit_are_measured_as_they_are(of_two_ranks):
 def test_a_rank_that_does_not_log_sends_its_reader_to_the_first(of_two_ranks):
     first, second = of_two_ranks["only_the_first_rank_logs"]
 
-    # the sums of the newest step may still be on their way
-    assert first in ("not resolved yet: 2 of 8 updates", "not resolved yet: 3 of 8 updates")
+    # nobody waits, so the sums of the newest steps may still be on their way
+    assert first.startswith("not resolved yet: ")
+    assert "ask there" not in first
     assert second == "not resolved yet: rank 0 has the numbers: ask there"
 
 
