@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 
-triton = pytest.importorskip("triton", reason="comes with PyTorch's CUDA builds")
-
-from triton.backends.compiler import GPUTarget  # noqa: E402
-from triton.compiler import ASTSource  # noqa: E402
-
-from noisescale.kernels.multi_tensor import kernel, launch  # noqa: E402
-from noisescale.kernels.operations import Operation  # noqa: E402
+from noisescale.kernels.multi_tensor import kernel, launch
+from noisescale.kernels.operations import Operation
 
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 

@@ -26,7 +26,7 @@ class HeldNorms:
         num_columns: C.
     """
 
-    __slots__ = ("_first", "_rows", "_values", "shape")
+    __slots__ = ("_first", "_rows", "shape")
 
     def __init__(self, rows: "HeldRows", num_rows: int, num_columns: int) -> None:
         self._rows = rows
