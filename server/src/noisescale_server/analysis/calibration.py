@@ -36,6 +36,9 @@ UNCALIBRATED = Kappa(
     log_mean=0.0,
     log_sd=PUBLISHED_LOG10_SD * math.log(10),
     measurements=0,
-    said="No sweep has tied the noise scale to a critical batch size here; over published tasks the two differ by × or ÷ 7.",
+    said=(
+        "No sweep has tied the noise scale to a critical batch size here; "
+        "over published tasks the two differ by × or ÷ 7."
+    ),
 )
 """κ = 1 with the published spread; see decision 0002 on the mean."""
