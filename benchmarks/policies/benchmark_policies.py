@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,15 +19,16 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
-from benchmarks.policies.ours import OURS
-from benchmarks.policies.references import FILE, complete
-from benchmarks.policies.replay import Outcome, Start, replay
-from benchmarks.policies.scores import Score, scores
-from benchmarks.policies.simple_policies import SIMPLE
+from noisescale.reproduce.advice.ours import OURS
+from noisescale.reproduce.advice.references import complete
+from noisescale.reproduce.advice.replay import replay
+from noisescale.reproduce.advice.run import Outcome, Start
+from noisescale.reproduce.advice.scores import Score, scores
+from noisescale.reproduce.advice.simple_policies import SIMPLE
 from noisescale.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN, HELD_OUT
 
 ROOT = Path(__file__).parent.parent.parent
+REFERENCES = Path(__file__).with_name("references.csv")
 WORK = ROOT / ".dev" / "policies"
 RESULTS = ROOT / "benchmarks" / "results" / "policies.csv"
 POLICIES = SIMPLE | OURS
@@ -88,10 +88,11 @@ def starts(part: Part) -> list[Start]:
 def version() -> str:
     """Changes when anything that the outcomes depend on does."""
     digest = hashlib.sha256()
-    here = Path(__file__).parent
-    sources = [here / name for name in ("ours.py", "replay.py", "simple_policies.py", "sweep.py")]
-    theory = ROOT / "client/src/noisescale/theory"
-    for source in [*sources, FILE, theory / "policy.py", theory / "learning_rate.py"]:
+    package = ROOT / "client/src/noisescale"
+    advice = (package / "reproduce/advice").glob("*.py")
+    sources = sorted(file for file in advice if file.name not in ("scores.py", "references.py"))
+    theory = package / "theory"
+    for source in [*sources, REFERENCES, theory / "policy.py", theory / "learning_rate.py"]:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -104,7 +105,7 @@ def outcomes_of(part: Part, name: str) -> list[Outcome]:
         rows = json.loads(file.read_text())
         return [Outcome(**row | {"start": Start(**row["start"])}) for row in rows]
     began = time.monotonic()
-    reference = replace(complete([name])[name], price_factor=part.price_factor)
+    reference = replace(complete(REFERENCES, [name])[name], price_factor=part.price_factor)
     policies = {policy: POLICIES[policy] for policy in part.policies}
     found = replay(ALL[name](), reference, starts(part), policies)
     file.parent.mkdir(parents=True, exist_ok=True)

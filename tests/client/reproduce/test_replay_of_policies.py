@@ -5,11 +5,12 @@ import math
 
 import pytest
 import torch
-from benchmarks.policies.replay import CAP, Outcome, Start, execute, follow, new_run, replay, settle
-from benchmarks.policies.scores import score
-from benchmarks.policies.simple_policies import SIMPLE, Keep
-from benchmarks.policies.sweep import Reference, Tuned, fit, steps_to_target
 
+from noisescale.reproduce.advice.replay import CAP, execute, follow, replay, settle
+from noisescale.reproduce.advice.run import Outcome, Start, new_run
+from noisescale.reproduce.advice.scores import score
+from noisescale.reproduce.advice.simple_policies import SIMPLE, Keep
+from noisescale.reproduce.advice.sweep import Reference, Tuned, fit, steps_to_target
 from noisescale.reproduce.registry import ALL
 from noisescale.reproduce.stacked.random_stream import RandomStream
 from noisescale.theory.policy import Adopt, Branch, Restart, RunState, Train

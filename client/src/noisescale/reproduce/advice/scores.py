@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.policies.replay import CAP, Outcome, Start
+from noisescale.reproduce.advice.replay import CAP
+from noisescale.reproduce.advice.run import Outcome, Start
 
 BOOTSTRAPS = 2000
 
