@@ -9,7 +9,7 @@ from noisescale_server.analysis.batch_sweep.fit import fit_sweep
 from noisescale_server.analysis.batch_sweep.prediction import predict
 from noisescale_server.analysis.batch_sweep.regimes import Regime, local_slopes
 from noisescale_server.analysis.errors import AnalysisError
-from synthetic_sweeps import CRITICAL_BATCH, MIN_STEPS, Setting, exact_sweep
+from synthetic_sweeps import CRITICAL_BATCH, MIN_STEPS, Setting
 
 
 def test_at_the_critical_batch_steps_and_examples_are_twice_their_minimum():
@@ -57,7 +57,7 @@ def test_a_batch_size_that_is_none_is_an_error(batch_size):
 def test_a_sweep_passes_through_the_three_regimes():
     sizes = [CRITICAL_BATCH * factor for factor in (1 / 64, 1 / 32, 1, 2, 32, 64)]
 
-    slopes = local_slopes(exact_sweep(sizes, lambda size: MIN_STEPS * (1 + CRITICAL_BATCH / size)))
+    slopes = local_slopes([(size, MIN_STEPS * (1 + CRITICAL_BATCH / size)) for size in sizes])
 
     assert [slopes[0].regime, slopes[2].regime, slopes[4].regime] == list(Regime)
     assert slopes[2].slope == pytest.approx(math.log2(1.5 / 2))

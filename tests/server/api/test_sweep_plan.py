@@ -8,8 +8,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from noisescale_server.services import critical_batch, sweep_plan
-from noisescale_server.services.critical_batch import TargetAnswer
+from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer
+from noisescale_server.analysis.sweep_plan import plan as plan_for
+from noisescale_server.services import critical_batch
 from noisescale_server.services.sweep_curves import RunCurve
 from noisescale_server.storage.tables import SweepRun
 from problems import assert_problem
@@ -52,7 +53,7 @@ def test_what_is_proposed_narrows_the_interval_as_foretold_in_the_median() -> No
     for first in range(0, 42, 6):
         curves = [curve(size, seed=first + seed, noise=0.1) for size in BATCH_SIZES for seed in range(6)]
         before = answer_to(curves)
-        plan = sweep_plan.plan(before, wanted_ratio=math.exp(0.8 * log_ratio(before)))
+        plan = plan_for(before, wanted_ratio=math.exp(0.8 * log_ratio(before)))
         added = [
             curve(proposal.batch_size, seed=1000 + first + seed, noise=0.1)
             for proposal in plan.proposals

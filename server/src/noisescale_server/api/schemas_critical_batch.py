@@ -5,10 +5,12 @@ from uuid import UUID
 
 from noisescale_server.analysis.batch_sweep.lack_of_fit import LackOfFit
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
+from noisescale_server.analysis.batch_sweep.regimes import LocalSlope
 from noisescale_server.analysis.batch_sweep.sweep_fit import Residual, SweepFit
+from noisescale_server.analysis.batch_sweep.target_answer import CurvePoint, TargetAnswer
 from noisescale_server.analysis.estimate import Estimate
+from noisescale_server.analysis.steps_to_target.best_of_grid import TargetPoint
 from noisescale_server.api.schemas_runs import Answer
-from noisescale_server.services.critical_batch import CurvePoint, LocalSlope, TargetAnswer, TargetPoint
 from noisescale_server.services.sweeps import Goal
 
 

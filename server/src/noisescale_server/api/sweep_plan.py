@@ -6,12 +6,12 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from noisescale_server.analysis.sweep_plan import SweepPlan
 from noisescale_server.api.deps import ReadSession
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.schemas_sweeps import Value
 from noisescale_server.api.sweeps import SweepId
-from noisescale_server.services import critical_batch, sweep_plan
-from noisescale_server.services.sweep_plan import SweepPlan
+from noisescale_server.services import sweep_plan
 
 router = APIRouter(tags=["sweeps"])
 
@@ -40,12 +40,7 @@ async def get_sweep_plan(
     sweep_id: SweepId, query: Annotated[SweepPlanQuery, Query()], session: ReadSession
 ) -> SweepPlanAnswer:
     """Runs that narrow B_crit's interval most for what they cost, or what a refused sweep needs."""
-    targets = [] if query.target is None else [query.target]
-    found = await critical_batch.of_sweep(session, sweep_id, targets=targets, level=query.level)
-    hardest = (min if found.row.sweep.goal == "min" else max)(found.targets, key=lambda one: one.target)
-    return SweepPlanAnswer(
-        sweep_id=sweep_id,
-        unit=found.row.sweep.unit,
-        level=query.level,
-        plan=sweep_plan.plan(hardest, wanted_ratio=query.ratio),
+    row, found = await sweep_plan.of_sweep(
+        session, sweep_id, target=query.target, wanted_ratio=query.ratio, level=query.level
     )
+    return SweepPlanAnswer(sweep_id=sweep_id, unit=row.sweep.unit, level=query.level, plan=found)

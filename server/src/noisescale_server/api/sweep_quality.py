@@ -6,11 +6,11 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from noisescale_server.analysis.large_batch_quality import Quality
 from noisescale_server.api.deps import ReadSession
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.sweeps import SweepId
-from noisescale_server.services import large_batch_quality, sweep_curves, sweeps
-from noisescale_server.services.large_batch_quality import Quality
+from noisescale_server.services import large_batch_quality
 from noisescale_server.services.sweeps import Goal
 
 router = APIRouter(tags=["sweeps"])
@@ -39,14 +39,11 @@ async def get_sweep_quality(
     sweep_id: SweepId, query: Annotated[SweepQualityQuery, Query()], session: ReadSession
 ) -> SweepQualityAnswer:
     """At equal steps, at equal examples and given time: the metric of each batch size, against the smallest one's."""
-    view = await sweeps.get(session, sweep_id)
-    sweep = view.row.sweep
-    goal: Goal = "max" if sweep.goal == "max" else "min"
-    curves = await sweep_curves.of_sweep(session, sweep, view.runs)
+    row, found = await large_batch_quality.of_sweep(session, sweep_id, level=query.level)
     return SweepQualityAnswer(
-        sweep_id=sweep.id,
-        metric=sweep.metric,
-        goal=goal,
+        sweep_id=row.sweep.id,
+        metric=row.sweep.metric,
+        goal="max" if row.sweep.goal == "max" else "min",
         level=query.level,
-        comparisons=large_batch_quality.qualities(curves, goal, level=query.level),
+        comparisons=found,
     )

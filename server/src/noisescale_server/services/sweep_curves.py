@@ -7,9 +7,12 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.steps_to_target.setting import Setting, Trial, settings_of
 from noisescale_server.services import metrics
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, choose, spacing_of
+from noisescale_server.services.sweeps import Goal
 from noisescale_server.storage import runs, series, streams
 from noisescale_server.storage.streams import SIMPLE
 from noisescale_server.storage.tables import Sweep, SweepRun
@@ -46,6 +49,21 @@ async def of_sweep(session: AsyncSession, sweep: Sweep, attached: Sequence[Sweep
             found.append(RunCurve(run, run.curve_steps, run.curve_values))
         await asyncio.sleep(0)  # thousands of curves must not keep other requests waiting
     return [curve for curve in found if curve.steps]
+
+
+def settings(attached: Sequence[SweepRun], curves: Sequence[RunCurve], goal: Goal) -> tuple[Setting, ...]:
+    """The runs as the analysis takes them, with those that diverged; those without any evaluation are left out."""
+    diverged = [Trial(run.batch_size, run.lr, run.seed, None) for run in attached if run.status == "infeasible"]
+    evaluated = [
+        Trial(
+            one.run.batch_size,
+            one.run.lr,
+            one.run.seed,
+            MetricCurve(tuple(map(float, one.steps)), tuple(one.values), Direction(goal)),
+        )
+        for one in curves
+    ]
+    return settings_of([*diverged, *evaluated])
 
 
 async def _stored(session: AsyncSession, run_id: UUID, metric: str | None) -> list[tuple[int, float]]:

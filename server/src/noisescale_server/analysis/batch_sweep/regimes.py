@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from noisescale_server.analysis.batch_sweep.sweep import SweepPoint
 from noisescale_server.analysis.errors import AnalysisError
 
 PERFECT_SLOPE = -0.9
@@ -19,9 +18,9 @@ MAXIMAL_SLOPE = -0.1
 class Regime(StrEnum):
     """How steps answer to a larger batch."""
 
-    PERFECT = "perfect_scaling"
-    DIMINISHING = "diminishing_returns"
-    MAXIMAL = "maximal_data_parallelism"
+    PERFECT = "perfect"
+    DIMINISHING = "diminishing"
+    MAXIMAL = "maximal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +28,25 @@ class LocalSlope:
     """d log S / d log B between two neighbouring batch sizes.
 
     Attributes:
-        from_batch: The smaller, in examples.
-        to_batch: The larger, in examples.
+        from_batch_size: The smaller, in examples.
+        to_batch_size: The larger, in examples.
         slope: -1 where doubling the batch halves the steps, 0 where it saves none.
         regime: What that is called.
     """
 
-    from_batch: float
-    to_batch: float
+    from_batch_size: float
+    to_batch_size: float
     slope: float
     regime: Regime
 
 
 def local_slopes(
-    points: Sequence[SweepPoint], *, perfect: float = PERFECT_SLOPE, maximal: float = MAXIMAL_SLOPE
+    points: Sequence[tuple[float, float]], *, perfect: float = PERFECT_SLOPE, maximal: float = MAXIMAL_SLOPE
 ) -> tuple[LocalSlope, ...]:
     """The slope and regime of each neighbouring pair of batch sizes with known steps, small to large.
 
     Args:
-        points: The sweep; what is known as a bound only is passed over.
+        points: Batch size and steps, where they are known.
         perfect: Slopes up to this are perfect scaling.
         maximal: Slopes from this on are maximal data parallelism.
 
@@ -56,10 +55,9 @@ def local_slopes(
     """
     if not perfect < maximal:
         raise AnalysisError(f"perfect must be below maximal, got slopes {perfect} and {maximal}")
-    known = sorted((point.batch_size, point.repeats.mean_log_steps) for point in points if point.repeats is not None)
     found = []
-    for (small, steps), (large, fewer) in pairwise(known):
-        slope = (fewer - steps) / math.log(large / small)
+    for (small, steps), (large, fewer) in pairwise(sorted(points)):
+        slope = math.log(fewer / steps) / math.log(large / small)
         regime = Regime.PERFECT if slope <= perfect else Regime.MAXIMAL if slope >= maximal else Regime.DIMINISHING
         found.append(LocalSlope(small, large, slope, regime))
     return tuple(found)

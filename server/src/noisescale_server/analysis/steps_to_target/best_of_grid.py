@@ -1,58 +1,66 @@
 """The best learning rate at each batch size, and whether it was the last one tried."""
 
-from collections import defaultdict
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale_server.analysis.batch_sweep.sweep import SweepPoint, sweep_point
+from noisescale_server.analysis.batch_sweep.sweep import INTERPOLATION_LIMIT, SweepPoint, sweep_point
+from noisescale_server.analysis.steps_to_target.seed_average import SeedAverage, seed_average
+from noisescale_server.analysis.steps_to_target.setting import Setting, by_batch_size
 from noisescale_server.analysis.steps_to_target.steps import Outcome, StepsToTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One run of a sweep.
+class TargetPoint:
+    """Steps to a target at one batch size, at the best of its learning rates.
 
     Attributes:
-        batch_size: Examples per optimizer step.
-        learning_rate: The rate that was tried.
-        steps: Steps to the target.
+        batch_size: In examples.
+        lr: The best learning rate of those tried.
+        num_learning_rates: How many were tried, divergences included.
+        is_at_grid_edge: The best was the smallest or largest of several.
+        average: Of its seeds.
     """
 
     batch_size: float
-    learning_rate: float
-    steps: StepsToTarget
+    lr: float
+    num_learning_rates: int
+    is_at_grid_edge: bool
+    average: SeedAverage
 
 
-def best_of_grid(trials: Sequence[Trial]) -> tuple[SweepPoint, ...]:
-    """At each batch size the runs of its best learning rate; batch sizes where every run diverged are left out.
+def best_of_grid(settings: Sequence[Setting], target: float) -> tuple[TargetPoint, ...]:
+    """At each batch size the learning rate that reaches the target first; where none does, the one nearest to it.
 
-    The best one has the smallest mean of log steps, bounds taken at their lower end, among the rates at which most
-    runs reached the target. Where at no rate they did, the sweep knows only a bound: the longest run without success.
-    A minimum over noisy trials reads low, by about the noise of a trial where neighbouring rates are equally good.
+    Batch sizes at which every rate diverged are left out. A minimum over noisy trials reads low, by about their noise
+    where neighbouring rates are equally good: `batch_sweep/bootstrap.py` says by how much.
+
+    Args:
+        settings: In the order of `settings_of`.
+        target: Value of the metric.
     """
-    grid: dict[float, dict[float, list[StepsToTarget]]] = defaultdict(lambda: defaultdict(list))
-    for trial in trials:
-        grid[trial.batch_size][trial.learning_rate].append(trial.steps)
-    points = (_best(batch_size, dict(rates)) for batch_size, rates in sorted(grid.items()))
-    return tuple(point for point in points if point is not None)
+    found = []
+    for batch_size, here in by_batch_size(settings):
+        all_averages = {setting.lr: seed_average(setting.curves, target) for setting in here if setting.curves}
+        averages = {lr: found for lr, found in all_averages.items() if found.steps.outcome is not Outcome.INFEASIBLE}
+        if not averages:
+            continue
+        lr = min(averages, key=lambda rate: averages[rate].rank)
+        tried = [setting.lr for setting in here]
+        is_at_edge = len(tried) > 1 and lr in (min(tried), max(tried))
+        found.append(TargetPoint(batch_size, lr, len(tried), is_at_edge, averages[lr]))
+    return tuple(found)
 
 
-def _best(batch_size: float, rates: dict[float, list[StepsToTarget]]) -> SweepPoint | None:
-    reached = {rate: runs for rate, runs in rates.items() if 2 * _num_reached(runs) > len(runs)}
-    if not reached:
-        bounds = [run for runs in rates.values() for run in runs if run.outcome is not Outcome.INFEASIBLE]
-        longest = max(bounds, key=lambda run: run.low, default=None)
-        return None if longest is None else SweepPoint(batch_size, None, ((longest.low, float("inf")),))
-    points = {rate: sweep_point(batch_size, runs) for rate, runs in reached.items()}
-    best = min(reached, key=lambda rate: _mean_log_steps(points[rate]))
-    is_at_edge = len(rates) > 1 and best in (min(rates), max(rates))
-    return sweep_point(batch_size, reached[best], is_at_grid_edge=is_at_edge)
+def as_sweep_point(point: TargetPoint) -> SweepPoint:
+    """What the fit needs of it: repeats where the crossing is well known, an interval or a bound where it is not."""
+    found = point.average
+    if found.repeats is not None and _is_close(found.steps):
+        return SweepPoint(point.batch_size, found.repeats, is_at_grid_edge=point.is_at_grid_edge)
+    single = sweep_point(point.batch_size, [found.steps], is_at_grid_edge=point.is_at_grid_edge)
+    assert single is not None, "an average of curves did not diverge"
+    return single
 
 
-def _num_reached(runs: Sequence[StepsToTarget]) -> int:
-    return sum(run.outcome is Outcome.REACHED for run in runs)
-
-
-def _mean_log_steps(point: SweepPoint | None) -> float:
-    assert point is not None, "most of its runs reached the target"
-    return point.typical_log_steps
+def _is_close(steps: StepsToTarget) -> bool:
+    return steps.low > 0 and math.log(steps.high / steps.low) <= INTERPOLATION_LIMIT

@@ -1,0 +1,95 @@
+"""The metric averaged over the seeds of one setting, where it crosses a target, and how sure that is.
+
+Averaged first, then crossed: crossing seed by seed reads low, since noise crosses early.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from noisescale_server.analysis.batch_sweep.hyperbola import Array
+from noisescale_server.analysis.batch_sweep.sweep import Repeats
+from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve, steps_to_target
+from noisescale_server.analysis.steps_to_target.steps import StepsToTarget
+
+
+@dataclass(frozen=True, slots=True)
+class SeedAverage:
+    """Steps to a target of the averaged metric.
+
+    Attributes:
+        num_seeds: Runs that were averaged.
+        steps: Steps to the target.
+        repeats: The same with the scatter of single seeds; None for fewer than three, or where leaving one out does
+            not reach the target.
+        last_value: Of the averaged metric; turned round where larger is better, so that smaller is nearer.
+    """
+
+    num_seeds: int
+    steps: StepsToTarget
+    repeats: Repeats | None
+    last_value: float
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Smaller is better: steps, then how near the end came to the target."""
+        return math.inf if self.steps.steps is None else self.steps.steps, self.last_value
+
+
+@dataclass(frozen=True, slots=True)
+class CommonCurves:
+    """Runs at the steps at which all of them were evaluated.
+
+    Attributes:
+        steps: Optimizer steps, rising, [T].
+        values: The metric of each run, [N, T].
+        direction: Which values are better.
+    """
+
+    steps: tuple[float, ...]
+    values: Array
+    direction: Direction
+
+    @classmethod
+    def of(cls, curves: Sequence[MetricCurve]) -> "CommonCurves":
+        """The runs together; the first one alone where no step is common to all."""
+        common = set(curves[0].steps).intersection(*(curve.steps for curve in curves[1:]))
+        used = curves if common else curves[:1]
+        steps = tuple(sorted(common or curves[0].steps))
+        rows = [dict(zip(curve.steps, curve.values, strict=True)) for curve in used]
+        values = np.array([[row[step] for step in steps] for row in rows], dtype=np.float64)
+        return cls(steps, values, curves[0].direction)
+
+    def mean(self, weights: Array | None = None) -> MetricCurve:
+        """The mean over the runs, or with a weight for each, [N]."""
+        found = self.values.mean(axis=0) if weights is None else weights @ self.values / weights.sum()
+        return MetricCurve(self.steps, tuple(found.tolist()), self.direction)
+
+
+def seed_average(curves: Sequence[MetricCurve], target: float) -> SeedAverage:
+    """The average of a setting's runs and its crossing."""
+    together = CommonCurves.of(curves)
+    mean = together.mean()
+    steps = steps_to_target(mean, target)
+    last = mean.values[-1] if mean.direction is Direction.MIN else -mean.values[-1]
+    return SeedAverage(len(together.values), steps, _repeats(together, steps, target), last)
+
+
+def _repeats(together: CommonCurves, steps: StepsToTarget, target: float) -> Repeats | None:
+    """The scatter of log S over seeds, by leaving out each in turn.
+
+    The variance of log S of the average is (n - 1) / n Σ (θ₋ᵢ - θ̄)² (Efron & Tibshirani 1993, eq. 11.5), a single
+    seed's n times that, and `squares` n - 1 times a single seed's.
+    """
+    count = len(together.values)
+    if count < 3 or steps.steps is None:
+        return None
+    left_out = [steps_to_target(together.mean(1.0 - kept), target).steps for kept in np.eye(count)]
+    logs = [math.log(value) for value in left_out if value is not None]
+    if len(logs) < count:
+        return None
+    mean = math.fsum(logs) / count
+    squares = (count - 1) ** 2 * math.fsum((value - mean) ** 2 for value in logs)
+    return Repeats(count, math.log(steps.steps), squares)
