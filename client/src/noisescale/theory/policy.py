@@ -288,7 +288,7 @@ def _followed(run: RunState, memory: Memory, settings: Settings) -> Train | None
     if max(wanted / run.batch, run.batch / wanted) < settings.hysteresis:
         return None
     batch = max(2, round(wanted))
-    rate = memory.anchor_rate * _rate_factor(run, memory, batch, phi)
+    rate = memory.anchor_rate * rate_factor(run, memory, batch, phi)
     reason = f"√(r φ) with φ about {phi:.3g} and r {run.exchange_rate:.3g}: batch {run.batch} to {batch}"
     return Train(batch, rate, reason)
 
@@ -319,8 +319,15 @@ def _clear_ratio(scale: NoiseScaleEstimate, bound: float) -> float | None:
     return trace / square if trace / square < bound else None
 
 
-def _rate_factor(run: RunState, memory: Memory, batch: int, phi: float) -> float:
-    """On the anchor's rate: the optimizer's rule downwards, at most the square root of the batch upwards."""
+def rate_factor(run: RunState, memory: Memory, batch: int, phi: float) -> float:
+    """On the anchor's rate: the optimizer's rule downwards, at most the square root of the batch upwards.
+
+    Args:
+        run: Its optimizer.
+        memory: The anchor.
+        batch: To train with, examples; another than `advise` says where that one cannot be run.
+        phi: Noise scale in examples.
+    """
     ratio = gain(from_batch=memory.anchor_batch, to_batch=batch, noise_scale=phi)
     is_sgd = family_of(run.optimizer) is Family.SGD
     if ratio <= 1:
