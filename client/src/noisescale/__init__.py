@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         log_norms,
         micro_batch,
         noise_scale,
+        recommendation,
         unwatch,
         watch,
     )
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
         UnsupportedLayerError,
     )
     from noisescale.recent_updates import NoiseScale
+    from noisescale.recommending.before_a_run import recommend
+    from noisescale.recommending.recommendation import Recommendation
     from noisescale.run import Run
     from noisescale.sweeps.sweep import sweep
 
@@ -55,11 +58,14 @@ _MODULES = {
     "log_metrics": "noisescale.active_run",
     "clip_grad_norm_": "noisescale.active_run",
     "noise_scale": "noisescale.active_run",
+    "recommendation": "noisescale.active_run",
+    "recommend": "noisescale.recommending.before_a_run",
     "finish": "noisescale.active_run",
     "branch": "noisescale.branching.branch",
     "sweep": "noisescale.sweeps.sweep",
     "Run": "noisescale.run",
     "NoiseScale": "noisescale.recent_updates",
+    "Recommendation": "noisescale.recommending.recommendation",
     "Config": "noisescale.config",
     "NoiseScaleError": "noisescale.errors",
     "ConfigError": "noisescale.errors",
@@ -76,6 +82,7 @@ __all__ = [
     "EstimationError",
     "NoiseScale",
     "NoiseScaleError",
+    "Recommendation",
     "Run",
     "TransportError",
     "UnsupportedLayerError",
@@ -92,6 +99,8 @@ __all__ = [
     "log_norms",
     "micro_batch",
     "noise_scale",
+    "recommend",
+    "recommendation",
     "sweep",
     "unwatch",
     "watch",

@@ -2,13 +2,15 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.integrations.mirrors import Mirror, open_mirror
 from noisescale.kernels.preference import PREFERENCE
 from noisescale.recent_updates import NoiseScale
+from noisescale.recommending.question import Asked
+from noisescale.recommending.recommendation import Recommendation
 from noisescale.run import Run
 
 if TYPE_CHECKING:
@@ -251,6 +253,11 @@ def clip_grad_norm_(
 def noise_scale(kind: str = "simple", name: str | None = None) -> NoiseScale:
     """`Run.noise_scale` of the active run."""
     return active().noise_scale(kind, name)
+
+
+def recommendation(name: str | None = None, **asked: Unpack[Asked]) -> Recommendation:
+    """`Run.recommendation` of the active run."""
+    return active().recommendation(name, **asked)
 
 
 def finish(status: Literal["finished", "failed"] = "finished") -> None:

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from noisescale import capture, open_runs
 from noisescale.config import Config
@@ -18,6 +18,9 @@ from noisescale.integrations.mirrors import Mirror
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
 from noisescale.recent_updates import NoiseScale
+from noisescale.recommending.advisor import Advisor
+from noisescale.recommending.question import Asked
+from noisescale.recommending.recommendation import Recommendation
 from noisescale.recorder import OpenOutbox, Recorder
 from noisescale.recorders import Recorders
 from noisescale.transport.wire import RunRecord
@@ -70,6 +73,7 @@ class Run:
         mirroring = None if mirror is None else Mirroring(mirror, time.monotonic, self.faults)
         self._main = Recorder(self.id, config, description, self._open_outbox, self.faults, mirroring)
         self._recorders = Recorders(self._main, self._recorder_beside)
+        self._advisor = Advisor(config, self.faults)
         self._clippings: dict[str | None, Clipping] = {}
         self.is_recording = self._main.is_recording
         if self.is_recording:
@@ -395,6 +399,22 @@ class Run:
             return NoiseScale.of_nothing()
         self._do(recorder.collect)
         return recorder.noise_scale(kind)
+
+    def recommendation(self, name: str | None = None, **asked: Unpack[Asked]) -> Recommendation:
+        """Which batch size now, why, how sure, and what it would change; print it.
+
+        With a server it is asked, for at most a few seconds; else it is computed from what this job has measured.
+
+        Args:
+            name: Of the optimizer, where several are watched.
+            asked: What a step is worth, and what limits the run: see `docs/recommendations.md`.
+        """
+        recorder = self._recorders.find(name)
+        if recorder is None:
+            self.faults.report(self._recorders.unknown(name))
+            return Recommendation(reason=str(self._recorders.unknown(name)))
+        self._do(recorder.collect)
+        return self._advisor.recommend(recorder, asked)
 
     def finish(
         self, status: Literal["finished", "failed"] = "finished", timeout_seconds: float = FINISH_SECONDS

@@ -24,10 +24,14 @@ class HttpServer:
         url: Address of the server.
         api_key: For the Authorization header; it goes to this address only, since no redirect is followed.
         user_agent: Name and version of the client.
+        answer_seconds: Longest wait for an answer, and for a connection.
     """
 
-    def __init__(self, url: str, api_key: str | None, user_agent: str) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, user_agent: str, *, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         self.url = url.rstrip("/")
+        self._answer_seconds = answer_seconds
         self._headers = {"Content-Type": "application/json", "User-Agent": user_agent}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key}"
@@ -64,6 +68,18 @@ class HttpServer:
             raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
         return Answer(response.status_code, _json_object(response.content), response.headers.get("Retry-After"))
 
+    def read(self, path: str) -> tuple[int, str]:
+        """Status and text of a GET.
+
+        Raises:
+            TransportError: Without an answer.
+        """
+        try:
+            response = self._open().get(f"{self.url}{path}", headers=self._headers)
+        except httpx.HTTPError as error:
+            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
+        return response.status_code, response.text
+
     def is_ready(self) -> bool:
         """Whether `/readyz` answers 200.
 
@@ -89,7 +105,8 @@ class HttpServer:
         if self._client is None:
             # A proxy of the environment cannot reach this machine's own loopback.
             is_loopback = urlsplit(self.url).hostname in LOOPBACK
-            timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+            seconds = self._answer_seconds
+            timeout = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
             self._client = httpx.Client(timeout=timeout, follow_redirects=False, trust_env=not is_loopback)
         return self._client
 

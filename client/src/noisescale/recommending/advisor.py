@@ -1,0 +1,73 @@
+"""Answers `run.recommendation()`: the server first, the job's own measurements where there is none."""
+
+from collections.abc import Mapping
+
+from noisescale.config import Config
+from noisescale.errors import ConfigError
+from noisescale.guard import Faults, never_raises
+from noisescale.recommending.asking import NoAnswer, RecommendingServer
+from noisescale.recommending.question import Question
+from noisescale.recommending.recommendation import Recommendation
+from noisescale.recorder import Recorder
+
+FAILED = "The recommendation failed for a fault of ours; the log says more, and training goes on."
+DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."
+NO_SERVER = "mode {mode!r} asks no server"
+
+
+class Advisor:
+    """Of one run; it never raises.
+
+    Args:
+        config: Settings of the client.
+        faults: Told about errors of ours.
+        server: Stands in for the server.
+
+    Attributes:
+        faults: Errors of ours.
+        is_recording: True: advice is also given after the end.
+    """
+
+    is_recording = True
+
+    def __init__(self, config: Config, faults: Faults, server: RecommendingServer | None = None) -> None:
+        self.faults = faults
+        self._config = config
+        self._server = server or RecommendingServer(config)
+
+    def leave_out(self, call: str) -> None:
+        """Nothing is left out."""
+
+    def recommend(self, recorder: Recorder, asked: Mapping[str, object]) -> Recommendation:
+        """The advice for what a recorder has measured.
+
+        Args:
+            recorder: Of one optimizer.
+            asked: Keywords as of `Question`.
+        """
+        try:
+            question = Question.of(asked)
+        except ConfigError as error:
+            return refused(str(error))
+        return self._recommend(recorder, question) or Recommendation(reason=FAILED)
+
+    @never_raises
+    def _recommend(self, recorder: Recorder, question: Question) -> Recommendation:
+        if self._config.mode == "disabled":
+            return Recommendation(reason=DISABLED, next_step="Say mode='online', or leave NOISESCALE_MODE out.")
+        asked = self._ask(recorder, question)
+        if isinstance(asked, Recommendation):
+            return asked
+        if asked.is_refusal:
+            return refused(asked.why)
+        return Recommendation(reason=f"There is no server to ask: {asked.why}.", note=asked.why)
+
+    def _ask(self, recorder: Recorder, question: Question) -> Recommendation | NoAnswer:
+        if self._config.mode != "online":
+            return NoAnswer(NO_SERVER.format(mode=self._config.mode))
+        return self._server.of_run(recorder.run_id, question)
+
+
+def refused(why: str) -> Recommendation:
+    """What a question gets that cannot be answered as it was asked."""
+    return Recommendation(headline="The question was refused", reason=why)

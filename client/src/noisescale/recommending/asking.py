@@ -1,0 +1,110 @@
+"""Asks the server for a recommendation: one request of a few seconds at most, and never an exception."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import quote
+
+from noisescale.config import Config
+from noisescale.errors import TransportError
+from noisescale.recommending.question import Question
+from noisescale.recommending.reading import recommendation_from
+from noisescale.recommending.recommendation import Recommendation
+from noisescale.transport.http import HttpServer
+from noisescale.version import __version__
+
+ANSWER_SECONDS = 3.0
+"""A recommendation takes the server milliseconds; a training job waits for no more than this."""
+
+QUIET_SECONDS = 60.0
+"""A server that did not answer is asked again after so long: a hung one costs a job 3 s a minute at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why there is no recommendation from a server.
+
+    Attributes:
+        why: In a clause.
+        is_refusal: The server was there and did not like the question.
+    """
+
+    why: str
+    is_refusal: bool = False
+
+
+class RecommendingServer:
+    """The server of a run, asked for recommendations.
+
+    Args:
+        config: Address and key.
+        open_server: Stands in for the connection.
+        now: Seconds of a clock that never jumps.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        open_server: Callable[[], HttpServer] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._open_server = open_server or self._connect
+        self._now = now
+        self._quiet_until = -float("inf")
+        self._quiet_because = ""
+
+    def of_run(self, run_id: str, question: Question) -> Recommendation | NoAnswer:
+        """The recommendation for a stored run."""
+        return self._ask(f"/api/v1/runs/{quote(run_id, safe='')}/recommendation", question)
+
+    def of_task(self, project: str, task: str, question: Question) -> Recommendation | NoAnswer:
+        """The recommendation for the next run of a task."""
+        path = f"/api/v1/projects/{quote(project, safe='')}/tasks/{quote(task, safe='')}/recommendation"
+        return self._ask(path, question)
+
+    def _ask(self, path: str, question: Question) -> Recommendation | NoAnswer:
+        found = self._get(question.address(path))
+        if isinstance(found, NoAnswer):
+            return found
+        answer = _json_object(found)
+        if "decision" not in answer:
+            return NoAnswer(f"{self._config.url} answered something else than a recommendation")
+
+        def write(trainer: str) -> str:
+            text = self._get(question.address(path, format=trainer))
+            return f"# no flags for {trainer}: {text.why}\n" if isinstance(text, NoAnswer) else text
+
+        return recommendation_from(answer, "server", writer=write)
+
+    def _get(self, address: str) -> str | NoAnswer:
+        """The text of an answer."""
+        if self._now() < self._quiet_until:
+            return NoAnswer(self._quiet_because)
+        server = self._open_server()
+        try:
+            status, text = server.read(address)
+        except TransportError as error:
+            self._quiet_until, self._quiet_because = self._now() + QUIET_SECONDS, str(error)
+            return NoAnswer(str(error))
+        finally:
+            server.close()
+        if status == HTTPStatus.OK:
+            return text
+        problem = _json_object(text)
+        why = problem.get("detail") or problem.get("title") or f"HTTP {status}"
+        return NoAnswer(f"{self._config.url} says: {why}", is_refusal=status == HTTPStatus.UNPROCESSABLE_ENTITY)
+
+    def _connect(self) -> HttpServer:
+        agent = f"noisescale/{__version__}"
+        return HttpServer(self._config.url, self._config.api_key, agent, answer_seconds=ANSWER_SECONDS)
+
+
+def _json_object(text: str) -> Mapping[str, object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,109 @@
+"""A recommendation as people read it: the decision first, then why, what goes with it, what it buys, what is next."""
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from noisescale.readable import several
+
+if TYPE_CHECKING:
+    from noisescale.recommending.parts import Interval, Schedule
+    from noisescale.recommending.recommendation import Recommendation
+
+WIDTH = 110
+LABEL = 15
+MAX_STAGES = 6
+"""Stages of a schedule that are printed; all of them are in `schedule`."""
+
+
+def as_text(found: "Recommendation") -> str:
+    """The recommendation in a few lines."""
+    indent = " " * (LABEL + 2)
+    lines = [
+        textwrap.fill(
+            f"  {label:<{LABEL}}{content}", WIDTH, subsequent_indent=indent, break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for label, content in _parts(found)
+        if content
+    ]  # fmt: skip
+    return "\n".join([found.headline, *lines])
+
+
+def _parts(found: "Recommendation") -> Iterator[tuple[str, str | None]]:
+    yield "why", found.reason
+    yield "batch", _batch(found)
+    yield "learning rate", _learning_rate(found)
+    for change in found.rescaling or ():
+        if change.field != "learning_rate" and change.after is not None and change.after != change.before:
+            yield change.field, f"{change.before:.4g} → {change.after:.4g} ({change.rule})"
+    yield "schedule", found.schedule_missing if found.schedule is None else _schedule(found.schedule)
+    yield "effect", found.effect
+    yield "waste so far", _waste(found)
+    if found.limited is not None and (found.limited.binding or found.limited.batch_size is None):
+        yield "limits", found.limited.text
+    for caution in found.warnings:
+        yield "careful", caution.text
+    yield "next", found.next_step
+    for sentence in found.missing:
+        yield "not known here", sentence
+    yield "from", _source(found)
+
+
+def _batch(found: "Recommendation") -> str | None:
+    if found.recommended_batch_size is None or found.interval is None:
+        return None
+    now = "" if found.current_batch_size is None else f"{_number(found.current_batch_size)} → "
+    to = f"{now}{_number(found.recommended_batch_size)} {several(found.example)}"
+    in_units = ""
+    if found.units_per_example != 1:
+        in_units = f" = {_number(found.recommended_batch_size * found.units_per_example)} {found.unit}"
+    parts = f"best {_number(found.interval.value)}, {_interval(found.interval)}"
+    if found.statistical_interval is not None:
+        alone = found.statistical_interval
+        parts += f"; of the measurement alone {_number(alone.low)} – {_number(alone.high)}"
+    return f"{to}{in_units} ({parts})"
+
+
+def _learning_rate(found: "Recommendation") -> str | None:
+    rate = found.learning_rate
+    if rate is None:
+        return None
+    return f"{rate.current:.4g} → {rate.recommended:.3g} ({rate.low:.3g} – {rate.high:.3g}); {rate.text}"
+
+
+def _schedule(schedule: "Schedule") -> str:
+    shown = "; ".join(
+        f"{_number(stage.batch_size)} from step {stage.step:,}"
+        + ("" if stage.learning_rate is None else f", lr {stage.learning_rate:.3g}")
+        for stage in schedule.stages[:MAX_STAGES]
+    )
+    left_out = len(schedule.stages) - MAX_STAGES
+    return f"{shown}{f'; {left_out} more stages' if left_out > 0 else ''}. {schedule.why}"
+
+
+def _waste(found: "Recommendation") -> str | None:
+    if found.waste is None:
+        return None
+    share = found.waste.fraction
+    usd = "" if found.waste.usd is None else f", {_number(found.waste.usd.value)} USD"
+    examples = f"{_number(found.waste.examples.value)} {several(found.example)}"
+    interval = f"{share.value:.0%} of those spent ({share.low:.0%} – {share.high:.0%})"
+    return f"{examples}, {interval}{usd}; {found.waste.text}"
+
+
+def _source(found: "Recommendation") -> str:
+    where = {"server": "the server", "job": "this job's own measurements", "nowhere": "nobody"}[found.source]
+    step = "" if found.step is None else f", step {found.step:,}"
+    return f"{where}{step}{f'; {found.note}' if found.note else ''}"
+
+
+def _interval(interval: "Interval") -> str:
+    return f"{interval.level:.0%} interval {_number(interval.low)} – {_number(interval.high)}"
+
+
+def _number(value: float) -> str:
+    """Three digits, or all of a whole number below a million."""
+    if value == round(value) and abs(value) < 1e6:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.3g}'):,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"

@@ -1,0 +1,82 @@
+"""What a caller values and has, as the server and the job are asked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TypedDict
+from urllib.parse import urlencode
+
+from noisescale.errors import ConfigError
+
+
+class Asked(TypedDict, total=False):
+    """The keywords of `recommendation()`; what each means: `Question`."""
+
+    preference: float | None
+    examples_per_step: float | None
+    usd_per_hour_sooner: float | None
+    max_steps: float | None
+    max_examples: float | None
+    max_hours: float | None
+    max_usd: float | None
+    examples_per_device: int | None
+    num_devices: int | None
+    max_micro_batches: int | None
+    batch_sizes: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What decides besides the measurement; None: not said.
+
+    Attributes:
+        preference: Between fewest examples (0) and fewest steps (1), both excluded.
+        examples_per_step: Examples one would spend to save an optimizer step.
+        usd_per_hour_sooner: Dollars one would spend to be done an hour sooner.
+        max_steps: Optimizer steps that may still be taken.
+        max_examples: Examples that may still be used.
+        max_hours: Time that is left.
+        max_usd: Money that is left.
+        examples_per_device: Largest micro-batch that fits on a device.
+        num_devices: Data-parallel devices.
+        max_micro_batches: Micro-batches that may be accumulated in a step.
+        batch_sizes: Batches to be told about besides, in examples.
+        optimizer: Class of the optimizer, before a run's first step.
+    """
+
+    preference: float | None = None
+    examples_per_step: float | None = None
+    usd_per_hour_sooner: float | None = None
+    max_steps: float | None = None
+    max_examples: float | None = None
+    max_hours: float | None = None
+    max_usd: float | None = None
+    examples_per_device: int | None = None
+    num_devices: int | None = None
+    max_micro_batches: int | None = None
+    batch_sizes: Sequence[float] = ()
+    optimizer: str | None = None
+
+    @classmethod
+    def of(cls, asked: Mapping[str, object]) -> "Question":
+        """The question of these keywords.
+
+        Raises:
+            ConfigError: For one that is not known.
+        """
+        known = [one.name for one in fields(cls)]
+        unknown = sorted(asked.keys() - set(known))
+        if unknown:
+            raise ConfigError(f"recommendation() takes no {unknown[0]!r}: known are {', '.join(known)}")
+        return cls(**asked)  # type: ignore[arg-type]  # the server, or the theory, checks the values
+
+    def address(self, path: str, **more: str) -> str:
+        """The path with what was said as its query.
+
+        Args:
+            path: Of the server.
+            more: Further names and values.
+        """
+        said = [(one.name, getattr(self, one.name)) for one in fields(self) if one.name != "batch_sizes"]
+        query = [(name, str(value)) for name, value in [*said, *more.items()] if value is not None]
+        query += [("batch_size", str(size)) for size in self.batch_sizes]
+        return f"{path}?{urlencode(query)}" if query else path
