@@ -91,19 +91,23 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
 
 
 def _register_routing(dashboard: Dash, settings: DashboardSettings) -> None:
-    @dashboard.callback(Output("page", "children"), Input("address", "pathname"), Input("narrow", "data"))
-    def show_page(pathname: str | None, narrow: bool | None) -> list[Child]:
+    @dashboard.callback(
+        Output("page", "children"), Output("nav", "children"), Input("address", "pathname"), Input("narrow", "data")
+    )
+    def show_page(pathname: str | None, narrow: bool | None) -> tuple[list[Child], list[Child]]:
         if pathname is None or narrow is None:
             raise PreventUpdate
-        return page_at(pathname, narrow=narrow, settings=settings)
+        return page_at(pathname, narrow=narrow, settings=settings), shell.navigation(pathname)
 
 
 def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list[Child]:
     """The page of an address."""
     parts = [unquote(part) for part in pathname.split("/") if part]
     look: dict[str, Any] = {"narrow": narrow, "refresh_seconds": settings.refresh_seconds}
-    if parts in ([], ["runs"]):
-        return runs.layout(**look)
-    if len(parts) == 2 and parts[0] == "runs":
-        return run.layout(parts[1], **look)
-    return shell.page([html.B("Not found")], states.no_such_page())
+    match parts:
+        case [] | ["runs"]:
+            return runs.layout(**look)
+        case ["runs", run_id]:
+            return run.layout(run_id, **look)
+        case _:
+            return shell.page([html.B("Not found")], states.no_such_page())

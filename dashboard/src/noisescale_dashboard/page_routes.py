@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+FIRST_PARTS = ("", "runs")
+"""First parts of the paths that are pages; everything else is an asset, an endpoint of Dash or the API."""
+
 
 class PageRoutes:
     """Middleware that serves every page's path with Dash's index, under a content security policy.
@@ -37,7 +40,7 @@ class PageRoutes:
 
 def is_page(path: str) -> bool:
     """Whether a person opens this path in a browser."""
-    return path in ("/", "/runs") or path.startswith("/runs/")
+    return path.removeprefix("/").split("/")[0] in FIRST_PARTS
 
 
 def content_security_policy(script_hashes: Sequence[str]) -> str:

@@ -56,7 +56,7 @@
     if (node && typeof node === "object") {
       const copy = {};
       Object.keys(node).forEach((key) => {
-        const data = key === "x" || key === "y" || key === "z" || key === "customdata";
+        const data = key === "x" || key === "y" || key === "z" || key === "customdata" || key === "meta";
         copy[key] = data ? node[key] : recolored(node[key], translate, /color/i.test(key));
       });
       return copy;
@@ -69,13 +69,14 @@
     return theme === "dark" ? recolored(figure, translator(palette), false) : figure;
   }
 
-  function paintRun(figures, theme, palette) {
-    if (!figures) return [skip(), skip(), skip()];
-    return ["noise", "terms", "loss"].map((name) => shown(figures[name], theme || current(), palette));
+  /* Figures by the name of their graph without the page's: "noise" is drawn in "run-noise". */
+  function paintAll(figures, theme, palette) {
+    const graphs = window.dash_clientside.callback_context.outputs_list;
+    return graphs.map((graph) => shown(figures && figures[graph.id.slice(graph.id.indexOf("-") + 1)], theme || current(), palette));
   }
 
   const paintOne = (figure, theme, palette) => shown(figure, theme || current(), palette);
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { watchWidth, switchTheme, paintRun, paintOne });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { watchWidth, switchTheme, paintAll, paintOne });
 })();

@@ -7,6 +7,8 @@ import plotly.graph_objects as go
 
 from noisescale_dashboard.answers import Estimate, Group
 from noisescale_dashboard.figures import axes, labels, marks
+from noisescale_dashboard.figures.data_table import attach_table
+from noisescale_dashboard.figures.series_tables import layer_columns
 from noisescale_dashboard.figures.theme import LIGHT, TRANSPARENT, blank_figure
 from noisescale_dashboard.number_format import count, si, span
 
@@ -35,6 +37,7 @@ def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Fi
     _hatch_unresolved(figure, groups, edges)
     figure.update_xaxes(showline=False, ticks="", tickformat="~s", showspikes=False, nticks=4 if narrow else 7)
     labels.write_x_title(figure, "optimizer step")
+    attach_table(figure, layer_columns(groups))
     if edges:
         figure.update_xaxes(range=[edges[0], edges[-1]])
     return figure
@@ -60,6 +63,7 @@ def layer_ranking(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Fig
     )  # fmt: skip
     _add_bounded(figure, ranked, noun)
     _add_open(figure, ranked, high)
+    attach_table(figure, layer_columns(ranked))
     return figure
 
 

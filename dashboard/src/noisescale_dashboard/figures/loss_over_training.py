@@ -7,7 +7,9 @@ import plotly.graph_objects as go
 
 from noisescale_dashboard.answers import Metric, NoiseScaleSeries
 from noisescale_dashboard.figures import axes, labels, logged_metrics, marks
+from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.noise_scale_over_training import View
+from noisescale_dashboard.figures.series_tables import loss_columns
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
 from noisescale_dashboard.number_format import significant, span
 
@@ -32,6 +34,7 @@ def loss_over_training(series: NoiseScaleSeries, view: View, metrics: Sequence[M
     logged_metrics.add_metrics(figure, logged, points, along)
     labels.write_end_labels(figure, ends, low=low, high=high, is_log=is_log(series, logged))
     labels.write_x_title(figure, along.title)
+    attach_table(figure, loss_columns(series, logged))
     return figure
 
 

@@ -8,6 +8,8 @@ import plotly.graph_objects as go
 
 from noisescale_dashboard.answers import Event, NoiseScaleSeries, Points
 from noisescale_dashboard.figures import axes, labels, marks
+from noisescale_dashboard.figures.data_table import attach_table
+from noisescale_dashboard.figures.series_tables import noise_scale_columns
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure, translucent
 from noisescale_dashboard.number_format import count, rate, si, significant, span
 
@@ -71,6 +73,7 @@ def noise_scale_over_training(series: NoiseScaleSeries, view: View) -> go.Figure
     axes.set_log_axis(figure, low, high)
     _add_marks(figure, frame)
     _add_words(figure, frame, series)
+    attach_table(figure, noise_scale_columns(series, view.noun))
     return figure
 
 

@@ -4,7 +4,9 @@ import plotly.graph_objects as go
 
 from noisescale_dashboard.answers import NoiseScaleSeries, Numbers
 from noisescale_dashboard.figures import axes, labels, marks
+from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.noise_scale_over_training import View
+from noisescale_dashboard.figures.series_tables import term_columns
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
 from noisescale_dashboard.number_format import significant
 
@@ -39,6 +41,7 @@ def signal_and_noise(series: NoiseScaleSeries, view: View) -> go.Figure:
             ends_of_lines.append(labels.EndLabel(last, f"<b>{name}</b>", color))
     labels.write_end_labels(figure, ends_of_lines, low=low, high=high, is_log=True)
     labels.write_x_title(figure, along.title)
+    attach_table(figure, term_columns(series, view.terms))
     return figure
 
 

@@ -23,6 +23,16 @@ GRAPH_CONFIG: Any = {
 }
 DECISION_STYLES = {"increase": "inc", "decrease": "dec", "keep": "keep"}
 DECISION_ICONS = {"inc": "up", "dec": "down", "keep": "equal", "ins": "dash"}
+LINK_ACTION = ("link", "Copy link to this view", "link")
+TABLE_ACTIONS = (("csv", "Data as CSV", "download"), LINK_ACTION)
+FIGURE_ACTIONS = (
+    ("png", "Picture as PNG", "download"),
+    ("svg", "Picture as SVG", "download"),
+    ("csv", "Data as CSV", "download"),
+    ("table", "Show as table", "columns"),
+    LINK_ACTION,
+)
+"""What a card's menu does: the word that the browser knows it by, the words that are shown, the icon."""
 STATUS_STYLES = {"silent": "stalled", "crashed": "stalled"}
 
 
@@ -36,10 +46,13 @@ def icon(name: str, size: str = "") -> html.Span:
     return html.Span(className=f"i i-{name} {size}".strip(), **aria({"aria-hidden": "true"}))
 
 
-def link(children: Children, href: str, *, class_name: str = "", is_current: bool = False) -> html.A:
+def link(
+    children: Children, href: str, *, class_name: str = "", is_current: bool = False, title: str | None = None
+) -> html.A:
     """A link to a page of ours, followed without loading everything again (assets/50-address.js)."""
-    current = {"aria-current": "page"} if is_current else {}
-    return html.A(listed(children), href=href, className=class_name, **aria({"data-go": "page", **current}))
+    more = {"aria-current": "page"} if is_current else {}
+    more |= {"title": title} if title else {}
+    return html.A(listed(children), href=href, className=class_name, **aria({"data-go": "page", **more}))
 
 
 def listed(children: Children) -> list[Child]:
@@ -59,8 +72,13 @@ def card(
     footer: Children = None,
     class_name: str = "",
     is_figure: bool = False,
+    has_table: bool = False,
 ) -> html.Section:
-    """A card: title, subtitle (unit, scale, what the band is), controls, body, footer."""
+    """A card: title, subtitle (unit, scale, what the band is), controls, body, footer.
+
+    What a figure shows can be taken away as picture or data, what a table shows as data, from the menu at the right.
+    """
+    menu = card_menu(FIGURE_ACTIONS if is_figure else TABLE_ACTIONS) if is_figure or has_table else None
     head = html.Div(
         [
             html.Div(
@@ -70,6 +88,7 @@ def card(
                 ]
             ),
             html.Div(listed(actions), className="ac"),
+            *listed(menu),
         ],
         className="hd",
     )
@@ -78,6 +97,21 @@ def card(
         [head, html.Div(listed(body), className="bd fig" if is_figure else "bd"), *foot],
         className=f"card {class_name}".strip(),
         **aria({"aria-labelledby": f"{card_id}-title"}),
+    )
+
+
+def card_menu(actions: Sequence[tuple[str, str, str]]) -> html.Details:
+    """The menu of a card; what its buttons do is in assets/60-card-menu.js."""
+    buttons = [
+        html.Button([icon(name, "sm"), words], type="button", **aria({"data-card-action": action}))
+        for action, words, name in actions
+    ]
+    return html.Details(
+        [
+            html.Summary(icon("more"), className="ib", **aria({"aria-label": "Export, data, link"})),
+            html.Div(buttons, className="dropdown"),
+        ],
+        className="details card-menu",
     )
 
 

@@ -25,7 +25,17 @@ from noisescale_dashboard.number_format import (
     span,
     unbroken,
 )
-from noisescale_dashboard.pages.parts import DECISION_ICONS, DECISION_STYLES, Child, aria, figure_box, icon, note
+from noisescale_dashboard.pages.parts import (
+    DECISION_ICONS,
+    DECISION_STYLES,
+    TABLE_ACTIONS,
+    Child,
+    aria,
+    card_menu,
+    figure_box,
+    icon,
+    note,
+)
 
 CARD = "run-advice"
 CHANGED = (
@@ -53,6 +63,7 @@ def layout() -> html.Section:
                 ]
             ),
             html.Div(html.Span(id=f"{CARD}-chip"), className="ac"),
+            card_menu(TABLE_ACTIONS),
         ],
         className="hd",
     )

@@ -66,7 +66,7 @@ def _register_clock(app: Dash) -> None:
 def _register_colours(app: Dash) -> None:
     theme = (Input("theme", "data"), State("palettes", "data"))
     app.clientside_callback(
-        _own("paintRun"),
+        _own("paintAll"),
         *(Output(f"run-{name}", "figure") for name in ("noise", "terms", "loss")),
         Input("run-figures", "data"),
         *theme,

@@ -31,7 +31,11 @@ def _metrics_card(metrics: Sequence[Metric]) -> html.Section:
         className="scrollx-in scrolly", tabIndex="0", role="region", **aria({"aria-label": "Logged metrics"}),
     )  # fmt: skip
     return card(
-        "Metrics", "As logged with log_metrics, over the steps shown", [table, *more], card_id="run-metrics-card"
+        "Metrics",
+        "As logged with log_metrics, over the steps shown",
+        [table, *more],
+        card_id="run-metrics-card",
+        has_table=True,
     )
 
 
@@ -63,7 +67,7 @@ def _ledger_card(streams: Sequence[Stream]) -> html.Section:
         body.append(html.Div(html.Table([head, rows], className="tb"), className="scrollx-in", tabIndex="0"))
     body += [html.P(words, className="dim small") for words in _losses(streams)]
     subtitle = "One line a process and kind that logged into this run; a resumed job is a new process"
-    return card("Records", subtitle, body, card_id="run-ledger-card")
+    return card("Records", subtitle, body, card_id="run-ledger-card", has_table=True)
 
 
 def _named(streams: Sequence[Stream]) -> list[tuple[str, Stream]]:
@@ -121,7 +125,7 @@ def _config_card(run: Run) -> html.Section:
         else []
     )
     body = html.Div([key_values([*known, *own]), *left_out], className="scrolly", tabIndex="0")
-    return card("Configuration", "As the training script gave it", body, card_id="run-config-card")
+    return card("Configuration", "As the training script gave it", body, card_id="run-config-card", has_table=True)
 
 
 def _notes(notes: Sequence[str]) -> html.Ul:

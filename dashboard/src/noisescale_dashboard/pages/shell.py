@@ -11,6 +11,9 @@ from noisescale_dashboard.pages.parts import Child, Children, aria, icon, link, 
 
 NAMESPACE = "noisescale"
 PAGES = (("runs", "Runs", "/runs"),)
+"""Icon, word and address of the pages in the navigation, in its order; a page stands here once it exists."""
+FIRST_PAGE = "runs"
+"""What the address "/" shows."""
 
 
 def layout() -> dmc.MantineProvider:
@@ -34,11 +37,18 @@ def layout() -> dmc.MantineProvider:
 
 
 def _side_bar() -> list[Child]:
-    links: list[Child] = [
-        link([icon(key), html.Span(word)], address, class_name="on", is_current=True) for key, word, address in PAGES
+    brand = link([html.Span(className="mark"), html.Span("noisescale")], "/", class_name="brand")
+    return [brand, html.Nav(navigation("/"), id="nav", className="nav", **aria({"aria-label": "Pages"}))]
+
+
+def navigation(pathname: str) -> list[Child]:
+    """Links to the pages; the one that this address belongs to is marked."""
+    here = pathname.strip("/").split("/")[0] or FIRST_PAGE
+    return [
+        link([icon(name), html.Span(word)], address, class_name="on" if is_here else "", is_current=is_here, title=word)
+        for name, word, address in PAGES
+        for is_here in (address.strip("/") == here,)
     ]
-    brand = link([html.Span(className="mark"), html.Span("noisescale")], "/runs", class_name="brand")
-    return [brand, html.Nav(links, className="nav", **aria({"aria-label": "Pages"}))]
 
 
 def page(crumbs: Sequence[Child], body: Children, *, live_state: Children = None) -> list[Child]:
