@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
 from noisescale_server.api import (
+    comparison,
     critical_batch,
     docs_page,
     groups,
@@ -31,6 +32,7 @@ from noisescale_server.api.openapi import Api
 from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.services import reference_values as reference_value_service
+from noisescale_server.services.comparison import Comparisons
 from noisescale_server.services.health import Migrations
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.settings import Settings
@@ -50,6 +52,7 @@ ROUTERS = (
     sweep_plan.router,
     sweep_quality.router,
     published_sweeps.router,
+    comparison.router,
 )
 
 GZIP_FROM_BYTES = 1_000
@@ -76,6 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.migrations = shipped_migrations()
     app.state.whole_runs = WholeRuns()
+    app.state.comparisons = Comparisons()
     app.state.reference_values = reference_value_service.load()
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     register_error_handlers(app)

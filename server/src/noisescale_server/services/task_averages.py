@@ -1,0 +1,70 @@
+"""The noise scale of a run up to a step, averaged over its resolved windows in four ways, and of several runs."""
+
+import math
+from collections.abc import Sequence
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale_server.analysis.averages import Averages, Window, averages
+from noisescale_server.analysis.estimate import Estimate
+from noisescale_server.services import evidence, windows
+from noisescale_server.services.latest import LATEST_SHARE
+from noisescale_server.services.live import LiveSeries
+from noisescale_server.services.resolution import Range, choose, spacing_of
+from noisescale_server.services.whole_run import NUM_AVERAGED
+from noisescale_server.storage.comparison import MeasuredRun
+from noisescale_server.storage.series import PointColumns
+from noisescale_server.storage.streams import SIMPLE
+
+
+async def of_run(session: AsyncSession, run: MeasuredRun, to_step: int | None) -> Averages | None:
+    """The averages up to a step, by default the newest; the same windows as the run's average everywhere else."""
+    live = LiveSeries.of(run.run_id, SIMPLE, run.coverage)
+    first, last = live.first_step, live.newest_step
+    high = last if to_step is None else min(max(to_step, first), last)
+    wanted = Range(first, high, first, high)
+    window = -(-wanted.num_steps // LATEST_SHARE)
+    how = choose(wanted, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(live.covered))
+    has_signal = await evidence.has_signal(session, live, high)
+    found = await windows.read(session, live, wanted, how, has_signal=has_signal)
+    return averages(resolved_windows(found.points, found.estimates))
+
+
+def resolved_windows(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]) -> list[Window]:
+    """The windows that decisions may rest on, of points with a known batch size, oldest first."""
+    found = []
+    columns = (points.num_updates, points.sum_global_batch, points.num_global_batch, estimates)
+    for num_updates, sum_batch, num_batch, one in zip(*columns, strict=True):
+        if one.state is State.RESOLVED and num_updates > 0 and num_batch > 0:
+            assert one.value is not None, "a resolved estimate has a value"
+            assert one.low is not None, "and both ends"
+            assert one.high is not None, "and both ends"
+            found.append(Window(num_updates, sum_batch / num_batch, one.value, one.low, one.high, one.level))
+    return found
+
+
+def of_runs(found: Sequence[Averages]) -> Averages | None:
+    """The geometric mean over repeats of a setting, of the ends too; None without any."""
+    if not found:
+        return None
+    return Averages(
+        run_average=_mean([one.run_average for one in found]),
+        ideal_step_average=_mean([one.ideal_step_average for one in found]),
+        equal_example_average=_mean([one.equal_example_average for one in found]),
+        start=_mean([one.start for one in found]),
+    )
+
+
+def _mean(estimates: Sequence[Estimate]) -> Estimate:
+    def mean(values: Sequence[float]) -> float:
+        return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+    lows = [one.low for one in estimates if one.low is not None and one.low > 0]
+    highs = [one.high for one in estimates if one.high is not None]
+    return Estimate(
+        mean([one.value for one in estimates]),
+        mean(lows) if len(lows) == len(estimates) else None,
+        mean(highs) if len(highs) == len(estimates) else None,
+        estimates[0].level,
+    )

@@ -1,0 +1,122 @@
+"""What a comparison over tasks starts from: sweeps with the version of their data, and runs with their streams."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.driver import read
+from noisescale_server.storage.streams import SIMPLE, Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class SweepMark:
+    """A sweep, and the version of what is measured from it: another version may give another answer.
+
+    Attributes:
+        sweep_id: The sweep.
+        project: Name of its project.
+        task_id: Its task.
+        task: Name of its task.
+        family: Of the task.
+        optimizer: As the sweep says.
+        version: Changes with every run that is attached, replaced or deleted, and with all that a stored one logs.
+    """
+
+    sweep_id: UUID
+    project: str
+    task_id: UUID
+    task: str
+    family: str | None
+    optimizer: str | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """A run and the steps that its streams of kind simple cover.
+
+    Attributes:
+        run_id: The run.
+        created_at: When it was created: a deleted run may come back under its id.
+        task_id: Its task.
+        optimizer: As it logged.
+        units_per_example: Of its unit.
+        unit: What people count in.
+        coverage: Of its streams that have any step.
+    """
+
+    run_id: UUID
+    created_at: datetime
+    task_id: UUID
+    optimizer: str | None
+    units_per_example: float
+    unit: str
+    coverage: tuple[Coverage, ...]
+
+
+# xmin is the transaction that wrote a row: a curve that is replaced keeps its key and its created_at
+_SWEEPS = """
+SELECT sweep.id, project.name, task.id, task.name, task.family, sweep.optimizer,
+  concat_ws(' ', marks.num_runs, marks.written, marks.num_stored, marks.updated, sweep.xmin)
+FROM sweep
+JOIN project ON project.id = sweep.project_id
+JOIN task ON task.id = sweep.task_id
+CROSS JOIN LATERAL (
+  SELECT count(*) AS num_runs, sum(sweep_run.xmin::text::bigint) AS written, count(run.id) AS num_stored,
+    max(run.updated_at) AS updated
+  FROM sweep_run LEFT JOIN run ON run.id = sweep_run.run_id AND sweep_run.is_stored
+  WHERE sweep_run.sweep_id = sweep.id
+) AS marks
+WHERE sweep.kind = 'sweep' AND ($1::text IS NULL OR project.name = $1) AND ($2::text[] IS NULL OR task.name = ANY ($2))
+ORDER BY sweep.created_at DESC, sweep.id DESC
+LIMIT $3
+"""
+
+_RUNS = """
+SELECT run.id, run.created_at, run.task_id, run.optimizer, run.units_per_example, run.unit,
+  stream.id, stream.started_at, stream.first_step, stream.last_step, stream.num_measurements, stream.num_estimates
+FROM run JOIN stream ON stream.run_id = run.id
+WHERE run.id = ANY ($1::uuid[]) AND stream.kind = $2 AND stream.first_step IS NOT NULL
+ORDER BY run.id, stream.started_at, stream.id
+"""
+
+_RESOLVED = """
+SELECT id, task_id, optimizer FROM (
+  SELECT id, task_id, optimizer,
+    row_number() OVER (PARTITION BY task_id, optimizer ORDER BY latest_step DESC, id) AS place
+  FROM run WHERE task_id = ANY ($1::uuid[]) AND NOT archived AND noise_scale_state = 'resolved'
+) AS ordered
+WHERE place <= $2 ORDER BY task_id, place
+"""
+
+
+async def sweep_marks(
+    session: AsyncSession, *, project: str | None, tasks: Sequence[str] | None, limit: int
+) -> list[SweepMark]:
+    """Sweeps over batch sizes, newest first."""
+    rows = await read(session, _SWEEPS, project, None if tasks is None else list(tasks), limit)
+    return [SweepMark(*row) for row in rows]
+
+
+async def measured_runs(session: AsyncSession, run_ids: Sequence[UUID]) -> dict[UUID, MeasuredRun]:
+    """Those of the runs that have steps, by id."""
+    found: dict[UUID, tuple[tuple[datetime, UUID, str | None, float, str], list[Coverage]]] = {}
+    for run_id, created_at, task_id, optimizer, units, unit, *coverage in await read(
+        session, _RUNS, list(run_ids), SIMPLE
+    ):
+        _, streams = found.setdefault(run_id, ((created_at, task_id, optimizer, units, unit), []))
+        streams.append(Coverage(*coverage))
+    return {run_id: MeasuredRun(run_id, *fields, tuple(streams)) for run_id, (fields, streams) in found.items()}
+
+
+async def resolved_runs(
+    session: AsyncSession, task_ids: Sequence[UUID], *, at_most: int
+) -> dict[tuple[UUID, str | None], list[UUID]]:
+    """The longest runs with a resolved latest window, by task and optimizer."""
+    found: dict[tuple[UUID, str | None], list[UUID]] = {}
+    for run_id, task_id, optimizer in await read(session, _RESOLVED, list(task_ids), at_most):
+        found.setdefault((task_id, optimizer), []).append(run_id)
+    return found
