@@ -112,6 +112,30 @@ class TestFit:
         assert found["level"] == found["targets"][0]["fit"]["critical_batch"]["level"] == 0.8
 
 
+class TestBootstrap:
+    async def test_it_is_made_where_it_is_asked_for_and_agrees(self, shared_client: httpx.AsyncClient) -> None:
+        runs = [curve(size, lr=lr, seed=s, noise=0.05) for size in BATCH_SIZES for lr in RATES for s in range(5)]
+        sweep_id = await sweep_of(shared_client, *runs)
+
+        (asked,) = (await critical_batch(shared_client, sweep_id, bootstrap=True))["targets"]
+        (plain,) = (await critical_batch(shared_client, sweep_id))["targets"]
+
+        again = asked.pop("bootstrap")
+        assert plain.pop("bootstrap") is None
+        assert asked == plain
+        assert again["critical_batch"]["low"] < CRITICAL_BATCH < again["critical_batch"]["high"]
+        assert again["without_luck"]["critical_batch"] == pytest.approx(CRITICAL_BATCH, rel=0.2)
+        assert [one["batch_size"] for one in again["luck"]] == list(BATCH_SIZES)
+        assert "reads low by" in again["explanation"]
+
+    async def test_single_runs_say_why_there_is_none(self, shared_client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES))
+
+        (found,) = (await critical_batch(shared_client, sweep_id, bootstrap=True))["targets"]
+
+        assert set(found["bootstrap"]) == {"explanation"}
+
+
 class TestRefusal:
     async def test_two_batch_sizes_are_refused_with_the_way_out(self, shared_client: httpx.AsyncClient) -> None:
         sweep_id = await sweep_of(shared_client, curve(16), curve(64))

@@ -21,6 +21,7 @@ class CriticalBatchQuery(BaseModel):
 
     target: Annotated[list[Value], Field(max_length=MAX_TARGETS, description="default: those of the sweep")] = []
     level: Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of the intervals")] = 0.95
+    bootstrap: Annotated[bool, Field(description="also draw the seeds again; takes some 0.1 s a target")] = False
 
 
 @router.get("/sweeps/{sweep_id}/critical-batch")
@@ -28,7 +29,9 @@ async def get_critical_batch(
     sweep_id: SweepId, query: Annotated[CriticalBatchQuery, Query()], session: ReadSession
 ) -> CriticalBatchAnswer:
     """For each target: steps at each batch size, the fit with intervals or the refusal, regimes and the curve."""
-    found = await critical_batch.of_sweep(session, sweep_id, targets=query.target, level=query.level)
+    found = await critical_batch.of_sweep(
+        session, sweep_id, targets=query.target, level=query.level, with_bootstrap=query.bootstrap
+    )
     sweep = found.row.sweep
     return CriticalBatchAnswer(
         sweep_id=sweep.id,

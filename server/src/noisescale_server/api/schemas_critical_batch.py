@@ -3,6 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
+from noisescale_server.analysis.batch_sweep.bootstrap import Bootstrap, NoBootstrap
 from noisescale_server.analysis.batch_sweep.lack_of_fit import LackOfFit
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
 from noisescale_server.analysis.batch_sweep.regimes import LocalSlope
@@ -51,6 +52,7 @@ class TargetFit(Answer):
     refusal: Refusal | None
     regimes: tuple[LocalSlope, ...]
     curve: tuple[CurvePoint, ...]
+    bootstrap: Bootstrap | NoBootstrap | None
 
 
 class CriticalBatchAnswer(Answer):
@@ -89,6 +91,7 @@ def target_fit(found: TargetAnswer) -> TargetFit:
         refusal=found.outcome if isinstance(found.outcome, Refusal) else None,
         regimes=found.slopes,
         curve=found.curve,
+        bootstrap=found.bootstrap,
     )
 
 

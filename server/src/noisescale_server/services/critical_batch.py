@@ -24,8 +24,10 @@ class CriticalBatch:
     targets: tuple[TargetAnswer, ...]
 
 
-async def of_sweep(session: AsyncSession, sweep_id: UUID, *, targets: Sequence[float], level: float) -> CriticalBatch:
-    """The fits of a sweep for the targets asked for, by default its own.
+async def of_sweep(
+    session: AsyncSession, sweep_id: UUID, *, targets: Sequence[float], level: float, with_bootstrap: bool = False
+) -> CriticalBatch:
+    """The fits of a sweep for the targets asked for, by default its own, and on request their check.
 
     Raises:
         SweepNotFound: When no sweep has this id.
@@ -38,8 +40,9 @@ async def of_sweep(session: AsyncSession, sweep_id: UUID, *, targets: Sequence[f
     curves = await sweep_curves.of_sweep(session, view.row.sweep, view.runs)
     goal: Goal = "max" if view.row.sweep.goal == "max" else "min"
     # off the event loop: fits of many targets take a second of arithmetic
+    settings = sweep_curves.settings(view.runs, curves, goal)
     found = await asyncio.to_thread(
-        lambda: tuple(answer(target, goal, view.runs, curves, level=level) for target in wanted)
+        lambda: tuple(target_answer(settings, one, level=level, with_bootstrap=with_bootstrap) for one in wanted)
     )
     return CriticalBatch(view.row, found)
 

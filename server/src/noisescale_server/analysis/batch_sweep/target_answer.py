@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from noisescale_server.analysis.batch_sweep.bootstrap import Bootstrap, NoBootstrap, bootstrap
 from noisescale_server.analysis.batch_sweep.fit import fit_sweep
 from noisescale_server.analysis.batch_sweep.hyperbola import log_steps_ratio
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
@@ -40,6 +41,7 @@ class TargetAnswer:
         outcome: The fit, or why there is none.
         slopes: Between neighbouring batch sizes that reached the target.
         curve: Of the fit, from a quarter of the smallest batch size to four times the largest.
+        bootstrap: Seeds drawn again, where that was asked for and there is a fit.
     """
 
     target: float
@@ -47,16 +49,22 @@ class TargetAnswer:
     outcome: SweepFit | Refusal
     slopes: tuple[LocalSlope, ...]
     curve: tuple[CurvePoint, ...]
+    bootstrap: Bootstrap | NoBootstrap | None = None
 
 
-def target_answer(settings: Sequence[Setting], target: float, *, level: float) -> TargetAnswer:
-    """What the settings of a sweep say about one target."""
+def target_answer(
+    settings: Sequence[Setting], target: float, *, level: float, with_bootstrap: bool = False
+) -> TargetAnswer:
+    """What the settings of a sweep say about one target; drawing seeds again costs some 0.1 s."""
     points = best_of_grid(settings, target)
     outcome = _kept_fit(tuple(as_sweep_point(point) for point in points), level)
     curve = fitted_curve(outcome, points) if isinstance(outcome, SweepFit) else ()
     known = [(point.batch_size, point.average.steps.steps) for point in points]
     slopes = local_slopes([(batch_size, steps) for batch_size, steps in known if steps is not None])
-    return TargetAnswer(target, points, outcome, slopes, curve)
+    again = None
+    if with_bootstrap and isinstance(outcome, SweepFit):
+        again = bootstrap(settings, points, outcome, target)
+    return TargetAnswer(target, points, outcome, slopes, curve, again)
 
 
 def fitted_curve(fit: SweepFit, points: Sequence[TargetPoint]) -> tuple[CurvePoint, ...]:

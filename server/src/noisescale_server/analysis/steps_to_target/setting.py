@@ -46,8 +46,8 @@ class Setting:
 
 
 def settings_of(trials: Iterable[Trial]) -> tuple[Setting, ...]:
-    """The trials by batch size and learning rate, both rising."""
-    ordered = sorted(trials, key=_place)
+    """The trials by batch size and learning rate, both rising, and within a setting by seed."""
+    ordered = sorted(trials, key=lambda trial: (*_place(trial), trial.seed is None, trial.seed or 0))
     return tuple(Setting(batch_size, lr, tuple(here)) for (batch_size, lr), here in groupby(ordered, key=_place))
 
 
