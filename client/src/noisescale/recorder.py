@@ -21,6 +21,7 @@ from noisescale.outbox import Outbox
 from noisescale.outlook import Outlook
 from noisescale.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
 from noisescale.recent_updates import NoiseScale
+from noisescale.recommending.measured_run import MeasuredRun
 from noisescale.step_counter import checked_size, checked_step
 from noisescale.step_log import StepLog
 from noisescale.stream_description import StreamDescription
@@ -323,6 +324,18 @@ class Recorder:
             steps_per_update=1 if self.watch is None else self.watch.duty.every,
             seconds_per_step=self._log.pace.seconds_per_step,
             why_nothing=why_nothing,
+        )
+
+    def measured(self) -> MeasuredRun:
+        """What a recommendation is made from."""
+        return MeasuredRun(
+            description=self.description,
+            optimizer=self._stream.optimizer,
+            noise_scale=self._log.recent.estimate(),
+            has_signal=self._log.recent.has_signal,
+            history=self._log.history,
+            newest_step=self._log.steps.newest_step,
+            is_silent=self._is_silent,
         )
 
     def collect(self) -> None:

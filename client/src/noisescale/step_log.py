@@ -10,6 +10,7 @@ from noisescale.guard import Notices
 from noisescale.rank_check import RankCheck
 from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
+from noisescale.run_history import RunHistory
 from noisescale.step_counter import StepCounter, checked_size
 from noisescale.step_pace import StepPace
 from noisescale.transport.wire import Record
@@ -42,6 +43,7 @@ class StepLog:
     Attributes:
         steps: Numbers the steps and counts examples.
         recent: The latest window.
+        history: The run so far.
         pace: How long a step takes.
         batch_size_source: Where the batch size comes from; None while unknown.
         newest_flags: Of the newest update; None before the first.
@@ -65,6 +67,7 @@ class StepLog:
         self._on_norms = on_norms
         self.steps = StepCounter()
         self.recent = RecentUpdates()
+        self.history = RunHistory()
         self.newest_flags: int | None = None
         self.pace = StepPace()
         self._ranks = RankCheck()
@@ -172,6 +175,7 @@ class StepLog:
     def add(self, update: Update) -> None:
         """Add one update to the row and to the window."""
         self.newest_flags = update.flags
+        self.history.add(update)
         if update.terms is not None:
             self.recent.add(update.terms)
         self._recording.add(update)

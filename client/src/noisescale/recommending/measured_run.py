@@ -1,0 +1,30 @@
+"""What a job knows of its run when it is asked for advice."""
+
+from dataclasses import dataclass
+
+from noisescale.description import RunDescription
+from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale.run_history import RunHistory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """The measurements of one optimizer.
+
+    Attributes:
+        description: What the run is called and made of.
+        optimizer: Class of the optimizer; None where none is watched.
+        noise_scale: Of the latest window, in examples.
+        has_signal: The run has shown a gradient.
+        history: What was spent.
+        newest_step: The last optimizer step that was logged.
+        is_silent: Another rank of the job has the numbers.
+    """
+
+    description: RunDescription
+    optimizer: str | None
+    noise_scale: NoiseScaleEstimate
+    has_signal: bool
+    history: RunHistory
+    newest_step: int
+    is_silent: bool

@@ -1,0 +1,76 @@
+import random
+
+import pytest
+
+from noisescale.estimators.noise_scale import Terms
+from noisescale.recent_updates import RecentUpdates
+from noisescale.run_history import MAX_POINTS, MAX_STRETCHES, RunHistory
+from noisescale.updates import LoggedStep, Update
+
+
+def make_update(step, *, terms=None, batch=64.0, flags=0):
+    return Update(LoggedStep(step, 1000.0 + 2 * step, 0.1), 8, 8.0, batch, terms, (), 1.0, flags)
+
+
+def make_history(num_updates, *, batch_of=lambda step: 64.0, flags_of=lambda step: 0):
+    generator = random.Random(3)
+    history = RunHistory()
+    for step in range(num_updates):
+        terms = Terms(1000 * generator.gauss(1, 0.1), generator.gauss(1, 0.3))
+        history.add(make_update(step, terms=terms, batch=batch_of(step), flags=flags_of(step)))
+    return history
+
+
+@pytest.mark.parametrize("num_updates", [0, 1, 99, 640, 641, 1281, 5000])
+def test_every_example_is_counted_once_however_long_the_run(num_updates):
+    history = make_history(num_updates, batch_of=lambda step: 64.0 if step < 100 else 256.0)
+
+    moments = list(history.moments(has_signal=True))
+
+    truth = sum(64 if step < 100 else 256 for step in range(num_updates))
+    assert sum(moment.examples for moment in moments) == truth
+    assert len(moments) <= MAX_POINTS
+    assert len(history._stretches) <= MAX_STRETCHES
+
+
+@pytest.mark.parametrize("num_updates", [40, 640, 1281, 5000])
+def test_the_last_moment_has_the_noise_scale_of_the_latest_window(num_updates):
+    generator = random.Random(5)
+    history, recent = RunHistory(), RecentUpdates()
+    for step in range(num_updates):
+        terms = Terms(1000 * generator.gauss(1, 0.1), generator.gauss(1, 0.3))
+        history.add(make_update(step, terms=terms))
+        recent.add(terms)
+
+    *_, last = history.moments(has_signal=recent.has_signal)
+
+    now = recent.estimate()
+    assert (last.noise_scale.value, last.noise_scale.low) == (pytest.approx(now.value), pytest.approx(now.low))
+
+
+def test_the_batch_of_a_moment_is_the_mean_of_its_own_steps():
+    history = make_history(400, batch_of=lambda step: 64.0 if step < 200 else 256.0)
+
+    batches = [moment.batch_size for moment in history.moments(has_signal=True)]
+
+    assert batches == [64.0] * 50 + [256.0] * 50
+
+
+def test_steps_of_unknown_size_are_not_guessed():
+    history = make_history(10, batch_of=lambda step: None if step < 5 else 32.0)
+
+    moments = list(history.moments(has_signal=True))
+
+    assert sum(moment.examples for moment in moments) == 5 * 32
+    assert moments[0].batch_size is None
+
+
+def test_flags_are_those_of_the_latest_window_alone():
+    history = make_history(1000, flags_of=lambda step: 128 if step < 900 else 2048 if step == 960 else 0)
+
+    assert history.flags == 2048
+
+
+def test_the_time_counts_the_first_step_as_an_average_one():
+    assert make_history(11).seconds == pytest.approx(22.0)
+    assert make_history(1).seconds is None
