@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         TransportError,
         UnsupportedLayerError,
     )
+    from noisescale.following.follow import follow
     from noisescale.recent_updates import NoiseScale
     from noisescale.recommending.before_a_run import recommend
     from noisescale.recommending.recommendation import Recommendation
@@ -62,6 +63,7 @@ _MODULES = {
     "recommend": "noisescale.recommending.before_a_run",
     "finish": "noisescale.active_run",
     "branch": "noisescale.branching.branch",
+    "follow": "noisescale.following.follow",
     "sweep": "noisescale.sweeps.sweep",
     "Run": "noisescale.run",
     "NoiseScale": "noisescale.recent_updates",
@@ -90,6 +92,7 @@ __all__ = [
     "branch",
     "clip_grad_norm_",
     "finish",
+    "follow",
     "ignore",
     "init",
     "log_gradients",

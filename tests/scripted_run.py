@@ -1,0 +1,89 @@
+"""A run whose noise scale is written by the test, and a loop that follows it."""
+
+import math
+import random
+from dataclasses import dataclass, field
+
+import torch
+
+import noisescale
+from client_runs import KeptRecords, make_kept_run
+from noisescale.following.follower import Follower
+from noisescale.run import Run
+
+SMALL, BIG = 8.0, 64.0
+
+
+def make_optimizer(kind=torch.optim.SGD, lr=0.1, num_groups=1, **settings):
+    groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": lr / 10**place} for place in range(num_groups)]
+    return kind(groups, **settings)
+
+
+@dataclass
+class Loop:
+    """Steps of a job whose small batches show a noise scale that the test sets.
+
+    Attributes:
+        optimizer: Whose rates are scaled.
+        scheduler: Stepped before the follower.
+        batches: What `set_batch_size` was told.
+        said: What the follower said.
+        spread: Of each step's |G|², as a share of it.
+    """
+
+    optimizer: torch.optim.Optimizer = field(default_factory=make_optimizer)
+    scheduler: object | None = None
+    batches: list[int] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    spread: float = 0.05
+    run: Run = None
+    kept: KeptRecords = None
+    follower: Follower = None
+
+    def follow(self, **arguments):
+        """Start to follow; strict, so that our own errors fail the test."""
+        self.run, self.kept = make_kept_run(strict=arguments.pop("strict", True))
+        defaults = {
+            "batch_size": 64,
+            "examples_per_step": 64.0,
+            "micro_batch_size": 8,
+            "num_devices": 1,
+            "largest_batch": 1 << 20,
+            "dry_run": False,
+            "scheduler": self.scheduler,
+            "set_batch_size": self.batches.append,
+            "progress": self.said.append,
+        }
+        self.follower = noisescale.follow(self.run, self.optimizer, **(defaults | arguments))
+        return self
+
+    def steps(self, num_steps, phi=64.0):
+        """Train; phi may be a function of the follower's step."""
+        for _ in range(num_steps):
+            number = self.follower._steps
+            log_step(self.run, phi(number) if callable(phi) else phi, number, self.spread)
+            self.optimizer.step()
+            if self.scheduler is not None:
+                self.scheduler.step()
+            self.follower.step()
+        return self
+
+    @property
+    def rate(self):
+        return self.optimizer.param_groups[0]["lr"]
+
+
+def log_step(run, phi, number, spread):
+    """One step of a job with |G|² = 1 and tr Σ = φ, each with some noise of its own."""
+    noise = random.Random(number)
+    square, trace = 1 + spread * noise.gauss(0, 1), phi * (1 + 0.05 * noise.gauss(0, 1))
+    run.log_norms(
+        small_batch_size=SMALL,
+        big_batch_size=BIG,
+        small_sq_norm=square + trace / SMALL,
+        big_sq_norm=square + trace / BIG,
+    )
+
+
+def best(price, phi):
+    return math.sqrt(price * phi)
