@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 
 from noisescale.description import RunDescription
+from noisescale.theory.advice.measurement_flags import Flags as ServerFlags
 from noisescale.transport.wire import (
     Batch,
     FinishRecord,
@@ -21,7 +22,6 @@ from noisescale.transport.wire import (
     to_json,
 )
 from noisescale_server.api.wire_schemas import BatchBody, Estimator, Measurements, StreamFields
-from noisescale_server.services.flags import Flags as ServerFlags
 
 PAYLOADS = sorted((Path(__file__).parent / "payloads").glob("*.json"))
 RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"

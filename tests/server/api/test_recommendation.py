@@ -56,7 +56,11 @@ class TestAdvice:
         assert found["critical_batch"]["value"] == found["noise_scale"]["value"]
         assert found["interval"]["low"] < found["interval"]["value"] < found["interval"]["high"]
         assert found["learning_rate"]["current"] == pytest.approx(0.1)
-        assert found["calibration"] == {"state": "uncalibrated", "kappa_log10_sd": 0.87}
+        calibration = found["calibration"]
+        assert (calibration["state"], calibration["measurements"]) == ("uncalibrated", 0)
+        assert calibration["kappa_log10_sd"] == pytest.approx(0.87)
+        assert calibration["kappa"]["value"] == 1
+        assert calibration["text"] == next(w["text"] for w in found["warnings"] if w["code"] == "uncalibrated")
         assert found["preference"] == 0.5
         assert found["reason"]
         assert found["next_step"]
@@ -86,7 +90,12 @@ class TestAdvice:
     ) -> None:
         found = await recommendation(shared_client, trained, examples_per_step=400, preference=0.9)
 
-        assert found["exchange_rate"] == {"examples_per_step": 400.0, "source": "examples_per_step"}
+        rate = found["exchange_rate"]
+        assert rate == {
+            "examples_per_step": 400.0,
+            "source": "examples_per_step",
+            "text": "a step saved is worth 400 examples",
+        }
         assert found["preference"] is None
         assert found["interval"]["value"] == pytest.approx((400 * found["critical_batch"]["value"]) ** 0.5)
 

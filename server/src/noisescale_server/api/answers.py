@@ -1,9 +1,9 @@
 """Runs and estimates as JSON answers; see docs/rest.md."""
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale.theory.advice import parts as advice
 from noisescale_server.api import cursor
 from noisescale_server.api.schemas_runs import Interval, LatestNoiseScale, Notice, RowDecision, RunAnswer, RunPage
-from noisescale_server.services import advice
 from noisescale_server.services.runs import Page, RunView
 from noisescale_server.storage.run_queries import SORT_COLUMNS, Sort
 from noisescale_server.storage.streams import KINDS

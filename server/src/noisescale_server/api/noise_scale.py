@@ -8,12 +8,12 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale.theory.advice.measurement_flags import reason_without_estimate
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step, check_range
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.schemas_runs import Name
 from noisescale_server.services import layer_series, series
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.flags import reason_without_estimate
 from noisescale_server.services.runs import reason_of_rows
 from noisescale_server.services.series import Series
 from noisescale_server.storage.series import PointColumns

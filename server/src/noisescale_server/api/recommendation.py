@@ -7,29 +7,27 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale.theory.change import Change
-from noisescale_server.api.answers import estimate_answer
-from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step
-from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
-from noisescale_server.services import run_advice
-from noisescale_server.services.advice import (
+from noisescale.theory.advice.parts import (
+    Calibration,
     Caution,
     DecisionWord,
+    ExchangeRate,
     Interval,
     LearningRateAdvice,
     NowAndThen,
     Predicted,
     Preference,
-    Recommendation,
     Waste,
 )
+from noisescale.theory.advice.plan import Constraints, Schedule
+from noisescale.theory.advice.trainer_flags import Trainer, as_flags
+from noisescale.theory.change import Change
+from noisescale_server.api.answers import estimate_answer
+from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step
+from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
+from noisescale_server.services import run_advice
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.recommendation import KAPPA_LOG10_SD
 from noisescale_server.services.run_advice import RunAdvice
-from noisescale_server.services.schedule import Constraints, Schedule
-from noisescale_server.services.trainer_flags import Trainer, as_flags
-
-Source = Literal["preference", "examples_per_step"]
 
 router = APIRouter(tags=["recommendation"])
 
@@ -42,7 +40,9 @@ class RecommendationQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    preference: Annotated[float, Field(ge=0.001, le=0.999, description="0 fewest examples … 1 fewest steps")] = 0.5
+    preference: Annotated[float | None, Field(ge=0.001, le=0.999, description="0 fewest examples … 1 fewest steps")] = (
+        None
+    )
     examples_per_step: Annotated[
         float | None,
         Field(ge=1e-6, le=1e15, description="examples one would spend to save a step; overrides preference"),
@@ -77,20 +77,6 @@ class LimitedBatch(Answer):
     batch_size: float | None
     binding: tuple[str, ...]
     text: str
-
-
-class Calibration(Answer):
-    """How the noise scale is tied to a critical batch size."""
-
-    state: Literal["uncalibrated"] = "uncalibrated"
-    kappa_log10_sd: float = KAPPA_LOG10_SD
-
-
-class ExchangeRate(Answer):
-    """How many examples one would spend to save an optimizer step, and where that number comes from."""
-
-    examples_per_step: float
-    source: Source
 
 
 class RecommendationAnswer(Answer):
@@ -135,8 +121,7 @@ async def get_recommendation(
     whole_runs: KnownWholeRuns,
 ) -> RecommendationAnswer | PlainTextResponse:
     """Which batch size to use now and for the rest, for a reader who values steps and examples as the query says."""
-    is_stated = "preference" in query.model_fields_set or query.examples_per_step is not None
-    wish = Preference(query.preference, query.examples_per_step, is_stated)
+    wish = Preference(query.preference, query.examples_per_step)
     advice = await run_advice.advise(session, whole_runs, run_id, wish, to_step=query.to_step, given=query.constraints)
     if query.format == "json":
         return recommendation_answer(advice)
@@ -173,8 +158,8 @@ def recommendation_answer(advice: RunAdvice) -> RecommendationAnswer:
         recommended_batch_size=found.recommended_batch_size,
         interval=found.interval,
         statistical_interval=found.statistical_interval,
-        calibration=Calibration(),
-        exchange_rate=exchange_rate_answer(found),
+        calibration=found.calibration,
+        exchange_rate=found.exchange_rate,
         preference=found.preference,
         critical_batch=found.critical_batch,
         learning_rate=found.learning_rate,
@@ -199,11 +184,3 @@ def limited_answer(advice: RunAdvice) -> LimitedBatch | None:
     return LimitedBatch(
         batch_size=choice.batch, binding=tuple(limit.kind.value for limit in choice.binding), text=choice.text
     )
-
-
-def exchange_rate_answer(found: Recommendation) -> ExchangeRate | None:
-    """The price of a step in examples, or null while there is none."""
-    if found.exchange_rate is None:
-        return None
-    source: Source = "preference" if found.preference is not None else "examples_per_step"
-    return ExchangeRate(examples_per_step=found.exchange_rate, source=source)

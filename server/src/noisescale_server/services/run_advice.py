@@ -9,15 +9,16 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale.theory.advice.hyperparameters import rescaling
+from noisescale.theory.advice.kappa import UNCALIBRATED, Kappa
+from noisescale.theory.advice.parts import Preference, Recommendation, RunSoFar, SpentPoint
+from noisescale.theory.advice.plan import Constraints, Plan, plan
+from noisescale.theory.advice.recommendation import recommend
 from noisescale.theory.rescaling import Rescaling
 from noisescale_server.services import series
-from noisescale_server.services.advice import Preference, Recommendation, RunSoFar, SpentPoint
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.latest import LATEST_SHARE
-from noisescale_server.services.recommendation import recommend
-from noisescale_server.services.rescaling import rescaling
 from noisescale_server.services.runs import run_so_far
-from noisescale_server.services.schedule import Constraints, Plan, plan
 from noisescale_server.services.series import Series
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs
@@ -60,6 +61,7 @@ async def advise(
     *,
     to_step: int | None,
     given: Constraints = NOTHING_LIMITS,
+    kappa: Kappa = UNCALIBRATED,
 ) -> RunAdvice:
     """The advice for a run, now or as if it stood at `to_step`, inside what the reader has.
 
@@ -75,13 +77,13 @@ async def advise(
     )
     now = run_so_far(run) if to_step is None else so_far_at_end(past)
     so_far = replace(now, spent=list(spent(past)), usd_spent=usd_spent(past))
-    advice, last = recommend(so_far, wish), last_step(past)
+    advice, last = recommend(so_far, wish, kappa), last_step(past)
     steps_done = 0 if last is None else last + 1
     rest = plan(
         so_far,
         given,
         best=None if advice.interval is None else advice.interval.value,
-        rate=advice.exchange_rate,
+        rate=None if advice.exchange_rate is None else advice.exchange_rate.examples_per_step,
         steps_done=steps_done,
         steps_left=(run.planned_steps or 0) - steps_done,
     )

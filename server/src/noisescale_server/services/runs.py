@@ -8,11 +8,11 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale.theory.advice.measurement_flags import notices, reason_without_estimate
+from noisescale.theory.advice.parts import Caution, Decision, Interval, Preference, RunSoFar
+from noisescale.theory.advice.recommendation import decide, share_interval
 from noisescale.theory.efficiency import example_efficiency, step_efficiency
-from noisescale_server.services import flags
-from noisescale_server.services.advice import Caution, Decision, Interval, Preference, RunSoFar
 from noisescale_server.services.errors import RunIdTaken, RunNotFound
-from noisescale_server.services.recommendation import decide, share_interval
 from noisescale_server.storage import run_queries, runs
 from noisescale_server.storage.run_queries import After, RunFilter, RunRow, Sort
 from noisescale_server.storage.runs import NewRun
@@ -157,7 +157,7 @@ def view(row: RunRow, *, now: datetime, patience: Patience) -> RunView:
         example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
         step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
         decision=decide(so_far, BALANCED),
-        notices=flags.notices(so_far.flags),
+        notices=notices(so_far.flags),
     )
 
 
@@ -196,7 +196,7 @@ def reason_of(run: Run, scale: NoiseScaleEstimate) -> str | None:
 
 def reason_of_rows(run: Run) -> str | None:
     """Why the newest rows hold no estimate; a duty cycle's last row may not be one that was measured."""
-    return flags.reason_without_estimate(run.latest_flags) or flags.reason_without_estimate(run.noise_scale_flags)
+    return reason_without_estimate(run.latest_flags) or reason_without_estimate(run.noise_scale_flags)
 
 
 def latest_estimate(run: Run) -> NoiseScaleEstimate:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from noisescale.theory.advice.parts import RunSoFar
 from noisescale.theory.change import BatchChange
 from noisescale.theory.learning_rate import Family, family_of
 from noisescale.theory.rescaling import Hyperparameters, Rescaling, rescale_all
-from noisescale_server.services.advice import RunSoFar
 
 LARGEST_FACTOR = 1e6
 """No published rule was tried on a larger change of the batch."""

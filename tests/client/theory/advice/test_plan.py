@@ -6,10 +6,10 @@ import pytest
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale.theory import schedule as theory
+from noisescale.theory.advice.parts import RunSoFar, SpentPoint
+from noisescale.theory.advice.plan import Constraints, forecast, growth, plan
+from noisescale.theory.advice.trainer_flags import as_flags
 from noisescale.theory.learning_rate import rescale
-from noisescale_server.services.advice import RunSoFar, SpentPoint
-from noisescale_server.services.schedule import Constraints, forecast, growth, plan
-from noisescale_server.services.trainer_flags import as_flags
 
 PHI, BATCH = 1000.0, 250.0
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 import pytest
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
-from noisescale_server.services.advice import Preference, RunSoFar, SpentPoint
-from noisescale_server.services.flags import NOTICES, Flags, notices
-from noisescale_server.services.recommendation import decide, recommend, round_batch, waste
-from noisescale_server.services.wording import number
+from noisescale.theory.advice.measurement_flags import NOTICES, Flags, notices
+from noisescale.theory.advice.parts import Preference, RunSoFar, SpentPoint
+from noisescale.theory.advice.recommendation import decide, recommend, round_batch
+from noisescale.theory.advice.waste import waste
+from noisescale.theory.advice.wording import number
 
 BALANCED = Preference()
 
@@ -50,7 +51,7 @@ def test_what_changes_the_worth_of_advice_is_said_before_anything_else():
 
     codes = [caution.code for caution in answer.warnings]
     first = ["heterogeneous_ranks", "weighting_mismatch", "coupled_examples", "layer_norm_proxy"]
-    assert codes == [*first, "uncalibrated"]
+    assert codes == [*first, "uncalibrated", "no_price"]
 
 
 def test_small_batches_that_are_all_alike_are_called_a_bug():
@@ -187,7 +188,7 @@ def test_a_price_moves_the_best_batch_by_its_square_root():
     cheap_steps = recommend(run(), Preference(examples_per_step=10.0))
 
     assert cheap_steps.interval.value == pytest.approx(100)
-    assert cheap_steps.exchange_rate == 10
+    assert cheap_steps.exchange_rate.examples_per_step == 10
     assert cheap_steps.preference is None
 
 

@@ -12,12 +12,12 @@ from statistics import linear_regression
 from noisescale.estimators.uncertainty import State
 from noisescale.theory import limits as theory_limits
 from noisescale.theory import schedule as theory
+from noisescale.theory.advice.parts import RunSoFar, SpentPoint
 from noisescale.theory.efficiency import step_efficiency
 from noisescale.theory.learning_rate import rescale
 from noisescale.theory.limits import Choice, Limit
 from noisescale.theory.stages import HYSTERESIS, Bounds, Stage, stages
 from noisescale.theory.trade_off import TradeOff
-from noisescale_server.services.advice import RunSoFar, SpentPoint
 
 NUM_PIECES = 50
 """Pieces that the rest of the run is forecast in; a factor of 10 in φ is then 5 % a piece."""

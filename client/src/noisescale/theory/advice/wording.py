@@ -4,13 +4,11 @@ import math
 
 from noisescale.estimators.time_to_resolve import RESOLVED_Z
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale.theory.advice import measurement_flags
+from noisescale.theory.advice.kappa import Kappa
+from noisescale.theory.advice.parts import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
 from noisescale.theory.learning_rate import Family, Rule, family_of
-from noisescale_server.services import flags
-from noisescale_server.services.advice import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
 
-_UNCALIBRATED = (
-    "No sweep has tied the noise scale to a critical batch size here; over published tasks the two differ by × or ÷ 7."
-)
 _NO_PRICE = (
     "Nobody has said what a step is worth, so steps and examples are balanced and the best batch is the noise scale. "
     "Say how many examples you would spend to save a step (examples_per_step), or prefer one (preference)."
@@ -79,7 +77,7 @@ def bound_hint(run: RunSoFar) -> str | None:
     return f"The batch of {batch(size)} is not too large."
 
 
-def because(run: RunSoFar, word: DecisionWord, best: Interval) -> str:
+def because(run: RunSoFar, word: DecisionWord, best: Interval, kappa: Kappa) -> str:
     """The reason of a decision in one sentence."""
     scale, size = run.noise_scale, run.batch_size
     if scale.value is None or size is None:
@@ -91,7 +89,8 @@ def because(run: RunSoFar, word: DecisionWord, best: Interval) -> str:
         return f"{compared}, and the whole interval of the best batch, {_span(best)}, lies on one side of it."
     if scale.state is State.TENTATIVE:
         return f"{compared}, but that is tentative: {_what_resolves(scale)}."
-    return f"{compared}, but the best batch may lie anywhere in {_span(best)} until a sweep or a branch calibrates it."
+    until = ", on either side of the present one" if kappa.measurements else " until a sweep or a branch calibrates it"
+    return f"{compared}, but the best batch may lie anywhere in {_span(best)}{until}."
 
 
 def _what_resolves(scale: NoiseScaleEstimate) -> str:
@@ -119,7 +118,7 @@ def _span(interval: Interval) -> str:
     return f"{number(interval.low)} – {number(interval.high)}"
 
 
-def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float) -> str:
+def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, kappa: Kappa) -> str:
     """The decision in a few words."""
     match word:
         case "increase":
@@ -130,9 +129,10 @@ def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float) -> s
             return f"Keep {batch(run.batch_size or best)}"
         case _ if run.noise_scale.state is State.TENTATIVE or run.batch_size is None:
             return "Not enough evidence yet"
+    open_question = "not sure yet" if kappa.measurements else "not calibrated here"
     if max(best / run.batch_size, run.batch_size / best) <= 2:
-        return "Probably keep; not calibrated here"
-    return f"Probably {'raise' if best > run.batch_size else 'lower'}; not calibrated here"
+        return f"Probably keep; {open_question}"
+    return f"Probably {'raise' if best > run.batch_size else 'lower'}; {open_question}"
 
 
 def effect(word: DecisionWord, predicted: Predicted, run: RunSoFar) -> str:
@@ -161,9 +161,11 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
     return f"{name}, {rule.name}: the centre of a short search; keep warm-up the same in examples."
 
 
-def warnings(run: RunSoFar, wish: Preference) -> tuple[Caution, ...]:
+def warnings(run: RunSoFar, wish: Preference, kappa: Kappa) -> tuple[Caution, ...]:
     """What the reader must know before following the advice."""
-    found = [*flags.cautions_before_advice(run.flags), Caution("uncalibrated", _UNCALIBRATED)]
+    found = list(measurement_flags.cautions_before_advice(run.flags))
+    if not kappa.measurements:
+        found.append(Caution("uncalibrated", kappa.said))
     if family_of(run.optimizer) is Family.ADAM and _is_language(run):
         found.append(Caution("adam_language_model", "Noise scale can under-read for Adam language models."))
     if not wish.is_stated:
@@ -175,7 +177,7 @@ def _is_language(run: RunSoFar) -> bool:
     return "token" in run.unit.lower() or "language" in (run.family or "").lower()
 
 
-def next_step(word: DecisionWord, run: RunSoFar) -> str:
+def next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa) -> str:
     """The next cheapest thing that would make the answer surer."""
     scale = run.noise_scale
     if run.reason == "duplicated_small_batches":
@@ -190,6 +192,8 @@ def next_step(word: DecisionWord, run: RunSoFar) -> str:
         return f"Keep training: a window of {scale.updates_needed:,} steps resolves it, more micro-batches sooner."
     if scale.state is not State.RESOLVED:
         return "Keep training, and split each step into more micro-batches."
+    if word == "insufficient_evidence" and kappa.measurements:
+        return "Try half and twice the batch from a checkpoint: that narrows what is known of this run."
     if word == "insufficient_evidence":
         return "Try half and twice the batch from a checkpoint, or run a small sweep: that calibrates this task."
     return (

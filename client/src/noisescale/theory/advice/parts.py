@@ -24,17 +24,20 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What the reader values.
+    """What the reader values; nothing stated balances steps and examples at the critical batch as it is estimated now.
 
     Attributes:
-        preference: 0 fewest examples … 1 fewest steps, ends excluded.
+        preference: 0 fewest examples … 1 fewest steps, ends excluded; None where it was not said.
         examples_per_step: Examples one would spend to save an optimizer step; overrides `preference`.
-        is_stated: The reader said one of the two; otherwise steps and examples are balanced for want of a price.
     """
 
-    preference: float = 0.5
+    preference: float | None = None
     examples_per_step: float | None = None
-    is_stated: bool = True
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether the reader said what a step is worth."""
+        return self.preference is not None or self.examples_per_step is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,40 @@ class Caution:
 
 
 @dataclass(frozen=True, slots=True)
+class Calibration:
+    """How the noise scale is tied to a critical batch size.
+
+    Attributes:
+        state: Calibrated from one sweep or branch of one's own on.
+        kappa: κ = B_crit / B_simple.
+        kappa_log10_sd: Standard deviation of log₁₀ κ.
+        measurements: Sweeps and branches behind it.
+        text: The same in words.
+    """
+
+    state: Literal["uncalibrated", "calibrated"]
+    kappa: Interval
+    kappa_log10_sd: float
+    measurements: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRate:
+    """How many examples one would spend to save an optimizer step, and where that number comes from.
+
+    Attributes:
+        examples_per_step: r, for a preference at the estimated critical batch.
+        source: Which words it was said in.
+        text: Those words, as a sentence.
+    """
+
+    examples_per_step: float
+    source: Literal["preference", "examples_per_step"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """The answer of `GET …/recommendation`; see docs/rest.md. None where nothing can be said."""
 
@@ -165,7 +202,8 @@ class Recommendation:
     recommended_batch_size: int | None
     interval: Interval | None
     statistical_interval: Interval | None
-    exchange_rate: float | None
+    calibration: Calibration
+    exchange_rate: ExchangeRate | None
     preference: float | None
     critical_batch: Interval | None
     learning_rate: LearningRateAdvice | None

@@ -4,7 +4,7 @@ from enum import IntFlag
 from types import MappingProxyType
 from typing import Final
 
-from noisescale_server.services.advice import Caution
+from noisescale.theory.advice.parts import Caution
 
 
 class Flags(IntFlag):

@@ -3,8 +3,8 @@ import math
 import pytest
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
-from noisescale_server.services.advice import RunSoFar
-from noisescale_server.services.rescaling import rescaling
+from noisescale.theory.advice.hyperparameters import rescaling
+from noisescale.theory.advice.parts import RunSoFar
 
 PHI = 1000.0
 SCALE = NoiseScaleEstimate(State.RESOLVED, PHI, 800.0, 1300.0, 0.95, 7.0, None, None, 64, 16, 1.0, 0.1, 0.001, 0.0001)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from noisescale_server.services.schedule import AdvisedStage, Constraints, Schedule
+from noisescale.theory.advice.plan import AdvisedStage, Constraints, Schedule
 
 Trainer = Literal["megatron", "torchtitan", "nanogpt", "huggingface"]
 
