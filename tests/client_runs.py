@@ -53,7 +53,8 @@ class KeptRecords:
 def make_kept_run(*, strict: bool = True, **settings: object) -> tuple[Run, KeptRecords]:
     """A run and where its records go."""
     kept = KeptRecords()
-    described = {name: settings.pop(name) for name in ("example", "unit", "units_per_example") if name in settings}
+    fields = ("example", "unit", "units_per_example", "planned_steps")
+    described = {name: settings.pop(name) for name in fields if name in settings}
     mirror = settings.pop("mirror", None)
     opened: list[KeptRecords] = []
 

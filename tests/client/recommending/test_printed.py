@@ -12,13 +12,13 @@ def test_it_reads_as_a_decision_its_reason_and_what_goes_with_it():
 
     assert text.splitlines()[0] == "Raise the batch to 1,024"
     assert "why            The noise scale is 31 × the batch of 32 sequences" in text
-    assert "32 → 1,024 sequences = 1,050,000 tokens (best 992, 95% interval 140 – 7,200;" in text
+    assert "32 → 1,024 sequences = 1,050,000 tokens (best 992, 95 % interval 140 – 7,200;" in text
     assert "of the measurement alone 874 – 1,120)" in flat(text)
     assert "0.1 → 0.164 (0.14 – 0.18); SGD, noise-scale rule" in text
     assert "weight_decay   0.1 → 0.2 (linear)" in text
     assert "512 from step 400, lr 0.14; 1,024 from step 711, lr 0.16. The noise scale has gone" in flat(text)
     assert "Predicted: −94 % (−97 % to −60 %) steps" in text
-    assert "12,000 sequences, 12% of those spent (9% – 15%)" in text
+    assert "12,000 sequences, 12 % of those spent (9 % – 15 %)" in text
     assert "next           Confirm it with a short branch" in text
     assert text.splitlines()[-1] == "  from           the server, step 399"
 

@@ -6,13 +6,13 @@ from noisescale.config import Config
 from noisescale.errors import ConfigError
 from noisescale.guard import Faults, never_raises
 from noisescale.recommending.asking import NoAnswer, RecommendingServer
+from noisescale.recommending.in_job import recommend_in_job
 from noisescale.recommending.question import Question
 from noisescale.recommending.recommendation import Recommendation
 from noisescale.recorder import Recorder
 
 FAILED = "The recommendation failed for a fault of ours; the log says more, and training goes on."
 DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."
-NO_SERVER = "mode {mode!r} asks no server"
 
 
 class Advisor:
@@ -60,11 +60,14 @@ class Advisor:
             return asked
         if asked.is_refusal:
             return refused(asked.why)
-        return Recommendation(reason=f"There is no server to ask: {asked.why}.", note=asked.why)
+        try:
+            return recommend_in_job(recorder.measured(), question, run_id=recorder.run_id, note=asked.why)
+        except ValueError as error:
+            return refused(str(error))
 
     def _ask(self, recorder: Recorder, question: Question) -> Recommendation | NoAnswer:
         if self._config.mode != "online":
-            return NoAnswer(NO_SERVER.format(mode=self._config.mode))
+            return NoAnswer(f"mode {self._config.mode!r} asks no server")
         return self._server.of_run(recorder.run_id, question)
 
 

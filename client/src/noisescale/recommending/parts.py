@@ -47,11 +47,13 @@ class Price:
 
     Attributes:
         examples_per_step: r: examples one would spend to save an optimizer step.
-        source: Where that number comes from.
+        source: Which words it was said in.
+        text: Those words, as a sentence.
     """
 
     examples_per_step: float
     source: str
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,15 @@ class Calibration:
     """How the noise scale is tied to a critical batch size.
 
     Attributes:
-        state: "uncalibrated", or by what it is calibrated.
+        state: "calibrated" from one sweep or branch of one's own on, else "uncalibrated".
+        kappa: κ, the critical batch size in noise scales.
+        measurements: Sweeps and branches behind it.
         text: The same in a sentence.
     """
 
     state: str
+    kappa: Interval | None = None
+    measurements: int = 0
     text: str | None = None
 
 

@@ -88,7 +88,7 @@ def _waste(found: "Recommendation") -> str | None:
     share = found.waste.fraction
     usd = "" if found.waste.usd is None else f", {_number(found.waste.usd.value)} USD"
     examples = f"{_number(found.waste.examples.value)} {several(found.example)}"
-    interval = f"{share.value:.0%} of those spent ({share.low:.0%} – {share.high:.0%})"
+    interval = f"{_percent(share.value)} of those spent ({_percent(share.low)} – {_percent(share.high)})"
     return f"{examples}, {interval}{usd}; {found.waste.text}"
 
 
@@ -99,7 +99,11 @@ def _source(found: "Recommendation") -> str:
 
 
 def _interval(interval: "Interval") -> str:
-    return f"{interval.level:.0%} interval {_number(interval.low)} – {_number(interval.high)}"
+    return f"{_percent(interval.level)} interval {_number(interval.low)} – {_number(interval.high)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _number(value: float) -> str:
