@@ -2,13 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
 from noisescale_server.analysis.batch_sweep.target_answer import target_answer
 from noisescale_server.analysis.steps_to_target.best_of_grid import as_sweep_point, best_of_grid
 from noisescale_server.analysis.steps_to_target.setting import Setting, settings_of
-from synthetic_grids import TARGET, trial
+from synthetic_grids import TARGET, GridSetting, findings, trial
 
 
 def grid(batch_size: float, steps: dict[float, float | None]) -> list:
@@ -82,3 +83,20 @@ def test_a_grid_too_narrow_for_large_batches_is_found_by_the_fit():
 
     assert Finding.GRID_EDGE in fit.lack_of_fit.findings
     assert 4096 in fit.lack_of_fit.grid_edge_batch_sizes
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [GridSetting(beyond=1), GridSetting(beyond=1, seeds=1), GridSetting(beyond=1, valley=0.05)],
+    ids=["repeats", "single runs", "a flat optimum"],
+)
+def test_a_grid_that_ends_too_early_is_found_in_8_of_10_sweeps(setting):
+    found = findings(setting, sweeps=40, seed=2)
+
+    assert np.mean([Finding.GRID_EDGE in one for one in found]) >= 0.8
+
+
+def test_a_grid_that_goes_far_enough_is_seldom_suspected():
+    found = findings(GridSetting(beyond=-2), sweeps=40, seed=3)
+
+    assert np.mean([Finding.GRID_EDGE in one for one in found]) <= 0.05
