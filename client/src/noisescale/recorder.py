@@ -326,6 +326,11 @@ class Recorder:
             why_nothing=why_nothing,
         )
 
+    @property
+    def newest_step(self) -> int:
+        """The last optimizer step that was logged."""
+        return self._log.steps.newest_step
+
     def measured(self) -> MeasuredRun:
         """What a recommendation is made from."""
         return MeasuredRun(

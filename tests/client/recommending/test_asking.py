@@ -100,7 +100,7 @@ def test_an_unknown_keyword_names_the_known_ones_and_never_reaches_the_training(
 def test_a_page_that_is_no_recommendation_is_not_taken_for_one():
     found = asks(RepeatingServer(200, "<html>a proxy's login page</html>")).of_run(RUN_ID, Question())
 
-    assert found == NoAnswer("http://fake answered something else than a recommendation")
+    assert found == NoAnswer("http://fake answered something else than a recommendation", was_there=True)
 
 
 def test_flags_come_in_the_trainer_s_words_from_the_same_question():
@@ -143,6 +143,26 @@ def test_before_a_run_without_a_server_it_says_how_to_get_one(monkeypatch):
 
     assert "there is none: no answer from http://127.0.0.1:1" in found.reason
     assert "`noisescale up`" in found.next_step
+
+
+def test_before_a_run_a_task_that_the_server_does_not_know_is_no_missing_server():
+    http = RepeatingServer(404, {"detail": "no task 'char-lm' in project 'default'"})
+
+    found = noisescale.recommend("char-lm", server=asks(http))
+
+    assert found.reason == "http://fake says: no task 'char-lm' in project 'default'."
+    assert found.next_step == "Train a few hundred steps with watch() and ask run.recommendation()."
+
+
+def test_an_answer_that_is_behind_the_job_says_so():
+    run, _ = make_kept_run()
+    run._advisor._server = asks(RepeatingServer())
+    run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=2.0, big_sq_norm=1.0, step=1234)
+
+    found = run.recommendation()
+
+    assert (found.step, found.note) == (399, "this job is at step 1,234")
+    assert str(found).endswith("the server, step 399; this job is at step 1,234")
 
 
 def test_before_a_run_a_wrong_argument_is_an_error_at_once():

@@ -1,6 +1,7 @@
 """Answers `run.recommendation()`: the server first, the job's own measurements where there is none."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from noisescale.config import Config
 from noisescale.errors import ConfigError
@@ -57,7 +58,7 @@ class Advisor:
             return Recommendation(reason=DISABLED, next_step="Say mode='online', or leave NOISESCALE_MODE out.")
         asked = self._ask(recorder, question)
         if isinstance(asked, Recommendation):
-            return asked
+            return _with_delay(asked, recorder.newest_step)
         if asked.is_refusal:
             return refused(asked.why)
         try:
@@ -74,3 +75,10 @@ class Advisor:
 def refused(why: str) -> Recommendation:
     """What a question gets that cannot be answered as it was asked."""
     return Recommendation(headline="The question was refused", reason=why)
+
+
+def _with_delay(found: Recommendation, newest_step: int) -> Recommendation:
+    """The server's answer, with how far it is behind: records travel for a moment."""
+    if found.step is None or found.step >= newest_step:
+        return found
+    return replace(found, note=f"this job is at step {newest_step:,}")

@@ -28,10 +28,12 @@ class NoAnswer:
 
     Attributes:
         why: In a clause.
-        is_refusal: The server was there and did not like the question.
+        was_there: A server answered, but not this.
+        is_refusal: It did not like the question.
     """
 
     why: str
+    was_there: bool = False
     is_refusal: bool = False
 
 
@@ -71,7 +73,7 @@ class RecommendingServer:
             return found
         answer = _json_object(found)
         if "decision" not in answer:
-            return NoAnswer(f"{self._config.url} answered something else than a recommendation")
+            return NoAnswer(f"{self._config.url} answered something else than a recommendation", was_there=True)
 
         def write(trainer: str) -> str:
             text = self._get(question.address(path, format=trainer))
@@ -95,7 +97,8 @@ class RecommendingServer:
             return text
         problem = _json_object(text)
         why = problem.get("detail") or problem.get("title") or f"HTTP {status}"
-        return NoAnswer(f"{self._config.url} says: {why}", is_refusal=status == HTTPStatus.UNPROCESSABLE_ENTITY)
+        is_refusal = status == HTTPStatus.UNPROCESSABLE_ENTITY
+        return NoAnswer(f"{self._config.url} says: {why}", was_there=True, is_refusal=is_refusal)
 
     def _connect(self) -> HttpServer:
         agent = f"noisescale/{__version__}"

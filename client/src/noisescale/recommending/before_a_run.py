@@ -9,9 +9,10 @@ from noisescale.recommending.question import Asked, Question
 from noisescale.recommending.recommendation import Recommendation
 
 NO_SERVER = "Earlier runs of a task are known to a server alone, and there is none: {why}."
+TRAIN = "train a few hundred steps with watch() and ask run.recommendation()."
 START_ONE = (
     "Start one with `noisescale up` on this machine, or give url= (NOISESCALE_URL) of one that has runs of this task. "
-    "Without it train a few hundred steps with watch() and ask run.recommendation()."
+    f"Without it {TRAIN}"
 )
 
 
@@ -48,7 +49,11 @@ def recommend(
     found = (server or RecommendingServer(config)).of_task(config.project, config.task, question)
     if isinstance(found, Recommendation):
         return found
-    return refused(found.why) if found.is_refusal else _without_server(found.why)
+    if found.is_refusal:
+        return refused(found.why)
+    if found.was_there:
+        return Recommendation(reason=f"{found.why}.", next_step=f"{TRAIN[0].upper()}{TRAIN[1:]}")
+    return _without_server(found.why)
 
 
 def _without_server(why: str) -> Recommendation:

@@ -1,0 +1,159 @@
+"""The server and the job are asked about the same run: they must say the same, word for word."""
+
+import random
+
+import httpx
+import pytest
+
+import noisescale
+from noisescale.recommending.advisor import Advisor
+from noisescale.recommending.asking import NoAnswer, RecommendingServer
+from noisescale.recommending.in_job import recommend_in_job
+from noisescale.recommending.question import Question
+
+SAME = (
+    "decision", "headline", "reason", "effect", "next_step", "step", "unit", "example", "units_per_example",
+    "current_batch_size", "recommended_batch_size", "preference", "exchange_rate", "calibration", "warnings",
+    "schedule_missing",
+)  # fmt: skip
+CLOSE = ("interval", "statistical_interval", "critical_batch", "learning_rate", "example_efficiency", "predicted")
+"""Sums are added in another order on the server: equal to rounding."""
+
+QUESTIONS = {
+    "nothing said": {},
+    "a price": {"examples_per_step": 500.0},
+    "a preference and devices": {"preference": 0.8, "examples_per_device": 16, "num_devices": 4},
+    "a budget of steps": {"examples_per_step": 500.0, "max_steps": 200},
+}
+
+
+def log_steps(run, num_steps, *, noise, noise_scale=3000.0, batch=64):
+    generator = random.Random(7)
+    for _ in range(num_steps):
+        x, y = noise_scale * generator.gauss(1, 0.05), generator.gauss(1, noise)
+        run.log_norms(
+            small_batch_size=8, big_batch_size=batch, small_sq_norm=y + x / 8, big_sq_norm=y + x / batch, lr=0.1
+        )
+
+
+def finished_run(live_server, num_steps, **steps):
+    """A run whose every step is stored, and its latest window with them."""
+    run = noisescale.init(
+        project="asking", task="norms", example="sequence", unit="tokens", units_per_example=1024.0,
+        config={"weight_decay": 0.1}, planned_steps=1000, log_every=1,
+    )  # fmt: skip
+    log_steps(run, num_steps, **steps)
+    run.finish()
+    wait_until_stored(live_server, run.id, num_steps - 1)
+    return run
+
+
+def wait_until_stored(url, run_id, last_step):
+    """What was sent travels on a thread of its own."""
+    with httpx.Client(base_url=url) as http:
+        for _ in range(2_000):
+            answer = http.get(f"/api/v1/runs/{run_id}")
+            if answer.status_code == httpx.codes.OK and answer.json()["last_step"] == last_step:
+                return
+    raise AssertionError(f"run {run_id} never arrived")
+
+
+@pytest.fixture(scope="module")
+def runs(live_server, tmp_path_factory):
+    """Resolved, resolved below its batch, tentative and unresolved runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOISESCALE_URL", live_server)
+        patch.setenv("NOISESCALE_DIR", str(tmp_path_factory.mktemp("runs")))
+        return {
+            "resolved": finished_run(live_server, 400, noise=0.2),
+            "long": finished_run(live_server, 1500, noise=0.2),
+            "too large a batch": finished_run(live_server, 400, noise=0.001, noise_scale=2.0, batch=4096),
+            "tentative": finished_run(live_server, 20, noise=0.3),
+            "unresolved": finished_run(live_server, 200, noise=6.0),
+            "too short": finished_run(live_server, 3, noise=0.2),
+        }
+
+
+@pytest.mark.parametrize("asked", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("kind", ["resolved", "long", "too large a batch", "tentative", "unresolved", "too short"])
+def test_the_server_and_the_job_say_the_same(live_server, runs, kind, asked):
+    run = runs[kind]
+
+    of_server = run.recommendation(**asked)
+    of_job = recommend_in_job(run._main.measured(), Question(**asked), run_id=run.id, note=None)
+
+    assert (of_server.source, of_job.source) == ("server", "job")
+    assert {name: getattr(of_job, name) for name in SAME} == {name: getattr(of_server, name) for name in SAME}
+    for name in CLOSE:
+        assert numbers_of(of_job.answer[name]) == pytest.approx(numbers_of(of_server.answer[name]), rel=1e-9), name
+    assert limits_of(of_job) == limits_of(of_server)
+    assert [stage.step for stage in stages_of(of_job)] == [stage.step for stage in stages_of(of_server)]
+    assert of_job.answer.keys() == of_server.answer.keys()
+
+
+def numbers_of(part):
+    """All numbers of an answer's part, in the order of their names."""
+    if isinstance(part, dict):
+        return [number for name in sorted(part) for number in numbers_of(part[name])]
+    if isinstance(part, list | tuple):
+        return [number for one in part for number in numbers_of(one)]
+    return [part] if isinstance(part, int | float) else []
+
+
+def limits_of(found):
+    return found.limited and (found.limited.binding, found.limited.text)
+
+
+def stages_of(found):
+    return found.schedule.stages if found.schedule else ()
+
+
+def test_the_runs_of_this_file_get_every_decision_that_needs_no_calibration(runs):
+    decisions = {kind: run.recommendation().decision for kind, run in runs.items()}
+
+    assert decisions.pop("too large a batch") == "decrease"
+    assert (decisions.pop("resolved"), decisions.pop("long")) == ("increase", "increase")
+    assert set(decisions.values()) == {"insufficient_evidence"}
+
+
+def test_what_was_spent_is_the_same_to_rounding_while_each_step_is_kept_by_itself(runs):
+    run = runs["resolved"]
+
+    of_server = run.recommendation().answer["waste"]
+    of_job = recommend_in_job(run._main.measured(), Question(), run_id=run.id, note=None).answer["waste"]
+
+    assert numbers_of(of_job) == pytest.approx(numbers_of(of_server), rel=1e-9)
+    assert len(numbers_of(of_job)) == 9
+
+
+def test_flags_are_the_same_text_from_both(runs):
+    run = runs["resolved"]
+    asked = {"examples_per_device": 16, "num_devices": 4}
+
+    of_server = run.recommendation(**asked)
+    of_job = recommend_in_job(run._main.measured(), Question(**asked), run_id=run.id, note=None)
+
+    assert "--step-batch-size-schedule" in of_server.flags("megatron")
+    for trainer in ("megatron", "torchtitan", "nanogpt", "huggingface"):
+        assert of_job.flags(trainer) == of_server.flags(trainer)
+
+
+def test_a_run_that_the_server_does_not_know_is_answered_by_the_job(live_server):
+    with noisescale.init(project="asking", task="norms") as run:
+        server = RecommendingServer(run.config)
+        asked = server.of_run("00000000-0000-4000-8000-000000000000", Question())
+        advisor = Advisor(run.config, run.faults, UnknownRun(run.config))
+
+        found = advisor.recommend(run._main, {})
+
+    assert isinstance(asked, NoAnswer)
+    assert not asked.is_refusal
+    assert (found.source, found.reason) == ("job", "No measurements yet.")
+    assert "no run" in found.note
+
+
+class UnknownRun(RecommendingServer):
+    """Asks the server about a run that never was."""
+
+    def of_run(self, run_id, question):
+        return super().of_run("00000000-0000-4000-8000-000000000000", question)
