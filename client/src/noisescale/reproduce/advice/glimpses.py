@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, State, estimate
+from noisescale.estimators.windows import WindowSums
 from noisescale.recent_updates import RecentUpdates
 from noisescale.reproduce.advice.run import Start
 from noisescale.reproduce.advice.sweep import GRID_RATIO, PLAN, Reference, decayed
@@ -20,6 +21,7 @@ from noisescale.reproduce.stacked.trainer import Record, Replicas, evaluate, tra
 from noisescale.reproduce.task import Task
 
 EXAMPLES_FOR_EXACT = 4096
+BLOCKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Glimpse:
         share: Of its steps that it has taken.
         batch: Its batch size, examples.
         latest: Noise scale of its latest window.
+        last_half: Noise scale over the last half of its steps in up to 16 blocks, by the window's own z alone.
         average: Mean over the steps so far of the resolved windows' values, examples; None while there is none.
         exact: tr Σ / |G|² at its weights from 4096 examples; None where even these do not show |G|².
         exact_average: Mean of that over the steps so far.
@@ -40,6 +43,7 @@ class Glimpse:
     share: float
     batch: int
     latest: NoiseScaleEstimate
+    last_half: NoiseScaleEstimate
     average: float | None
     exact: float | None
     exact_average: float | None
@@ -108,6 +112,15 @@ def _watched(task: Task, reference: Reference, batch: int, starts: Sequence[Star
     return runs
 
 
+def _in_blocks(terms: Sequence[Terms]) -> NoiseScaleEstimate:
+    """Noise scale of these steps."""
+    count = min(BLOCKS, len(terms))
+    edges = [round(part * len(terms) / count) for part in range(count + 1)] if count else []
+    parts = [terms[low:high] for low, high in pairwise(edges)]
+    sums = [(len(part), sum(t.trace_cov for t in part), sum(t.grad_sq_norm for t in part)) for part in parts]
+    return estimate(WindowSums.from_blocks(sums))
+
+
 def _exact(task: Task, stream: RandomStream, replicas: Replicas, seeds: Sequence[int]) -> list[float]:
     """The ratio tr Σ / |G|² of each replica from other examples; not finite where |G|² is not seen."""
     found = []
@@ -149,5 +162,6 @@ def _at_shares(run: _Watched, batch: int, shares: Sequence[float]) -> list[Glimp
                 resolved.append(latest.value)
         done = max(done, until)
         average = sum(resolved) / len(resolved) if resolved else None
-        found.append(Glimpse(run.start, share, batch, recent.estimate(), average, *_exact_at(run, until)))
+        half = _in_blocks(run.terms[until // 2 : until])
+        found.append(Glimpse(run.start, share, batch, recent.estimate(), half, average, *_exact_at(run, until)))
     return found
