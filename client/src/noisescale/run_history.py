@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, estimate
+from noisescale.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
 from noisescale.estimators.windows import WindowSums
 from noisescale.recent_updates import MIN_UPDATES, WINDOW_SHARE
 from noisescale.updates import Update
@@ -28,6 +28,9 @@ class Stretch:
         trace_cov: Sum of tr Σ.
         grad_sq_norm: Sum of |G|².
         flags: All their bits.
+        last_step: Number of the last one.
+        wall_time: When the last one was logged, Unix seconds.
+        learning_rate: At the last one; None where it logs none.
     """
 
     num_updates: int = 0
@@ -37,6 +40,9 @@ class Stretch:
     trace_cov: float = 0.0
     grad_sq_norm: float = 0.0
     flags: int = 0
+    last_step: int = 0
+    wall_time: float = 0.0
+    learning_rate: float | None = None
 
     def add(self, other: "Stretch") -> None:
         """Take the next stretch in."""
@@ -47,6 +53,8 @@ class Stretch:
         self.trace_cov += other.trace_cov
         self.grad_sq_norm += other.grad_sq_norm
         self.flags |= other.flags
+        self.last_step, self.wall_time = other.last_step, other.wall_time
+        self.learning_rate = other.learning_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +65,17 @@ class Moment:
         examples: Spent, as far as batches are known.
         batch_size: Their mean; None while unknown.
         noise_scale: Of the window that ends here.
+        num_steps: Optimizer steps, those between measured ones too.
+        seconds: Wall time; None of the first, as nobody saw it begin.
+        learning_rate: At the end.
     """
 
     examples: float
     batch_size: float | None
     noise_scale: NoiseScaleEstimate
+    num_steps: int
+    seconds: float | None
+    learning_rate: float | None
 
 
 class RunHistory:
@@ -97,8 +111,10 @@ class RunHistory:
         last = self._stretches[-1]
         last.num_updates += 1
         last.flags |= update.flags
-        if update.logged.lr is not None:
-            self.learning_rate = update.logged.lr
+        logged = update.logged
+        last.last_step, last.wall_time, last.learning_rate = logged.step, logged.wall_time, logged.lr
+        if logged.lr is not None:
+            self.learning_rate = logged.lr
         if update.global_batch is not None:
             last.num_batches += 1
             last.examples += update.global_batch
@@ -134,14 +150,12 @@ class RunHistory:
         every = max(1, math.ceil(len(stretches) / MAX_POINTS))
         length = len(stretches) - self._window_start()
         for end in [*range(len(stretches), 0, -every)][::-1]:
-            own = stretches[max(0, end - every) : end]
-            num_batches = sum(one.num_batches for one in own)
-            examples = sum(one.examples for one in own)
-            yield Moment(
-                examples=examples,
-                batch_size=examples / num_batches if num_batches else None,
-                noise_scale=_estimate(stretches[max(0, end - length) : end], has_signal=has_signal),
-            )
+            start = max(0, end - every)
+            earlier = stretches[start - 1] if start else None
+            window = stretches[max(0, end - length) : end]
+            before = stretches[max(0, end - (1 + WINDOWS_BEFORE) * length) : max(0, end - length)]
+            noise_scale = estimate(_sums(window), has_signal=has_signal, before=_sums(before))
+            yield _moment(stretches[start:end], earlier, noise_scale)
 
     def _window_start(self) -> int:
         """The first stretch of the latest window: the last twentieth of the updates, and 16 of them at least."""
@@ -156,6 +170,20 @@ class RunHistory:
         self._updates_per_stretch *= 2
 
 
-def _estimate(window: Sequence[Stretch], *, has_signal: bool) -> NoiseScaleEstimate:
-    blocks = ((one.num_terms, one.trace_cov, one.grad_sq_norm) for one in window if one.num_terms)
-    return estimate(WindowSums.from_blocks(blocks), has_signal=has_signal)
+def _moment(own: Sequence[Stretch], earlier: Stretch | None, noise_scale: NoiseScaleEstimate) -> Moment:
+    num_batches, examples = sum(one.num_batches for one in own), sum(one.examples for one in own)
+    last = own[-1]
+    return Moment(
+        examples=examples,
+        batch_size=examples / num_batches if num_batches else None,
+        noise_scale=noise_scale,
+        num_steps=sum(one.num_updates for one in own) if earlier is None else last.last_step - earlier.last_step,
+        seconds=None if earlier is None else max(0.0, last.wall_time - earlier.wall_time),
+        learning_rate=last.learning_rate,
+    )
+
+
+def _sums(stretches: Sequence[Stretch]) -> WindowSums:
+    return WindowSums.from_blocks(
+        (one.num_terms, one.trace_cov, one.grad_sq_norm) for one in stretches if one.num_terms
+    )

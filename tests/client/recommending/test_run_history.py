@@ -74,3 +74,29 @@ def test_flags_are_those_of_the_latest_window_alone():
 def test_the_time_counts_the_first_step_as_an_average_one():
     assert make_history(11).seconds == pytest.approx(22.0)
     assert make_history(1).seconds is None
+
+
+def test_steps_between_the_measured_ones_and_their_time_are_counted():
+    history = RunHistory()
+    for step in range(0, 100, 10):
+        history.add(make_update(step))
+
+    first, *others = history.moments(has_signal=True)
+
+    assert (first.num_steps, first.seconds) == (1, None)
+    assert {(moment.num_steps, moment.seconds) for moment in others} == {(10, 20.0)}
+
+
+def test_a_moment_is_resolved_by_the_windows_before_it_as_the_latest_window_is():
+    generator = random.Random(5)
+    history, recent = RunHistory(), RecentUpdates()
+    states = []
+    for step in range(300):
+        terms = Terms(1000 * generator.gauss(1, 0.1), generator.gauss(1, 0.5))
+        history.add(make_update(step, terms=terms))
+        recent.add(terms)
+        *_, last = history.moments(has_signal=recent.has_signal)
+        states.append((last.noise_scale.state, recent.estimate().state))
+
+    assert all(one == other for one, other in states)
+    assert {str(one) for one, _ in states} == {"unresolved", "tentative", "resolved"}
