@@ -38,6 +38,7 @@ def follow(
     planned_steps: float | None = None,
     micro_batch_size: int = 1,
     num_devices: int | None = None,
+    multiple_of: int | None = None,
     smallest_batch: int | None = None,
     largest_batch: int | None = None,
     limits: Sequence[Limit] = (),
@@ -65,6 +66,7 @@ def follow(
         planned_steps: Length of the training at the present batch; None: of the run, where it is known.
         micro_batch_size: What one device puts through one backward; batches are whole micro-batches of all devices.
         num_devices: Data-parallel devices; None: the processes of the job.
+        multiple_of: Examples that every batch is a multiple of; None: one micro-batch on each device.
         smallest_batch: None: one micro-batch a device.
         largest_batch: Has to be named before anything is changed.
         limits: Further ones, by `noisescale.theory.limits`: the data set, a deadline.
@@ -84,9 +86,9 @@ def follow(
     """
     run = run or active_run.active()
     devices = num_devices or num_ranks()
-    multiple_of = micro_batch_size * devices
-    given = (*limits, *_range(smallest_batch, largest_batch, multiple_of))
-    _refuse(batch_size, multiple_of, given, also, hysteresis)
+    whole = micro_batch_size * devices
+    given = (*limits, *_range(smallest_batch, largest_batch, multiple_of or whole))
+    _refuse(batch_size, whole, multiple_of or whole, given, also, hysteresis)
     if not dry_run and largest_batch is None:
         raise ConfigError("largest_batch must be named when dry_run=False: the largest that you would ever train with")
     plan = Plan(
@@ -95,7 +97,7 @@ def follow(
         price=_price(examples_per_step, price),
         planned_steps=planned_steps or run.description.planned_steps,
         settings=Settings(may_restart=False, may_branch=False, hysteresis=hysteresis),
-        possible=PossibleBatches(multiple_of, given, may_shrink, hysteresis),
+        possible=PossibleBatches(multiple_of or whole, given, may_shrink, hysteresis),
         is_dry_run=dry_run,
     )
     if family_of(plan.optimizer) is Family.ADAM:
@@ -106,7 +108,7 @@ def follow(
         scheduler,
         plan,
         agreement(),
-        multiple_of=multiple_of,
+        examples_of_micro_batches=whole,
         set_batch_size=set_batch_size,
         may_change=may_change,
         also=also,
@@ -144,17 +146,26 @@ def _range(smallest: int | None, largest: int | None, multiple_of: int) -> list[
 
 
 def _refuse(
-    batch_size: int, multiple_of: int, limits: Sequence[Limit], also: Sequence[Companion], hysteresis: float
+    batch_size: int,
+    whole: int,
+    multiple_of: int,
+    limits: Sequence[Limit],
+    also: Sequence[Companion],
+    hysteresis: float,
 ) -> None:
     """Nothing, unless an argument is wrong.
 
     Raises:
         ConfigError: With the field, its value, and the way out.
     """
-    if multiple_of < 1 or batch_size < multiple_of or batch_size % multiple_of:
+    if whole < 1 or batch_size < whole or batch_size % whole:
         raise ConfigError(
-            f"batch_size must be whole micro-batches of all devices, got {batch_size} and {multiple_of} examples a "
+            f"batch_size must be whole micro-batches of all devices, got {batch_size} and {whole} examples a "
             "micro-batch: give micro_batch_size and num_devices as they are"
+        )
+    if multiple_of < 1 or multiple_of % whole:
+        raise ConfigError(
+            f"multiple_of must be whole micro-batches of all devices, got {multiple_of}: use a multiple of {whole}"
         )
     outside = [limit.text for limit in limits if not limit.low <= batch_size <= limit.high]
     if outside:

@@ -31,7 +31,7 @@ class Follower:
         scheduler: What sets them; None: nothing, or the loop itself.
         plan: What was said at the start.
         agreement: Who decides.
-        multiple_of: Examples of one micro-batch on all devices.
+        examples_of_micro_batches: Of one micro-batch on each device.
         set_batch_size: Told the new global batch.
         may_change: Whether the job is ready to train with that batch now.
         also: What else follows the batch.
@@ -52,7 +52,7 @@ class Follower:
         plan: Plan,
         agreement: Agreement,
         *,
-        multiple_of: int,
+        examples_of_micro_batches: int,
         set_batch_size: Callable[[int], object] | None,
         may_change: Callable[[int], bool] | None,
         also: Sequence[Companion],
@@ -63,7 +63,7 @@ class Follower:
         self.decisions: list[Decision] = []
         self.batch_size = plan.first_batch
         self._run, self._plan, self._agreement, self._name = run, plan, agreement, name
-        self._multiple_of = multiple_of
+        self._examples_of_micro_batches = examples_of_micro_batches
         self._set_batch_size, self._may_change, self._also = set_batch_size, may_change, tuple(also)
         self._progress = progress
         self._groups = optimizer.param_groups
@@ -95,7 +95,7 @@ class Follower:
     @property
     def accumulation_steps(self) -> int:
         """Micro-batches of each device in a step of the present batch."""
-        return self.batch_size // self._multiple_of
+        return self.batch_size // self._examples_of_micro_batches
 
     @property
     def learning_rate_factor(self) -> float:

@@ -11,7 +11,7 @@ class PossibleBatches:
     """The batches that a decision may ask for.
 
     Attributes:
-        multiple_of: Examples of one micro-batch on all devices; every batch is a multiple of it.
+        multiple_of: Every batch is a multiple of it, such as a micro-batch on each device.
         limits: Which batches are allowed at all.
         may_shrink: Whether a batch may become smaller.
         hysteresis: A batch closer than this factor to the present one is not worth a change.

@@ -1,0 +1,59 @@
+"""Two gloo ranks take the same decisions at the same steps."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def of_ranks(tmp_path_factory):
+    """What both ranks found, by scenario."""
+    folder = tmp_path_factory.mktemp("ranks")
+    script = Path(__file__).with_name("gloo_follow.py")
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, script, str(rank), folder],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    try:
+        outputs = [rank.communicate(timeout=120)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [rank.returncode for rank in ranks] == [0, 0], "\n".join(outputs)[-6000:]
+    both = [json.loads((folder / f"result-{rank}.json").read_text()) for rank in range(2)]
+    return {name: [of_rank[name] for of_rank in both] for name in both[0]}
+
+
+def test_the_ranks_of_a_job_change_together_and_to_the_right_batch(of_ranks):
+    first, second = of_ranks["a_job_of_two_ranks"]
+
+    assert first == second
+    assert len(first["sizes"]) >= 2
+    assert first["sizes"][-1] == pytest.approx((128 * 128) ** 0.5, rel=0.35)
+    assert first["sizes"][-1] % 8 == 0
+
+
+def test_what_the_first_rank_sees_decides_for_all(of_ranks):
+    first, second = of_ranks["only_the_first_rank_knows_a_noise_scale"]
+
+    assert first == second
+    assert len(first["decisions"]) >= 1
+
+
+def test_a_first_rank_that_fails_keeps_nobody_waiting_and_goes_on_later(of_ranks):
+    (failed, later), of_second = of_ranks["a_first_rank_that_fails_keeps_nobody_waiting"]
+
+    assert [failed, later] == of_second
+    assert failed["decisions"] == []
+    assert len(later["decisions"]) >= 1
