@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from noisescale_server.analysis.batch_sweep.fit import fit_sweep
 from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
 from noisescale_server.analysis.batch_sweep.target_answer import target_answer
 from noisescale_server.analysis.steps_to_target.best_of_grid import as_sweep_point, best_of_grid
@@ -100,3 +101,19 @@ def test_a_grid_that_goes_far_enough_is_seldom_suspected():
     found = findings(GridSetting(beyond=-2), sweeps=40, seed=3)
 
     assert np.mean([Finding.GRID_EDGE in one for one in found]) <= 0.05
+
+
+def test_a_sweep_that_has_not_changed_is_fitted_once(monkeypatch):
+    fitted = []
+    monkeypatch.setattr(
+        "noisescale_server.analysis.batch_sweep.target_answer.fit_sweep",
+        lambda points, level: fitted.append(points) or fit_sweep(points, level=level),
+    )
+    trials = [trial(size, 0.1, 417 * (1 + 256 / size), seed=seed) for size in (16, 64, 256, 1024) for seed in range(3)]
+
+    first, second = (target_answer(settings_of(trials), TARGET, level=0.95) for _ in range(2))
+    other = target_answer(settings_of([*trials, trial(4096, 0.1, 443)]), TARGET, level=0.95)
+
+    assert first == second
+    assert len(fitted) == 2
+    assert len(other.points) == 5

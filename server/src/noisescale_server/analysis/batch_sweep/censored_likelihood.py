@@ -13,6 +13,7 @@ from scipy.special import log_ndtr
 
 from noisescale_server.analysis.batch_sweep.hyperbola import Array
 from noisescale_server.analysis.batch_sweep.likelihood import Profile, reference_of, shape
+from noisescale_server.analysis.batch_sweep.many_roots import many_roots
 from noisescale_server.analysis.batch_sweep.observations import Observations
 
 MOST_ITERATIONS = 60
@@ -56,7 +57,7 @@ class CensoredLikelihood:
         self._squares = data.squares + LEAST_SQUARES + _rounding(data)
         self.reference = reference_of(data)
 
-    def profile(self, log_critical: Array, exponent: float = 1.0) -> Profile:
+    def profile(self, log_critical: Array, exponent: Array | float = 1.0) -> Profile:
         """The best fit at each log B_crit."""
         residuals = self._residuals(log_critical, exponent)
         alpha, theta = self._start(residuals)
@@ -64,7 +65,7 @@ class CensoredLikelihood:
         return Profile(-2 * value, alpha / theta, 1 / theta)
 
     def level_ends(self, log_critical: Array, cut: float) -> tuple[Array, Array]:
-        """The levels between which the deviance is at most `cut`, by bisection outwards from the best."""
+        """The levels between which the deviance is at most `cut`, by false position outwards from the best."""
         best = self.profile(log_critical)
         residuals = self._residuals(log_critical, 1.0)
         ends = []
@@ -72,15 +73,15 @@ class CensoredLikelihood:
             step = side * best.scatter
             while np.any(inside := self._deviance_at(residuals, best.level + step, best.scatter) <= cut):
                 step = np.where(inside, 2 * step, step)
-            near, far = np.zeros_like(step), step
-            for _ in range(40):
-                middle = (near + far) / 2
-                inside = self._deviance_at(residuals, best.level + middle, best.scatter) <= cut
-                near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+
+            def above(away: Array) -> Array:
+                return self._deviance_at(residuals, best.level + away, best.scatter) - cut
+
+            near = many_roots(above, np.zeros_like(step), step, at_inside=best.deviance - cut)
             ends.append(np.where(best.deviance <= cut + 1e-9, best.level + near, np.nan))
         return ends[0], ends[1]
 
-    def _residuals(self, log_critical: Array, exponent: float) -> tuple[Array, Array, Array]:
+    def _residuals(self, log_critical: Array, exponent: Array | float) -> tuple[Array, Array, Array]:
         """Log S less the curve's shape: of exact means and of both ends of the censored, [G, K], [G, Q], [G, Q]."""
         data = self._data
         censored_shape = shape(log_critical, data.censored_log_batch, self.reference, exponent)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy.optimize import brentq
 
 from noisescale_server.analysis.batch_sweep.hyperbola import Array
 from noisescale_server.analysis.batch_sweep.likelihood import Likelihood
@@ -18,6 +17,8 @@ LEAST_EXPONENT = 0.1
 MOST_EXPONENT = 10.0
 EXPONENTS = 25
 COARSE_SPACING = 0.2
+REFINEMENTS = 2
+PLACES = 25
 
 
 class Finding(StrEnum):
@@ -61,26 +62,34 @@ def exponent(likelihood: Likelihood, data: Observations, *, level: float) -> Est
     grid = _coarse_grid(data)
     allowed = allowance(num_values=data.num_values, num_parameters=3, level=level)
     logs = np.linspace(math.log(LEAST_EXPONENT), math.log(MOST_EXPONENT), EXPONENTS)
-    deviance = np.array([_least_deviance(likelihood, grid, math.exp(value)) for value in logs])
-    place = int(deviance.argmin())
-    best, least = _vertex(logs, deviance, place)
+    deviance = _least_deviances(likelihood, grid, logs)
+    best, least = _vertex(logs, deviance, int(deviance.argmin()))
+    cut = least + allowed
 
-    def above(log_exponent: float) -> float:
-        return _least_deviance(likelihood, grid, math.exp(log_exponent)) - least - allowed
+    def end(rising: Array, heights: Array) -> float | None:
+        return _crossing(lambda some: _least_deviances(likelihood, grid, some) - cut, rising, heights - cut)
 
-    low = None if deviance[0] <= least + allowed else _crossing(above, float(logs[0]), best)
-    high = None if deviance[-1] <= least + allowed else _crossing(above, float(logs[-1]), best)
+    low, high = end(logs, deviance), end(logs[::-1], deviance[::-1])
     return Estimate(
         math.exp(best),
-        None if low is None else math.exp(low),
-        None if high is None else math.exp(high),
+        None if low is None else math.exp(min(low, best)),
+        None if high is None else math.exp(max(high, best)),
         level,
     )
 
 
-def _crossing(above: Callable[[float], float], outside: float, inside: float) -> float:
-    """Where a function falls below 0; `inside` if even there it is not below, as of data without any noise."""
-    return inside if above(inside) >= 0 else float(brentq(above, outside, inside, xtol=1e-4))
+def _crossing(above: Callable[[Array], Array], places: Array, heights: Array) -> float | None:
+    """Where a function first falls below 0 along places; None if it begins below, the least if it is never there."""
+    if heights[0] <= 0:
+        return None
+    for _ in range(REFINEMENTS):
+        below = np.flatnonzero(heights <= 0)
+        # data without any noise allow one value only, which lies between places
+        first = int(below[0]) if below.size else max(int(heights.argmin()), 1)
+        places = np.linspace(places[first - 1], places[min(first + (not below.size), places.size - 1)], PLACES)
+        heights = above(places)
+    below = np.flatnonzero(heights <= 0)
+    return float(places[int(below[0]) if below.size else int(heights.argmin())])
 
 
 def _coarse_grid(data: Observations) -> Array:
@@ -88,10 +97,11 @@ def _coarse_grid(data: Observations) -> Array:
     return np.linspace(low, high, math.ceil((high - low) / COARSE_SPACING) + 1)
 
 
-def _least_deviance(likelihood: Likelihood, grid: Array, value: float) -> float:
-    """The least deviance over log B_crit: the lowest point of the parabola through the three lowest of the grid."""
-    deviance = likelihood.profile(grid, value).deviance
-    return _vertex(grid, deviance, int(deviance.argmin()))[1]
+def _least_deviances(likelihood: Likelihood, grid: Array, log_exponents: Array) -> Array:
+    """For each ν the least deviance over log B_crit: the lowest point of the parabola about the lowest of the grid."""
+    repeated = np.repeat(np.exp(log_exponents), grid.size)
+    deviance = likelihood.profile(np.tile(grid, log_exponents.size), repeated).deviance
+    return np.array([_vertex(grid, row, int(row.argmin()))[1] for row in deviance.reshape(-1, grid.size)])
 
 
 def _vertex(x: Array, y: Array, place: int) -> tuple[float, float]:

@@ -32,14 +32,14 @@ class Profile:
 
 
 class Likelihood(Protocol):
-    """What a noise model offers; `log_critical` is [G] and `exponent` the ν of the curve."""
+    """What a noise model offers; `log_critical` is [G] and `exponent` the ν of the curve, one or [G]."""
 
     @property
     def reference(self) -> float:
         """Log B at which the level is meant."""
         ...
 
-    def profile(self, log_critical: Array, exponent: float = 1.0) -> Profile:
+    def profile(self, log_critical: Array, exponent: Array | float = 1.0) -> Profile:
         """The best fit at each log B_crit."""
         ...
 
@@ -53,9 +53,9 @@ def reference_of(data: Observations) -> float:
     return float(np.mean(data.all_log_batch))
 
 
-def shape(log_critical: Array, log_batch: Array, reference: float, exponent: float = 1.0) -> Array:
-    """Log S(B) - log S(reference) of the curve, [G, K] from [G] and [K]."""
-    ratio = log_steps_ratio(log_critical[:, None], log_batch[None, :], exponent)
+def shape(log_critical: Array, log_batch: Array, reference: float, exponent: Array | float = 1.0) -> Array:
+    """Log S(B) - log S(reference) of the curve, [G, K] from [G] and [K]; one exponent, or [G] of them."""
+    ratio = log_steps_ratio(log_critical[:, None], log_batch[None, :], np.reshape(exponent, (-1, 1)))
     return ratio - log_steps_ratio(log_critical, reference, exponent)[:, None]
 
 
@@ -66,7 +66,7 @@ class NormalLikelihood:
         self._data = data
         self.reference = reference_of(data)
 
-    def profile(self, log_critical: Array, exponent: float = 1.0) -> Profile:
+    def profile(self, log_critical: Array, exponent: Array | float = 1.0) -> Profile:
         """The best fit at each log B_crit."""
         data = self._data
         residual = data.log_steps - shape(log_critical, data.log_batch, self.reference, exponent)

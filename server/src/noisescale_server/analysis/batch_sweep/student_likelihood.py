@@ -32,7 +32,7 @@ class StudentLikelihood:
         self._data = data
         self.reference = reference_of(data)
 
-    def profile(self, log_critical: Array, exponent: float = 1.0) -> Profile:
+    def profile(self, log_critical: Array, exponent: Array | float = 1.0) -> Profile:
         """The best fit at each log B_crit."""
         residual = self._data.log_steps - shape(log_critical, self._data.log_batch, self.reference, exponent)
         level = np.median(residual, axis=1)

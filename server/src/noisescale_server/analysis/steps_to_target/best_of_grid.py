@@ -41,14 +41,15 @@ def best_of_grid(settings: Sequence[Setting], target: float) -> tuple[TargetPoin
     """
     found = []
     for batch_size, here in by_batch_size(settings):
-        all_averages = {setting.lr: seed_average(setting.curves, target) for setting in here if setting.curves}
-        averages = {lr: found for lr, found in all_averages.items() if found.steps.outcome is not Outcome.INFEASIBLE}
-        if not averages:
+        curves = {setting.lr: setting.curves for setting in here if setting.curves}
+        ranks = {lr: seed_average(some, target, with_repeats=False) for lr, some in curves.items()}
+        ranked = [lr for lr, found in ranks.items() if found.steps.outcome is not Outcome.INFEASIBLE]
+        if not ranked:
             continue
-        lr = min(averages, key=lambda rate: averages[rate].rank)
+        lr = min(ranked, key=lambda rate: ranks[rate].rank)
         tried = [setting.lr for setting in here]
         is_at_edge = len(tried) > 1 and lr in (min(tried), max(tried))
-        found.append(TargetPoint(batch_size, lr, len(tried), is_at_edge, averages[lr]))
+        found.append(TargetPoint(batch_size, lr, len(tried), is_at_edge, seed_average(curves[lr], target)))
     return tuple(found)
 
 

@@ -22,8 +22,8 @@ class SeedAverage:
     Attributes:
         num_seeds: Runs that were averaged.
         steps: Steps to the target.
-        repeats: The same with the scatter of single seeds; None for fewer than three, or where leaving one out does
-            not reach the target.
+        repeats: The same with the scatter of single seeds; None for fewer than three, where leaving one out does not
+            reach the target, or where nobody asked.
         last_value: Of the averaged metric; turned round where larger is better, so that smaller is nearer.
     """
 
@@ -68,13 +68,14 @@ class CommonCurves:
         return MetricCurve(self.steps, tuple(found.tolist()), self.direction)
 
 
-def seed_average(curves: Sequence[MetricCurve], target: float) -> SeedAverage:
-    """The average of a setting's runs and its crossing."""
+def seed_average(curves: Sequence[MetricCurve], target: float, *, with_repeats: bool = True) -> SeedAverage:
+    """The average of a setting's runs and its crossing; the scatter of single seeds takes as many crossings again."""
     together = CommonCurves.of(curves)
     mean = together.mean()
     steps = steps_to_target(mean, target)
     last = mean.values[-1] if mean.direction is Direction.MIN else -mean.values[-1]
-    return SeedAverage(len(together.values), steps, _repeats(together, steps, target), last)
+    repeats = _repeats(together, steps, target) if with_repeats else None
+    return SeedAverage(len(together.values), steps, repeats, last)
 
 
 def _repeats(together: CommonCurves, steps: StepsToTarget, target: float) -> Repeats | None:
