@@ -1,14 +1,21 @@
-"""Do the fits of sweeps find what was planted? Coverage, lack of fit, and MLPerf's published sweeps."""
+"""Do the fits of sweeps find what is true? Planted sweeps, grids that end too early, known quadratics, MLPerf."""
 
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import quadratic_flow
 from benchmarks.harness import Figure, write
+from exact_quadratic import fit_of
+from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
 from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 from noisescale_server.analysis.published_sweeps import published_sweeps
+from synthetic_grids import GridSetting, findings
 from synthetic_sweeps import Setting, shares
 
 SWEEPS = 2000
@@ -31,6 +38,15 @@ NOT_AS_ASSUMED = {
     "exponent 0.7, 7 batch sizes, 3 repeats": Setting(exponent=0.7, num_batch_sizes=7, repeats=3),
     "exponent 1.4, 7 batch sizes, 3 repeats": Setting(exponent=1.4, num_batch_sizes=7, repeats=3),
 }
+GRIDS = {
+    "rates end an octave early": GridSetting(beyond=1),
+    "rates end an octave early, single runs": GridSetting(beyond=1, seeds=1),
+    "rates end an octave early, flat optimum": GridSetting(beyond=1, valley=0.05),
+    "rates end two octaves early": GridSetting(beyond=2),
+    "rates go on for two octaves": GridSetting(beyond=-2),
+}
+GRID_SWEEPS = 1000
+QUADRATIC_SWEEPS = 200
 
 
 def of_planted_sweeps() -> Iterator[Figure]:
@@ -52,6 +68,28 @@ def of_planted_sweeps() -> Iterator[Figure]:
             yield Figure(f"{name}: B_crit held", found.critical_batch, "", "0.925 to 0.975")
 
 
+def of_grids() -> Iterator[Figure]:
+    """Shares of sweeps in which a grid of learning rates that ends too early is found."""
+    for name, setting in GRIDS.items():
+        found = findings(setting, sweeps=GRID_SWEEPS, seed=13)
+        is_early = setting.beyond > 0
+        edge, anything = (np.mean([bool(one & some) for one in found]) for some in ({Finding.GRID_EDGE}, set(Finding)))
+        yield Figure(f"{name}: edge of the grid found", float(edge), "", ">= 0.8" if is_early else "")
+        yield Figure(f"{name}: lack of fit found", float(anything), "", ">= 0.8" if is_early else "")
+
+
+def of_quadratics() -> Iterator[Figure]:
+    """Shares of 95 % intervals from trainings on a quadratic that hold what gradient, noise and curvature say."""
+    exact = quadratic_flow.truth(0.01)
+    fits = [fit_of(0.01, seeds=range(4 * sweep, 4 * sweep + 4)) for sweep in range(QUADRATIC_SWEEPS)]
+    for name, field in (("S_min", "min_steps"), ("E_min", "min_examples"), ("B_crit", "critical_batch")):
+        truth = getattr(exact, field)
+        held = np.mean([getattr(fit, field).holds(truth) for fit in fits])
+        off = np.mean([math.log(getattr(fit, field).value / truth) for fit in fits])
+        yield Figure(f"exact quadratic: {name} held", float(held), "", "0.925 to 0.975")
+        yield Figure(f"exact quadratic: mean log error of {name}", float(off), "")
+
+
 def of_published_sweeps() -> Iterator[Figure]:
     """B_crit, its interval and the misfit of each workload of MLPerf, or that it was refused."""
     for sweep in published_sweeps():
@@ -71,7 +109,7 @@ def of_published_sweeps() -> Iterator[Figure]:
 
 def main() -> None:
     """Measure and write the results."""
-    write("fits", [*of_planted_sweeps(), *of_published_sweeps()])
+    write("fits", [*of_planted_sweeps(), *of_grids(), *of_quadratics(), *of_published_sweeps()])
 
 
 if __name__ == "__main__":
