@@ -225,6 +225,28 @@ def test_a_resumed_job_goes_on_as_one_that_was_not_interrupted():
     assert second.follower.state_dict() == whole.follower.state_dict()
 
 
+def test_a_dry_run_that_is_resumed_to_act_begins_where_the_job_is():
+    dry = Loop().follow(dry_run=True).steps(LONG, phi=4096.0)
+    acting = Loop().follow()
+
+    acting.follower.load_state_dict(torch_round_trip(dry.follower.state_dict()))
+    acting.steps(LONG, phi=4096.0)
+
+    assert dry.follower.decisions
+    assert acting.batches[0] <= 4 * 64
+    assert acting.batches[-1] == pytest.approx(best(64, 4096), rel=0.35)
+
+
+def test_betas_go_into_an_optimizer_whose_state_was_loaded():
+    """PyTorch puts new groups in the place of the old ones."""
+    loop = Loop(optimizer=make_optimizer(torch.optim.AdamW)).follow(also=["betas"])
+
+    loop.optimizer.load_state_dict(loop.optimizer.state_dict())
+    loop.steps(LONG, phi=65536.0)
+
+    assert loop.optimizer.param_groups[0]["betas"][0] < 0.9
+
+
 def torch_round_trip(state):
     """As a checkpoint keeps it, where only plain values are loaded."""
     file = io.BytesIO()

@@ -66,9 +66,9 @@ class Follower:
         self._examples_of_micro_batches = examples_of_micro_batches
         self._set_batch_size, self._may_change, self._also = set_batch_size, may_change, tuple(also)
         self._progress = progress
-        self._groups = optimizer.param_groups
+        self._optimizer = optimizer
         self._rates = ScheduledRates(optimizer, scheduler)
-        self._first_values: FirstValues = first_values(self._groups)
+        self._first_values: FirstValues = first_values(optimizer.param_groups)
         self._updates_at_change = 0
         self._rate_to_check: tuple[float, float] | None = None
         self._steps = 0
@@ -170,7 +170,7 @@ class Follower:
             self._set_batch_size(decision.to_batch)
         before = self._rates.scheduled() * self._rates.factor
         self._rates.scale_to(decision.to_rate_factor)
-        for group, values in zip(self._groups, others, strict=False):
+        for group, values in zip(self._optimizer.param_groups, others, strict=False):
             group.update(values)
         examples = books.examples + (self._steps - books.steps) * self.batch_size
         self.batch_size = decision.to_batch
@@ -229,6 +229,9 @@ class Follower:
             )
         self._steps = state_dict["steps"]
         self._books = Books.from_state(state_dict["books"])
+        if not self._plan.is_dry_run:  # a dry run may have saved it, whose decisions were not carried out
+            factor = state_dict["learning_rate_factor"]
+            self._books = replace(self._books, batch=state_dict["batch_size"], rate_factor=factor)
         self._first_values = [dict(values) for values in state_dict["first_values"]]
         self.decisions = [Decision.from_state(decision) for decision in state_dict["decisions"]]
         self._rates.factor = state_dict["learning_rate_factor"]
