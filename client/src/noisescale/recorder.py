@@ -16,6 +16,7 @@ from noisescale.guard import Faults, Notices, announce
 from noisescale.hessian_log import HessianLog
 from noisescale.kind_series import KindSeries
 from noisescale.latest_window import latest_window
+from noisescale.metric_history import MetricHistory
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
 from noisescale.outlook import Outlook
@@ -56,6 +57,7 @@ class Recorder:
         run_id: UUID of the run.
         description: What the run is called and made of.
         watch: What measures the gradients; None before it is started.
+        metrics: What was logged as metrics.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Recorder:
         self.run_id = run_id
         self.description = description
         self.watch: Watch[LoggedStep] | None = None
+        self.metrics = MetricHistory()
         self._config = config
         self._faults = faults
         self._mirroring = mirroring
@@ -307,6 +310,7 @@ class Recorder:
         number = self._log.steps.newest_step if step is None else checked_step(step)
         numbers = {checked_metric_name(name): plain_number(value) for name, value in values.items()}
         finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        self.metrics.add(number, finite)
         self._send(MetricRecord(number, self.now(), finite))
 
     # ---- results

@@ -15,6 +15,7 @@ from noisescale.errors import ConfigError
 from noisescale.given_norms import mean_of_small
 from noisescale.guard import Faults, never_raises
 from noisescale.integrations.mirrors import Mirror
+from noisescale.metric_history import MetricHistory
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
 from noisescale.recent_updates import NoiseScale
@@ -415,6 +416,16 @@ class Run:
             return Recommendation(reason=str(self._recorders.unknown(name)))
         self._do(recorder.collect)
         return self._advisor.recommend(recorder, asked)
+
+    @property
+    def logged_metrics(self) -> MetricHistory:
+        """What `log_metrics()` was given in this process, at most some thousand values of each name."""
+        return self._main.metrics
+
+    @property
+    def newest_step(self) -> int:
+        """The last optimizer step that was logged; 0 before the first."""
+        return self._main.newest_step
 
     def finish(
         self, status: Literal["finished", "failed"] = "finished", timeout_seconds: float = FINISH_SECONDS
