@@ -12,6 +12,7 @@ from noisescale_server.api import (
     comparison,
     critical_batch,
     docs_page,
+    forecast,
     groups,
     health,
     metrics,
@@ -53,6 +54,7 @@ ROUTERS = (
     sweep_quality.router,
     published_sweeps.router,
     comparison.router,
+    forecast.router,
 )
 
 GZIP_FROM_BYTES = 1_000
