@@ -1,5 +1,6 @@
 import json
 
+import numpy
 import pytest
 
 import noisescale
@@ -95,6 +96,31 @@ def test_an_unknown_keyword_names_the_known_ones_and_never_reaches_the_training(
     found = run.recommendation(prefrence=0.5)
 
     assert "recommendation() takes no 'prefrence': known are preference, examples_per_step" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"max_steps": "many"}, "max_steps must be a positive number, got 'many'"),
+        ({"max_hours": float("nan")}, "max_hours must be a positive number, got nan"),
+        ({"examples_per_step": -1}, "examples_per_step must be a positive number, got -1"),
+        ({"num_devices": 0}, "num_devices must be a positive number, got 0"),
+        ({"examples_per_device": 1.5}, "examples_per_device must be a whole number, got 1.5"),
+        ({"batch_sizes": 64}, "batch_sizes must be a list of numbers, got 64"),
+        ({"batch_sizes": [64, True]}, "each of batch_sizes must be a positive number, got True"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_named_and_never_reaches_the_training(asked, said):
+    run, _ = make_kept_run()
+
+    assert run.recommendation(**asked).reason == said
+
+
+def test_numbers_of_numpy_are_numbers():
+    question = Question.of({"num_devices": numpy.int64(8), "preference": numpy.float64(0.5), "max_steps": None})
+
+    assert question == Question(num_devices=8, preference=0.5)
+    assert question.address("/x") == "/x?preference=0.5&num_devices=8"
 
 
 def test_a_page_that_is_no_recommendation_is_not_taken_for_one():

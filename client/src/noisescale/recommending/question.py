@@ -1,7 +1,9 @@
 """What a caller values and has, as the server and the job are asked."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import TypedDict
 from urllib.parse import urlencode
 
@@ -61,13 +63,16 @@ class Question:
         """The question of these keywords.
 
         Raises:
-            ConfigError: For one that is not known.
+            ConfigError: For a keyword that is not known, or a value that is no positive number.
         """
         known = [one.name for one in fields(cls)]
         unknown = sorted(asked.keys() - set(known))
         if unknown:
             raise ConfigError(f"recommendation() takes no {unknown[0]!r}: known are {', '.join(known)}")
-        return cls(**asked)  # type: ignore[arg-type]  # the server, or the theory, checks the values
+        said = {name: value for name, value in asked.items() if value is not None}
+        for name, value in said.items():
+            _check(name, value)
+        return cls(**{name: _whole(value) if name in _WHOLE else value for name, value in said.items()})  # type: ignore[arg-type]  # checked above
 
     def address(self, path: str, **more: str) -> str:
         """The path with what was said as its query.
@@ -80,3 +85,31 @@ class Question:
         query = [(name, str(value)) for name, value in [*said, *more.items()] if value is not None]
         query += [("batch_size", str(size)) for size in self.batch_sizes]
         return f"{path}?{urlencode(query)}" if query else path
+
+
+_WHOLE = ("examples_per_device", "num_devices", "max_micro_batches")
+
+
+def _check(name: str, value: object) -> None:
+    if name == "optimizer":
+        if not isinstance(value, str):
+            raise ConfigError(f"optimizer must be the name of its class, such as 'AdamW', got {value!r}")
+    elif name == "batch_sizes":
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ConfigError(f"batch_sizes must be a list of numbers, got {value!r}")
+        for size in value:
+            _check_number("each of batch_sizes", size)
+    else:
+        _check_number(name, value)
+        if name in _WHOLE and value != _whole(value):
+            raise ConfigError(f"{name} must be a whole number, got {value!r}")
+
+
+def _check_number(name: str, value: object) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]  # a number by now
+        raise ConfigError(f"{name} must be a positive number, got {value!r}")
+
+
+def _whole(value: object) -> int:
+    return int(value)  # type: ignore[call-overload,no-any-return]  # a number by now
