@@ -3,6 +3,7 @@
 import io
 import itertools
 import math
+import re
 
 import pytest
 import torch
@@ -55,6 +56,31 @@ def test_nothing_is_done_below_a_resolved_noise_scale(spread, num_steps):
     assert loop.run.noise_scale().state != "resolved"
     assert not loop.follower.decisions
     assert "no change below a resolved noise scale" in loop.follower.why
+
+
+def test_a_lower_bound_raises_the_batch_where_early_decisions_are_asked_for():
+    loop = Loop(spread=3.0).follow(early=True, planned_steps=1000).steps(130, phi=6400.0)
+
+    decision = loop.follower.decisions[0]
+    assert decision.noise_scale_high is None
+    assert decision.noise_scale == decision.noise_scale_low
+    assert decision.to_batch > 64
+    assert "not resolved yet: >" in decision.reason
+    assert "follow/noise_scale_high" not in loop.kept.metrics()[0].values
+
+
+def test_a_few_steps_shrink_a_batch_that_is_far_too_large_where_early_decisions_are_asked_for():
+    loop = Loop().follow(early=True, may_shrink=True, batch_size=4096).steps(10, phi=16.0)
+
+    assert loop.batches == [32]
+
+
+def test_early_decisions_wait_for_a_price_that_is_a_preference():
+    loop = Loop(spread=3.0).follow(early=True, examples_per_step=None, price=prices.from_preference(0.5))
+
+    loop.steps(130, phi=6400.0)
+
+    assert not loop.follower.decisions
 
 
 def test_a_batch_does_not_shrink_unless_that_is_allowed():
@@ -145,7 +171,7 @@ def test_every_decision_is_recorded_with_the_run_and_says_its_numbers():
     assert values["follow/learning_rate_factor"] == decision.to_rate_factor
     assert values["follow/noise_scale_low"] < values["follow/noise_scale"] < values["follow/noise_scale_high"]
     assert "√(r φ)" in str(decision)
-    assert "examples at 95%" in str(decision)
+    assert re.search(r"noise scale \d+ examples \[\d+, \d+\], z = .*, resolved", str(decision))
     assert str(decision) in str(loop.follower)
 
 

@@ -15,9 +15,9 @@ class Decision:
         to_batch: In examples.
         from_rate_factor: On the learning rates that the run began with.
         to_rate_factor: The same, from here on.
-        noise_scale: In examples, of the latest window.
-        noise_scale_low: Lower end of its interval, in examples.
-        noise_scale_high: Upper end, in examples.
+        noise_scale: That the decision rests on, in examples.
+        noise_scale_low: Lower end of the latest window's interval, in examples; None where it has none.
+        noise_scale_high: Upper end, in examples; None where it has none.
         level: Confidence level of the interval.
         examples_per_step: r, in examples per step.
         reason: In words.
@@ -31,8 +31,8 @@ class Decision:
     from_rate_factor: float
     to_rate_factor: float
     noise_scale: float
-    noise_scale_low: float
-    noise_scale_high: float
+    noise_scale_low: float | None
+    noise_scale_high: float | None
     level: float
     examples_per_step: float
     reason: str
@@ -50,15 +50,17 @@ class Decision:
 
     def metrics(self) -> dict[str, float]:
         """What is recorded with the run."""
+        known = {
+            "follow/noise_scale_low": self.noise_scale_low,
+            "follow/noise_scale_high": self.noise_scale_high,
+        }
         return {
             "follow/batch_size": self.to_batch,
             "follow/learning_rate_factor": self.to_rate_factor,
             "follow/noise_scale": self.noise_scale,
-            "follow/noise_scale_low": self.noise_scale_low,
-            "follow/noise_scale_high": self.noise_scale_high,
             "follow/examples_per_step": self.examples_per_step,
             "follow/is_dry_run": float(self.is_dry_run),
-        }
+        } | {name: value for name, value in known.items() if value is not None}
 
     def to_state(self) -> dict[str, Any]:
         """As plain values."""

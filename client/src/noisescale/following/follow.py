@@ -48,6 +48,7 @@ def follow(
     also: Sequence[Companion] = (),
     may_shrink: bool = False,
     dry_run: bool = True,
+    early: bool = False,
     hysteresis: float = MEASURED_HYSTERESIS,
     name: str | None = None,
     progress: Callable[[str], None] = announce,
@@ -77,6 +78,8 @@ def follow(
         also: What else follows the batch: "betas", "epsilon", "weight_decay", by the rules of `docs/following.md`.
         may_shrink: Whether the batch may become smaller.
         dry_run: Only say what would be done.
+        early: Act below a resolved noise scale, too: on a tentative one, on a lower bound that says the batch is too
+            small, and on a few steps that say it is far too large, as the policy did where it was measured.
         hysteresis: Batches closer than this factor are not worth a change.
         name: Of the optimizer, where the run watches several.
         progress: Is told each decision.
@@ -99,6 +102,7 @@ def follow(
         settings=Settings(may_restart=False, may_branch=False, hysteresis=hysteresis),
         possible=PossibleBatches(multiple_of or whole, given, may_shrink, hysteresis),
         is_dry_run=dry_run,
+        acts_early=early,
     )
     if family_of(plan.optimizer) is Family.ADAM:
         progress(READS_LOW)

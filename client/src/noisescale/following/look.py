@@ -10,7 +10,6 @@ from noisescale.estimators.uncertainty import State
 from noisescale.following.books import Books
 from noisescale.following.decision import Decision
 from noisescale.following.possible_batches import PossibleBatches
-from noisescale.readable import readable
 from noisescale.recent_updates import NoiseScale
 from noisescale.theory.policy import RunState, Settings, Train, advise, rate_factor
 from noisescale.theory.prices import ExchangeRate
@@ -47,6 +46,7 @@ class Plan:
         settings: Of the policy.
         possible: Batches that can be run.
         is_dry_run: Nothing is to be changed.
+        acts_early: Below a resolved noise scale, too.
     """
 
     optimizer: str
@@ -56,6 +56,7 @@ class Plan:
     settings: Settings
     possible: PossibleBatches
     is_dry_run: bool
+    acts_early: bool
 
     def next_look(self, steps: int) -> int:
         """The step of the look after one at this step."""
@@ -93,17 +94,21 @@ def look(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | None
         last_rate=sight.scheduled_rate,
         num_looks=books.num_looks + 1,
     )
-    obstacle = _obstacle(books, sight)
+    obstacle = _obstacle(books, sight, plan)
     if obstacle:
         return replace(seen, why=obstacle), None
-    priced = replace(seen, examples_per_step=seen.examples_per_step or plan.price.at(_known(sight.noise_scale)))
-    return _asked(priced, sight.noise_scale, plan)
+    price = seen.examples_per_step
+    if price is None:
+        assert sight.noise_scale.value is not None
+        price = plan.price.at(sight.noise_scale.value)
+    return _asked(replace(seen, examples_per_step=price), sight.noise_scale, plan)
 
 
-def _obstacle(books: Books, sight: Sight) -> str:
+def _obstacle(books: Books, sight: Sight, plan: Plan) -> str:
     """Why the policy is not asked; empty if it is."""
     now = sight.noise_scale.estimate
-    if now.state is not State.RESOLVED:
+    must_be_resolved = not plan.acts_early or books.examples_per_step is None
+    if must_be_resolved and now.state is not State.RESOLVED:
         return f"no change below a resolved noise scale: {sight.noise_scale}"
     if sight.updates_since_change < now.num_updates:
         missing = now.num_updates - sight.updates_since_change
@@ -127,31 +132,23 @@ def _asked(books: Books, noise_scale: NoiseScale, plan: Plan) -> tuple[Books, De
     batch, moved = plan.possible.nearest(action.batch, books.batch)
     if batch is None:
         return replace(asked, why=f"{action.reason}; {moved}"), None
+    assert action.noise_scale is not None
     possible = "" if batch == action.batch else f", of which {batch:,} can be run. {moved}".rstrip(". ")
-    decision = _decision(asked, noise_scale, run, batch, f"{action.reason}{possible}", plan)
-    return replace(asked, why=decision.reason), decision
-
-
-def _decision(books: Books, noise_scale: NoiseScale, run: RunState, batch: int, reason: str, plan: Plan) -> Decision:
-    now, phi = noise_scale.estimate, _known(noise_scale)
-    assert now.low is not None
-    assert now.high is not None
-    assert books.examples_per_step is not None
-    interval = f"[{readable(now.low)}, {readable(now.high)}] examples at {now.level:.0%}"
-    return Decision(
+    decision = Decision(
         step=books.steps,
         from_batch=books.batch,
         to_batch=batch,
         from_rate_factor=books.rate_factor,
-        to_rate_factor=books.memory.anchor_rate * rate_factor(run, books.memory, batch, phi),
-        noise_scale=phi,
-        noise_scale_low=now.low,
-        noise_scale_high=now.high,
-        level=now.level,
-        examples_per_step=books.examples_per_step,
-        reason=f"{reason}; noise scale φ = {readable(phi)} {interval}",
+        to_rate_factor=memory.anchor_rate * rate_factor(run, memory, batch, action.noise_scale),
+        noise_scale=action.noise_scale,
+        noise_scale_low=noise_scale.estimate.low,
+        noise_scale_high=noise_scale.estimate.high,
+        level=noise_scale.estimate.level,
+        examples_per_step=run.exchange_rate,
+        reason=f"{action.reason}{possible}; noise scale {noise_scale}",
         is_dry_run=plan.is_dry_run,
     )
+    return replace(asked, why=decision.reason), decision
 
 
 def _state(books: Books, noise_scale: NoiseScale, plan: Plan) -> RunState:
@@ -174,9 +171,3 @@ def _state(books: Books, noise_scale: NoiseScale, plan: Plan) -> RunState:
         loss_error=UNKNOWN,
         noise_scale=noise_scale.estimate,
     )
-
-
-def _known(noise_scale: NoiseScale) -> float:
-    """The value of a resolved noise scale."""
-    assert noise_scale.value is not None
-    return noise_scale.value

@@ -89,11 +89,12 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """Train on with these settings."""
+    """Train on with these settings; `noise_scale` is the one in examples that a change rests on."""
 
     batch: int
     learning_rate: float
     reason: str = ""
+    noise_scale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,7 @@ def _followed(run: RunState, memory: Memory, settings: Settings) -> Train | None
     batch = max(2, round(wanted))
     rate = memory.anchor_rate * rate_factor(run, memory, batch, phi)
     reason = f"√(r φ) with φ about {phi:.3g} and r {run.exchange_rate:.3g}: batch {run.batch} to {batch}"
-    return Train(batch, rate, reason)
+    return Train(batch, rate, reason, phi)
 
 
 def _wanted(run: RunState, settings: Settings) -> tuple[float, float] | None:
