@@ -5,7 +5,7 @@ import math
 import pytest
 
 from noisescale_server.analysis.calibration import UNCALIBRATED
-from noisescale_server.analysis.calibration_kappa import KappaMeasurement, kappa_of
+from noisescale_server.analysis.calibration_kappa import KappaMeasurement, kappa_of, optimizer_kind
 from noisescale_server.analysis.calibration_levels import Observation
 from noisescale_server.analysis.calibration_measurement import observed_kappa, typical_noise_scale
 from noisescale_server.analysis.estimate import Bounds, Estimate
@@ -72,12 +72,12 @@ def test_a_refused_fit_and_a_branch_leave_an_interval_and_nothing_known_leaves_n
 
 
 def test_without_a_measurement_kappa_is_the_published_one() -> None:
-    assert kappa_of([], []) is UNCALIBRATED
-    assert kappa_of([], [[], []]) is UNCALIBRATED
+    assert kappa_of((), ()) is UNCALIBRATED
+    assert kappa_of((), ((), ())) is UNCALIBRATED
 
 
 def test_the_sentence_says_where_kappa_was_measured_and_how_far_it_may_be_off() -> None:
-    found = kappa_of([measured(-0.03)] * 3, [[measured(2.0)]])
+    found = kappa_of((measured(-0.03),) * 3, ((measured(2.0),),))
 
     assert found.state == "calibrated"
     assert found.measurements == 3
@@ -87,22 +87,28 @@ def test_the_sentence_says_where_kappa_was_measured_and_how_far_it_may_be_off() 
 @pytest.mark.parametrize(
     ("own", "others", "said"),
     [
-        ([measured(0.0)], [], "Calibrated here on 1 sweep: "),
-        ([measured(0.0, "branch")] * 2, [], "Calibrated here on 2 branches: "),
-        ([measured(0.0), measured(0.0, "branch")], [], "Calibrated here on 1 sweep and 1 branch: "),
-        ([], [[measured(0.0)], [measured(0.0)]], "Calibrated on 2 sweeps of other tasks of this family: "),
+        ((measured(0.0),), (), "Calibrated here on 1 sweep: "),
+        ((measured(0.0, "branch"),) * 2, (), "Calibrated here on 2 branches: "),
+        ((measured(0.0), measured(0.0, "branch")), (), "Calibrated here on 1 sweep and 1 branch: "),
+        ((), ((measured(0.0),), (measured(0.0),)), "Calibrated on 2 sweeps of other tasks of this family: "),
     ],
 )
 def test_it_counts_sweeps_and_branches(
-    own: list[KappaMeasurement], others: list[list[KappaMeasurement]], said: str
+    own: tuple[KappaMeasurement, ...], others: tuple[tuple[KappaMeasurement, ...], ...], said: str
 ) -> None:
     assert kappa_of(own, others).said.startswith(said)
 
 
 def test_another_task_of_the_family_is_drawn_towards_what_its_sisters_measured_but_stays_wider() -> None:
-    sisters = [[measured(1.5)], [measured(1.7)], [measured(1.6)]]
+    sisters = ((measured(1.5),), (measured(1.7),), (measured(1.6),))
 
-    own, other = kappa_of(sisters[0], sisters[1:]), kappa_of([], sisters)
+    own, other = kappa_of(sisters[0], sisters[1:]), kappa_of((), sisters)
 
     assert other.log_mean == pytest.approx(1.6, abs=0.1)
     assert own.log_sd < other.log_sd < 0.6 * UNCALIBRATED.log_sd
+
+
+def test_optimizers_share_a_kappa_where_they_share_a_rule() -> None:
+    kinds = [optimizer_kind(name) for name in ("SGD", "AdamW", "adam", "Lion", None)]
+
+    assert kinds == ["sgd", "adam", "adam", "lion", ""]

@@ -7,10 +7,14 @@ differ as well. Both spreads start from what published tasks show and follow one
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
+from noisescale.theory.learning_rate import Family, family_of
 from noisescale_server.analysis.calibration import PUBLISHED_LOG10_SD, UNCALIBRATED, Kappa
 from noisescale_server.analysis.calibration_levels import Levels, Observation, Spread, next_run
+
+KEPT = 1_024
 
 Kind = Literal["sweep", "branch"]
 
@@ -46,8 +50,15 @@ class KappaMeasurement:
     observation: Observation
 
 
-def kappa_of(own: Sequence[KappaMeasurement], others: Sequence[Sequence[KappaMeasurement]]) -> Kappa:
-    """κ of a new run of a task.
+def optimizer_kind(optimizer: str | None) -> str:
+    """Optimizers that share a κ: SGD, Adam and its relatives, each other one alone; empty where it is not known."""
+    family = family_of(optimizer)
+    return (optimizer or "").casefold() if family is Family.OTHER else family.value
+
+
+@lru_cache(maxsize=KEPT)
+def kappa_of(own: tuple[KappaMeasurement, ...], others: tuple[tuple[KappaMeasurement, ...], ...]) -> Kappa:
+    """κ of a new run of a task; remembered, since every run of it asks.
 
     Args:
         own: Measurements of the task itself.

@@ -23,7 +23,7 @@ from noisescale_server.api.deps import (
 )
 from noisescale_server.api.schemas_runs import NewRun, RunAnswer, RunPage, RunPatch
 from noisescale_server.api.transactions import commit_with_retry
-from noisescale_server.services import runs
+from noisescale_server.services import calibration, runs
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.runs import Patience, Status
 from noisescale_server.settings import Settings
@@ -121,7 +121,7 @@ async def change_run(run_id: RunId, request: Request, session: Session, settings
 @router.delete("/{run_id}", status_code=204)
 async def delete_run(run_id: RunId, request: Request) -> None:
     """Delete the run with all its data."""
-    await commit_with_retry(request.app.state.sessions, lambda session: runs.remove(session, run_id))
+    await commit_with_retry(request.app.state.sessions, lambda session: calibration.remove_run(session, run_id))
 
 
 def patience(settings: Settings) -> Patience:

@@ -17,7 +17,7 @@ from noisescale_server.api.schemas_sweeps import (
     SweepRunsBody,
     SweepWithRuns,
 )
-from noisescale_server.services import sweeps
+from noisescale_server.services import calibration, sweeps
 from noisescale_server.services.sweeps import GivenRun, Kind, SweepView
 from noisescale_server.storage.sweeps import NewSweep, SweepFilter, SweepRow
 from noisescale_server.storage.tables import SweepRun
@@ -77,7 +77,7 @@ async def delete_sweep(sweep_id: SweepId, session: Session) -> None:
 async def attach_runs(sweep_id: SweepId, request: Request, session: Session) -> SweepWithRuns:
     """Attach runs that are stored, or curves; a run that the sweep has already is replaced."""
     body = parse(SweepRunsBody, await read_body(request))
-    return sweep_answer(await sweeps.attach(session, sweep_id, [given_run(run) for run in body.runs]))
+    return sweep_answer(await calibration.attach(session, sweep_id, [given_run(run) for run in body.runs]))
 
 
 def given_run(body: SweepRunBody) -> GivenRun:

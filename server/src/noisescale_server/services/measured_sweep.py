@@ -46,6 +46,8 @@ class MeasuredSweep:
         explanation: Why it was refused; None where it was not.
         findings: What speaks against the fit.
         runs: Repeats of the setting with the best learning rate nearest to B_crit, as far as they are stored.
+        min_steps: S_min; None where the fit was refused.
+        points: Steps at the best learning rate of each batch size.
     """
 
     sweep_id: UUID
@@ -58,6 +60,8 @@ class MeasuredSweep:
     explanation: str | None
     findings: tuple[str, ...]
     runs: tuple[RunToTarget, ...]
+    min_steps: Estimate | None
+    points: tuple[TargetPoint, ...]
 
 
 async def measure(session: AsyncSession, sweep_id: UUID) -> MeasuredSweep:
@@ -91,6 +95,8 @@ def _measured(view: SweepView, settings: Sequence[Setting], targets: Sequence[fl
         explanation=_explanation(found, refusal),
         findings=() if fit is None else tuple(finding.value for finding in fit.lack_of_fit.findings),
         runs=() if found is None else _runs(view, found),
+        min_steps=None if fit is None else fit.min_steps,
+        points=() if found is None else found.points,
     )
 
 
@@ -127,7 +133,7 @@ def _runs(view: SweepView, found: TargetAnswer) -> tuple[RunToTarget, ...]:
         for run in view.runs
         if run.is_stored and (run.batch_size, run.lr) == (nearest.batch_size, nearest.lr) and run.status == "complete"
     ]
-    return tuple(RunToTarget(run_id, _last_step(nearest)) for run_id in chosen[:MAX_REPEATS])
+    return tuple(RunToTarget(run_id, last_step(nearest)) for run_id in chosen[:MAX_REPEATS])
 
 
 def _centre(found: TargetAnswer) -> float:
@@ -136,7 +142,7 @@ def _centre(found: TargetAnswer) -> float:
     return math.fsum(math.log(point.batch_size) for point in found.points) / len(found.points)
 
 
-def _last_step(point: TargetPoint) -> int | None:
+def last_step(point: TargetPoint) -> int | None:
     """The step that reached the target: steps are counted from 0, so of S steps taken the last is S - 1."""
     steps = point.average.steps.steps
     return None if steps is None else max(math.ceil(steps) - 1, 0)

@@ -13,6 +13,7 @@ from noisescale_server.services.latest import LATEST_SHARE
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.whole_run import NUM_AVERAGED
+from noisescale_server.services.windows import Windows
 from noisescale_server.storage.comparison import MeasuredRun
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.streams import SIMPLE
@@ -20,6 +21,12 @@ from noisescale_server.storage.streams import SIMPLE
 
 async def of_run(session: AsyncSession, run: MeasuredRun, to_step: int | None) -> Averages | None:
     """The averages up to a step, by default the newest; the same windows as the run's average everywhere else."""
+    found = await read_windows(session, run, to_step)
+    return averages(resolved_windows(found.points, found.estimates))
+
+
+async def read_windows(session: AsyncSession, run: MeasuredRun, to_step: int | None) -> Windows:
+    """Windows of 5 % of the steps up to this one, each half covered by the next."""
     live = LiveSeries.of(run.run_id, SIMPLE, run.coverage)
     first, last = live.first_step, live.newest_step
     high = last if to_step is None else min(max(to_step, first), last)
@@ -27,8 +34,7 @@ async def of_run(session: AsyncSession, run: MeasuredRun, to_step: int | None) -
     window = -(-wanted.num_steps // LATEST_SHARE)
     how = choose(wanted, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(live.covered))
     has_signal = await evidence.has_signal(session, live, high)
-    found = await windows.read(session, live, wanted, how, has_signal=has_signal)
-    return averages(resolved_windows(found.points, found.estimates))
+    return await windows.read(session, live, wanted, how, has_signal=has_signal)
 
 
 def resolved_windows(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]) -> list[Window]:

@@ -1,8 +1,8 @@
 """Every table as a mapped class; the migrations create exactly these.
 
 Columns carry the names of the wire format. Sums add, so a rollup row is a bigger measurement. `run_id` leads every key
-but those of project, task and sweep: a distributed Postgres can place all that belongs to a run together. Only run,
-stream and sweeps carry foreign keys: a check per measurement would cost more than the insert.
+but those of project, task, sweep and its calibration: a distributed Postgres can place all that belongs to a run
+together. Only run, stream and sweeps carry foreign keys: a check per measurement would cost more than the insert.
 """
 
 from datetime import datetime
@@ -328,3 +328,35 @@ class SweepRun(Table):
     curve_steps: Mapped[list[int]] = mapped_column(server_default="{}")
     curve_values: Mapped[list[float]] = mapped_column(server_default="{}")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Calibration(Table):
+    """What a sweep or branch says of B_crit and of κ = B_crit / noise scale; computed when its runs change.
+
+    Batches and noise scale in examples. `log_kappa_*` are one value, or the ends of an interval, null where open; both
+    null where no noise scale is known, and `missing` says why. `tuned` lists the best settings: batch_size, lr, steps.
+    """
+
+    __tablename__ = "calibration"
+    __table_args__ = (Index(None, "project_id", "optimizer"),)
+
+    sweep_id: Mapped[UUID] = mapped_column(ForeignKey("sweep.id", ondelete="CASCADE"), primary_key=True)
+    project_id: Mapped[UUID]
+    task_id: Mapped[UUID]
+    optimizer: Mapped[str] = mapped_column(server_default="")
+    family: Mapped[str | None]
+    target: Mapped[float | None]
+    critical_batch: Mapped[float | None]
+    critical_batch_low: Mapped[float | None]
+    critical_batch_high: Mapped[float | None]
+    min_steps: Mapped[float | None]
+    tuned: Mapped[list[dict[str, float]]] = mapped_column(JSONB, server_default="[]")
+    noise_scale: Mapped[float | None]
+    log_kappa_low: Mapped[float | None]
+    log_kappa_high: Mapped[float | None]
+    error: Mapped[float | None]
+    num_runs: Mapped[int] = mapped_column(server_default="0")
+    squares: Mapped[float] = mapped_column(server_default="0")
+    run_error: Mapped[float] = mapped_column(server_default="0")
+    missing: Mapped[str | None]
+    measured_at: Mapped[datetime] = mapped_column(server_default=func.now())

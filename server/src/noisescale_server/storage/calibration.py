@@ -1,0 +1,107 @@
+"""What sweeps and branches say of B_crit and κ, one row each."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.driver import read
+from noisescale_server.storage.tables import Calibration, Run, Sweep, SweepRun, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCalibration:
+    """A row as it is written; see the table."""
+
+    sweep_id: UUID
+    project_id: UUID
+    task_id: UUID
+    optimizer: str
+    family: str | None
+    target: float | None = None
+    critical_batch: float | None = None
+    critical_batch_low: float | None = None
+    critical_batch_high: float | None = None
+    min_steps: float | None = None
+    tuned: list[dict[str, float]] = field(default_factory=list)
+    noise_scale: float | None = None
+    log_kappa_low: float | None = None
+    log_kappa_high: float | None = None
+    error: float | None = None
+    num_runs: int = 0
+    squares: float = 0.0
+    run_error: float = 0.0
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKappa:
+    """log κ of one sweep or branch, with its task."""
+
+    task_id: UUID
+    kind: str
+    log_kappa_low: float | None
+    log_kappa_high: float | None
+    error: float
+    num_runs: int
+    squares: float
+    run_error: float
+
+
+_KAPPAS = """
+SELECT calibration.task_id, sweep.kind, log_kappa_low, log_kappa_high, error, num_runs, squares, run_error
+FROM calibration JOIN sweep ON sweep.id = calibration.sweep_id
+WHERE calibration.project_id = $1 AND calibration.optimizer = $2 AND error IS NOT NULL AND (
+  calibration.task_id = $3
+  OR calibration.family = coalesce($4, (SELECT family FROM task WHERE id = $3))
+)
+ORDER BY calibration.task_id, sweep.id
+"""
+
+
+async def lock(session: AsyncSession, sweep_id: UUID) -> bool:
+    """True if the sweep exists; until the transaction ends nobody else measures it."""
+    held = select(Sweep.id).where(Sweep.id == sweep_id).with_for_update(key_share=True)
+    return await session.scalar(held) is not None
+
+
+async def sweeps_with(session: AsyncSession, run_id: UUID) -> Sequence[UUID]:
+    """Sweeps that a stored run belongs to, in the order of their ids."""
+    held = select(SweepRun.sweep_id).where(SweepRun.run_id == run_id, SweepRun.is_stored)
+    return (await session.scalars(held.order_by(SweepRun.sweep_id))).all()
+
+
+async def family_of_task(session: AsyncSession, task_id: UUID) -> str | None:
+    """The task's family; where a sweep came before its runs, what the runs say."""
+    of_runs = select(func.max(Run.family)).where(Run.task_id == task_id).scalar_subquery()
+    found: str | None = await session.scalar(select(func.coalesce(Task.family, of_runs)).where(Task.id == task_id))
+    return found
+
+
+async def keep(session: AsyncSession, new: NewCalibration) -> None:
+    """Nothing; the row of the sweep is this one from now on."""
+    values = asdict(new)
+    row = insert(Calibration).values(values)
+    changed = {name: row.excluded[name] for name in values if name != "sweep_id"} | {"measured_at": func.now()}
+    await session.execute(row.on_conflict_do_update(index_elements=["sweep_id"], set_=changed))
+
+
+async def kappas(
+    session: AsyncSession, *, project_id: UUID, optimizer: str, task_id: UUID, family: str | None
+) -> list[StoredKappa]:
+    """κ of every sweep and branch of the task and of its family, by task."""
+    return [StoredKappa(*row) for row in await read(session, _KAPPAS, project_id, optimizer, task_id, family)]
+
+
+async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibration, Sweep]]:
+    """What every sweep and branch of a task says, newest first."""
+    rows = (
+        select(Calibration, Sweep)
+        .join(Sweep, Sweep.id == Calibration.sweep_id)
+        .where(Sweep.task_id == task_id)
+        .order_by(Sweep.created_at.desc(), Sweep.id.desc())
+    )
+    return [(calibration, sweep) for calibration, sweep in await session.execute(rows)]
