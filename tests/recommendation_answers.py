@@ -35,8 +35,11 @@ def make_answer(**fields: object) -> dict[str, Any]:
         "recommended_batch_size": 1024,
         "interval": interval(992.0, 140.0, 7200.0),
         "statistical_interval": interval(992.0, 874.0, 1120.0),
-        "calibration": {"state": "uncalibrated", "kappa_log10_sd": 0.87},
-        "exchange_rate": {"examples_per_step": 992.0, "source": "preference"},
+        "calibration": {
+            "state": "uncalibrated", "kappa": interval(1.0, 0.02, 51.0), "kappa_log10_sd": 0.87, "measurements": 0,
+            "text": "No sweep has tied the noise scale to a critical batch size here.",
+        },
+        "exchange_rate": {"examples_per_step": 992.0, "source": "preference", "text": "balanced"},
         "preference": 0.5,
         "critical_batch": interval(992.0, 19.0, 52000.0),
         "learning_rate": {

@@ -4,16 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import get_args
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.recommending.measured_run import MeasuredRun
 from noisescale.recommending.question import Question
 from noisescale.recommending.reading import recommendation_from
 from noisescale.recommending.recommendation import Recommendation, Writer
-from noisescale.theory.advice.hyperparameters import rescaling
+from noisescale.theory.advice.answer import Recommendation as Advice
 from noisescale.theory.advice.measurement_flags import reason_without_estimate
-from noisescale.theory.advice.parts import Preference, RunSoFar, SpentPoint
-from noisescale.theory.advice.parts import Recommendation as Advice
-from noisescale.theory.advice.plan import Constraints, Plan, plan
+from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
 from noisescale.theory.advice.recommendation import recommend
 from noisescale.theory.advice.trainer_flags import Trainer, as_flags
 
@@ -40,16 +38,17 @@ def recommend_in_job(measured: MeasuredRun, question: Question, *, run_id: str, 
         ValueError: If the preference or the price is out of range.
     """
     so_far = _so_far(measured)
-    advice = recommend(so_far, Preference(question.preference, question.examples_per_step))
     given = Constraints(
         max_steps=question.max_steps,
         max_examples=question.max_examples,
+        max_hours=question.max_hours,
+        max_usd=question.max_usd,
         examples_per_device=question.examples_per_device,
         num_devices=question.num_devices,
         max_micro_batches=question.max_micro_batches,
     )
-    rest = _plan(measured, so_far, given, advice)
-    changes = rescaling(so_far, measured.description.config, advice.recommended_batch_size)
+    wish = Preference(question.preference, question.examples_per_step, question.usd_per_hour_sooner)
+    advice = recommend(so_far, wish, given=given, batches=question.batch_sizes)
     answer = asdict(advice) | {
         "run_id": run_id,
         "step": measured.newest_step if measured.history.num_updates else None,
@@ -57,13 +56,11 @@ def recommend_in_job(measured: MeasuredRun, question: Question, *, run_id: str, 
         "example": measured.description.example,
         "units_per_example": measured.description.units_per_example,
         "noise_scale": _estimate(so_far),
-        "rescaling": None if changes is None else [asdict(change) for change in changes.changes],
-        "limited": _limited(rest),
-        "schedule": None if rest.schedule is None else asdict(rest.schedule),
-        "schedule_missing": rest.missing,
     }
     missing = tuple(_missing(measured, question))
-    return recommendation_from(answer, "job", note=note, missing=missing, writer=_writer(rest, given, so_far, measured))
+    return recommendation_from(
+        answer, "job", note=note, missing=missing, writer=_writer(advice, given, so_far, measured)
+    )
 
 
 def _so_far(measured: MeasuredRun) -> RunSoFar:
@@ -76,6 +73,12 @@ def _so_far(measured: MeasuredRun) -> RunSoFar:
         example=described.example,
         unit=described.unit,
         family=described.family,
+        units_per_example=described.units_per_example,
+        steps_done=measured.newest_step + 1 if history.num_updates else 0,
+        planned_steps=described.planned_steps,
+        num_devices=described.num_devices,
+        usd_per_device_hour=described.usd_per_device_hour,
+        config=described.config,
         spent=[
             SpentPoint(
                 examples=moment.examples,
@@ -83,6 +86,10 @@ def _so_far(measured: MeasuredRun) -> RunSoFar:
                 value=moment.noise_scale.value,
                 low=moment.noise_scale.low,
                 high=moment.noise_scale.high,
+                num_steps=moment.num_steps,
+                seconds=moment.seconds,
+                learning_rate=moment.learning_rate,
+                is_resolved=moment.noise_scale.state is State.RESOLVED,
             )
             for moment in history.moments(has_signal=measured.has_signal)
         ],
@@ -109,18 +116,6 @@ def _reason(measured: MeasuredRun) -> str | None:
     return reason_without_estimate(history.newest.flags) or reason_without_estimate(history.flags) or reason
 
 
-def _plan(measured: MeasuredRun, so_far: RunSoFar, given: Constraints, advice: Advice) -> Plan:
-    steps_done = measured.newest_step + 1 if measured.history.num_updates else 0
-    return plan(
-        so_far,
-        given,
-        best=None if advice.interval is None else advice.interval.value,
-        rate=None if advice.exchange_rate is None else advice.exchange_rate.examples_per_step,
-        steps_done=steps_done,
-        steps_left=(measured.description.planned_steps or 0) - steps_done,
-    )
-
-
 def _estimate(so_far: RunSoFar) -> Mapping[str, object]:
     found: NoiseScaleEstimate = so_far.noise_scale
     return {
@@ -137,13 +132,6 @@ def _estimate(so_far: RunSoFar) -> Mapping[str, object]:
     }
 
 
-def _limited(rest: Plan) -> Mapping[str, object] | None:
-    if rest.choice is None:
-        return None
-    binding = [limit.kind.value for limit in rest.choice.binding]
-    return {"batch_size": rest.choice.batch, "binding": binding, "text": rest.choice.text}
-
-
 def _missing(measured: MeasuredRun, question: Question) -> Iterator[str]:
     if measured.is_silent:
         yield OF_ONE_RANK
@@ -153,8 +141,8 @@ def _missing(measured: MeasuredRun, question: Question) -> Iterator[str]:
         yield ONLY_SERVER.format(names=", ".join(asked))
 
 
-def _writer(rest: Plan, given: Constraints, so_far: RunSoFar, measured: MeasuredRun) -> Writer | None:
-    schedule, batch = rest.schedule, so_far.batch_size
+def _writer(advice: Advice, given: Constraints, so_far: RunSoFar, measured: MeasuredRun) -> Writer | None:
+    schedule, batch = advice.schedule, so_far.batch_size
     if schedule is None or batch is None:
         return None
 

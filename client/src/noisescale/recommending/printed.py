@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from noisescale.readable import several
 
 if TYPE_CHECKING:
-    from noisescale.recommending.parts import Interval, Schedule
     from noisescale.recommending.recommendation import Recommendation
+    from noisescale.theory.advice.parts import Interval
+    from noisescale.theory.advice.plan import Schedule
 
 WIDTH = 110
 LABEL = 15

@@ -53,6 +53,8 @@ def read(kind: object, value: object) -> object:
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         kinds = [one for one in typing.get_args(kind) if one is not type(None)]
         return read(kinds[0], value)
+    if typing.get_origin(kind) is typing.Literal:
+        return value if isinstance(value, str) else None  # a newer server may know more words
     if typing.get_origin(kind) is tuple:
         return _read_all(typing.get_args(kind)[0], value)
     if is_dataclass(kind) and isinstance(kind, type):
@@ -70,13 +72,19 @@ def _read_all(kind: object, value: object) -> tuple[object, ...] | None:
 
 
 def _read_part(kind: type, value: object) -> object:
+    """The part, unless something is missing in it that is never None."""
     if not isinstance(value, Mapping):
         return None
-    kinds = _kinds(kind)
-    read_all = {name: read(kinds[name], value[name]) for name in kinds.keys() & value.keys()}
-    found = {name: one for name, one in read_all.items() if one is not None}
-    needed = {one.name for one in fields(kind) if one.default is MISSING}
-    return kind(**found) if needed <= found.keys() else None
+    kinds, found = _kinds(kind), {}
+    for one in fields(kind):
+        item = read(kinds[one.name], value.get(one.name))
+        if item is not None:
+            found[one.name] = item
+        elif one.default is MISSING:
+            if type(None) not in typing.get_args(kinds[one.name]):
+                return None
+            found[one.name] = None
+    return kind(**found)
 
 
 @cache

@@ -5,20 +5,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from noisescale.recommending import printed
-from noisescale.recommending.parts import (
+from noisescale.recommending.parts import LimitedBatch, Measured
+from noisescale.theory.advice.parts import (
     Calibration,
     Caution,
-    Change,
+    ExchangeRate,
     Interval,
-    LearningRate,
-    LimitedBatch,
-    Measured,
+    LearningRateAdvice,
     NowAndThen,
     Predicted,
-    Price,
-    Schedule,
     Waste,
 )
+from noisescale.theory.advice.plan import Schedule
+from noisescale.theory.change import Change
 
 Source = Literal["server", "job", "nowhere"]
 
@@ -87,11 +86,11 @@ class Recommendation:
     recommended_batch_size: float | None = None
     interval: Interval | None = None
     statistical_interval: Interval | None = None
-    exchange_rate: Price | None = None
+    exchange_rate: ExchangeRate | None = None
     preference: float | None = None
     calibration: Calibration | None = None
     critical_batch: Interval | None = None
-    learning_rate: LearningRate | None = None
+    learning_rate: LearningRateAdvice | None = None
     rescaling: tuple[Change, ...] | None = None
     limited: LimitedBatch | None = None
     schedule: Schedule | None = None
