@@ -50,6 +50,32 @@ def test_without_a_server_the_steps_are_there_and_the_reason_is_said():
     assert "no answer from http://127.0.0.1:1" in result.without_fit
 
 
+@pytest.mark.parametrize("gives_id", [False, True])
+def test_runs_that_a_training_logs_into_are_the_runs_of_the_sweep(live_server, gives_id):
+    def train(batch_size, lr, seed):
+        run = noisescale.init(project="sweeps", task="logged", config={"seed": seed})
+        for step, loss in noisy_quadratic.train(batch_size, lr, seed):
+            if step > 60:
+                break
+            if step:
+                run.log_metrics(step=step - 1, eval_loss=loss)
+        run.finish()
+        return run.id if gives_id else run
+
+    result = noisescale.sweep(
+        train, [512, 2048], target=1.0, metric="eval_loss", learning_rates=[0.8], seeds=2, project="sweeps",
+        task="logged", progress=lambda text: None,
+    )  # fmt: skip
+
+    stored = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}").json()
+    own = {curve.run_id for trial in result.trials for curve in trial.curves}
+    assert {run["run_id"] for run in stored["runs"]} == own
+    assert all(run["is_stored"] for run in stored["runs"])
+    (found,) = result.critical_batches
+    steps = {point.batch_size: point.steps.steps for point in result.points}
+    assert {point["batch_size"]: pytest.approx(point["steps"], rel=1e-3) for point in found["points"]} == steps
+
+
 def test_a_branch_is_stored_with_its_run(live_server):
     torch.manual_seed(0)
     model = nn.Linear(4, 1)

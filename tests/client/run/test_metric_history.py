@@ -1,5 +1,6 @@
 """What a run keeps of the metrics it logs."""
 
+import itertools
 import math
 
 from client_runs import make_kept_run
@@ -28,4 +29,4 @@ def test_a_long_run_keeps_some_thousand_values_and_the_newest():
     kept = history.of("eval_loss")
     assert MOST_POINTS / 2 <= len(kept) <= MOST_POINTS
     assert kept[-1] == (49_999, 49_999.0)
-    assert all(before < after for (before, _), (after, _) in zip(kept, kept[1:], strict=False))
+    assert all(before < after for (before, _), (after, _) in itertools.pairwise(kept))

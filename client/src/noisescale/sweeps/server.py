@@ -1,14 +1,16 @@
-"""A sweep on the server: created, its trials sent as curves, the fit asked for. Training goes on without one."""
+"""A sweep on the server: created, its runs or curves attached, the fit asked for. Training goes on without one."""
 
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urlencode
 
 from noisescale.config import Config
-from noisescale.errors import TransportError
+from noisescale.errors import ConfigError, TransportError
 from noisescale.sweeps.question import Question
-from noisescale.sweeps.trial import Trial
+from noisescale.sweeps.trial import Curve, Trial
 from noisescale.transport.http import HttpServer
 from noisescale.version import __version__
 
@@ -16,6 +18,9 @@ Item = TypeVar("Item")
 
 MAX_POINTS = 2_000
 """Evaluations of a curve that the server takes."""
+
+MAX_READ = 1_000
+"""Points of a metric that the server gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +69,38 @@ class SweepServer:
         self._ask("POST", "/api/v1/sweeps", body)
 
     def send(self, sweep_id: str, trial: Trial) -> None:
-        """Attach the curves of a trial; a second time replaces them."""
-        runs = [
-            {
+        """Attach the runs of a trial, or its curves; a second time replaces them."""
+        path = f"/api/v1/sweeps/{sweep_id}/runs"
+        if all(curve.run_id is not None for curve in trial.curves):
+            runs = [_common(trial, curve) | {"run_id": curve.run_id} for curve in trial.curves]
+            if self._ask("POST", path, {"runs": runs}, is_optional=True):
+                return
+            # a run that has not arrived there, or is another project's, is sent as what is known of it here
+        curves = [
+            _common(trial, curve)
+            | {
                 "id": str(uuid.uuid5(uuid.UUID(sweep_id), f"{trial.setting} {curve.seed}")),
-                "batch_size": float(trial.setting.batch_size),
-                "lr": trial.setting.lr,
-                "seed": curve.seed,
-                "status": trial.status if curve.steps else "infeasible",
                 "steps": list(thinned(curve.steps)),
                 "values": list(thinned(curve.values)),
             }
             for curve in trial.curves
         ]
-        self._ask("POST", f"/api/v1/sweeps/{sweep_id}/runs", {"runs": runs})
+        self._ask("POST", path, {"runs": curves})
+
+    def metric_of(self, run_id: str, name: str) -> Sequence[tuple[int, float]]:
+        """Steps taken and the metric of a run that is stored, not a number where it was not finite.
+
+        Raises:
+            ConfigError: Without a server, or where the run has not logged it.
+        """
+        query = urlencode({"name": name, "points": MAX_READ})
+        found = self._ask("GET", f"/api/v1/runs/{run_id}/metrics?{query}", None, is_optional=True).get("metrics")
+        series = found[0] if isinstance(found, list) and found else None
+        if not isinstance(series, Mapping):
+            reason = self.problem or f"the server has no {name!r} of it"
+            raise ConfigError(f"train() gave the id of run {run_id}, but {reason}: give the Run itself, or log it")
+        rows = zip(series["step"], series["value"], strict=True)
+        return [(step + 1, math.nan if value is None else value) for step, value in rows]
 
     def send_again(self, sweep_id: str, question: Question, labels: Labels, trials: Sequence[Trial]) -> None:
         """Everything once more, where something went wrong before."""
@@ -97,7 +120,9 @@ class SweepServer:
         if self._server is not None:
             self._server.close()
 
-    def _ask(self, method: str, path: str, body: Mapping[str, object] | None) -> Mapping[str, object]:
+    def _ask(
+        self, method: str, path: str, body: Mapping[str, object] | None, *, is_optional: bool = False
+    ) -> Mapping[str, object]:
         if self._server is None or self.problem is not None:
             return {}
         try:
@@ -106,9 +131,20 @@ class SweepServer:
             self.problem = str(error)
             return {}
         if answer.status >= 300:
+            if is_optional and 400 <= answer.status < 500:
+                return {}
             self.problem = f"{self._config.url} refused {method} {path}: {answer.body.get('detail', answer.status)}"
             return {}
         return answer.body
+
+
+def _common(trial: Trial, curve: Curve) -> dict[str, object]:
+    return {
+        "batch_size": float(trial.setting.batch_size),
+        "lr": trial.setting.lr,
+        "seed": curve.seed,
+        "status": trial.status if curve.steps else "infeasible",
+    }
 
 
 def thinned(values: Sequence[Item]) -> Sequence[Item]:

@@ -3,7 +3,7 @@
 import functools
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -97,7 +97,14 @@ class _Conductor:
         if left <= 0:
             raise _BudgetSpent
         limits = Limits(self._question.hardest, self._question.goal, most_steps, left)
-        trial = run_trial(self._train, setting, self._question.seeds, limits)
+        trial = run_trial(
+            self._train,
+            setting,
+            self._question.seeds,
+            limits,
+            metric=self._question.metric,
+            read_run=self._server.metric_of,
+        )
         self._state.add(trial)
         self._server.send(self._state.sweep_id, trial)
         self._progress(_said(trial, self._question))
@@ -107,7 +114,7 @@ class _Conductor:
 
 
 def sweep(
-    train: Callable[[int, float, int], Iterable[tuple[int, float]]],
+    train: Train,
     batch_sizes: Sequence[int],
     *,
     target: float | Sequence[float],
@@ -138,10 +145,12 @@ def sweep(
     Args:
         train: `train(batch_size, lr, seed)` yields (optimizer steps so far, metric) at each evaluation, at the same
             steps for every seed; best on a geometric grid of steps. Equal seeds should draw equal examples in equal
-            order at every batch size and learning rate. As many trainings as seeds are in memory at a time.
+            order at every batch size and learning rate. As many trainings as seeds are in memory at a time. Or it
+            logs `metric` into a run of its own, and yields that run after each evaluation, or returns the run or its
+            id at its end; a training that returns is not stopped early.
         batch_sizes: In examples, at least three different ones for a fit.
         target: Value of the metric, or several.
-        metric: Its name, for people; None: the loss.
+        metric: Its name, by which runs are read; for people only where `train` yields it; None: the loss.
         goal: "min" where the metric falls to its target, "max" where it rises.
         learning_rates: "auto", or those to try at every batch size.
         first_learning_rate: Where "auto" starts, at the largest batch size.

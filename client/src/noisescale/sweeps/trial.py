@@ -27,11 +27,13 @@ class Curve:
         seed: Which repeat.
         steps: Optimizer steps before each evaluation, rising.
         values: The metric there; all finite.
+        run_id: Of the run that it was read from; None where it was yielded.
     """
 
     seed: int
     steps: tuple[int, ...]
     values: tuple[float, ...]
+    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,13 @@ class Trial:
             "status": self.status,
             "seconds": self.seconds,
             "curves": [
-                {"seed": curve.seed, "steps": list(curve.steps), "values": list(curve.values)} for curve in self.curves
+                {
+                    "seed": curve.seed,
+                    "steps": list(curve.steps),
+                    "values": list(curve.values),
+                    "run_id": curve.run_id,
+                }
+                for curve in self.curves
             ],
         }
 
@@ -99,7 +107,9 @@ class Trial:
         try:
             rows = content["curves"]
             assert isinstance(rows, list)
-            curves = tuple(Curve(int(row["seed"]), tuple(row["steps"]), tuple(row["values"])) for row in rows)
+            curves = tuple(
+                Curve(int(row["seed"]), tuple(row["steps"]), tuple(row["values"]), row.get("run_id")) for row in rows
+            )
             setting = Setting(int(str(content["batch_size"])), float(str(content["lr"])))
             status = content["status"]
             assert status in ("complete", "infeasible", "incomplete")
