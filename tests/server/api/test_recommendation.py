@@ -85,10 +85,10 @@ class TestAdvice:
             16 * few_examples["recommended_batch_size"], rel=0.5
         )
 
-    async def test_a_price_of_a_step_overrides_the_preference(
+    async def test_a_price_of_a_step_is_taken_in_place_of_a_preference(
         self, shared_client: httpx.AsyncClient, trained: UUID
     ) -> None:
-        found = await recommendation(shared_client, trained, examples_per_step=400, preference=0.9)
+        found = await recommendation(shared_client, trained, examples_per_step=400)
 
         rate = found["exchange_rate"]
         assert rate == {
@@ -208,6 +208,13 @@ class TestBadInput:
             ("to_step=1.5", "to_step"),
             ("to_step=9223372036854775808", "to_step"),
             ("prefer=0.5", "prefer"),
+            ("preference=0.5&examples_per_step=10", "examples_per_step"),
+            ("fixed_hardware=true&usd_per_hour_sooner=10", "fixed_hardware"),
+            ("usd_per_hour_sooner=0", "usd_per_hour_sooner"),
+            ("max_hours=0", "max_hours"),
+            ("max_usd=-1", "max_usd"),
+            ("batch_size=0", "batch_size[0]"),
+            ("spot_price_share=0.3&interruptions_per_device_hour=10&restart_hours=1", "interruptions_per_device_hour"),
         ],
     )
     async def test_it_is_named(self, shared_client: httpx.AsyncClient, query: str, field: str) -> None:

@@ -1,26 +1,23 @@
 """Advice computed in the job: the same mathematics and the same sentences as the server's, from what the job knows."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import get_args
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale.estimators.uncertainty import Reason, State
 from noisescale.recommending.measured_run import MeasuredRun
 from noisescale.recommending.question import Question
 from noisescale.recommending.reading import recommendation_from
 from noisescale.recommending.recommendation import Recommendation, Writer
-from noisescale.theory.advice.answer import Recommendation as Advice
+from noisescale.run_history import Moment
 from noisescale.theory.advice.measurement_flags import reason_without_estimate
 from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
+from noisescale.theory.advice.plan import Schedule
 from noisescale.theory.advice.recommendation import recommend
 from noisescale.theory.advice.trainer_flags import Trainer, as_flags
 
 NOT_CALIBRATED = "Whether sweeps or branches have calibrated this task: a server knows."
-ONLY_SERVER = "{names} asked for: only a server answers that."
 OF_ONE_RANK = "Rank 0 of the job has the numbers: ask there."
-
-ONLY_OF_SERVER = ("usd_per_hour_sooner", "max_hours", "max_usd", "batch_sizes")
-"""What a question may hold that is not computed here."""
 
 SECONDS_PER_HOUR = 3_600
 
@@ -35,36 +32,36 @@ def recommend_in_job(measured: MeasuredRun, question: Question, *, run_id: str, 
         note: Why no server answered.
 
     Raises:
-        ValueError: If the preference or the price is out of range.
+        ValueError: If a price or a limit is out of range.
     """
-    so_far = _so_far(measured)
-    given = Constraints(
-        max_steps=question.max_steps,
-        max_examples=question.max_examples,
-        max_hours=question.max_hours,
-        max_usd=question.max_usd,
-        examples_per_device=question.examples_per_device,
-        num_devices=question.num_devices,
-        max_micro_batches=question.max_micro_batches,
+    run, given = _so_far(measured, question), _constraints(question)
+    wish = Preference(
+        question.preference,
+        question.examples_per_step,
+        question.usd_per_hour_sooner,
+        fixed_hardware=bool(question.fixed_hardware),
     )
-    wish = Preference(question.preference, question.examples_per_step, question.usd_per_hour_sooner)
-    advice = recommend(so_far, wish, given=given, batches=question.batch_sizes)
+    advice = recommend(run, wish, given=given, batches=question.batch_sizes)
     answer = asdict(advice) | {
         "run_id": run_id,
         "step": measured.newest_step if measured.history.num_updates else None,
-        "unit": measured.description.unit,
-        "example": measured.description.example,
-        "units_per_example": measured.description.units_per_example,
-        "noise_scale": _estimate(so_far),
+        "unit": run.unit,
+        "example": run.example,
+        "units_per_example": run.units_per_example,
+        "noise_scale": _noise_scale(run),
     }
-    missing = tuple(_missing(measured, question))
-    return recommendation_from(
-        answer, "job", note=note, missing=missing, writer=_writer(advice, given, so_far, measured)
-    )
+    missing = tuple(_missing(measured))
+    return recommendation_from(answer, "job", note=note, missing=missing, writer=_writer(advice.schedule, given, run))
 
 
-def _so_far(measured: MeasuredRun) -> RunSoFar:
+def _constraints(question: Question) -> Constraints:
+    said = {one.name: getattr(question, one.name) for one in fields(Constraints)}
+    return Constraints(**{name: value for name, value in said.items() if value is not None})
+
+
+def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
     history, described = measured.history, measured.description
+    price = described.usd_per_device_hour if question.usd_per_device_hour is None else question.usd_per_device_hour
     return RunSoFar(
         noise_scale=measured.noise_scale,
         batch_size=history.batch_size,
@@ -73,30 +70,34 @@ def _so_far(measured: MeasuredRun) -> RunSoFar:
         example=described.example,
         unit=described.unit,
         family=described.family,
-        units_per_example=described.units_per_example,
-        steps_done=measured.newest_step + 1 if history.num_updates else 0,
-        planned_steps=described.planned_steps,
-        num_devices=described.num_devices,
-        usd_per_device_hour=described.usd_per_device_hour,
-        config=described.config,
-        spent=[
-            SpentPoint(
-                examples=moment.examples,
-                batch_size=moment.batch_size,
-                value=moment.noise_scale.value,
-                low=moment.noise_scale.low,
-                high=moment.noise_scale.high,
-                num_steps=moment.num_steps,
-                seconds=moment.seconds,
-                learning_rate=moment.learning_rate,
-                is_resolved=moment.noise_scale.state is State.RESOLVED,
-            )
-            for moment in history.moments(has_signal=measured.has_signal)
-        ],
+        spent=_spent(history.moments(has_signal=measured.has_signal)),
         usd_spent=_usd_spent(measured),
         reason=_reason(measured),
         flags=history.flags,
+        units_per_example=float(described.units_per_example),
+        steps_done=measured.newest_step + 1 if history.num_updates else 0,
+        planned_steps=described.planned_steps,
+        num_devices=described.num_devices,
+        usd_per_device_hour=price,
+        config=described.config,
     )
+
+
+def _spent(moments: Iterator[Moment]) -> Sequence[SpentPoint]:
+    return [
+        SpentPoint(
+            examples=moment.examples,
+            batch_size=moment.batch_size,
+            value=moment.noise_scale.value,
+            low=moment.noise_scale.low,
+            high=moment.noise_scale.high,
+            num_steps=moment.num_steps,
+            seconds=moment.seconds,
+            learning_rate=moment.learning_rate,
+            is_resolved=moment.noise_scale.state is State.RESOLVED,
+        )
+        for moment in moments
+    ]
 
 
 def _usd_spent(measured: MeasuredRun) -> float | None:
@@ -116,8 +117,8 @@ def _reason(measured: MeasuredRun) -> str | None:
     return reason_without_estimate(history.newest.flags) or reason_without_estimate(history.flags) or reason
 
 
-def _estimate(so_far: RunSoFar) -> Mapping[str, object]:
-    found: NoiseScaleEstimate = so_far.noise_scale
+def _noise_scale(run: RunSoFar) -> Mapping[str, object]:
+    found = run.noise_scale
     return {
         "state": str(found.state),
         "value": found.value,
@@ -125,24 +126,21 @@ def _estimate(so_far: RunSoFar) -> Mapping[str, object]:
         "high": found.high,
         "level": found.level,
         "z": found.z,
-        "reason": so_far.reason,
+        "reason": run.reason,
         "num_updates": found.num_updates,
         "num_blocks": found.num_blocks,
         "updates_needed": found.updates_needed,
     }
 
 
-def _missing(measured: MeasuredRun, question: Question) -> Iterator[str]:
+def _missing(measured: MeasuredRun) -> Iterator[str]:
     if measured.is_silent:
         yield OF_ONE_RANK
     yield NOT_CALIBRATED
-    asked = [name for name in ONLY_OF_SERVER if getattr(question, name)]
-    if asked:
-        yield ONLY_SERVER.format(names=", ".join(asked))
 
 
-def _writer(advice: Advice, given: Constraints, so_far: RunSoFar, measured: MeasuredRun) -> Writer | None:
-    schedule, batch = advice.schedule, so_far.batch_size
+def _writer(schedule: Schedule | None, given: Constraints, run: RunSoFar) -> Writer | None:
+    batch = run.batch_size
     if schedule is None or batch is None:
         return None
 
@@ -151,7 +149,6 @@ def _writer(advice: Advice, given: Constraints, so_far: RunSoFar, measured: Meas
         known = next((one for one in trainers if one == trainer), None)
         if known is None:
             return f"# no flags for {trainer}: known are {', '.join(trainers)}\n"
-        units = measured.description.units_per_example
-        return as_flags(schedule, known, given, batch_now=batch, units_per_example=units)
+        return as_flags(schedule, known, given, batch_now=batch, units_per_example=run.units_per_example)
 
     return write

@@ -23,6 +23,7 @@ class LimitKind(StrEnum):
     STEPS = "steps"
     EXAMPLES = "examples"
     SECONDS = "seconds"
+    USD = "usd"
     MEMORY = "memory"
     DEVICES = "devices"
     DATA = "data"

@@ -8,9 +8,10 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale.theory.advice.effects import share_interval
 from noisescale.theory.advice.measurement_flags import notices, reason_without_estimate
 from noisescale.theory.advice.parts import Caution, Decision, Interval, Preference, RunSoFar
-from noisescale.theory.advice.recommendation import decide, share_interval
+from noisescale.theory.advice.recommendation import decide
 from noisescale.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.services.errors import RunIdTaken, RunNotFound
 from noisescale_server.storage import run_queries, runs
@@ -184,6 +185,12 @@ def run_so_far(run: Run) -> RunSoFar:
         family=run.family,
         reason=reason_of(run, scale),
         flags=run.noise_scale_flags,
+        units_per_example=run.units_per_example,
+        steps_done=0 if run.latest_step is None else run.latest_step + 1,
+        planned_steps=run.planned_steps,
+        num_devices=run.num_devices,
+        usd_per_device_hour=run.usd_per_device_hour,
+        config=run.config,
     )
 
 

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -6,8 +5,9 @@ import pytest
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale.theory import schedule as theory
-from noisescale.theory.advice.parts import RunSoFar, SpentPoint
-from noisescale.theory.advice.plan import Constraints, forecast, growth, plan
+from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
+from noisescale.theory.advice.plan import forecast, growth
+from noisescale.theory.advice.recommendation import recommend
 from noisescale.theory.advice.trainer_flags import as_flags
 from noisescale.theory.learning_rate import rescale
 
@@ -35,8 +35,9 @@ def run(exponent=0.0, **changes):
 
 
 def planned(so_far=None, rate=1000.0, steps_left=1000, **given):
-    best = math.sqrt(rate * PHI)
-    return plan(so_far or run(), Constraints(**given), best=best, rate=rate, steps_done=1000, steps_left=steps_left)
+    """The answer after 1,000 steps of a plan, for a reader to whom a step is worth `rate` examples."""
+    now = replace(so_far or run(), steps_done=1000, planned_steps=1000 + steps_left)
+    return recommend(now, Preference(examples_per_step=rate), given=Constraints(**given))
 
 
 def test_a_constant_noise_scale_needs_one_batch_and_saves_nothing():
@@ -96,8 +97,8 @@ def test_a_deadline_that_binds_is_met_by_the_schedule():
 
     found = planned(rate=100.0, max_steps=1.5 * least)
 
-    assert [limit.kind for limit in found.choice.binding] == ["steps"]
-    assert found.choice.batch == pytest.approx(2 * PHI)
+    assert found.limited.binding == ("steps",)
+    assert found.limited.batch_size == pytest.approx(2 * PHI)
     assert sum(stage.num_steps for stage in found.schedule.stages) == pytest.approx(1.5 * least)
 
 
@@ -105,22 +106,22 @@ def test_an_impossible_deadline_says_what_is_possible_and_plans_nothing():
     found = planned(max_steps=100)
 
     assert found.schedule is None
-    assert found.choice.batch is None
-    assert "takes more than 200" in found.missing
+    assert found.limited.batch_size is None
+    assert "takes more than 200" in found.schedule_missing
 
 
 def test_a_deadline_and_a_budget_that_exclude_each_other_are_both_named():
     found = planned(max_steps=220, max_examples=210_000)
 
-    assert {limit.kind for limit in found.choice.binding} == {"steps", "examples"}
-    assert "exclude each other" in found.missing
+    assert set(found.limited.binding) == {"steps", "examples"}
+    assert "exclude each other" in found.schedule_missing
 
 
 def test_batches_are_whole_micro_batches_of_all_devices():
     found = planned(examples_per_device=24, num_devices=8, max_micro_batches=4)
 
-    assert found.choice.batch == 768
-    assert [limit.kind for limit in found.choice.binding] == ["memory"]
+    assert found.recommended_batch_size == 768
+    assert found.limited.binding == ("memory",)
     assert [stage.batch_size for stage in found.schedule.stages] == [768]
 
 
@@ -128,13 +129,17 @@ def test_batches_are_whole_micro_batches_of_all_devices():
 def test_nothing_is_planned_below_resolved(state):
     found = planned(run(noise_scale=estimate(state)))
 
-    assert (found.choice, found.schedule) == (None, None)
-    assert "resolved" in found.missing
+    assert found.schedule is None
+    assert "resolved" in found.schedule_missing
 
 
 def test_without_a_plan_a_deadline_cannot_be_judged():
-    assert "planned_steps" in planned(steps_left=0, max_steps=10).missing
-    assert planned(steps_left=0).choice.batch == pytest.approx(1000)
+    found = planned(steps_left=0, max_steps=10)
+
+    assert found.decision == "insufficient_evidence"
+    assert "max_steps" in found.reason
+    assert "planned_steps" in found.next_step
+    assert planned(steps_left=0).limited.batch_size == pytest.approx(1000)
 
 
 def test_counting_in_tokens_changes_no_stage():
@@ -142,7 +147,7 @@ def test_counting_in_tokens_changes_no_stage():
     scale = replace(estimate(), value=PHI * 512, low=800.0 * 512, high=1300.0 * 512)
     tokens = run(noise_scale=scale, batch_size=BATCH * 512, spent=spent)
 
-    in_tokens = plan(tokens, Constraints(), best=512e3, rate=512e3, steps_done=1000, steps_left=20_000).schedule
+    in_tokens = planned(tokens, rate=512e3, steps_left=20_000).schedule
     in_examples = planned(run(exponent=2.0), steps_left=20_000).schedule
 
     assert [s.step for s in in_tokens.stages] == pytest.approx([s.step for s in in_examples.stages], abs=40)
@@ -180,21 +185,18 @@ def test_the_schedule_is_written_in_the_trainers_words(trainer, line):
 
 @pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-3, 1e160, 1.7e308])
 @pytest.mark.parametrize("batch_size", [5e-324, 1.0, 1e300])
-@pytest.mark.parametrize("given", [{}, {"max_steps": 10}, {"max_examples": 10}, {"num_devices": 4}])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"max_steps": 10}, {"max_examples": 10}, {"num_devices": 4}, {"max_hours": 1}, {"max_usd": 1}],
+)
 def test_no_finite_noise_scale_is_too_absurd_for_an_answer(value, batch_size, given):
     scale = replace(estimate(), value=value, low=value, high=value)
     spent = [SpentPoint(1e4, batch_size, value, None, None) for _ in range(50)]
 
-    found = plan(
-        run(noise_scale=scale, batch_size=batch_size, spent=spent),
-        Constraints(**given),
-        best=math.sqrt(value) * math.sqrt(1000.0),
-        rate=1000.0,
-        steps_done=100,
-        steps_left=2**62,
-    )
+    found = planned(run(noise_scale=scale, batch_size=batch_size, spent=spent), steps_left=2**62, **given)
 
-    assert found.schedule is not None or found.missing
+    assert found.schedule is not None or found.schedule_missing
+    assert found.reason
 
 
 def test_a_growth_of_a_thousandfold_in_one_doubling_is_taken_for_noise():

@@ -1,13 +1,15 @@
 """What a recommendation is made from, and what it is made of."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
 
 Share = Callable[[float, float], float]
 """An efficiency: (noise scale, batch size), both in examples → share of the best possible progress."""
+
+RateSource = Literal["preference", "examples_per_step", "usd_per_hour_sooner", "fixed_hardware"]
 
 DecisionWord = Literal["increase", "decrease", "keep", "insufficient_evidence"]
 
@@ -24,31 +26,73 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What the reader values; nothing stated balances steps and examples at the critical batch as it is estimated now.
+    """What the reader values, said in one way or in none.
+
+    Nothing stated balances steps and examples at the critical batch as it is estimated now, see decision 0002.
 
     Attributes:
-        preference: 0 fewest examples … 1 fewest steps, ends excluded; None where it was not said.
-        examples_per_step: Examples one would spend to save an optimizer step; overrides `preference`.
+        preference: 0 fewest examples … 1 fewest steps, ends excluded.
+        examples_per_step: Examples one would spend to save an optimizer step.
+        usd_per_hour_sooner: What it is worth that the run ends an hour sooner, with devices added as the batch grows.
+        fixed_hardware: The devices are what they are: time and money agree, and step times decide.
     """
 
     preference: float | None = None
     examples_per_step: float | None = None
+    usd_per_hour_sooner: float | None = None
+    fixed_hardware: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse two prices of one step.
+
+        Raises:
+            ValueError: If it was said in more than one way.
+        """
+        if len(self.ways) > 1:
+            raise ValueError(f"{' and '.join(self.ways)} each say what a step is worth, got both: give one of them")
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The fields by which a price was said."""
+        given = {
+            "preference": self.preference is not None,
+            "examples_per_step": self.examples_per_step is not None,
+            "usd_per_hour_sooner": self.usd_per_hour_sooner is not None,
+            "fixed_hardware": self.fixed_hardware,
+        }
+        return tuple(name for name, is_given in given.items() if is_given)
 
     @property
     def is_stated(self) -> bool:
         """Whether the reader said what a step is worth."""
-        return self.preference is not None or self.examples_per_step is not None
+        return bool(self.ways)
 
 
 @dataclass(frozen=True, slots=True)
 class SpentPoint:
-    """A stretch of the run: examples spent in it, its batch size and its noise scale."""
+    """A stretch of the run.
+
+    Attributes:
+        examples: Examples spent in it.
+        batch_size: Its mean global batch.
+        value: Its noise scale in examples; None while unresolved.
+        low: Lower end of its interval.
+        high: Upper end.
+        num_steps: Optimizer steps; None where they were not counted.
+        seconds: Wall time, None where it is not known or holds a break between jobs.
+        learning_rate: At its end.
+        is_resolved: The noise scale is resolved, and not tentative.
+    """
 
     examples: float
     batch_size: float | None
     value: float | None
     low: float | None
     high: float | None
+    num_steps: float | None = None
+    seconds: float | None = None
+    learning_rate: float | None = None
+    is_resolved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +106,17 @@ class RunSoFar:
         learning_rate: Learning rate now.
         example: What is sampled independently, as a word: "image", "sequence".
         unit: Display unit, plural: "images", "tokens".
-        spent: The run so far, oldest first, for the waste.
+        family: Of the task, such as "language".
+        spent: The run so far, oldest first, for waste, step times and the growth of the noise scale.
         usd_spent: Money so far, if a price is known.
         reason: Reason code of the client where there is no estimate at all.
         flags: Bits that the rows of the latest window carry.
+        units_per_example: Display units of an example.
+        steps_done: Optimizer steps so far.
+        planned_steps: Optimizer steps of the whole plan at the present batch; None where none is known.
+        num_devices: Devices that are paid for.
+        usd_per_device_hour: Price of one for an hour.
+        config: What the run was described with, by the names that trainers use.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -79,6 +130,59 @@ class RunSoFar:
     usd_spent: float | None = None
     reason: str | None = None
     flags: int = 0
+    units_per_example: float = 1.0
+    steps_done: int = 0
+    planned_steps: int | None = None
+    num_devices: int | None = None
+    usd_per_device_hour: float | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps_left(self) -> int:
+        """Optimizer steps of the plan that are still to take at the present batch; 0 without a plan."""
+        return max(0, (self.planned_steps or 0) - self.steps_done)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """What the reader has; None where it limits nothing.
+
+    Attributes:
+        max_steps: Optimizer steps that may still be taken.
+        max_examples: Examples that may still be used.
+        max_hours: Wall time that is left.
+        max_usd: Money that is left.
+        examples_per_device: Largest micro-batch that fits on a device.
+        num_devices: Data-parallel devices, which stay as they are whatever the batch.
+        max_micro_batches: Micro-batches that may be accumulated in a step; None: any number.
+        spot_price_share: Price of interruptible devices divided by that on demand; None: on demand.
+        interruptions_per_device_hour: Of interruptible devices.
+        restart_hours: From an interruption until training goes on.
+        checkpoint_hours: Between checkpoints.
+    """
+
+    max_steps: float | None = None
+    max_examples: float | None = None
+    max_hours: float | None = None
+    max_usd: float | None = None
+    examples_per_device: int | None = None
+    num_devices: int | None = None
+    max_micro_batches: int | None = None
+    spot_price_share: float | None = None
+    interruptions_per_device_hour: float = 0.0
+    restart_hours: float = 0.0
+    checkpoint_hours: float = 0.0
+
+    @property
+    def of_plan(self) -> tuple[str, ...]:
+        """The limits that only a plan of the run can be held against."""
+        names = ("max_steps", "max_examples", "max_hours", "max_usd")
+        return tuple(name for name in names if getattr(self, name) is not None)
+
+    @property
+    def multiple_of(self) -> int:
+        """Examples that every global batch is a multiple of: devices × micro-batch."""
+        return (self.examples_per_device or 1) * (self.num_devices or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +242,7 @@ class Waste:
         fraction: The same as a share of the examples spent where the noise scale is bounded.
         covered: Share of all examples spent for which that is so.
         usd: The same share of the money, or None without a price.
+        hours: The same share of the time that was measured; None without any.
         text: What kind of number this is.
     """
 
@@ -145,6 +250,7 @@ class Waste:
     fraction: Interval
     covered: float
     usd: Interval | None
+    hours: Interval | None = None
     text: str = "predicted, by the noise scale at each moment"
 
 
@@ -181,35 +287,10 @@ class ExchangeRate:
 
     Attributes:
         examples_per_step: r, for a preference at the estimated critical batch.
-        source: Which words it was said in.
+        source: Which words it was said in; `preference` also where nobody said any.
         text: Those words, as a sentence.
     """
 
     examples_per_step: float
-    source: Literal["preference", "examples_per_step"]
+    source: RateSource
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """The answer of `GET …/recommendation`; see docs/rest.md. None where nothing can be said."""
-
-    decision: DecisionWord
-    headline: str
-    reason: str
-    effect: str | None
-    current_batch_size: float | None
-    recommended_batch_size: int | None
-    interval: Interval | None
-    statistical_interval: Interval | None
-    calibration: Calibration
-    exchange_rate: ExchangeRate | None
-    preference: float | None
-    critical_batch: Interval | None
-    learning_rate: LearningRateAdvice | None
-    example_efficiency: NowAndThen | None
-    step_efficiency: NowAndThen | None
-    predicted: Predicted | None
-    waste: Waste | None
-    warnings: tuple[Caution, ...]
-    next_step: str

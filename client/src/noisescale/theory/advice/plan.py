@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from statistics import linear_regression
 
 from noisescale.estimators.uncertainty import State
-from noisescale.theory import limits as theory_limits
 from noisescale.theory import schedule as theory
-from noisescale.theory.advice.parts import RunSoFar, SpentPoint
+from noisescale.theory.advice.decay import informs
+from noisescale.theory.advice.limited import Inside
+from noisescale.theory.advice.parts import Constraints, RunSoFar, SpentPoint
+from noisescale.theory.advice.pricing import Priced
 from noisescale.theory.efficiency import step_efficiency
 from noisescale.theory.learning_rate import rescale
-from noisescale.theory.limits import Choice, Limit
 from noisescale.theory.stages import HYSTERESIS, Bounds, Stage, stages
-from noisescale.theory.trade_off import TradeOff
 
 NUM_PIECES = 50
 """Pieces that the rest of the run is forecast in; a factor of 10 in φ is then 5 % a piece."""
@@ -33,25 +33,6 @@ SMALLEST, LARGEST = 1e-9, 1e15
 
 HORIZON = 2.0
 """Growth read from the later half of the progress is carried as far again: up to twice the progress, then φ is held."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constraints:
-    """What the reader has; None where it limits nothing.
-
-    Attributes:
-        max_steps: Optimizer steps that may still be taken.
-        max_examples: Examples that may still be used.
-        examples_per_device: Largest micro-batch that fits on a device.
-        num_devices: Data-parallel devices.
-        max_micro_batches: Micro-batches that may be accumulated in a step; None: any number.
-    """
-
-    max_steps: float | None = None
-    max_examples: float | None = None
-    examples_per_device: int | None = None
-    num_devices: int | None = None
-    max_micro_batches: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,86 +77,57 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The batch that all limits allow and the schedule; each None with a sentence why.
+    """The schedule, or a sentence why there is none.
 
     Attributes:
-        choice: The batch at the stated price, moved into the limits.
         schedule: For the rest of the run.
-        missing: What is missing for a schedule.
+        missing: What is missing for it.
     """
 
-    choice: Choice | None
     schedule: Schedule | None
     missing: str | None
 
 
-def plan(
-    run: RunSoFar, given: Constraints, *, best: float | None, rate: float | None, steps_done: int, steps_left: int
-) -> Plan:
+def plan(run: RunSoFar, given: Constraints, *, priced: Priced | None, found: Inside | None) -> Plan:
     """What to do for the rest of the run.
 
     Args:
         run: As it stands.
         given: What limits it.
-        best: √(r φ) in examples; None where nothing can be said.
-        rate: r, examples per step.
-        steps_done: Optimizer steps so far.
-        steps_left: Of the plan at the present batch; 0 where no plan is known.
+        priced: B_crit and the price; None where nothing can be said.
+        found: The best batch inside the limits; None where they cannot be judged.
     """
-    phi, batch = run.noise_scale.value, run.batch_size
-    if phi is None or batch is None or best is None or rate is None or run.noise_scale.state is not State.RESOLVED:
-        return Plan(None, None, "A schedule needs a resolved noise scale and a known batch size.")
-    if not all(SMALLEST < size < LARGEST for size in (phi, batch, best, rate)):
-        return Plan(None, None, "A noise scale or batch so far from any run's plans nothing: look at the measurement.")
-    if steps_left <= 0 and (given.max_steps is not None or given.max_examples is not None):
-        return Plan(None, None, "A deadline or a budget needs a plan: pass planned_steps to noisescale.init().")
-    if steps_left <= 0:
-        return Plan(theory_limits.choose(best, _of_devices(given)), None, "A schedule needs planned_steps beyond now.")
-    choice = theory_limits.choose(best, [*_of_plan(given, phi, batch, steps_left), *_of_devices(given)])
-    if choice.batch is None:
-        return Plan(choice, None, choice.text)
+    if priced is None or run.batch_size is None or run.noise_scale.state is not State.RESOLVED:
+        return Plan(None, "A schedule needs a resolved noise scale and a known batch size.")
+    if run.steps_left <= 0:
+        return Plan(None, "A schedule needs planned_steps beyond now.")
+    if found is None:
+        return Plan(None, "The limits cannot be judged yet, so nothing is planned inside them.")
+    if found.choice.batch is None:
+        return Plan(None, found.choice.text)
     # a limit that binds raises or lowers what a step is worth: the r at which its batch is the best
-    priced = choice.batch * (choice.batch / phi) if choice.binding else rate
-    return Plan(choice, _schedule(run, given, rate=priced, steps_done=steps_done, steps_left=steps_left), None)
+    limited_rate = found.choice.batch * (found.choice.batch / priced.critical.value)
+    rate = limited_rate if found.choice.binding else priced.exchange_rate
+    return Plan(_schedule(run, given, kappa=priced.critical.value / (run.noise_scale.value or 1.0), rate=rate), None)
 
 
-def _of_plan(given: Constraints, phi: float, batch: float, steps_left: int) -> list[Limit]:
-    trade_off = TradeOff.from_run(steps=steps_left, batch=batch, critical_batch=phi, target="the end of the plan")
-    found = []
-    if given.max_steps is not None:
-        found.append(theory_limits.deadline_in_steps(trade_off, max_steps=given.max_steps))
-    if given.max_examples is not None:
-        found.append(theory_limits.budget_of_examples(trade_off, max_examples=given.max_examples))
-    return found
-
-
-def _of_devices(given: Constraints) -> list[Limit]:
-    found = [] if given.num_devices is None else [theory_limits.every_device_busy(num_devices=given.num_devices)]
-    if given.examples_per_device is not None:
-        found.append(
-            theory_limits.memory(
-                max_examples_per_device=given.examples_per_device,
-                num_devices=given.num_devices or 1,
-                max_micro_batches=given.max_micro_batches,
-            )
-        )
-    return found
-
-
-def _schedule(run: RunSoFar, given: Constraints, *, rate: float, steps_done: int, steps_left: int) -> Schedule:
+def _schedule(run: RunSoFar, given: Constraints, *, kappa: float, rate: float) -> Schedule:
     phi, batch = run.noise_scale.value, run.batch_size
     assert phi is not None
     assert batch is not None
     exponent, progress = growth(run.spent)
-    profile = forecast(phi, batch, exponent=exponent, progress=progress, steps_left=steps_left)
-    multiple = (given.examples_per_device or 1) * (given.num_devices or 1)
+    profile = [
+        theory.Stretch(part.ideal_steps, kappa * part.noise_scale)
+        for part in forecast(phi, batch, exponent=exponent, progress=progress, steps_left=run.steps_left)
+    ]
+    multiple = given.multiple_of
     largest = math.inf if given.max_micro_batches is None else float(multiple * given.max_micro_batches)
     found = stages(profile, examples_per_step=rate, bounds=Bounds(multiple_of=multiple, largest=largest))
     gamma = theory.gamma(profile)
     mean = theory.trade_off_of(profile, target="the end of the plan").critical_batch
     used = math.fsum(point.examples for point in run.spent)
     return Schedule(
-        stages=tuple(_advised(stage, run, steps_done=steps_done, used=used) for stage in found),
+        stages=tuple(_advised(stage, run, used=used) for stage in found),
         growth_exponent=exponent,
         gamma=gamma,
         saving=theory.saving(gamma=gamma, balance=rate / mean),
@@ -187,14 +139,17 @@ def _schedule(run: RunSoFar, given: Constraints, *, rate: float, steps_done: int
 def growth(spent: Sequence[SpentPoint]) -> tuple[float, float]:
     """The q of φ ∝ progress^q over the later half of the progress, and the progress in ideal steps.
 
-    q is 0 where too few stretches have a noise scale, or they scatter too much to show a growth. An ideal step is what
+    Tentative stretches, and those whose learning rate is below a tenth of the peak, count as progress and not for q. q
+    is 0 where too few stretches remain, or they scatter too much to show a growth. An ideal step is what
     B + φ examples buy (McCandlish et al. 2018, arXiv:1812.06162, eq. D.1).
     """
     so_far, points = 0.0, []
+    peak = max((point.learning_rate or 0.0 for point in spent), default=0.0)
     for point in spent:
         if point.batch_size and point.value and point.examples > 0 and SMALLEST < point.value < LARGEST:
             so_far += point.examples / point.batch_size * step_efficiency(point.value, point.batch_size)
-            points.append((so_far, point.value))
+            if point.is_resolved and informs(point, peak):
+                points.append((so_far, point.value))
     later = [(math.log(s), math.log(phi)) for s, phi in points if s > so_far / 2]
     if len(later) < MIN_STRETCHES or later[0][0] == later[-1][0]:
         return 0.0, so_far
@@ -221,13 +176,13 @@ def forecast(phi: float, batch: float, *, exponent: float, progress: float, step
     return found
 
 
-def _advised(stage: Stage, run: RunSoFar, *, steps_done: int, used: float) -> AdvisedStage:
+def _advised(stage: Stage, run: RunSoFar, *, used: float) -> AdvisedStage:
     rate, batch, phi = run.learning_rate, run.batch_size, run.noise_scale.value
     assert batch is not None
     assert phi is not None
     rule = rescale(optimizer=run.optimizer, from_batch=batch, to_batch=stage.batch, noise_scale=phi)
     return AdvisedStage(
-        step=steps_done + round(stage.first_step),
+        step=run.steps_done + round(stage.first_step),
         examples=used + stage.first_example,
         num_steps=stage.steps,
         batch_size=stage.batch,

@@ -1,39 +1,63 @@
 """Which batch size to use now, why, how sure, and what it would change: from the latest noise scale.
 
 B_crit = κ B_simple, and the interval carries the spread of κ: that over published tasks where nothing has calibrated
-the run's own. The recommended batch is √(r B_crit), r = examples one would spend to save a step.
+the run's own. The recommended batch is √(r B_crit), r = examples one would spend to save a step, moved into what the
+reader has.
 """
 
 import math
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
-from noisescale.theory import learning_rate, prices, trade_off
-from noisescale.theory.advice import wording
+from noisescale.theory.advice import effects, verdict, wording
+from noisescale.theory.advice.answer import Recommendation
+from noisescale.theory.advice.bounds import missing_for
+from noisescale.theory.advice.decision import word_of
+from noisescale.theory.advice.hyperparameters import rescaling
 from noisescale.theory.advice.kappa import UNCALIBRATED, Kappa
+from noisescale.theory.advice.limited import Inside, inside, round_batch
+from noisescale.theory.advice.pace import Pace, pace_of
 from noisescale.theory.advice.parts import (
     Calibration,
+    Constraints,
     Decision,
-    DecisionWord,
     ExchangeRate,
     Interval,
-    LearningRateAdvice,
-    NowAndThen,
     Predicted,
     Preference,
-    Recommendation,
+    RateSource,
     RunSoFar,
-    Share,
 )
+from noisescale.theory.advice.plan import LARGEST, SMALLEST, plan
+from noisescale.theory.advice.predictions import Predictions, had_we_used, parallelism_of, predictions
 from noisescale.theory.advice.pricing import Priced, price
+from noisescale.theory.advice.surer import Surer, surer
+from noisescale.theory.advice.verdict import Verdict
 from noisescale.theory.advice.waste import waste
+from noisescale.theory.advice.worth import SPLIT, Missing, worth_of
 from noisescale.theory.efficiency import example_efficiency, step_efficiency
 
-BALANCED = 0.5
-"""The preference that nothing stated stands for."""
+NOTHING_LIMITS = Constraints()
 
-KEEP_REGRET = 0.125
-"""A batch within 2 × of the best one costs at most this much more."""
+FAR_OFF = Missing(
+    "A noise scale or batch so far from any run's plans nothing: look at the measurement.",
+    "Check the gradients: a noise scale like this comes of vanished ones.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What was asked, and what is known so far."""
+
+    run: RunSoFar
+    wish: Preference
+    kappa: Kappa
+    given: Constraints
+    batches: tuple[float, ...]
+    pace: Pace | None
+    priced: Priced | None = None
+    found: Inside | None = None
+    missing: Missing | None = None
 
 
 def decide(run: RunSoFar, wish: Preference, kappa: Kappa = UNCALIBRATED) -> Decision:
@@ -47,47 +71,44 @@ def decide(run: RunSoFar, wish: Preference, kappa: Kappa = UNCALIBRATED) -> Deci
     Raises:
         ValueError: If the preference or the exchange rate is out of range.
     """
-    return _decided(run, price(run.noise_scale, wish, kappa), kappa)
+    worth = worth_of(wish, run)
+    priced = None if isinstance(worth, Missing) else price(run.noise_scale, wish, kappa, worth)
+    if priced is None or run.batch_size is None or not _is_plausible(run, priced):
+        why = worth.text if isinstance(worth, Missing) else wording.missing(run)
+        return Decision("insufficient_evidence", None, None, None, why)
+    word, best = word_of(run, priced.best), priced.best
+    return Decision(word, round_batch(best.value), best.low, best.high, wording.because(run, word, best, kappa))
 
 
-def recommend(run: RunSoFar, wish: Preference, kappa: Kappa = UNCALIBRATED) -> Recommendation:
+def recommend(
+    run: RunSoFar,
+    wish: Preference,
+    kappa: Kappa = UNCALIBRATED,
+    given: Constraints = NOTHING_LIMITS,
+    batches: Sequence[float] = (),
+) -> Recommendation:
     """The whole recommendation for a run.
 
     Args:
         run: As it stands.
         wish: What the reader values.
         kappa: What is known of B_crit / B_simple.
+        given: What limits the rest of the run.
+        batches: Batches to predict besides the present and the recommended one, in examples.
 
     Raises:
-        ValueError: If the preference or the exchange rate is out of range.
+        ValueError: If the preference, the exchange rate or a limit is out of range.
     """
-    priced = price(run.noise_scale, wish, kappa)
-    decision = _decided(run, priced, kappa)
-    if priced is None or run.batch_size is None or decision.batch_size is None:
-        return _nothing_to_say(run, wish, kappa, decision)
-    to_batch = decision.batch_size
-    predicted = _predicted(run.batch_size, to_batch, priced.critical_batch)
-    return Recommendation(
-        decision=decision.decision,
-        headline=wording.headline(decision.decision, to_batch, run, priced.best.value, kappa),
-        reason=decision.reason,
-        effect=wording.effect(decision.decision, predicted, run),
-        current_batch_size=run.batch_size,
-        recommended_batch_size=to_batch,
-        interval=priced.best,
-        statistical_interval=priced.best_statistical,
-        calibration=calibration(kappa, run.noise_scale.level),
-        exchange_rate=ExchangeRate(priced.exchange_rate, _source(wish), priced.said),
-        preference=_preference(wish),
-        critical_batch=priced.critical_batch,
-        learning_rate=_learning_rate(run, to_batch),
-        example_efficiency=_now_and_then(example_efficiency, run, to_batch),
-        step_efficiency=_now_and_then(step_efficiency, run, to_batch),
-        predicted=predicted,
-        waste=waste(run.spent, run.usd_spent),
-        warnings=wording.warnings(run, wish, kappa),
-        next_step=wording.next_step(decision.decision, run, kappa),
-    )
+    worth, pace = worth_of(wish, run), pace_of(run, wish, given)
+    case = _Case(run, wish, kappa, given, tuple(batches), pace)
+    if isinstance(worth, Missing):
+        return _answer(replace(case, missing=worth))
+    priced = price(run.noise_scale, wish, kappa, worth)
+    if priced is None or run.batch_size is None:
+        return _answer(case)
+    missing = missing_for(run, given, pace) or (None if _is_plausible(run, priced) else FAR_OFF)
+    found = inside(priced, run, given, pace) if missing is None else None
+    return _answer(replace(case, priced=priced, found=found, missing=missing))
 
 
 def calibration(kappa: Kappa, level: float) -> Calibration:
@@ -107,108 +128,70 @@ def calibration(kappa: Kappa, level: float) -> Calibration:
     )
 
 
-def _decided(run: RunSoFar, priced: Priced | None, kappa: Kappa) -> Decision:
-    if priced is None or run.batch_size is None:
-        return Decision("insufficient_evidence", None, None, None, wording.missing(run))
-    word, best = _word(run.noise_scale, run.batch_size, priced.best), priced.best
-    return Decision(word, round_batch(best.value), best.low, best.high, wording.because(run, word, best, kappa))
+def _is_plausible(run: RunSoFar, priced: Priced) -> bool:
+    sizes = (priced.critical.value, run.batch_size or 0.0, priced.best.value, priced.exchange_rate)
+    return all(SMALLEST < size < LARGEST for size in sizes)
 
 
-def _source(wish: Preference) -> Literal["preference", "examples_per_step"]:
-    return "preference" if wish.examples_per_step is None else "examples_per_step"
-
-
-def _preference(wish: Preference) -> float | None:
-    if wish.examples_per_step is not None:
-        return None
-    return BALANCED if wish.preference is None else wish.preference
-
-
-def _word(noise_scale: NoiseScaleEstimate, batch_size: float, best: Interval) -> DecisionWord:
-    if noise_scale.state is not State.RESOLVED:
-        return "insufficient_evidence"
-    if best.low > batch_size:
-        return "increase"
-    if best.high < batch_size:
-        return "decrease"
-    ends = (trade_off.regret(batch=batch_size, best=end) for end in (best.low, best.high) if end > 0)
-    return "keep" if best.low > 0 and max(ends) <= KEEP_REGRET else "insufficient_evidence"
-
-
-def round_batch(batch: float) -> int:
-    """The nearest of 1, 2, 3, 4, 6, 8, 12, … on the log scale: at most 1 % worse than the exact best."""
-    exponent = math.floor(math.log2(max(batch, 1)))
-    candidates = [2**exponent, 3 * 2 ** (exponent - 1), 2 ** (exponent + 1)]
-    return min((int(c) for c in candidates if c == int(c)), key=lambda c: abs(math.log(c / max(batch, 1))))
-
-
-def _predicted(from_batch: float, to_batch: float, critical: Interval) -> Predicted:
-    def over(factor: Literal["steps", "examples"]) -> Interval:
-        function = trade_off.steps_factor if factor == "steps" else trade_off.examples_factor
-        value, *ends = (
-            function(from_batch=from_batch, to_batch=to_batch, critical_batch=b)
-            for b in (critical.value, critical.low, critical.high)
-        )
-        return Interval(value, min(ends), max(ends))
-
-    return Predicted(steps_factor=over("steps"), examples_factor=over("examples"))
-
-
-def _now_and_then(share: Share, run: RunSoFar, to_batch: float) -> NowAndThen | None:
-    if run.batch_size is None:
-        return None
-    now, then = share_interval(share, run.noise_scale, run.batch_size), share_interval(share, run.noise_scale, to_batch)
-    return NowAndThen(now, then) if now and then else None
-
-
-def share_interval(share: Share, noise_scale: NoiseScaleEstimate, batch_size: float) -> Interval | None:
-    """An efficiency at a batch size with its statistical interval; None while the noise scale has no value."""
-    if noise_scale.value is None or noise_scale.high is None:
-        return None
-    ends = (share(noise_scale.low or 0.0, batch_size), share(noise_scale.high, batch_size))
-    return Interval(share(noise_scale.value, batch_size), min(ends), max(ends))
-
-
-def _learning_rate(run: RunSoFar, to_batch: float) -> LearningRateAdvice | None:
-    scale = run.noise_scale
-    if run.learning_rate is None or run.batch_size is None or scale.value is None or scale.high is None:
-        return None
-    rules = [
-        learning_rate.rescale(optimizer=run.optimizer, from_batch=run.batch_size, to_batch=to_batch, noise_scale=phi)
-        for phi in (scale.value, scale.low or 0.0, scale.high)
-    ]
-    center, *ends = (run.learning_rate * rule.factor for rule in rules)
-    return LearningRateAdvice(
-        current=run.learning_rate,
-        recommended=center,
-        low=min(ends),
-        high=max(ends),
-        rule=rules[0].name,
-        candidates=(center / 2, center, 2 * center),
-        text=wording.learning_rate_text(run.optimizer, rules[0]),
-    )
-
-
-def _nothing_to_say(run: RunSoFar, wish: Preference, kappa: Kappa, decision: Decision) -> Recommendation:
-    rate = wish.examples_per_step
+def _answer(case: _Case) -> Recommendation:
+    """The answer with what is known: without a price or a batch most of it is None."""
+    run, priced, found = case.run, case.priced, case.found
+    to_batch = None if found is None else found.batch
+    whole = None if found is None else priced
+    foretold = None if whole is None else predictions(run, whole, case.pace, recommended=to_batch, asked=case.batches)
+    options = surer(run, case.kappa, whole, case.pace)
+    factors = _factors(case)
+    said = _verdict(case, factors, foretold, options)
+    rest, set_with = plan(run, case.given, priced=priced, found=found), rescaling(run, run.config, to_batch)
     return Recommendation(
-        decision=decision.decision,
-        headline=wording.headline_without_value(run),
-        reason=decision.reason,
-        effect=wording.bound_hint(run),
+        decision=said.decision,
+        headline=said.headline,
+        reason=said.reason,
+        effect=said.effect,
         current_batch_size=run.batch_size,
-        recommended_batch_size=None,
-        interval=None,
-        statistical_interval=None,
-        calibration=calibration(kappa, run.noise_scale.level),
-        exchange_rate=None if rate is None else ExchangeRate(rate, _source(wish), prices.worth_examples(rate).said),
-        preference=_preference(wish),
-        critical_batch=None,
-        learning_rate=None,
-        example_efficiency=None,
-        step_efficiency=None,
-        predicted=None,
+        recommended_batch_size=to_batch,
+        rounding_regret=None if found is None else found.regret,
+        interval=None if priced is None else priced.best,
+        statistical_interval=None if priced is None else priced.best_statistical,
+        calibration=calibration(case.kappa, run.noise_scale.level),
+        exchange_rate=_exchange_rate(case.wish, priced),
+        preference=case.wish.preference if case.wish.is_stated else SPLIT,
+        critical_batch=None if priced is None else priced.critical_batch,
+        learning_rate=None if to_batch is None else effects.learning_rate_advice(run, to_batch),
+        example_efficiency=None if to_batch is None else effects.now_and_then(example_efficiency, run, to_batch),
+        step_efficiency=None if to_batch is None else effects.now_and_then(step_efficiency, run, to_batch),
+        predicted=factors,
         waste=waste(run.spent, run.usd_spent),
-        warnings=wording.warnings(run, wish, kappa),
-        next_step=wording.next_step(decision.decision, run, kappa),
+        warnings=wording.warnings(run, case.wish, case.kappa),
+        next_step=said.next_step,
+        next_steps=options,
+        limited=None if found is None else found.limited,
+        predictions=foretold,
+        counterfactual=None if to_batch is None else had_we_used(run, batch=to_batch),
+        parallelism=None if whole is None else parallelism_of(run, whole, case.given.examples_per_device),
+        rescaling=None if set_with is None else set_with.changes,
+        schedule=rest.schedule,
+        schedule_missing=rest.missing,
     )
+
+
+def _factors(case: _Case) -> Predicted | None:
+    if case.priced is None or case.found is None or case.found.batch is None or case.run.batch_size is None:
+        return None
+    return effects.predicted_factors(case.run.batch_size, case.found.batch, case.priced.critical_batch)
+
+
+def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | None, options: Sequence[Surer]) -> Verdict:
+    if case.priced is None or case.found is None:
+        return verdict.without_value(case.run, case.kappa, case.missing)
+    if factors is None:
+        return verdict.infeasible(case.run, case.kappa, case.found)
+    return verdict.verdict(case.run, case.kappa, case.priced, case.found, factors, foretold, options)
+
+
+def _exchange_rate(wish: Preference, priced: Priced | None) -> ExchangeRate | None:
+    source: RateSource = wish.ways[0] if wish.is_stated else "preference"  # type: ignore[assignment]  # names of fields
+    if priced is not None:
+        return ExchangeRate(priced.exchange_rate, source, priced.rate.said)
+    said = wish.examples_per_step
+    return None if said is None else ExchangeRate(said, source, f"a step saved is worth {said:g} examples")

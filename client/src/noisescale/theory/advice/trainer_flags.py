@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Literal
 
-from noisescale.theory.advice.plan import AdvisedStage, Constraints, Schedule
+from noisescale.theory.advice.parts import Constraints
+from noisescale.theory.advice.plan import AdvisedStage, Schedule
 
 Trainer = Literal["megatron", "torchtitan", "nanogpt", "huggingface"]
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from noisescale.theory.advice.parts import Interval, SpentPoint, Waste
+from noisescale.theory.advice.predictions import scaled
+from noisescale.theory.cost import SECONDS_PER_HOUR
 from noisescale.theory.efficiency import step_efficiency
 
 
@@ -24,7 +26,7 @@ def waste(spent: Sequence[SpentPoint], usd_spent: float | None) -> Waste | None:
     least = sum(e * step_efficiency(high, b) for e, b, _, _, high in known)
     most = sum(e * step_efficiency(low, b) for e, b, _, low, _ in known)
     fraction = Interval(value / covered, least / covered, most / covered)
-    usd = (
-        None if usd_spent is None else Interval(*(usd_spent * f for f in (fraction.value, fraction.low, fraction.high)))
-    )
-    return Waste(Interval(value, least, most), fraction, covered / all_examples, usd)
+    usd = None if usd_spent is None else scaled(fraction, usd_spent)
+    seconds = sum(point.seconds for point in spent if point.seconds)
+    hours = scaled(fraction, seconds / SECONDS_PER_HOUR) if seconds else None
+    return Waste(Interval(value, least, most), fraction, covered / all_examples, usd, hours)

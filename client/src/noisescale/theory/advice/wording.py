@@ -5,14 +5,29 @@ import math
 from noisescale.estimators.time_to_resolve import RESOLVED_Z
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.theory.advice import measurement_flags
+from noisescale.theory.advice.decay import is_decayed
 from noisescale.theory.advice.kappa import Kappa
 from noisescale.theory.advice.parts import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
 from noisescale.theory.learning_rate import Family, Rule, family_of
+from noisescale.theory.limits import LimitKind
 
 _NO_PRICE = (
     "Nobody has said what a step is worth, so steps and examples are balanced and the best batch is the noise scale. "
     "Say how many examples you would spend to save a step (examples_per_step), or prefer one (preference)."
 )
+DECAYED = (
+    "The learning rate is below a tenth of its peak, and the noise scale rises as it falls: what is measured now is "
+    "mostly the decay's."
+)
+_LIMITS = {
+    LimitKind.STEPS: "your deadline",
+    LimitKind.SECONDS: "your deadline",
+    LimitKind.EXAMPLES: "your budget",
+    LimitKind.USD: "your budget",
+    LimitKind.MEMORY: "your memory limit",
+    LimitKind.DEVICES: "the least for your devices",
+    LimitKind.DATA: "the size of your data",
+}
 _NO_ESTIMATE = {
     "one_small_batch": "Each step has one small batch, and one alone cannot separate signal from noise.",
     "batch_size_unknown": "The batch size is unknown: it was neither given nor readable from the model's input.",
@@ -42,6 +57,17 @@ def batch(size: float) -> str:
     return f"{size:,.0f}" if size == round(size) else number(size)
 
 
+def cost(steps: float | None, hours: float | None, usd: float | None) -> str:
+    """What something takes, as a phrase: 1,200 steps, 3.4 h, 41 USD."""
+    known = ((steps, "steps"), (hours, "h"), (usd, "USD"))
+    return ", ".join(f"{number(value)} {unit}" for value, unit in known if value is not None)
+
+
+def limit_name(kind: LimitKind) -> str:
+    """A limit in the second person, as the end of a headline."""
+    return _LIMITS[kind]
+
+
 def missing(run: RunSoFar) -> str:
     """Why nothing can be said yet."""
     scale = run.noise_scale
@@ -58,6 +84,8 @@ def missing(run: RunSoFar) -> str:
     if scale.reason is Reason.NO_SIGNAL_YET:
         bound = f" The noise scale is above {number(scale.low)} {run.example}s." if scale.low is not None else ""
         return f"The run has not shown a gradient beyond chance yet.{bound}"
+    if scale.value is not None:
+        return "The noise scale is so far from any run's that no batch follows from it: look at the measurement."
     if scale.low is None:
         return "The gradient signal cannot be told from noise yet; no bound can be given."
     return f"The noise scale is above {number(scale.low)} {run.example}s; no upper bound can be given."
@@ -82,15 +110,15 @@ def because(run: RunSoFar, word: DecisionWord, best: Interval, kappa: Kappa) -> 
     scale, size = run.noise_scale, run.batch_size
     if scale.value is None or size is None:
         return missing(run)
-    compared = _compared(scale.value, size, run.example)
+    said = compared(run)
     if word == "keep":
-        return f"{compared}: within 2 × of the best batch at this price."
+        return f"{said}: within 2 × of the best batch at this price."
     if word != "insufficient_evidence":
-        return f"{compared}, and the whole interval of the best batch, {_span(best)}, lies on one side of it."
+        return f"{said}, and the whole interval of the best batch, {_span(best)}, lies on one side of it."
     if scale.state is State.TENTATIVE:
-        return f"{compared}, but that is tentative: {_what_resolves(scale)}."
+        return f"{said}, but that is tentative: {_what_resolves(scale)}."
     until = ", on either side of the present one" if kappa.measurements else " until a sweep or a branch calibrates it"
-    return f"{compared}, but the best batch may lie anywhere in {_span(best)}{until}."
+    return f"{said}, but the best batch may lie anywhere in {_span(best)}{until}."
 
 
 def _what_resolves(scale: NoiseScaleEstimate) -> str:
@@ -108,7 +136,11 @@ def _waits_to_be_confirmed(scale: NoiseScaleEstimate) -> bool:
     return scale.updates_needed is not None and scale.updates_needed <= scale.num_updates
 
 
-def _compared(noise_scale: float, size: float, example: str) -> str:
+def compared(run: RunSoFar) -> str:
+    """The noise scale beside the batch, the larger of the two first."""
+    noise_scale, size, example = run.noise_scale.value, run.batch_size, run.example
+    if noise_scale is None or size is None:
+        return missing(run)
     if noise_scale >= size:
         return f"The noise scale is {ratio(noise_scale / size)} the batch of {batch(size)} {example}s"
     return f"The batch of {batch(size)} {example}s is {ratio(size / noise_scale)} the noise scale"
@@ -157,8 +189,8 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
     """How the learning rate was rescaled, and what it is good for."""
     name = optimizer or "unknown optimizer"
     if not rule.is_verified:
-        return f"{name}: no verified rule; start a search here, keep warm-up the same in examples."
-    return f"{name}, {rule.name}: the centre of a short search; keep warm-up the same in examples."
+        return f"{name}: no verified rule; start a search here, keep as many steps of warm-up."
+    return f"{name}, {rule.name}: the centre of a short search; keep as many steps of warm-up."
 
 
 def warnings(run: RunSoFar, wish: Preference, kappa: Kappa) -> tuple[Caution, ...]:
@@ -167,7 +199,12 @@ def warnings(run: RunSoFar, wish: Preference, kappa: Kappa) -> tuple[Caution, ..
     if not kappa.measurements:
         found.append(Caution("uncalibrated", kappa.said))
     if family_of(run.optimizer) is Family.ADAM and _is_language(run):
-        found.append(Caution("adam_language_model", "Noise scale can under-read for Adam language models."))
+        calibrated = f" {kappa.said}" if kappa.measurements else ""
+        found.append(
+            Caution("adam_language_model", f"Noise scale can under-read for Adam language models.{calibrated}")
+        )
+    if is_decayed(run):
+        found.append(Caution("learning_rate_decayed", f"{DECAYED} Ask for the advice of a step before it (to_step)."))
     if not wish.is_stated:
         found.append(Caution("no_price", _NO_PRICE))
     return tuple(found)
@@ -192,6 +229,8 @@ def next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa) -> str:
         return f"Keep training: a window of {scale.updates_needed:,} steps resolves it, more micro-batches sooner."
     if scale.state is not State.RESOLVED:
         return "Keep training, and split each step into more micro-batches."
+    if is_decayed(run):
+        return "Ask for the advice of a step before the decay (to_step)."
     if word == "insufficient_evidence" and kappa.measurements:
         return "Try half and twice the batch from a checkpoint: that narrows what is known of this run."
     if word == "insufficient_evidence":

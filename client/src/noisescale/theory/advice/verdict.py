@@ -1,0 +1,133 @@
+"""The decision with its sentences: headline, reason, effect and what to do next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from noisescale.theory.advice import decision, wording
+from noisescale.theory.advice.decay import is_decayed
+from noisescale.theory.advice.kappa import Kappa
+from noisescale.theory.advice.limited import Inside
+from noisescale.theory.advice.parts import DecisionWord, Predicted, RunSoFar
+from noisescale.theory.advice.predictions import Prediction, Predictions
+from noisescale.theory.advice.pricing import Priced
+from noisescale.theory.advice.surer import Surer
+from noisescale.theory.advice.worth import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do, in words.
+
+    Attributes:
+        decision: What to do.
+        headline: The same in a few words.
+        reason: Why, in one sentence or two.
+        effect: What it would change, or what is possible; None where nothing can be said.
+        next_step: What would make it surer.
+    """
+
+    decision: DecisionWord
+    headline: str
+    reason: str
+    effect: str | None
+    next_step: str
+
+
+def without_value(run: RunSoFar, kappa: Kappa, missing: Missing | None) -> Verdict:
+    """The verdict where no batch can be recommended: what is missing.
+
+    Args:
+        run: As it stands.
+        kappa: What is known of B_crit / B_simple.
+        missing: What is missing besides a noise scale.
+    """
+    word: DecisionWord = "insufficient_evidence"
+    if missing is not None and run.noise_scale.value is not None:
+        return Verdict(word, "Not enough evidence yet", missing.text, None, missing.way_out)
+    reason, hint = wording.missing(run), wording.bound_hint(run)
+    return Verdict(word, wording.headline_without_value(run), reason, hint, wording.next_step(word, run, kappa))
+
+
+def infeasible(run: RunSoFar, kappa: Kappa, found: Inside) -> Verdict:
+    """The verdict where no batch meets the limits: which, and what is possible instead.
+
+    Args:
+        run: As it stands.
+        kappa: What is known of B_crit / B_simple.
+        found: Without a batch.
+    """
+    word: DecisionWord = "insufficient_evidence"
+    num_limits = len(found.choice.binding)
+    headline = "No batch meets both limits" if num_limits > 1 else "No batch meets the limit"
+    if found.choice.batch is not None:
+        reason = "No whole multiple of devices × micro-batch lies inside the limits."
+        return Verdict(word, headline, reason, None, "Use fewer devices or a smaller micro-batch.")
+    relax = "Relax either." if num_limits > 1 else "Relax it, or train longer than the plan."
+    if run.noise_scale.value is not None and not kappa.measurements:
+        relax += " The critical batch is not calibrated here, and the limits rest on it."
+    return Verdict(word, headline, found.choice.text, found.limited.possible, relax)
+
+
+def verdict(
+    run: RunSoFar,
+    kappa: Kappa,
+    priced: Priced,
+    found: Inside,
+    predicted: Predicted,
+    foretold: Predictions | None,
+    options: Sequence[Surer],
+) -> Verdict:
+    """The verdict on a batch that can be run.
+
+    Args:
+        run: As it stands, with a batch.
+        kappa: What is known of B_crit / B_simple.
+        priced: The best batch at the price.
+        found: The same inside the limits.
+        predicted: Steps and examples there, relative to now.
+        foretold: The rest of the plan; None without one.
+        options: What would make it surer.
+    """
+    word = decision.word_of(run, priced.best, found)
+    assert found.batch is not None
+    headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, kappa)
+    if found.choice.binding and word in ("increase", "decrease", "keep"):
+        headline += f", {wording.limit_name(found.choice.binding[0].kind)}"
+    reason = wording.because(run, word, found.interval or priced.best, kappa)
+    if is_decayed(run):
+        reason = wording.DECAYED
+    elif found.choice.binding:
+        alone = f"the price alone would choose {wording.number(priced.best.value)}"
+        reason = f"{wording.compared(run)}; {alone}. {found.choice.text}"
+    effect = wording.effect(word, predicted, run)
+    in_money = None if foretold is None else _hours_and_usd(foretold)
+    return Verdict(
+        decision=word,
+        headline=headline,
+        reason=reason,
+        effect=effect if in_money is None else f"{effect} {in_money}",
+        next_step=_next_step(word, run, kappa, options),
+    )
+
+
+def _next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa, options: Sequence[Surer]) -> str:
+    said = wording.next_step(word, run, kappa)
+    branch = next((one for one in options if one.kind == "branch"), None)
+    if branch is None or branch.steps is None or is_decayed(run):
+        return said
+    return f"{said} A branch takes about {wording.cost(branch.steps, branch.hours, branch.usd)}."
+
+
+def _hours_and_usd(foretold: Predictions) -> str | None:
+    now = next((one for one in foretold.batches if one.is_present), None)
+    then = next((one for one in foretold.batches if one.is_recommended), None)
+    if now is None or then is None or now.hours is None or then.hours is None or now is then:
+        return None
+    hours = f"{wording.number(then.hours.value)} h instead of {wording.number(now.hours.value)} h"
+    return f"The rest of the plan: {hours}{_usd(now, then)}."
+
+
+def _usd(now: Prediction, then: Prediction) -> str:
+    if now.usd is None or then.usd is None:
+        return ""
+    return f", {wording.number(then.usd.value)} USD instead of {wording.number(now.usd.value)} USD"
