@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from noisescale.sweeps.crossing import StepsToTarget, steps_to_target
+from noisescale.sweeps.fit_words import fit_lines
 from noisescale.sweeps.question import Question
 from noisescale.sweeps.trial import Trial
 
@@ -75,7 +76,8 @@ class SweepResult:
         lines = []
         for target in self.question.targets:
             lines += _table(target, [point for point in self.points if point.target == target], self.question)
-            lines += [_fit_line(found) for found in self.critical_batches if found.get("target") == target]
+            for found in self.critical_batches:
+                lines += fit_lines(found) if found.get("target") == target else []
         if self.without_fit is not None:
             lines.append(self.without_fit)
         if not self.is_complete:
@@ -145,24 +147,3 @@ def _table(target: float, points: Sequence[SweepPoint], question: Question) -> l
         edge = "  edge of the grid" if point.is_at_grid_edge else ""
         rows.append(f"{point.batch_size:>10,}  {point.lr:>13.4g}  {reached:>10}  {between:>19}  {examples:>14}{edge}")
     return rows
-
-
-def _fit_line(found: Mapping[str, object]) -> str:
-    fit, refusal = found.get("fit"), found.get("refusal")
-    if isinstance(fit, Mapping):
-        names = (
-            ("B_crit", "critical_batch", "examples"),
-            ("S_min", "min_steps", "steps"),
-            ("E_min", "min_examples", "examples"),
-        )
-        return "; ".join(f"{name} {_interval(fit.get(field))} {unit}" for name, field, unit in names) + " (95 %)."
-    explanation = refusal.get("explanation") if isinstance(refusal, Mapping) else None
-    return f"No fit: {explanation}"
-
-
-def _interval(estimate: object) -> str:
-    if not isinstance(estimate, Mapping):
-        return "unknown"
-    value, low, high = (estimate.get(name) for name in ("value", "low", "high"))
-    shown = ["?" if number is None else f"{number:,.4g}" for number in (value, low, high)]
-    return f"{shown[0]} [{shown[1]}, {shown[2]}]"
