@@ -13,6 +13,7 @@ from client_runs import make_kept_run
 from noisescale.errors import ConfigError
 from noisescale.integrations.huggingface import NoiseScaleCallback
 from noisescale.integrations.huggingface_following import FollowCallback
+from noisy_mean import DIMENSIONS, Mean
 from scripted_run import log_step
 
 NUM_ROWS, MICRO_BATCH, FIRST_COUNT = 400, 2, 2
@@ -121,6 +122,32 @@ def test_a_stream_trains_the_planned_steps_at_multiples_of_the_first_batch(tmp_p
     assert follower.batch_size % last == 0
     assert all(size % last == 0 for size in sizes)
     assert sum(size < before for before, size in itertools.pairwise(sizes)) <= 1
+
+
+class MeanOfRows(Mean):
+    """As the Trainer calls a model."""
+
+    def forward(self, row):
+        return {"loss": super().forward(row)}
+
+
+def test_a_training_that_is_measured_and_followed_ends_at_the_right_batch(tmp_path):
+    run, kept = make_kept_run()
+    rows = [{"row": row} for row in torch.randn(3000, DIMENSIONS, generator=torch.Generator().manual_seed(5))]
+    noise = NoiseScaleCallback(run=run)
+    follow = FollowCallback(noise, examples_per_step=128.0, largest_batch=1024, dry_run=False, progress=lambda _: None)
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), use_cpu=True, report_to=[], disable_tqdm=True, dataloader_pin_memory=False,
+        per_device_train_batch_size=4, gradient_accumulation_steps=4, learning_rate=1e-6, num_train_epochs=3,
+        remove_unused_columns=False, save_strategy="no", logging_strategy="no", optim="sgd", max_grad_norm=0,
+    )  # fmt: skip
+
+    Trainer(model=MeanOfRows(128.0), args=arguments, train_dataset=rows, callbacks=[noise, follow]).train()
+
+    sizes = [row.global_batch for row in kept.rows()]
+    assert follow.follower.batch_size == pytest.approx(128, rel=0.35)
+    assert all(sizes[decision.step] == decision.to_batch for decision in follow.follower.decisions)
+    assert sum(sizes) == 3 * len(rows)
 
 
 def test_a_dry_run_leaves_the_trainer_alone(tmp_path):

@@ -104,14 +104,15 @@ def follow(
         is_dry_run=dry_run,
         acts_early=early,
     )
-    if family_of(plan.optimizer) is Family.ADAM:
+    agreed = agreement()
+    if family_of(plan.optimizer) is Family.ADAM and agreed.is_first:
         progress(READS_LOW)
     return Follower(
         run,
         optimizer,
         scheduler,
         plan,
-        agreement(),
+        agreed,
         examples_of_micro_batches=whole,
         set_batch_size=set_batch_size,
         may_change=may_change,
