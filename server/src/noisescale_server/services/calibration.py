@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -120,7 +121,12 @@ async def _of_sweep(session: AsyncSession, view: SweepView) -> tuple[dict[str, A
         {"batch_size": point.batch_size, "lr": point.lr, "steps": point.average.steps.steps or 0.0} for point in reached
     ]
     known = sweep.critical_batch or sweep.bounds
-    fields = {"target": sweep.target, "tuned": tuned, "min_steps": sweep.min_steps and sweep.min_steps.value}
+    fields = {
+        "target": sweep.target,
+        "tuned": tuned,
+        "curve": [asdict(point) for point in sweep.curve],
+        "min_steps": sweep.min_steps and sweep.min_steps.value,
+    }
     return fields | _against(known, behind, sweep.explanation), behind
 
 

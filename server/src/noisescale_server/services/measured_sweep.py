@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
 from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
-from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer, target_answer
+from noisescale_server.analysis.batch_sweep.target_answer import CurvePoint, TargetAnswer, target_answer
 from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.analysis.steps_to_target.best_of_grid import TargetPoint
 from noisescale_server.analysis.steps_to_target.setting import Setting
@@ -48,6 +48,7 @@ class MeasuredSweep:
         runs: Repeats of the setting with the best learning rate nearest to B_crit, as far as they are stored.
         min_steps: S_min; None where the fit was refused.
         points: Steps at the best learning rate of each batch size.
+        curve: Of the fit; empty where it was refused.
     """
 
     sweep_id: UUID
@@ -62,6 +63,7 @@ class MeasuredSweep:
     runs: tuple[RunToTarget, ...]
     min_steps: Estimate | None
     points: tuple[TargetPoint, ...]
+    curve: tuple[CurvePoint, ...]
 
 
 async def measure(session: AsyncSession, sweep_id: UUID) -> MeasuredSweep:
@@ -97,6 +99,7 @@ def _measured(view: SweepView, settings: Sequence[Setting], targets: Sequence[fl
         runs=() if found is None else _runs(view, found),
         min_steps=None if fit is None else fit.min_steps,
         points=() if found is None else found.points,
+        curve=() if found is None else found.curve,
     )
 
 

@@ -27,6 +27,7 @@ class NewCalibration:
     critical_batch_high: float | None = None
     min_steps: float | None = None
     tuned: list[dict[str, float]] = field(default_factory=list)
+    curve: list[dict[str, float]] = field(default_factory=list)
     noise_scale: float | None = None
     log_kappa_low: float | None = None
     log_kappa_high: float | None = None

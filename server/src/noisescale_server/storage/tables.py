@@ -334,7 +334,8 @@ class Calibration(Table):
     """What a sweep or branch says of B_crit and of κ = B_crit / noise scale; computed when its runs change.
 
     Batches and noise scale in examples. `log_kappa_*` are one value, or the ends of an interval, null where open; both
-    null where no noise scale is known, and `missing` says why. `tuned` lists the best settings: batch_size, lr, steps.
+    null where no noise scale is known, and `missing` says why. `tuned` lists the best settings: batch_size, lr, steps;
+    `curve` the fit: batch_size, steps, low, high.
     """
 
     __tablename__ = "calibration"
@@ -351,6 +352,7 @@ class Calibration(Table):
     critical_batch_high: Mapped[float | None]
     min_steps: Mapped[float | None]
     tuned: Mapped[list[dict[str, float]]] = mapped_column(JSONB, server_default="[]")
+    curve: Mapped[list[dict[str, float]]] = mapped_column(JSONB, server_default="[]")
     noise_scale: Mapped[float | None]
     log_kappa_low: Mapped[float | None]
     log_kappa_high: Mapped[float | None]
