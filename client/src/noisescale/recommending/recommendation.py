@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from noisescale.recommending import printed
-from noisescale.recommending.parts import LimitedBatch, Measured
+from noisescale.recommending.measured import Measured
+from noisescale.theory.advice.limited import LimitedBatch
 from noisescale.theory.advice.parts import (
     Calibration,
     Caution,
@@ -17,6 +18,8 @@ from noisescale.theory.advice.parts import (
     Waste,
 )
 from noisescale.theory.advice.plan import Schedule
+from noisescale.theory.advice.predictions import HadWeUsed, Parallelism, Predictions
+from noisescale.theory.advice.surer import Surer
 from noisescale.theory.change import Change
 
 Source = Literal["server", "job", "nowhere"]
@@ -41,6 +44,7 @@ class Recommendation:
         reason: Why, with the noise scale and the interval of the best batch.
         effect: What it would change, cost beside gain.
         next_step: The cheapest thing to be surer.
+        next_steps: All of those, with what each costs.
         run_id: Of the run; None before its first step.
         step: Optimizer step that the advice stands at.
         unit: What batches are shown in, plural.
@@ -48,7 +52,8 @@ class Recommendation:
         units_per_example: Units in one example.
         noise_scale: What the advice rests on.
         current_batch_size: In use now.
-        recommended_batch_size: A size that can be run.
+        recommended_batch_size: Inside the limits, a size that can be run.
+        rounding_regret: What rounding to it costs, as a share.
         interval: Of the best batch, statistical and model error together.
         statistical_interval: Of the best batch, from the measurement alone.
         exchange_rate: What a step is worth in examples.
@@ -57,10 +62,13 @@ class Recommendation:
         critical_batch: B_crit with its interval.
         learning_rate: To go with the batch.
         rescaling: What else to set with it; None where nothing is known to.
-        limited: The batch that all limits allow.
+        limited: The batch that all limits allow, before it is rounded.
         schedule: For the rest of the run.
         schedule_missing: What is missing for one.
         predicted: Steps and examples against the present batch.
+        predictions: The rest of the plan at the present, the recommended and any asked batch.
+        counterfactual: The run so far, had it used the recommended batch.
+        parallelism: How many devices the run can use.
         example_efficiency: Share of the best progress an example makes.
         step_efficiency: Share of the best progress a step makes.
         waste: Examples that smaller batches would not have needed.
@@ -76,6 +84,7 @@ class Recommendation:
     headline: str = "No recommendation"
     effect: str | None = None
     next_step: str | None = None
+    next_steps: tuple[Surer, ...] = ()
     run_id: str | None = None
     step: int | None = None
     unit: str = "examples"
@@ -84,6 +93,7 @@ class Recommendation:
     noise_scale: Measured | None = None
     current_batch_size: float | None = None
     recommended_batch_size: float | None = None
+    rounding_regret: float | None = None
     interval: Interval | None = None
     statistical_interval: Interval | None = None
     exchange_rate: ExchangeRate | None = None
@@ -96,6 +106,9 @@ class Recommendation:
     schedule: Schedule | None = None
     schedule_missing: str | None = None
     predicted: Predicted | None = None
+    predictions: Predictions | None = None
+    counterfactual: HadWeUsed | None = None
+    parallelism: Parallelism | None = None
     example_efficiency: NowAndThen | None = None
     step_efficiency: NowAndThen | None = None
     waste: Waste | None = None

@@ -1,4 +1,4 @@
-"""What an answer holds besides the parts of an advice."""
+"""The noise scale that an answer rests on."""
 
 from dataclasses import dataclass
 
@@ -22,18 +22,3 @@ class Measured:
     high: float | None = None
     level: float = 0.95
     z: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LimitedBatch:
-    """The best batch inside all limits.
-
-    Attributes:
-        batch_size: In examples; None where they exclude each other.
-        binding: The limits that moved it.
-        text: Why, or what is possible.
-    """
-
-    batch_size: float | None
-    binding: tuple[str, ...]
-    text: str
