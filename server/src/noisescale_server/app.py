@@ -15,6 +15,7 @@ from noisescale_server.api import (
     forecast,
     groups,
     health,
+    learning_rates,
     metrics,
     noise_scale,
     projects,
@@ -55,6 +56,7 @@ ROUTERS = (
     published_sweeps.router,
     comparison.router,
     forecast.router,
+    learning_rates.router,
 )
 
 GZIP_FROM_BYTES = 1_000

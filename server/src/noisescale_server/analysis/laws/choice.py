@@ -35,7 +35,7 @@ class Candidate:
         shape: Its name.
         num_parameters: Of the curve.
         aicc_difference: To the best shape; None where there are too few observations for its parameters.
-        has_support: Whether that is at most 2.
+        has_support: Whether that is at most 2, or AIC without the correction for few observations prefers it.
     """
 
     shape: ShapeName
@@ -73,11 +73,18 @@ def choose(fits: Sequence[ShapeFit], cluster_sizes: Sequence[int]) -> Choice:
     steadiest = min(fits, key=lambda fit: fit.excess_variance)
     num_effective = _num_effective(steadiest, cluster_sizes)
     scores = {fit.shape.name: _aicc(fit, steadiest, num_effective) for fit in fits}
-    known = [score for score in scores.values() if score is not None]
-    least = min(known, default=0.0)
+    best = min(fits, key=lambda fit: _or_infinite(scores[fit.shape.name]))
+    plain = {fit.shape.name: _aic(fit, steadiest, num_effective) for fit in fits}
     candidates = sorted(
-        (_candidate(fit, scores[fit.shape.name], least) for fit in fits),
-        key=lambda one: math.inf if one.aicc_difference is None else one.aicc_difference,
+        (
+            _candidate(
+                fit,
+                _difference(scores[fit.shape.name], scores[best.shape.name]),
+                is_better_without_correction=plain[fit.shape.name] < plain[best.shape.name],
+            )
+            for fit in fits
+        ),
+        key=lambda one: _or_infinite(one.aicc_difference),
     )
     supported = [one for one in candidates if one.has_support]
     meanings = {MEANING[one.shape] for one in supported}
@@ -87,9 +94,18 @@ def choose(fits: Sequence[ShapeFit], cluster_sizes: Sequence[int]) -> Choice:
     return Choice(verdict, shape, tuple(candidates), num_effective, _explained(verdict, supported))
 
 
-def _candidate(fit: ShapeFit, score: float | None, least: float) -> Candidate:
-    difference = None if score is None else score - least
-    has_support = difference is not None and difference <= SUBSTANTIAL_SUPPORT
+def _difference(score: float | None, least: float | None) -> float | None:
+    return None if score is None or least is None else score - least
+
+
+def _or_infinite(score: float | None) -> float:
+    return math.inf if score is None else score
+
+
+def _candidate(fit: ShapeFit, difference: float | None, *, is_better_without_correction: bool) -> Candidate:
+    # with few observations the correction alone would exclude a shape that fits better
+    is_near = difference is not None and difference <= SUBSTANTIAL_SUPPORT
+    has_support = is_near or is_better_without_correction
     return Candidate(fit.shape.name, fit.shape.num_parameters, difference, has_support)
 
 
@@ -98,9 +114,13 @@ def _aicc(fit: ShapeFit, steadiest: ShapeFit, num_effective: float) -> float | N
     num_fitted = fit.shape.num_parameters + 1
     if num_effective <= num_fitted + 1:
         return None
-    mean_square = float(steadiest.weights @ fit.residuals**2) / fit.residuals.size
     correction = 2 * num_fitted * (num_fitted + 1) / (num_effective - num_fitted - 1)
-    return num_effective * math.log(max(mean_square, 1e-300)) + 2 * num_fitted + correction
+    return _aic(fit, steadiest, num_effective) + correction
+
+
+def _aic(fit: ShapeFit, steadiest: ShapeFit, num_effective: float) -> float:
+    mean_square = float(steadiest.weights @ fit.residuals**2) / fit.residuals.size
+    return num_effective * math.log(max(mean_square, 1e-300)) + 2 * (fit.shape.num_parameters + 1)
 
 
 def _num_effective(fit: ShapeFit, cluster_sizes: Sequence[int]) -> float:
