@@ -60,8 +60,47 @@ def test_no_number_is_printed_where_nothing_can_be_said():
     ]
 
 
+def test_a_sentence_that_is_reason_and_limit_alike_stands_there_once():
+    sentence = "10 steps are too few: 50 would do."
+
+    text = printed(reason=sentence, schedule=None, schedule_missing=sentence, limited=limited(None, sentence))
+
+    assert text.count(sentence) == 1
+
+
+def limited(batch_size, text):
+    return {"batch_size": batch_size, "low": None, "high": None, "binding": ["steps"], "text": text, "possible": None}
+
+
+def test_batches_that_were_asked_for_are_lines_of_their_own():
+    text = printed(predictions=predictions_at(32.0, 256.0, 1024.0))
+
+    assert "at 256         100 steps (90 – 120), 2.5 h (2.25 – 3)" in text
+    assert "at 32 " not in text
+    assert "at 1,024 " not in text
+
+
+def predictions_at(*batches):
+    def banded(value, low, high):
+        ends = {"low": low, "high": high}
+        return {"value": value, **ends, "statistical": ends, "model": ends, "level": 0.95}
+
+    return {
+        "steps_left": 400,
+        "assumes": None,
+        "batches": [
+            {
+                "batch_size": batch, "is_present": batch == 32, "is_recommended": batch == 1024,
+                "steps": banded(100.0, 90.0, 120.0), "examples": banded(1.0, 1.0, 1.0), "units": banded(1.0, 1.0, 1.0),
+                "hours": banded(2.5, 2.25, 3.0), "usd": None, "num_devices": None,
+            }
+            for batch in batches
+        ],
+    }  # fmt: skip
+
+
 def test_impossible_limits_are_printed_though_no_batch_is():
-    text = printed(limited={"batch_size": None, "binding": ["steps"], "text": "10 steps are too few: 50 would do."})
+    text = printed(limited=limited(None, "10 steps are too few: 50 would do."))
 
     assert "limits         10 steps are too few: 50 would do." in text
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from noisescale.recommending.recommendation import Recommendation
     from noisescale.theory.advice.parts import Interval
     from noisescale.theory.advice.plan import Schedule
+    from noisescale.theory.advice.predictions import Banded
 
 WIDTH = 110
 LABEL = 15
@@ -20,13 +21,16 @@ MAX_STAGES = 6
 def as_text(found: "Recommendation") -> str:
     """The recommendation in a few lines."""
     indent = " " * (LABEL + 2)
+    labels: dict[str, str] = {}
+    for label, content in _parts(found):
+        if content:
+            labels.setdefault(content, label)  # what is said once is not said again under another name
     lines = [
         textwrap.fill(
             f"  {label:<{LABEL}}{content}", WIDTH, subsequent_indent=indent, break_long_words=False,
             break_on_hyphens=False,
         )
-        for label, content in _parts(found)
-        if content
+        for content, label in labels.items()
     ]  # fmt: skip
     return "\n".join([found.headline, *lines])
 
@@ -40,6 +44,7 @@ def _parts(found: "Recommendation") -> Iterator[tuple[str, str | None]]:
             yield change.field, f"{change.before:.4g} → {change.after:.4g} ({change.rule})"
     yield "schedule", found.schedule_missing if found.schedule is None else _schedule(found.schedule)
     yield "effect", found.effect
+    yield from _asked_batches(found)
     yield "waste so far", _waste(found)
     if found.limited is not None and (found.limited.binding or found.limited.batch_size is None):
         yield "limits", found.limited.text
@@ -81,6 +86,18 @@ def _schedule(schedule: "Schedule") -> str:
     )
     left_out = len(schedule.stages) - MAX_STAGES
     return f"{shown}{f'; {left_out} more stages' if left_out > 0 else ''}. {schedule.why}"
+
+
+def _asked_batches(found: "Recommendation") -> Iterator[tuple[str, str]]:
+    """The rest of the plan at the batches that were asked for besides."""
+    for one in found.predictions.batches if found.predictions else ():
+        if not one.is_present and not one.is_recommended:
+            units = ((one.steps, "steps"), (one.hours, "h"), (one.usd, "USD"))
+            yield f"at {_number(one.batch_size)}", ", ".join(_banded(value, unit) for value, unit in units if value)
+
+
+def _banded(value: "Banded", unit: str) -> str:
+    return f"{_number(value.value)} {unit} ({_number(value.low)} – {_number(value.high)})"
 
 
 def _waste(found: "Recommendation") -> str | None:
