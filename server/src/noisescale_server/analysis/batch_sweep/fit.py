@@ -164,7 +164,7 @@ def _misfit_probability(points: Sequence[SweepPoint], noise: RepeatNoise | None)
     if noise is None or not noise.is_known or len(known) < FEWEST_BATCH_SIZES:
         return None
     weights = None
-    if noise.is_unequal:
+    if noise.may_be_unequal:
         variances = dict(zip(points, variances_of_means(points, noise), strict=True))
         weights = np.array([1 / variances[point] for point in known])
     data = observations(known, NoiseLevel.RUNS)
@@ -184,7 +184,7 @@ def _fitted(
     points: Sequence[SweepPoint], noise: RepeatNoise | None, misfit: float | None, level: float, *, is_robust: bool
 ) -> _Fitted:
     is_pooled = misfit is not None and misfit >= POOLING_PROBABILITY
-    is_unequal = noise is not None and noise.is_unequal
+    is_unequal = noise is not None and noise.may_be_unequal
     noise_level = NoiseLevel.RUNS if is_pooled and not is_unequal and not is_robust else NoiseLevel.BATCH_SIZES
     variances = variances_of_means(points, noise) if noise is not None and is_unequal and not is_robust else None
     data = observations(points, noise_level, variances)

@@ -17,6 +17,11 @@ FEWEST_FREEDOM = 4
 MISFIT_PROBABILITY = 0.01
 UNEQUAL_PROBABILITY = 0.01
 
+WEIGHTING_PROBABILITY = 0.25
+"""Repeats that may scatter differently are weighted so, long before it is sure: with few seeds much unequal noise is
+not seen at 0.01, and 95 % intervals then held E_min in 88 % of trainings on a known quadratic; weights that were not
+needed cost 1 % of coverage at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class RepeatNoise:
@@ -44,6 +49,11 @@ class RepeatNoise:
     def is_unequal(self) -> bool:
         """Whether some batch sizes scatter more than others, beyond chance."""
         return self.unequal_probability is not None and self.unequal_probability < UNEQUAL_PROBABILITY
+
+    @property
+    def may_be_unequal(self) -> bool:
+        """Whether batch sizes are to be weighted by their own scatter."""
+        return self.unequal_probability is not None and self.unequal_probability < WEIGHTING_PROBABILITY
 
 
 def repeat_noise(points: Sequence[SweepPoint]) -> RepeatNoise | None:
