@@ -158,6 +158,93 @@ class TestWaste:
         assert (await recommendation(client, run_id))["waste"]["usd"] is None
 
 
+class TestLimitsAndPredictions:
+    """600 of 1,200 steps, a second each, on two devices at 3.6 USD an hour; noise scale about 100, batch 512."""
+
+    async def test_the_rest_of_the_plan_is_said_in_hours_and_usd(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        found = await recommendation(shared_client, trained, batch_size=[64.0, 2048.0])
+
+        batches = found["predictions"]["batches"]
+        assert {64.0, 512.0, 2048.0} <= {one["batch_size"] for one in batches}
+        now = next(one for one in batches if one["is_present"])
+        assert now["steps"]["value"] == 600
+        assert now["hours"]["value"] == pytest.approx(600 / 3_600, rel=0.01)
+        assert now["usd"]["value"] == pytest.approx(600 / 3_600 * 2 * 3.6, rel=0.01)
+        assert found["counterfactual"]["steps_taken"] == pytest.approx(
+            600 * found["counterfactual"]["covered"], rel=0.15
+        )
+        assert found["parallelism"]["max_useful_devices"] >= 1
+
+    async def test_a_deadline_in_hours_moves_the_recommended_batch_and_is_named(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        free = await recommendation(shared_client, trained)
+        bound = await recommendation(shared_client, trained, max_hours=600 / 3_600)
+
+        assert bound["limited"]["binding"] == ["seconds"]
+        assert bound["recommended_batch_size"] >= bound["limited"]["batch_size"] > free["recommended_batch_size"]
+
+    async def test_an_hours_worth_becomes_a_price_of_steps(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        found = await recommendation(shared_client, trained, usd_per_hour_sooner=7.2)
+        dearer = await recommendation(shared_client, trained, usd_per_hour_sooner=7.2, usd_per_device_hour=7.2)
+
+        assert found["exchange_rate"]["examples_per_step"] == pytest.approx(2 * 256)
+        assert dearer["exchange_rate"]["examples_per_step"] == pytest.approx(256)
+        assert found["exchange_rate"]["source"] == "usd_per_hour_sooner"
+
+    async def test_fixed_hardware_reads_the_step_times_of_both_batches(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        found = await recommendation(shared_client, trained, fixed_hardware=True)
+
+        # a second at either batch: no line rises through them
+        assert found["decision"] == "insufficient_evidence"
+        assert "step times of two batch sizes" in found["reason"]
+
+    async def test_limits_that_exclude_each_other_say_what_each_allows(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        found = await recommendation(shared_client, trained, max_hours=0.15, max_usd=0.5)
+
+        assert found["headline"] == "No batch meets both limits"
+        assert found["effect"] == found["limited"]["possible"]
+        assert found["recommended_batch_size"] is None
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            {"max_hours": 1e-9},
+            {"max_usd": 1e-9},
+            {"max_steps": 1e15, "max_examples": 1e18, "max_hours": 1e9, "max_usd": 1e15},
+            {"examples_per_device": 2**40, "num_devices": 2**24},
+            {"batch_size": [1e-300, 1e15], "usd_per_hour_sooner": 1e15},
+            {"preference": 0.001, "max_hours": 0.2, "fixed_hardware": False},
+            {"fixed_hardware": True, "max_usd": 1.0, "num_devices": 1},
+        ],
+    )
+    async def test_absurd_and_contradictory_questions_get_an_answer(
+        self, shared_client: httpx.AsyncClient, trained: UUID, query: dict[str, Any]
+    ) -> None:
+        found = await recommendation(shared_client, trained, **query)
+
+        assert found["reason"]
+        assert found["next_step"]
+
+    async def test_a_run_with_no_plan_is_told_what_a_deadline_needs(self, client: httpx.AsyncClient) -> None:
+        run_id = uuid4()
+        run = make_run(planned_steps=None)
+        await send(client, run_id, run=run, measurements=make_measurements(steps=range(200)))
+
+        found = await recommendation(client, run_id, max_hours=3)
+
+        assert found["decision"] == "insufficient_evidence"
+        assert "planned_steps" in found["next_step"]
+
+
 class TestNothingToSay:
     async def test_a_run_without_data_has_no_advice_and_says_so(self, client: httpx.AsyncClient, app: FastAPI) -> None:
         found = await recommendation(client, await store_run(app))
@@ -171,6 +258,10 @@ class TestNothingToSay:
             "predicted",
             "waste",
             "learning_rate",
+            "limited",
+            "predictions",
+            "counterfactual",
+            "parallelism",
         ):
             assert found[name] is None, name
         assert found["next_step"]

@@ -24,10 +24,9 @@ def word_of(run: RunSoFar, best: Interval, found: Inside | None = None) -> Decis
     if batch is None or run.noise_scale.state is not State.RESOLVED or is_decayed(run):
         return "insufficient_evidence"
     interval = best if found is None or found.interval is None else found.interval
-    is_limited = found is not None and bool(found.choice.binding)
-    if is_limited and _costs_little(batch, interval) and interval.low <= batch * 2 and interval.high >= batch / 2:
-        # next to a limit, a batch that is as good as the limit's own is not worth a change
-        return "keep" if _is_allowed(batch, found) else _side(batch, interval)
+    if found is not None and found.choice.binding and found.present_regret <= KEEP_REGRET and _is_allowed(batch, found):
+        # inside the limits a batch that is nearly as good as the limit's own is not worth a change
+        return "keep"
     side = _side(batch, interval)
     if side != "insufficient_evidence":
         return side
@@ -47,6 +46,5 @@ def _costs_little(batch: float, interval: Interval) -> bool:
     return max(trade_off.regret(batch=batch, best=end) for end in ends) <= KEEP_REGRET
 
 
-def _is_allowed(batch: float, found: Inside | None) -> bool:
-    assert found is not None
+def _is_allowed(batch: float, found: Inside) -> bool:
     return all(limit.low <= batch <= limit.high for limit in found.choice.binding)

@@ -16,6 +16,13 @@ from noisescale.theory.rounding import round_to_feasible
 DEADLINES = frozenset({LimitKind.STEPS, LimitKind.SECONDS})
 BUDGETS = frozenset({LimitKind.EXAMPLES, LimitKind.USD})
 
+EVEN_STEP = 1.25
+EVEN_REGRET = 0.01
+"""The next power of two, or three times one, inside a limit is taken where it costs at most this much more."""
+
+NEXT_TO_NOTHING = 1e-9
+"""Stands for an open lower end, as a share of the value."""
+
 
 @dataclass(frozen=True, slots=True)
 class LimitedBatch:
@@ -46,6 +53,8 @@ class Inside:
         choice: Of the limits.
         limited: The same as the reader gets it.
         interval: Where the best batch inside the limits lies; its upper end may be infinite.
+        present_regret: What the present batch costs more than the best one inside the limits, as a share, at whichever
+            of B_crit and the ends of its interval it is most; infinite where an end has no batch.
         batch: A whole batch that can be run; None where none can.
         regret: What rounding costs against the unrounded batch, as a share.
     """
@@ -53,6 +62,7 @@ class Inside:
     choice: Choice
     limited: LimitedBatch
     interval: Interval | None
+    present_regret: float
     batch: int | None
     regret: float | None
 
@@ -68,7 +78,8 @@ def inside(priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None)
     """
     here = limits_at(priced.critical.value, run, given, pace)
     choice = choose(priced.best.value, here)
-    interval = _interval(choice, priced, run, given, pace)
+    ends = _at_ends(choice, priced, run, given, pace)
+    interval = _interval(ends, priced)
     batch = None if choice.batch is None else whole_batch(choice.batch, here, given, priced)
     return Inside(
         choice=choice,
@@ -81,6 +92,7 @@ def inside(priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None)
             possible=None if choice.batch is not None else what_is_possible(priced, run, here, pace),
         ),
         interval=interval,
+        present_regret=_present_regret(ends, priced, run.batch_size),
         batch=batch,
         regret=None if batch is None or choice.batch is None else _regret(batch, choice.batch, priced),
     )
@@ -114,7 +126,10 @@ def whole_batch(wanted: float, allowed: Sequence[Limit], given: Constraints, pri
     if smallest <= rounded <= largest:
         return rounded
     neighbours = [whole for whole in (math.floor(wanted), math.ceil(wanted)) if max(1, smallest) <= whole <= largest]
-    return min(neighbours, key=lambda whole: _regret(whole, wanted, priced), default=None)
+    exact = min(neighbours, key=lambda whole: _regret(whole, wanted, priced), default=None)
+    even = round_batch(wanted * EVEN_STEP if wanted < smallest * EVEN_STEP else wanted / EVEN_STEP)
+    is_cheap = smallest <= even <= largest and _regret(even, wanted, priced) <= EVEN_REGRET
+    return even if is_cheap else exact
 
 
 def round_batch(batch: float) -> int:
@@ -151,30 +166,44 @@ def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pa
     return " ".join(found) or None
 
 
-def _interval(choice: Choice, priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None) -> Interval | None:
-    """The best batch inside the limits at both ends of B_crit: limits that rest on the plan move with it."""
+def _at_ends(
+    choice: Choice, priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None
+) -> list[tuple[float, float]]:
+    """B_crit and the best batch inside the limits, at its value and both ends: limits of the plan move with it."""
     if choice.batch is None:
-        return None
-    ends = [
-        _at_end(priced, end, best, run, given, pace)
-        for end, best in (
-            (priced.critical_batch.low, priced.best.low),
-            (priced.critical_batch.high, priced.best.high),
+        return []
+    ends = (
+        (priced.critical_batch.low, priced.best.low),
+        (priced.critical_batch.high, priced.best.high),
+    )
+    found = [(priced.critical.value, choice.batch)]
+    for low_critical, low_best in ends:
+        # an open end: B_crit may be next to nothing, and so may the best batch
+        critical = max(low_critical, priced.critical.value * NEXT_TO_NOTHING)
+        best = max(low_best, priced.best.value * NEXT_TO_NOTHING)
+        moved = choose(best, limits_at(critical, run, given, pace))
+        nowhere = math.inf if any(limit.kind in DEADLINES for limit in moved.binding) else 0.0
+        found.append((critical, nowhere if moved.batch is None else moved.batch))
+    return found
+
+
+def _interval(ends: Sequence[tuple[float, float]], priced: Priced) -> Interval | None:
+    batches = [batch for _, batch in ends]
+    return Interval(batches[0], min(batches), max(batches), priced.best.level) if batches else None
+
+
+def _present_regret(ends: Sequence[tuple[float, float]], priced: Priced, present: float | None) -> float:
+    if present is None or not all(0 < batch < math.inf for _, batch in ends):
+        return math.inf
+    found = []
+    for critical, batch in ends:
+        rate = priced.rate.at(critical)
+        now, best = (
+            trade_off.regret_at_price(batch=one, critical_batch=critical, examples_per_step=rate)
+            for one in (present, batch)
         )
-    ]
-    found = [choice.batch, *ends]
-    return Interval(choice.batch, min(found), max(found), priced.best.level)
-
-
-def _at_end(
-    priced: Priced, critical_batch: float, best: float, run: RunSoFar, given: Constraints, pace: Pace | None
-) -> float:
-    # an open end: B_crit may be next to nothing, and so may the best batch
-    critical_batch, best = max(critical_batch, priced.critical.value * 1e-9), max(best, priced.best.value * 1e-9)
-    choice = choose(best, limits_at(critical_batch, run, given, pace))
-    if choice.batch is not None:
-        return choice.batch
-    return math.inf if any(limit.kind in DEADLINES for limit in choice.binding) else 0.0
+        found.append((1 + now) / (1 + best) - 1)
+    return max(found, default=math.inf)
 
 
 def _regret(batch: float, wanted: float, priced: Priced) -> float:

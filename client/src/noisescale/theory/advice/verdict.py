@@ -91,7 +91,7 @@ def verdict(
     word = decision.word_of(run, priced.best, found)
     assert found.batch is not None
     headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, kappa)
-    if found.choice.binding and word in ("increase", "decrease", "keep"):
+    if found.choice.binding and word in ("increase", "decrease"):
         headline += f", {wording.limit_name(found.choice.binding[0].kind)}"
     reason = wording.because(run, word, found.interval or priced.best, kappa)
     if is_decayed(run):
@@ -113,7 +113,7 @@ def verdict(
 def _next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa, options: Sequence[Surer]) -> str:
     said = wording.next_step(word, run, kappa)
     branch = next((one for one in options if one.kind == "branch"), None)
-    if branch is None or branch.steps is None or is_decayed(run):
+    if branch is None or branch.steps is None or word == "keep" or is_decayed(run):
         return said
     return f"{said} A branch takes about {wording.cost(branch.steps, branch.hours, branch.usd)}."
 

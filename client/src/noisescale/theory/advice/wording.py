@@ -59,7 +59,7 @@ def batch(size: float) -> str:
 
 def cost(steps: float | None, hours: float | None, usd: float | None) -> str:
     """What something takes, as a phrase: 1,200 steps, 3.4 h, 41 USD."""
-    known = ((steps, "steps"), (hours, "h"), (usd, "USD"))
+    known = ((None if steps is None else math.ceil(steps), "steps"), (hours, "h"), (usd, "USD"))
     return ", ".join(f"{number(value)} {unit}" for value, unit in known if value is not None)
 
 
@@ -231,6 +231,8 @@ def next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa) -> str:
         return "Keep training, and split each step into more micro-batches."
     if is_decayed(run):
         return "Ask for the advice of a step before the decay (to_step)."
+    if word == "keep":
+        return "Nothing to change now; look again when the noise scale has doubled."
     if word == "insufficient_evidence" and kappa.measurements:
         return "Try half and twice the batch from a checkpoint: that narrows what is known of this run."
     if word == "insufficient_evidence":
