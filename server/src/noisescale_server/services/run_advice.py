@@ -7,10 +7,9 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.theory.advice.answer import Recommendation
-from noisescale.theory.advice.kappa import UNCALIBRATED, Kappa
 from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar
 from noisescale.theory.advice.recommendation import NOTHING_LIMITS, recommend
-from noisescale_server.services import run_history, series
+from noisescale_server.services import calibration, run_history, series
 from noisescale_server.services.errors import RunNotFound, refuse
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs
@@ -53,10 +52,8 @@ class RunAdvice:
     recommendation: Recommendation
 
 
-async def advise(
-    session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, asked: Question, *, kappa: Kappa = UNCALIBRATED
-) -> RunAdvice:
-    """The advice for a run, now or as if it stood at a step, inside what the reader has.
+async def advise(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, asked: Question) -> RunAdvice:
+    """The advice for a run, now or as if it stood at a step, inside what the reader has, with the project's own κ.
 
     Raises:
         RunNotFound: When no run has this id.
@@ -77,6 +74,7 @@ async def advise(
     found = run_history.so_far(past, is_now=asked.to_step is None)
     if asked.usd_per_device_hour is not None:
         found = replace(found, usd_per_device_hour=asked.usd_per_device_hour)
+    kappa = await calibration.kappa_of_run(session, run)
     try:
         advice = recommend(found, asked.wish, kappa, asked.given, asked.batches)
     except ValueError as error:
