@@ -146,14 +146,14 @@ class RunHistory:
         Args:
             has_signal: Whether the run has shown a gradient.
         """
-        stretches = self._stretches
+        stretches, rows = self._stretches, [_row(stretch) for stretch in self._stretches]
         every = max(1, math.ceil(len(stretches) / MAX_POINTS))
         length = len(stretches) - self._window_start()
         for end in [*range(len(stretches), 0, -every)][::-1]:
             start = max(0, end - every)
             earlier = stretches[start - 1] if start else None
-            window = stretches[max(0, end - length) : end]
-            before = stretches[max(0, end - (1 + WINDOWS_BEFORE) * length) : max(0, end - length)]
+            window = rows[max(0, end - length) : end]
+            before = rows[max(0, end - (1 + WINDOWS_BEFORE) * length) : max(0, end - length)]
             noise_scale = estimate(_sums(window), has_signal=has_signal, before=_sums(before))
             yield _moment(stretches[start:end], earlier, noise_scale)
 
@@ -183,7 +183,13 @@ def _moment(own: Sequence[Stretch], earlier: Stretch | None, noise_scale: NoiseS
     )
 
 
-def _sums(stretches: Sequence[Stretch]) -> WindowSums:
-    return WindowSums.from_blocks(
-        (one.num_terms, one.trace_cov, one.grad_sq_norm) for one in stretches if one.num_terms
-    )
+def _row(stretch: Stretch) -> tuple[float, ...] | None:
+    """What a stretch adds to the sums of a window, in the order of `WindowSums`; None where it has no estimate."""
+    n, x, y = stretch.num_terms, stretch.trace_cov, stretch.grad_sq_norm
+    return (n, x, y, x * x, y * y, x * y, n * x, n * y, n * n) if n else None
+
+
+def _sums(rows: Sequence[tuple[float, ...] | None]) -> WindowSums:
+    """Each stretch is in 25 windows or so: adding whole columns up takes a quarter of the time of block by block."""
+    known = [row for row in rows if row is not None]
+    return WindowSums(len(known), *map(sum, zip(*known, strict=True)))
