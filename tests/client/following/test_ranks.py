@@ -57,3 +57,21 @@ def test_a_first_rank_that_fails_keeps_nobody_waiting_and_goes_on_later(of_ranks
     assert [failed, later] == of_second
     assert failed["decisions"] == []
     assert len(later["decisions"]) >= 1
+
+
+@pytest.mark.slow
+def test_two_ranks_of_a_trainer_change_together(tmp_path):
+    script = Path(__file__).with_name("trainer_on_two_ranks.py")
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+
+    done = subprocess.run([*command, script, tmp_path], env=environment, capture_output=True, text=True, timeout=240)
+
+    assert done.returncode == 0, done.stderr[-4000:]
+    first, second = (json.loads((tmp_path / f"found-{rank}.json").read_text()) for rank in range(2))
+    assert first["decisions"] == second["decisions"]
+    assert first["decisions"][-1][1] == pytest.approx(128, rel=0.35)
+    assert all(first["sizes"][step] == batch for step, batch in first["decisions"])
+    assert sum(first["sizes"]) == 6000
+    assert first["faults"] == second["faults"] == 0
