@@ -93,7 +93,8 @@ def test_a_branch_is_stored_with_its_run(live_server):
             optimizer.step()
 
     with noisescale.init(project="sweeps", task="linear", unit="rows", usd_per_device_hour=2.0) as run:
-        run.log_norms(small_batch_size=1, big_batch_size=8, small_sq_norm=2.0, big_sq_norm=1.0, loss=1.0)
+        for _ in range(40):
+            run.log_norms(small_batch_size=1, big_batch_size=8, small_sq_norm=2.0, big_sq_norm=1.0, loss=1.0)
         wait_for_run(live_server, run.id)
         result = noisescale.branch(
             train_steps,
@@ -109,7 +110,12 @@ def test_a_branch_is_stored_with_its_run(live_server):
     assert result.not_stored is None
     (stored,) = httpx.get(f"{live_server}/api/v1/sweeps", params={"run_id": run.id}).json()["sweeps"]
     assert (stored["id"], stored["kind"], stored["unit"]) == (result.sweep_id, "branch", "rows")
+    assert stored["optimizer"] == "SGD"
     assert stored["details"]["meaning"] == result.meaning
+    assert stored["details"]["step"] == 39
+    assert stored["details"]["noise_scale"]["value"] == pytest.approx(8 / 6)
+    local = result.local_critical_batch
+    assert stored["details"]["local_critical_batch"] == {"low": local.low, "high": local.high}
     assert stored["details"]["cost"]["usd"] == result.cost.usd == pytest.approx(result.cost.seconds * 2 / 3600)
     runs = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}").json()["runs"]
     assert [(arm["batch_size"], arm["steps"]) for arm in runs] == [(8, [0, 32]), (16, [0, 16]), (32, [0, 8])]

@@ -193,6 +193,32 @@ class TestArms:
 
         assert seen == [pytest.approx([0.1, 0.01]), pytest.approx([0.2, 0.02])]
 
+    @pytest.mark.parametrize("rule", ["StepLR", "LambdaLR"])
+    def test_a_schedule_that_steps_inside_an_arm_is_said_with_the_way_out(self, rule):
+        """StepLR cuts the rate of an arm, LambdaLR puts the base rate back in place of the arm's."""
+        training = Training()
+        schedules = torch.optim.lr_scheduler
+        training.schedule = (
+            schedules.StepLR(training.optimizer, step_size=1, gamma=0.5)
+            if rule == "StepLR"
+            else schedules.LambdaLR(training.optimizer, lambda step: 1.0)
+        )
+
+        result, said = training.branch(batch_sizes=[16], others=[training.schedule])
+
+        assert result.arms[1].lr_at_end == pytest.approx(0.1)
+        warned = [line for line in said[:-1] if "a schedule stepped inside it" in line]
+        assert "the arm of batch 16 began with learning rate 0.2 and ended with 0.1" in warned[-1]
+        assert f"Attention: {warned[-1].removeprefix('branch: ')}" in said[-1]
+
+    def test_an_arm_that_keeps_its_rate_is_not_warned_of(self):
+        training = Training()
+
+        result, said = training.branch(batch_sizes=[16, 32])
+
+        assert [found.lr_at_end for found in result.arms] == [None] * 3
+        assert not any("schedule" in line for line in said)
+
     def test_an_arm_that_diverges_is_worse_and_the_others_are_judged(self):
         training = Training()
 
@@ -229,6 +255,19 @@ class TestMeaning:
         result, _ = training.branch(learning_rates=[0.1])
 
         assert result.meaning.startswith("Batch 8 with learning rate 0.1 ends lower than the present setting by")
+
+    def test_the_noise_scale_of_the_moment_is_part_of_the_result(self):
+        training = Training()
+        run, _ = make_kept_run()
+        for _ in range(40):
+            run.log_norms(small_batch_size=1, big_batch_size=8, small_sq_norm=33.0, big_sq_norm=5.0)
+
+        result, said = training.branch(batch_sizes=[16, 512], learning_rates=[0.1], run=run)
+
+        assert result.point.step == 39
+        assert result.point.noise_scale.value == pytest.approx(32.0)
+        assert result.kappa.high == pytest.approx(result.local_critical_batch.high / 32.0)
+        assert "Step 39: noise scale 32" in said[-1]
 
     def test_the_cost_is_in_dollars_where_a_price_is_known(self):
         training = Training()

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from noisescale import active_run, branching
+from noisescale.branching.arm_rates import changed_to, rate_now, set_rates, warning
+from noisescale.branching.branching_point import kappa_bounds, point_of
 from noisescale.branching.comparison import compare
 from noisescale.branching.plan import Arm, Length, arms
 from noisescale.branching.random_states import RandomStates
 from noisescale.branching.result import ArmResult, BranchCost, BranchResult, local_critical_batch, meaning
-from noisescale.branching.storing import store
+from noisescale.branching.storing import BranchLabels, store
 from noisescale.errors import ConfigError
 from noisescale.guard import announce
 from noisescale.run import Run
@@ -110,6 +112,7 @@ def branch(
         length=Length(num_steps, num_examples),
         optimizer=None if optimizer is None else type(optimizer).__name__,
     )
+    point = point_of(run)
     state = _state(model, optimizer, others, keep_in, snapshot, restore)
     start = time.perf_counter()
     try:
@@ -128,7 +131,10 @@ def branch(
         usd=None if price is None else price * seconds / SECONDS_PER_HOUR,
     )
     result = _judged(before, found, cost, margin=margin, level=level, is_equal_examples=num_examples is not None)
-    result = _stored(result, run, seed)
+    local = result.local_critical_batch
+    low, high = (None, None) if local is None else (local.low, local.high)
+    result = replace(result, point=point, kappa=kappa_bounds(point, low, high))
+    result = _stored(result, run, seed, None if optimizer is None else type(optimizer).__name__)
     progress(str(result))
     return result
 
@@ -143,13 +149,15 @@ def _train(
     progress: Callable[[str], None],
 ) -> ArmResult:
     start = time.perf_counter()
-    if state.optimizer is not None:
-        for group in state.optimizer.param_groups:  # groups keep their ratios
-            group["lr"] = group["lr"] * (arm.lr / present_lr)
+    set_rates(state.optimizer, arm.lr / present_lr)
+    begun_with = rate_now(state.optimizer)
     train_steps(arm.batch_size, arm.lr, arm.num_steps, seed)
+    lr_at_end = changed_to(begun_with, rate_now(state.optimizer))
     losses = _losses(evaluate)
     state.restore()
-    found = ArmResult(arm, losses, time.perf_counter() - start)
+    found = ArmResult(arm, losses, time.perf_counter() - start, lr_at_end=lr_at_end)
+    if lr_at_end is not None:
+        progress(f"branch: {warning(arm.batch_size, arm.lr, lr_at_end)}")
     progress(f"branch: batch {arm.batch_size:,}, learning rate {arm.lr:.4g}: held-out loss {found.mean_loss:.5g}")
     return found
 
@@ -238,13 +246,12 @@ def _price(run: Run | None) -> float | None:
     return run.description.usd_per_device_hour * run.description.num_devices
 
 
-def _stored(result: BranchResult, run: Run | None, seed: int) -> BranchResult:
+def _stored(result: BranchResult, run: Run | None, seed: int, optimizer: str | None) -> BranchResult:
     if run is None or run.config.mode != "online":
         return replace(result, not_stored="there is no run that is sent to a server")
     if run.config.rank != 0:
         return replace(result, not_stored="rank 0 stores")
     named = run.description
-    sweep_id, problem = store(
-        run.config, project=named.project, task=named.task, run_id=run.id, unit=named.unit, seed=seed, result=result
-    )
+    labels = BranchLabels(named.project, named.task, run.id, named.unit, optimizer)
+    sweep_id, problem = store(run.config, labels, seed=seed, result=result)
     return replace(result, sweep_id=sweep_id, not_stored=problem)

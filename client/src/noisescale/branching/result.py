@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from noisescale.branching.arm_rates import warning
+from noisescale.branching.branching_point import BranchingPoint, KappaBounds, said
 from noisescale.branching.comparison import Comparison, Verdict, compare
 from noisescale.branching.plan import Arm
 
@@ -18,12 +20,14 @@ class ArmResult:
         losses: On each held-out batch.
         seconds: Of its training.
         comparison: With the present setting; None for that one itself.
+        lr_at_end: The optimizer's rate after it, where a schedule has changed that; None where it stayed.
     """
 
     arm: Arm
     losses: tuple[float, ...]
     seconds: float
     comparison: Comparison | None = None
+    lr_at_end: float | None = None
 
     @property
     def mean_loss(self) -> float:
@@ -74,6 +78,8 @@ class BranchResult:
         meaning: The result in a sentence.
         sweep_id: On the server; None where it was not stored.
         not_stored: Why it was not stored; None where it was.
+        point: Where the run stood; None without a run.
+        kappa: What that says of κ; None where it says nothing.
     """
 
     before: float
@@ -84,6 +90,8 @@ class BranchResult:
     meaning: str
     sweep_id: str | None = None
     not_stored: str | None = None
+    point: BranchingPoint | None = None
+    kappa: KappaBounds | None = None
 
     def __str__(self) -> str:
         rows = [
@@ -96,8 +104,12 @@ class BranchResult:
                 f"{arm.batch_size:>10,}  {arm.lr:>13.4g}  {arm.num_steps:>8,}  {found.mean_loss:>10.5g}  "
                 f"{_shown(found.comparison)}"
             )
-        usd = "" if self.cost.usd is None else f", {self.cost.usd:.2f} USD"
+            if found.lr_at_end is not None:
+                rows.append(f"Attention: {warning(arm.batch_size, arm.lr, found.lr_at_end)}")
         rows.append(self.meaning)
+        if self.point is not None:
+            rows.append(said(self.point, self.kappa))
+        usd = "" if self.cost.usd is None else f", {self.cost.usd:.2f} USD"
         rows.append(
             f"Cost: {self.cost.steps:,} steps, {self.cost.examples:,} examples, {self.cost.seconds:.1f} s{usd}."
         )

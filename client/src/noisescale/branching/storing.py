@@ -2,6 +2,7 @@
 
 import math
 import uuid
+from dataclasses import dataclass
 
 from noisescale.branching.result import ArmResult, BranchResult
 from noisescale.config import Config
@@ -10,19 +11,37 @@ from noisescale.transport.http import HttpServer
 from noisescale.version import __version__
 
 
-def store(
-    config: Config, *, project: str, task: str, run_id: str, unit: str, seed: int, result: BranchResult
-) -> tuple[str | None, str | None]:
+@dataclass(frozen=True, slots=True)
+class BranchLabels:
+    """Whose branches these are.
+
+    Attributes:
+        project: Of the run.
+        task: Of the run.
+        run_id: UUID of the run that they left.
+        unit: What an example is, for display.
+        optimizer: Class name of the optimizer; None where nobody gave one.
+    """
+
+    project: str
+    task: str
+    run_id: str
+    unit: str
+    optimizer: str | None
+
+
+def store(config: Config, labels: BranchLabels, *, seed: int, result: BranchResult) -> tuple[str | None, str | None]:
     """The sweep's id and None, or None and why the branches were not stored."""
     sweep_id = str(uuid.uuid4())
     sweep = {
         "id": sweep_id,
-        "project": project,
-        "task": task,
+        "project": labels.project,
+        "task": labels.task,
         "kind": "branch",
-        "run_id": run_id,
+        "run_id": labels.run_id,
         "metric": "held-out loss",
-        "unit": unit,
+        "unit": labels.unit,
+        "optimizer": labels.optimizer,
         "details": _details(result),
     }
     runs = [_run(found, result.before, seed) for found in result.arms]
@@ -60,9 +79,20 @@ def _details(result: BranchResult) -> dict[str, object]:
         "margin": result.margin,
         "before": _number(result.before),
         "local_critical_batch": None if local is None else {"low": local.low, "high": local.high},
+        "step": None if result.point is None else result.point.step,
+        "noise_scale": _noise_scale(result),
+        "kappa": None if result.kappa is None else {"low": result.kappa.low, "high": result.kappa.high},
         "cost": {"steps": cost.steps, "examples": cost.examples, "seconds": cost.seconds, "usd": cost.usd},
         "arms": [_arm(found) for found in result.arms],
     }
+
+
+def _noise_scale(result: BranchResult) -> dict[str, object] | None:
+    """As the run showed it where the branches left, in examples."""
+    if result.point is None:
+        return None
+    scale = result.point.noise_scale
+    return {"value": scale.value, "low": scale.low, "high": scale.high, "level": scale.level, "state": scale.state}
 
 
 def _arm(found: ArmResult) -> dict[str, object]:
@@ -70,6 +100,7 @@ def _arm(found: ArmResult) -> dict[str, object]:
     return {
         "batch_size": found.arm.batch_size,
         "lr": found.arm.lr,
+        "lr_at_end": found.lr_at_end,
         "num_steps": found.arm.num_steps,
         "seconds": found.seconds,
         "loss": _number(found.mean_loss),
