@@ -16,14 +16,24 @@ from fakes_runs import (
     series_json,
     streams_json,
 )
+from fakes_sweeps import (
+    SWEEPS,
+    FakeSweep,
+    critical_batch_json,
+    plan_json,
+    published_json,
+    quality_json,
+    sweep_json,
+)
 
 
 class FakeApi:
     """Runs, and what is asked of them; `requests` remembers each call, `failing` makes every answer a 503,
     `delay_seconds` makes each late."""
 
-    def __init__(self, runs: tuple[FakeRun, ...] = RUNS) -> None:
+    def __init__(self, runs: tuple[FakeRun, ...] = RUNS, sweeps: tuple[FakeSweep, ...] = SWEEPS) -> None:
         self.runs = runs
+        self.sweeps = sweeps
         self.requests: list[Request] = []
         self.failing = False
         self.delay_seconds = 0.0
@@ -47,6 +57,12 @@ class FakeApi:
             ("recommendation", self.recommendation),
         ):
             self.app.get(f"/api/v1/runs/{{run_id}}/{name}")(answer)
+        self.app.get("/api/v1/sweeps")(self.list_sweeps)
+        self.app.get("/api/v1/sweeps/{sweep_id}")(self.read_sweep)
+        self.app.get("/api/v1/sweeps/{sweep_id}/critical-batch")(self.critical_batch)
+        self.app.get("/api/v1/sweeps/{sweep_id}/plan")(self.sweep_plan)
+        self.app.get("/api/v1/sweeps/{sweep_id}/quality")(self.sweep_quality)
+        self.app.get("/api/v1/published-sweeps")(published_json)
 
     async def _remember(self, request: Request, call_next: Any) -> Any:
         self.requests.append(request)
@@ -115,6 +131,35 @@ class FakeApi:
         run = self.find(run_id)
         return recommendation_json(run, preference) if run else missing(run_id)
 
+    def find_sweep(self, sweep_id: str) -> FakeSweep | None:
+        return next((sweep for sweep in self.sweeps if sweep.id == sweep_id), None)
+
+    async def list_sweeps(self, limit: int = 100, cursor: str = "") -> Any:
+        first = int(cursor or 0)
+        page = self.sweeps[first : first + limit]
+        after = str(first + limit) if first + limit < len(self.sweeps) else None
+        return {"sweeps": [sweep_json(sweep) for sweep in page], "next_cursor": after, "total": len(self.sweeps)}
+
+    async def read_sweep(self, sweep_id: str) -> Any:
+        sweep = self.find_sweep(sweep_id)
+        return sweep_json(sweep, with_runs=True) if sweep else missing_sweep(sweep_id)
+
+    async def critical_batch(self, sweep_id: str, target: list[float] = Query([])) -> Any:
+        sweep = self.find_sweep(sweep_id)
+        if sweep is None:
+            return missing_sweep(sweep_id)
+        if not (target or sweep.ladder):
+            return problem(422, "Invalid input", "target is required: the sweep was created without targets")
+        return critical_batch_json(sweep, target)
+
+    async def sweep_plan(self, sweep_id: str, target: float, ratio: float = 1.5) -> Any:
+        sweep = self.find_sweep(sweep_id)
+        return plan_json(sweep, target, ratio) if sweep else missing_sweep(sweep_id)
+
+    async def sweep_quality(self, sweep_id: str) -> Any:
+        sweep = self.find_sweep(sweep_id)
+        return quality_json(sweep) if sweep else missing_sweep(sweep_id)
+
 
 def problem(status: int, title: str, detail: str) -> JSONResponse:
     body = {"type": "/errors/fake", "title": title, "status": status, "detail": detail, "errors": []}
@@ -123,6 +168,10 @@ def problem(status: int, title: str, detail: str) -> JSONResponse:
 
 def missing(run_id: str) -> JSONResponse:
     return problem(404, "Run not found", f"no run {run_id}: it was deleted or never existed")
+
+
+def missing_sweep(sweep_id: str) -> JSONResponse:
+    return problem(404, "Sweep not found", f"no sweep {sweep_id}: it was deleted or never existed")
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import httpx
 
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
+from fakes_sweeps import SWEEPS
 
 RUN_VIEW = {"x": "step", "w": "auto", "from": None, "to": None, "layer": None, "kind": "simple", "pref": 0.5}
 VALUES: dict[str, Any] = {
@@ -20,6 +21,12 @@ VALUES: dict[str, Any] = {
     "run-range-view.data": {"from": None, "to": None},
     "run-layer-kind.value": "map",
     "run-id.data": RUNS[0].id,
+    "sweeps-view.data": {"tab": "published", "workload": None},
+    "sweeps-rows.data": {"targets": {SWEEPS[0].id: 2.85}},
+    "sweep-view.data": {"target": None, "regimes": "fit"},
+    "sweep-shown.data": {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"},
+    "sweep-ratio.value": "1.5",
+    "sweep-id.data": SWEEPS[0].id,
     "address.pathname": "/runs",
     "narrow.data": False,
 }

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import httpx
 
-from noisescale_dashboard import advice, answers
+from noisescale_dashboard import advice, answers, sweep_answers
 
 FORWARDED_HEADERS = ("authorization", "cookie")
 API = "/api/v1"
@@ -82,6 +82,35 @@ class ApiClient:
         path = f"{_run_path(run_id)}/recommendation"
         return advice.recommendation(await self._get(visitor, path, {"preference": min(max(preference, low), high)}))
 
+    async def sweeps(self, visitor: Mapping[str, str], query: Query) -> sweep_answers.SweepPage:
+        """One page of sweeps and branches, newest first."""
+        return sweep_answers.sweep_page(await self._get(visitor, f"{API}/sweeps", query))
+
+    async def sweep(self, visitor: Mapping[str, str], sweep_id: str) -> sweep_answers.Sweep:
+        """One sweep with its runs."""
+        return sweep_answers.sweep(await self._get(visitor, _sweep_path(sweep_id)))
+
+    async def critical_batch(
+        self, visitor: Mapping[str, str], sweep_id: str, query: Query | None = None
+    ) -> sweep_answers.CriticalBatch:
+        """Fit or refusal for each target of a sweep."""
+        path = f"{_sweep_path(sweep_id)}/critical-batch"
+        return sweep_answers.critical_batch(await self._get(visitor, path, query))
+
+    async def sweep_plan(
+        self, visitor: Mapping[str, str], sweep_id: str, query: Query | None = None
+    ) -> sweep_answers.SweepPlan:
+        """What to run next."""
+        return sweep_answers.sweep_plan(await self._get(visitor, f"{_sweep_path(sweep_id)}/plan", query))
+
+    async def sweep_quality(self, visitor: Mapping[str, str], sweep_id: str) -> tuple[sweep_answers.Quality, ...]:
+        """Whether larger batches end at a worse metric."""
+        return sweep_answers.qualities(await self._get(visitor, f"{_sweep_path(sweep_id)}/quality"))
+
+    async def published_sweeps(self, visitor: Mapping[str, str]) -> sweep_answers.PublishedSweeps:
+        """Published sweeps, fitted as one's own are."""
+        return sweep_answers.published_sweeps(await self._get(visitor, f"{API}/published-sweeps"))
+
     async def sparklines(
         self, visitor: Mapping[str, str], run_ids: list[str], *, points: int = 28, at_once: int = 8
     ) -> dict[str, answers.NoiseScaleSeries]:
@@ -117,11 +146,21 @@ def visitor_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run_path(run_id: str) -> str:
-    # a run id comes from the address bar: only a UUID may become part of a path of the API
+    return f"{API}/runs/{_checked(run_id, 'run')}"
+
+
+def _sweep_path(sweep_id: str) -> str:
+    return f"{API}/sweeps/{_checked(sweep_id, 'sweep')}"
+
+
+def _checked(given: str, what: str) -> UUID:
+    # an id comes from the address bar: only a UUID may become part of a path of the API
     try:
-        return f"{API}/runs/{UUID(run_id)}"
+        return UUID(given)
     except ValueError as error:
-        raise ApiProblem(f"GET {API}/runs/…", 404, "Run not found", "a run id is a UUID") from error
+        raise ApiProblem(
+            f"GET {API}/{what}s/…", 404, f"{what.capitalize()} not found", f"a {what} id is a UUID"
+        ) from error
 
 
 def _problem(request: str, response: httpx.Response) -> ApiProblem:

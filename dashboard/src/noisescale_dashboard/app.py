@@ -12,7 +12,7 @@ from fastapi.middleware.gzip import GZipMiddleware
 
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.page_routes import PageRoutes
-from noisescale_dashboard.pages import run, runs, shell, states
+from noisescale_dashboard.pages import run, runs, shell, states, sweep, sweeps
 from noisescale_dashboard.pages.parts import Child
 from noisescale_dashboard.settings import DashboardSettings
 
@@ -80,7 +80,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     # no callback uses a socket, and with it every open tab would hold one
     dashboard.backend.websocket_capability = False
     dashboard.layout = shell.layout()
-    for page in (shell, runs, run):
+    for page in (shell, runs, run, sweeps, sweep):
         page.register(dashboard, api)
     _register_routing(dashboard, settings)
     present: list[object] = [middleware.cls for middleware in app.user_middleware]
@@ -109,5 +109,9 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
             return runs.layout(**look)
         case ["runs", run_id]:
             return run.layout(run_id, **look)
+        case ["sweeps"]:
+            return sweeps.layout(**look)
+        case ["sweeps", sweep_id]:
+            return sweep.layout(sweep_id, **look)
         case _:
             return shell.page([html.B("Not found")], states.no_such_page())

@@ -99,6 +99,11 @@ def rate(value: float | None) -> str:
     return _scientific(value, 3) if 0 < value < 0.01 else _trimmed(significant(value))
 
 
+def exactly(value: float) -> str:
+    """A value that someone has chosen, such as a target, without digits that they have not written: 0.3 → "0.3"."""
+    return _minus(f"{value:.10g}")
+
+
 def money(usd: float | None) -> str:
     """12.4 → "$12"; 3.5 → "$3.50"."""
     if usd is None:

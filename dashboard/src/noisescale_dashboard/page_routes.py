@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-FIRST_PARTS = ("", "runs")
+FIRST_PARTS = ("", "runs", "sweeps")
 """First parts of the paths that are pages; everything else is an asset, an endpoint of Dash or the API."""
 
 

@@ -7,40 +7,13 @@ import pytest
 from axe_core_python.async_playwright import Axe
 from playwright.async_api import BrowserContext, Page, Request, expect
 
+from dashboard_visit import PAGES, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 
 pytestmark = pytest.mark.browser
-RUN = f"/runs/{RUNS[0].id}"
 ALL_RULES: dict[str, object] = {}
 COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}
-DRAWN = {
-    "/runs": (".ag-row .spark",),
-    RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
-}
-
-
-class Visit:
-    """One open page and what went wrong or out while it was open."""
-
-    def __init__(self, page: Page, address: str) -> None:
-        self.page, self.address = page, address
-        self.complaints: list[str] = []
-        self.urls: list[str] = []
-        page.on("console", self._hear)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.urls.append(request.url))
-
-    def _hear(self, message: object) -> None:
-        kind, text = message.type, message.text  # type: ignore[attr-defined]
-        if kind in ("error", "warning"):
-            self.complaints.append(f"{kind}: {text}")
-
-    async def open(self, path: str) -> Page:
-        await self.page.goto(self.address + path)
-        for mark in DRAWN[path.split("?")[0]]:
-            await self.page.wait_for_selector(mark, state="attached", timeout=20_000)
-        return self.page
 
 
 @pytest.fixture
@@ -69,12 +42,12 @@ async def test_a_first_visit_is_quiet_local_and_below_three_megabytes(
     await first_page.wait_for_load_state("networkidle")
 
     assert visit.complaints == []
-    assert {url for url in visit.urls if not url.startswith((address, "data:", "blob:"))} == set()
+    assert visit.strangers() == set()
     sizes = [(await request.sizes())["responseBodySize"] for request in finished]
     assert 1_000_000 < sum(sizes) < 3_000_000
 
 
-@pytest.mark.parametrize("path", ["/runs", RUN])
+@pytest.mark.parametrize("path", PAGES)
 async def test_axe_finds_nothing_serious_in_either_theme(visit: Visit, path: str) -> None:
     page = await visit.open(path)
 
@@ -88,9 +61,10 @@ async def test_axe_finds_nothing_serious_in_either_theme(visit: Visit, path: str
         await page.locator("#theme-toggle").click()
 
     assert await page.locator("h1").count() == 1
+    assert (visit.complaints, visit.strangers()) == ([], set())
 
 
-@pytest.mark.parametrize("path", ["/runs", RUN])
+@pytest.mark.parametrize("path", PAGES)
 async def test_a_phone_scrolls_down_but_not_sideways(visit: Visit, path: str) -> None:
     await visit.page.set_viewport_size({"width": 390, "height": 844})
 

@@ -8,12 +8,20 @@ import pytest
 
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
+from fakes_sweeps import SWEEPS
 from noisescale_dashboard import pages
 
 
 @pytest.mark.parametrize(
     ("pathname", "shown"),
-    [("/", "runs-grid"), ("/runs", "runs-grid"), (f"/runs/{RUNS[0].id}", RUNS[0].id), ("/elsewhere", "No such page")],
+    [
+        ("/", "runs-grid"),
+        ("/runs", "runs-grid"),
+        (f"/runs/{RUNS[0].id}", RUNS[0].id),
+        ("/sweeps", "sweeps-table"),
+        (f"/sweeps/{SWEEPS[0].id}", SWEEPS[0].id),
+        ("/elsewhere", "No such page"),
+    ],
 )
 async def test_each_address_has_its_page(callbacks: Callbacks, pathname: str, shown: str) -> None:
     changed = await callbacks.post("page.children", {"address.pathname": pathname, "narrow.data": False})
@@ -21,7 +29,17 @@ async def test_each_address_has_its_page(callbacks: Callbacks, pathname: str, sh
     assert shown in str(changed["page"]["children"])
 
 
-@pytest.mark.parametrize("path", ["/", "/runs", f"/runs/{RUNS[0].id}"])
+@pytest.mark.parametrize(
+    ("pathname", "word"), [("/", "Runs"), (f"/runs/{RUNS[0].id}", "Runs"), (f"/sweeps/{SWEEPS[0].id}", "Sweeps")]
+)
+async def test_the_navigation_marks_the_page_that_is_open(callbacks: Callbacks, pathname: str, word: str) -> None:
+    changed = await callbacks.post("page.children", {"address.pathname": pathname, "narrow.data": False})
+
+    links = changed["nav"]["children"]
+    assert [link["props"]["title"] for link in links if "aria-current" in link["props"]] == [word]
+
+
+@pytest.mark.parametrize("path", ["/", "/runs", f"/runs/{RUNS[0].id}", "/sweeps"])
 async def test_a_page_is_html_in_english_from_this_origin_only(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(path)
 

@@ -12,7 +12,7 @@ from noisescale_dashboard.number_format import si
 PROGRESS_KINDS = ("step", "units", "time", "loss")
 LIVE_GRID = 1.05
 """The right end of the axis of a running run moves in steps of 5 %, so that it does not crawl."""
-MAX_TICKS = 10
+MAX_TICKS, NARROW_TICKS = 10, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,26 @@ def set_log_axis(figure: go.Figure, low: float, high: float) -> None:
         tickvals=ticks,
         ticktext=[power_of_ten(t) if t < 1e-3 else si(t) for t in ticks],
     )
+
+
+def set_log_x_axis(figure: go.Figure, low: float, high: float, *, narrow: bool) -> None:
+    """Give `figure` a logarithmic x axis from `low` to `high`, with ticks that have room."""
+    ticks = log_ticks(low, high)
+    ticks = ticks[:: math.ceil(len(ticks) / (NARROW_TICKS if narrow else MAX_TICKS))]
+    words = [power_of_ten(tick) if tick < 1e-3 else si(tick) for tick in ticks]
+    _set_x(figure, low, high, ticks, words)
+
+
+def set_batch_axis(figure: go.Figure, low: float, high: float, *, at_most: int) -> None:
+    """Give `figure` an x axis of batch sizes from `low` to `high`, with at most so many ticks at powers of two."""
+    ticks, words = power_of_two_ticks(low, high, at_most=at_most)
+    _set_x(figure, low, high, ticks, words)
+
+
+def _set_x(figure: go.Figure, low: float, high: float, ticks: list[float], words: list[str]) -> None:
+    figure.update_xaxes(
+        type="log", range=[math.log10(low), math.log10(high)], tickvals=ticks, ticktext=words, showspikes=False
+    )  # fmt: skip
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -41,6 +41,30 @@ def add_band(figure: go.Figure, x: Maybe, low: Maybe, high: Maybe, color: str, o
     )  # fmt: skip
 
 
+def whiskers(values: Sequence[float], low: Maybe, high: Maybe, color: str) -> dict[str, object]:
+    """Error bars from `low` to `high` around `values`, without caps; where an end is not known none is drawn."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1.5,
+        "width": 0,
+        "color": color,
+        "array": [(end if end is not None else value) - value for value, end in zip(values, high, strict=True)],
+        "arrayminus": [value - (end if end is not None else value) for value, end in zip(values, low, strict=True)],
+    }
+
+
+def ringed(color: str, *, size: int = 9, is_open: Sequence[bool] = ()) -> dict[str, object]:
+    """Dots with a ring in the panel's colour; those that are open have it the other way round."""
+    if not is_open:
+        return {"size": size, "color": color, "line": {"width": 2, "color": LIGHT.panel}}
+    return {
+        "size": size,
+        "color": [LIGHT.panel if empty else color for empty in is_open],
+        "line": {"width": 2, "color": [color if empty else LIGHT.panel for empty in is_open]},
+    }
+
+
 def add_end_dot(figure: go.Figure, x: float, y: float, color: str, *, symbol: str = "circle") -> None:
     """Mark the last value with a dot that has a ring in the panel's colour."""
     figure.add_scatter(

@@ -10,7 +10,7 @@ from noisescale_dashboard.figures.theme import FONT, dark_of_light
 from noisescale_dashboard.pages.parts import Child, Children, aria, icon, link, listed
 
 NAMESPACE = "noisescale"
-PAGES = (("runs", "Runs", "/runs"),)
+PAGES = (("runs", "Runs", "/runs"), ("sweeps", "Sweeps", "/sweeps"))
 """Icon, word and address of the pages in the navigation, in its order; a page stands here once it exists."""
 FIRST_PAGE = "runs"
 """What the address "/" shows."""

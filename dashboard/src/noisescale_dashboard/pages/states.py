@@ -38,6 +38,48 @@ def no_runs(*, is_filtered: bool) -> html.Section:
     )
 
 
+SWEEP_LINES = """import noisescale
+
+def train(batch_size, lr, seed):
+    ...                                # set up model, data and optimizer
+    for step in range(10_001):
+        if step in checkpoints:
+            yield step, evaluate()     # steps so far, metric
+        ...                            # one optimizer step
+
+noisescale.sweep(train, [16, 64, 256, 1024], target=0.5, project="digits")
+"""
+
+
+def no_sweeps() -> html.Section:
+    """There are no sweeps: what they are for and how to begin one."""
+    return html.Section(
+        [
+            html.H2("No sweeps yet", className="tt"),
+            html.P(
+                "A sweep trains to one target at several batch sizes and measures the critical batch size, which ties "
+                "the noise scale of your runs to what a larger batch really saves.",
+                className="t2",
+            ),
+            html.Pre(SWEEP_LINES, className="mono code", tabIndex="0"),
+            html.P(link("See published sweeps", "/sweeps?tab=published", class_name="btn")),
+        ],
+        className="card empty",
+    )
+
+
+def no_such_sweep() -> html.Section:
+    """The address names no sweep."""
+    return html.Section(
+        [
+            html.H1("No such sweep", className="h1"),
+            html.P("It was deleted, the address is wrong, or it belongs to someone else.", className="lede"),
+            html.P(link("All sweeps", "/sweeps", class_name="btn")),
+        ],
+        className="card empty",
+    )
+
+
 def no_such_run() -> html.Section:
     """The address names no run."""
     return html.Section(

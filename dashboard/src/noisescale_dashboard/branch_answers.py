@@ -1,0 +1,66 @@
+"""What a sweep of kind branch carries in its details: arms, verdicts, cost; the words are those of the client."""
+
+from dataclasses import dataclass
+
+from noisescale_dashboard.answers import UNKNOWN, Interval, Json, interval, picked
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One setting of a branch; `verdict` is as_good, worse or open, None for the present setting.
+
+    `low` and `high` are one-sided limits of the difference from the present setting, each at `level`.
+    """
+
+    batch_size: float
+    lr: float
+    num_steps: int | None = None
+    seconds: float | None = None
+    loss: float | None = None
+    num_held_out_batches: int | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    verdict: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCost:
+    """What all arms took together."""
+
+    steps: float | None = None
+    examples: float | None = None
+    seconds: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A finished branch: what it means in a sentence, its arms, the present setting first."""
+
+    meaning: str
+    arms: tuple[Arm, ...] = ()
+    margin: float | None = None
+    before: float | None = None
+    local_critical_batch: Interval = UNKNOWN
+    cost: BranchCost = BranchCost()
+
+
+def branch(details: Json) -> Branch:
+    """The branch in the details of a sweep; details that something else has written have no arms."""
+    arms = details.get("arms")
+    rows = [row for row in arms if isinstance(row, dict)] if isinstance(arms, list) else []
+    cost, local = details.get("cost"), details.get("local_critical_batch")
+    return Branch(
+        meaning=str(details.get("meaning") or ""),
+        arms=tuple(picked(Arm, row) for row in rows if {"batch_size", "lr"} <= row.keys()),
+        margin=_number(details.get("margin")),
+        before=_number(details.get("before")),
+        local_critical_batch=interval(local if isinstance(local, dict) else None),
+        cost=picked(BranchCost, cost if isinstance(cost, dict) else {}),
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

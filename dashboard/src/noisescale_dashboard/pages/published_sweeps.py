@@ -1,0 +1,135 @@
+"""Published sweeps, fitted by the same code as one's own: a table of workloads, and the points of one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard import sweep_sentences
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.figures import published_sweep
+from noisescale_dashboard.number_format import count, significant, span
+from noisescale_dashboard.pages import shell, states
+from noisescale_dashboard.pages.parts import Child, card, figure_box, link
+from noisescale_dashboard.sweep_answers import PublishedSweep
+
+LEDE = (
+    "MLPerf's reference runs give data to a quality target at several batch sizes. Fitted as your own sweeps are: "
+    "where the data set only a bound, or do not follow the curve, no number is given."
+)
+CARD = "published-card"
+CHANGED = (
+    Output("published-figures", "data"),
+    Output("published-table", "children"),
+    Output("published-source", "children"),
+    Output(f"{CARD}-title", "children"),
+    Output(f"{CARD}-subtitle", "children"),
+    Output(f"{CARD}-footer", "children"),
+    Output("published-sweep-sentence", "children"),
+)
+
+
+def layout(*, narrow: bool) -> list[Child]:
+    """Both cards before their first data."""
+    height = published_sweep.NARROW_HEIGHT if narrow else published_sweep.HEIGHT
+    workloads = card(
+        "Workloads",
+        "B_crit in the benchmark's examples, 95 % interval",
+        html.Div(id="published-table", className="scrollx-in scrolly tall", tabIndex="0"),
+        card_id="published-list",
+        footer=html.Span(id="published-source"),
+        has_table=True,
+    )
+    points = card(
+        "Data to the target",
+        "",
+        figure_box("published-sweep", card_id=CARD, height=height),
+        card_id=CARD,
+        footer=[],
+        is_figure=True,
+    )
+    return [
+        html.Div([points, workloads], className="grid cols two published"),
+        dcc.Store(id="published-figures"),
+    ]
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """The callback that reads and draws them once their tab is open."""
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "paintAll"),
+        [Output("published-sweep", "figure")],
+        Input("published-figures", "data"),
+        Input("theme", "data"),
+        State("palettes", "data"),
+    )
+
+    @app.callback(*CHANGED, Input("sweeps-view", "data"), State("narrow", "data"))
+    async def load_published(view: dict[str, Any] | None, narrow: bool) -> tuple[Any, ...]:
+        if view is None or view["tab"] != "published":
+            raise PreventUpdate
+        try:
+            known = await api.published_sweeps(visitor_headers(ctx.headers))
+        except ApiProblem as problem:
+            return (no_update, states.not_loaded(problem), *[no_update] * 5)
+        chosen = chosen_sweep(known.sweeps, view["workload"])
+        if chosen is None:
+            return (no_update, "The server has no published sweeps.", *[no_update] * 5)
+        return (
+            {"sweep": published_sweep.published_sweep(chosen, narrow=narrow)},
+            table(known.sweeps, chosen),
+            f"{known.source}, {known.licence}",
+            f"Data to the target: {chosen.workload}",
+            f"{chosen.suite} {chosen.version} · the benchmark's own unit, log · whiskers: standard error",
+            footer(chosen),
+            sentence(chosen),
+        )
+
+
+def chosen_sweep(sweeps: Sequence[PublishedSweep], workload: str | None) -> PublishedSweep | None:
+    """The workload of this name, else the first with a fit, else the first."""
+    named = [sweep for sweep in sweeps if sweep.workload == workload]
+    fitted = [sweep for sweep in sweeps if sweep.fit is not None]
+    return next(iter((*named, *fitted, *sweeps)), None)
+
+
+def table(sweeps: Sequence[PublishedSweep], chosen: PublishedSweep) -> html.Table:
+    """A row a workload; its name chooses it."""
+    words = ("Workload", "Version", "Batch sizes", "B_crit", "95 %, or why not")
+    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in words]))
+    return html.Table([head, html.Tbody([_row(sweep, sweep is chosen) for sweep in sweeps])], className="tb list")
+
+
+def _row(sweep: PublishedSweep, is_chosen: bool) -> html.Tr:
+    sizes = [point.batch_size for point in sweep.points]
+    known = sweep.critical_batch
+    why = sweep_sentences.reason_words(sweep.refusal) if sweep.refusal is not None else span(known.low, known.high)
+    address = f"/sweeps?tab=published&workload={sweep.workload}"
+    name = link(sweep.workload, address, class_name="chosen" if is_chosen else "", is_current=is_chosen)
+    return html.Tr(
+        [
+            html.Td(name, className="name"),
+            html.Td(f"{sweep.suite.removeprefix('MLPerf ')} {sweep.version}"),
+            html.Td(f"{len(sizes)}, {count(min(sizes))} to {count(max(sizes))}"),
+            html.Td(sweep_sentences.found_words(sweep), className="s" if sweep.fit is not None else "dim"),
+            html.Td(why, className="" if sweep.fit is not None else "dim"),
+        ]
+    )
+
+
+def footer(sweep: PublishedSweep) -> str:
+    """What speaks against the fit, or why there is none."""
+    if sweep.fit is not None:
+        return " ".join(sweep_sentences.lack_of_fit_words(sweep.fit.lack_of_fit))
+    return sweep.refusal.explanation if sweep.refusal is not None else ""
+
+
+def sentence(sweep: PublishedSweep) -> str:
+    """The figure in words."""
+    first, last = sweep.points[0], sweep.points[-1]
+    known = sweep_sentences.bounds_words(sweep.critical_batch) or "not known"
+    return (
+        f"{sweep.workload}: {significant(first.to_target_mean)} to the target at batch {count(first.batch_size)}, "
+        f"{significant(last.to_target_mean)} at batch {count(last.batch_size)}. Critical batch {known}."
+    )

@@ -1,0 +1,201 @@
+"""The list of sweeps and branches, and the sweeps that others have published."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard import sweep_sentences
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.number_format import count, exactly, si, span
+from noisescale_dashboard.pages import published_sweeps, shell, states
+from noisescale_dashboard.pages.parts import Child, aria, card, link
+from noisescale_dashboard.sweep_answers import Sweep, TargetFit
+
+PAGE_SIZE = 50
+AT_ONCE = 4
+TABS = (("own", "Yours"), ("published", "Published"))
+NAME_LIMIT = 120
+WAITING = "…"
+CHANGED = (
+    Output("sweeps-rows", "data"),
+    Output("sweeps-empty", "children"),
+    Output("sweeps-own", "hidden"),
+    Output("sweeps-published", "hidden"),
+    Output("sweeps-sentence", "children"),
+    Output("sweeps-count", "children"),
+    Output("sweeps-table", "children"),
+)
+Found = Mapping[str, TargetFit | None]
+
+
+def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
+    """The page before its first data; nothing on it changes by itself."""
+    del refresh_seconds
+    tabs = dmc.SegmentedControl(
+        id="sweeps-tab",
+        data=[{"value": value, "label": label} for value, label in TABS],
+        value="own",
+        size="xs",
+        **aria({"aria-label": "Whose sweeps"}),
+    )
+    table = card(
+        "Sweeps and branches",
+        "Newest first · B_crit of the hardest target, with its 95 % interval",
+        html.Div(id="sweeps-table", className="scrollx-in", tabIndex="0"),
+        card_id="sweeps-card",
+        has_table=True,
+    )
+    body = [
+        html.Div(
+            [
+                html.H1("Sweeps", className="h1"),
+                html.Span(id="sweeps-count", className="dim"),
+                html.Span(className="sp"),
+                tabs,
+            ],
+            className="row",
+        ),
+        html.P("Critical batch sizes, measured by training.", id="sweeps-sentence", className="lede mb12"),
+        html.Div(id="sweeps-empty"),
+        html.Div(table, id="sweeps-own"),
+        html.Div(published_sweeps.layout(narrow=narrow), id="sweeps-published", hidden=True),
+        dcc.Store(id="sweeps-view"),
+        dcc.Store(id="sweeps-rows"),
+    ]
+    return shell.page([html.B("Sweeps")], body)
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """Callbacks of the page: address and tab, the list, what each sweep found, published sweeps."""
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "sweepsView"),
+        Output("sweeps-view", "data"),
+        Output("sweeps-tab", "value"),
+        Input("address", "search"),
+        Input("sweeps-tab", "value"),
+        State("sweeps-view", "data"),
+    )
+    _register_rows(app, api)
+    _register_findings(app, api)
+    published_sweeps.register(app, api)
+
+
+def _register_rows(app: Dash, api: ApiClient) -> None:
+    @app.callback(*CHANGED, Input("sweeps-view", "data"))
+    async def load_rows(view: dict[str, Any] | None) -> tuple[Any, ...]:
+        if view is None:
+            raise PreventUpdate
+        if view["tab"] == "published":
+            return (None, None, True, False, published_sweeps.LEDE, "", no_update)
+        try:
+            page = await api.sweeps(visitor_headers(ctx.headers), {"limit": PAGE_SIZE})
+        except ApiProblem as problem:
+            return (None, states.not_loaded(problem), True, True, no_update, "", no_update)
+        if not page.sweeps:
+            return (None, states.no_sweeps(), True, True, no_update, count(0), no_update)
+        wanted = {sweep.id: sweep.hardest_target for sweep in page.sweeps if sweep.kind == "sweep"}
+        return (
+            {"targets": wanted},
+            None,
+            False,
+            True,
+            sweep_sentences.sweeps_sentence(page.sweeps, page.total),
+            count(page.total),
+            table(page.sweeps, {}),
+        )
+
+
+def _register_findings(app: Dash, api: ApiClient) -> None:
+    @app.callback(
+        Output("sweeps-table", "children", allow_duplicate=True),
+        Input("sweeps-rows", "data"),
+        prevent_initial_call=True,
+    )
+    async def load_findings(rows: dict[str, Any] | None) -> html.Table:
+        if not rows:
+            raise PreventUpdate
+        visitor = visitor_headers(ctx.headers)
+        try:
+            page, found = await asyncio.gather(
+                api.sweeps(visitor, {"limit": PAGE_SIZE}), findings(api, visitor, rows["targets"])
+            )
+        except ApiProblem:
+            # the rows stay as they are, without what was found
+            raise PreventUpdate from None
+        return table(page.sweeps, found)
+
+
+async def findings(
+    api: ApiClient, visitor: Mapping[str, str], targets: Mapping[str, float | None]
+) -> dict[str, TargetFit | None]:
+    """What each sweep says about its hardest target; None where it could not be read."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(sweep_id: str, target: float) -> TargetFit | None:
+        async with gate:
+            try:
+                return next(iter((await api.critical_batch(visitor, sweep_id, {"target": target})).targets), None)
+            except ApiProblem:
+                return None
+
+    known = {sweep_id: target for sweep_id, target in targets.items() if target is not None}
+    found = await asyncio.gather(*(one(sweep_id, target) for sweep_id, target in known.items()))
+    return dict(zip(known, found, strict=True))
+
+
+COLUMNS = ("Name", "Task", "Kind", "Batch sizes", "Runs", "Hardest target", "B_crit", "95 %", "Started")
+
+
+def table(sweeps: Sequence[Sweep], found: Found) -> html.Table:
+    """A row a sweep; what is not known yet is left open."""
+    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in COLUMNS]))
+    return html.Table([head, html.Tbody([_row(sweep, found) for sweep in sweeps])], className="tb list")
+
+
+def _row(sweep: Sweep, found: Found) -> html.Tr:
+    name = sweep.name if len(sweep.name) <= NAME_LIMIT else sweep.name[: NAME_LIMIT - 1] + "…"
+    cells = [
+        html.Td(link(name, f"/sweeps/{sweep.id}"), className="name"),
+        html.Td(f"{sweep.project} · {sweep.task}"),
+        html.Td(sweep.kind),
+        *_measured(sweep, found),
+        html.Td(sweep.created_at[:10]),
+    ]
+    return html.Tr(cells)
+
+
+def _measured(sweep: Sweep, found: Found) -> list[html.Td]:
+    target = sweep.hardest_target
+    words = "–" if target is None else f"{sweep_sentences.metric_words(sweep.metric)[:24]} {exactly(target)}"
+    first: list[str] = ["–", si(sweep.num_runs), words]
+    if sweep.kind != "sweep" or target is None:
+        return [html.Td(word) for word in (*first, "–", "–")]
+    if sweep.id not in found:
+        return [html.Td(word) for word in (WAITING, *first[1:], WAITING, WAITING)]
+    one = found[sweep.id]
+    if one is None:
+        return [html.Td(word) for word in (*first, "not loaded", "–")]
+    known = one.critical_batch
+    between = span(known.low, known.high) if one.fit is not None else ""
+    if one.refusal is not None:
+        between = sweep_sentences.reason_words(one.refusal)
+    return [
+        html.Td(sizes_words([point.batch_size for point in one.points])),
+        *(html.Td(word) for word in first[1:]),
+        html.Td(
+            [html.Span(sweep_sentences.found_words(one)), html.Small(f" {sweep.unit[:14]}", className="dim")],
+            className="s" if one.fit is not None else "dim",
+        ),
+        html.Td(between, className="" if one.fit is not None else "dim"),
+    ]
+
+
+def sizes_words(sizes: Sequence[float]) -> str:
+    """In short: "12, 16 to 32,768"."""
+    if not sizes:
+        return "–"
+    return f"{len(sizes)}, {count(min(sizes))} to {count(max(sizes))}" if len(sizes) > 1 else count(sizes[0])

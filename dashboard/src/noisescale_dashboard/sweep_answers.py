@@ -1,0 +1,352 @@
+"""What the REST API answers about sweeps, as frozen dataclasses; the words are those of docs/rest.md."""
+
+from dataclasses import dataclass, field
+
+from noisescale_dashboard.answers import UNKNOWN, Interval, Json, interval, picked
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRun:
+    """One run of a sweep; `status` is complete, infeasible (it diverged) or incomplete."""
+
+    batch_size: float
+    lr: float
+    seed: int | None = None
+    status: str = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Runs of one task at several batch sizes (kind sweep), or short branches of one run (kind branch)."""
+
+    id: str
+    project: str
+    task: str
+    name: str
+    kind: str
+    created_at: str
+    goal: str = "min"
+    unit: str = "examples"
+    run_id: str | None = None
+    metric: str | None = None
+    targets: tuple[float, ...] = ()
+    optimizer: str | None = None
+    details: Json = field(default_factory=dict)
+    num_runs: int = 0
+    runs: tuple[SweepRun, ...] = ()
+
+    @property
+    def hardest_target(self) -> float | None:
+        """The lowest target of a metric that falls, the highest of one that rises."""
+        if not self.targets:
+            return None
+        return max(self.targets) if self.goal == "max" else min(self.targets)
+
+
+def sweep(data: Json) -> Sweep:
+    """The sweep in `data`, with its runs where the answer has them."""
+    nested = {
+        "targets": tuple(data.get("targets") or ()),
+        "details": data.get("details") or {},
+        "runs": tuple(picked(SweepRun, row) for row in data.get("runs") or ()),
+    }
+    return picked(Sweep, {**data, **nested})
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPage:
+    """One page of the list of sweeps; `next_cursor` is None on the last one."""
+
+    sweeps: tuple[Sweep, ...]
+    next_cursor: str | None
+    total: int
+
+
+def sweep_page(data: Json) -> SweepPage:
+    """The page of sweeps in `data`."""
+    return SweepPage(tuple(sweep(row) for row in data["sweeps"]), data.get("next_cursor"), data["total"])
+
+
+@dataclass(frozen=True, slots=True)
+class StepsPoint:
+    """Steps to a target at one batch size and the best of its learning rates.
+
+    `steps` lies in (`low`, `high`], the evaluations around the crossing; None: the target was not reached in `low`.
+    """
+
+    batch_size: float
+    lr: float
+    low: float
+    num_learning_rates: int = 1
+    num_runs: int = 1
+    is_at_grid_edge: bool = False
+    steps: float | None = None
+    high: float | None = None
+    examples: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LackOfFit:
+    """What speaks against a fit; `exponent` is 1 in theory."""
+
+    findings: tuple[str, ...] = ()
+    exponent: Interval = UNKNOWN
+    misfit_probability: float | None = None
+    unequal_noise_probability: float | None = None
+    grid_edge_batch_sizes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """log(S / curve) of a batch size."""
+
+    batch_size: float
+    log_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """S = S_min (1 + B_crit / B): steps, examples and batch size with their intervals."""
+
+    min_steps: Interval
+    min_examples: Interval
+    critical_batch: Interval
+    scatter: float
+    rms: float
+    residuals: tuple[Residual, ...]
+    lack_of_fit: LackOfFit
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no fit, and the bounds that the data still set."""
+
+    reason: str
+    explanation: str
+    critical_batch: Interval = UNKNOWN
+    min_steps: Interval = UNKNOWN
+    min_examples: Interval = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSlope:
+    """d log S / d log B between two neighbouring batch sizes; `regime` is perfect, diminishing or maximal."""
+
+    from_batch_size: float
+    to_batch_size: float
+    slope: float
+    regime: str
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The fitted steps at a batch size with the interval of the curve."""
+
+    batch_size: float
+    steps: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFit:
+    """What a sweep says about one target: exactly one of `fit` and `refusal`."""
+
+    target: float
+    points: tuple[StepsPoint, ...]
+    fit: Fit | None = None
+    refusal: Refusal | None = None
+    regimes: tuple[LocalSlope, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
+
+    @property
+    def num_reached(self) -> int:
+        """Batch sizes at which the target was reached."""
+        return sum(point.steps is not None for point in self.points)
+
+    @property
+    def critical_batch(self) -> Interval:
+        """B_crit in examples: fitted, or the bounds that a refusal leaves."""
+        if self.fit is not None:
+            return self.fit.critical_batch
+        return self.refusal.critical_batch if self.refusal is not None else UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalBatch:
+    """What a sweep says about each of its targets."""
+
+    targets: tuple[TargetFit, ...]
+    goal: str = "min"
+    unit: str = "examples"
+    level: float = 0.95
+    metric: str | None = None
+
+
+def critical_batch(data: Json) -> CriticalBatch:
+    """The fits and refusals in `data`."""
+    return picked(CriticalBatch, {**data, "targets": tuple(_target_fit(row) for row in data["targets"])})
+
+
+def _target_fit(data: Json) -> TargetFit:
+    nested = {
+        "points": tuple(picked(StepsPoint, row) for row in data.get("points") or ()),
+        "fit": fit(data.get("fit")),
+        "refusal": refusal(data.get("refusal")),
+        "regimes": tuple(picked(LocalSlope, row) for row in data.get("regimes") or ()),
+        "curve": tuple(picked(CurvePoint, row) for row in data.get("curve") or ()),
+    }
+    return picked(TargetFit, {**data, **nested})
+
+
+def fit(data: Json | None) -> Fit | None:
+    """The fit in `data`; None for null."""
+    if data is None:
+        return None
+    lack = data.get("lack_of_fit") or {}
+    nested = {
+        **_intervals(data),
+        "residuals": tuple(picked(Residual, row) for row in data.get("residuals") or ()),
+        "lack_of_fit": picked(
+            LackOfFit,
+            {
+                **lack,
+                "findings": tuple(lack.get("findings") or ()),
+                "exponent": interval(lack.get("exponent")),
+                "grid_edge_batch_sizes": tuple(lack.get("grid_edge_batch_sizes") or ()),
+            },
+        ),
+    }
+    return picked(Fit, {**data, **nested})
+
+
+def refusal(data: Json | None) -> Refusal | None:
+    """The refusal in `data`; None for null."""
+    return None if data is None else picked(Refusal, {**data, **_intervals(data)})
+
+
+def _intervals(data: Json) -> dict[str, Interval]:
+    return {name: interval(data.get(name)) for name in ("min_steps", "min_examples", "critical_batch")}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Runs to add at one batch size, and what they take at most."""
+
+    batch_size: float
+    learning_rates: tuple[float, ...]
+    num_seeds: int
+    steps: float
+    examples: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """What to run next so that upper ÷ lower end of B_crit's interval is `wanted_ratio`."""
+
+    target: float
+    wanted_ratio: float
+    examples: float
+    explanation: str
+    present_ratio: float | None = None
+    expected_ratio: float | None = None
+    proposals: tuple[Proposal, ...] = ()
+
+
+def sweep_plan(data: Json) -> SweepPlan:
+    """The plan in `data`."""
+    plan = data["plan"]
+    rows = tuple(
+        picked(Proposal, {**row, "learning_rates": tuple(row["learning_rates"])}) for row in plan.get("proposals") or ()
+    )
+    return picked(SweepPlan, {**plan, "proposals": rows})
+
+
+@dataclass(frozen=True, slots=True)
+class QualityPoint:
+    """The metric at one batch size under a budget; `difference` is from the smallest batch size."""
+
+    batch_size: float
+    lr: float
+    num_seeds: int
+    mean: float
+    standard_error: float | None = None
+    difference: Interval = UNKNOWN
+    is_still_improving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """All batch sizes under one budget: equal_steps, equal_examples or large_budget."""
+
+    budget: str
+    verdict: str
+    explanation: str
+    at: float | None = None
+    points: tuple[QualityPoint, ...] = ()
+
+
+def qualities(data: Json) -> tuple[Quality, ...]:
+    """The comparisons in `data`."""
+    return tuple(_quality(row) for row in data.get("comparisons") or ())
+
+
+def _quality(data: Json) -> Quality:
+    points = tuple(
+        picked(QualityPoint, {**row, "difference": interval(row.get("difference"))}) for row in data.get("points") or ()
+    )
+    return picked(Quality, {**data, "points": points})
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPoint:
+    """Repeats of one batch size; data to the target in the benchmark's own progress unit."""
+
+    batch_size: float
+    seeds: int
+    to_target_mean: float
+    to_target_sd: float
+    optimizer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSweep:
+    """One workload of a published benchmark with its fit or refusal."""
+
+    suite: str
+    workload: str
+    version: str
+    points: tuple[PublishedPoint, ...]
+    fit: Fit | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def critical_batch(self) -> Interval:
+        """B_crit in examples: fitted, or the bounds that a refusal leaves."""
+        if self.fit is not None:
+            return self.fit.critical_batch
+        return self.refusal.critical_batch if self.refusal is not None else UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSweeps:
+    """Published sweeps with their source."""
+
+    sweeps: tuple[PublishedSweep, ...]
+    source: str = ""
+    licence: str = ""
+
+
+def published_sweeps(data: Json) -> PublishedSweeps:
+    """The published sweeps in `data`."""
+    return picked(PublishedSweeps, {**data, "sweeps": tuple(_published(row) for row in data["sweeps"])})
+
+
+def _published(data: Json) -> PublishedSweep:
+    nested = {
+        "points": tuple(picked(PublishedPoint, row) for row in data["points"]),
+        "fit": fit(data.get("fit")),
+        "refusal": refusal(data.get("refusal")),
+    }
+    return picked(PublishedSweep, {**data, **nested})

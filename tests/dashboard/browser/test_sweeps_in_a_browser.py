@@ -1,0 +1,81 @@
+"""The page of a sweep in Chromium: the target in the address, and what a card's menu gives away."""
+
+import csv
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import BrowserContext, expect
+
+from dashboard_visit import BRANCH, SWEEP, Visit
+from fakes_sweeps import SWEEPS
+
+pytestmark = pytest.mark.browser
+MENU = ".hyperbola-card .card-menu"
+
+
+@pytest.fixture(scope="module")
+async def opened(reader: BrowserContext, address: str) -> AsyncIterator[Visit]:
+    """A sweep's page that is loaded once."""
+    visit = Visit(await reader.new_page(), address)
+    await visit.open(SWEEP)
+    yield visit
+    assert (visit.complaints, visit.strangers()) == ([], set())
+    await visit.page.close()
+
+
+async def saved(visit: Visit, words: str) -> Path:
+    """The file that an entry of the menu gives."""
+    page = visit.page
+    await page.locator(f"{MENU} summary").click()
+    async with page.expect_download() as download:
+        await page.locator(MENU).get_by_role("button", name=words).click()
+    return Path(await (await download.value).path())
+
+
+async def test_the_target_is_in_the_address_and_goes_back(opened: Visit) -> None:
+    page = opened.page
+    await expect(page.locator("#sweep-target")).to_have_value("val_loss 2.85")
+
+    await page.locator("#sweep-target").click()
+    await page.get_by_role("option", name="val_loss 3.1").click()
+
+    await expect(page.locator("h1")).to_have_text("Critical batch 397 sequences at val_loss 3.1")
+    assert page.url.endswith(f"{SWEEP}?target=3.1")
+    await page.go_back()
+    await expect(page.locator("h1")).to_have_text("Critical batch 992 sequences at val_loss 2.85")
+    await expect(page.locator("#sweep-target")).to_have_value("val_loss 2.85")
+    assert page.url.endswith(SWEEP)
+
+
+async def test_data_and_pictures_leave_as_files_and_the_table_shows_the_same_rows(opened: Visit) -> None:
+    page = opened.page
+
+    with (await saved(opened, "Data as CSV")).open(newline="") as file:
+        rows = list(csv.reader(file))
+    svg = (await saved(opened, "Picture as SVG")).read_text()
+    png = (await saved(opened, "Picture as PNG")).read_bytes()
+    await page.locator(f"{MENU} summary").click()
+    await page.get_by_role("button", name="Show as table").click()
+
+    dialog = page.get_by_role("dialog", name="Steps against examples")
+    num_points = sum(len(SWEEPS[0].batch_sizes) for _ in SWEEPS[0].ladder)
+    assert len(rows) == 1 + num_points
+    assert rows[0][:2] == ["target", "batch size (sequences)"]
+    assert "Steps against examples" in svg
+    assert "font/woff2;base64" in svg
+    assert png.startswith(b"\x89PNG")
+    assert await dialog.locator("tbody tr").count() == num_points
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+
+
+async def test_a_branch_shows_its_arms(reader: BrowserContext, address: str) -> None:
+    visit = Visit(await reader.new_page(), address)
+
+    page = await visit.open(BRANCH)
+
+    await expect(page.locator("h1")).to_have_text("Local critical batch between 1,024 and 4,096")
+    await expect(page.locator("#sweep-cards")).to_be_hidden()
+    assert (visit.complaints, visit.strangers()) == ([], set())
+    await page.close()

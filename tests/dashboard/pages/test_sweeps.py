@@ -1,0 +1,213 @@
+"""The list of sweeps, published sweeps, and the page of a sweep or a branch."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dashboard_callbacks import Callbacks
+from fakes_api import FakeApi
+from fakes_runs import HOSTILE, RUNS
+from fakes_sweeps import SWEEPS
+from noisescale_dashboard.answers import UNKNOWN, Interval
+from noisescale_dashboard.sweep_answers import LackOfFit
+from noisescale_dashboard.sweep_sentences import bounds_words, lack_of_fit_words
+
+OWN = {"sweeps-view.data": {"tab": "own", "workload": None}, "narrow.data": False}
+WHOLE = {"target": None, "regimes": "fit"}
+
+
+def sweep_view(number: int = 1, **changes: Any) -> dict[str, Any]:
+    return {"sweep-view.data": {**WHOLE, **changes}, "sweep-id.data": SWEEPS[number - 1].id, "narrow.data": False}
+
+
+def published_view(workload: str | None = None) -> dict[str, Any]:
+    return {"sweeps-view.data": {"tab": "published", "workload": workload}, "narrow.data": False}
+
+
+def said(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+async def test_the_list_says_what_there_is_before_any_fit_is_asked_for(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    changed = await callbacks.post("sweeps-rows.data", OWN)
+
+    table = said(changed["sweeps-table"]["children"])
+    for words in ("gpt-125m-fineweb, AdamW", "demo · char-lm", "val_loss 2.85", "branch", "2026-11-19"):
+        assert words in table
+    assert changed["sweeps-sentence"]["children"].startswith("3 trained from the start")
+    assert fake_api.paths() == ["/api/v1/sweeps"]
+
+
+async def test_each_sweep_is_asked_for_its_hardest_target_alone(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    rows = (await callbacks.post("sweeps-rows.data", OWN))["sweeps-rows"]["data"]
+
+    second = next(d["output"] for d in callbacks.server_side() if d["output"].startswith("sweeps-table.children@"))
+    changed = await callbacks.post(second, {"sweeps-rows.data": rows})
+
+    asked = [request.query_params["target"] for request in fake_api.requests if "critical-batch" in request.url.path]
+    assert sorted(asked) == ["0.3", "0.5", "2.85"]
+    (table,) = (value["children"] for value in changed.values())
+    for words in ("992", "841 – 1,170", "12, 16 to 32,768", "> 4,100", "all batch sizes below B_crit"):
+        assert words in said(table)
+
+
+async def test_without_sweeps_the_page_has_the_lines_to_paste(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.sweeps = ()
+
+    changed = await callbacks.post("sweeps-rows.data", OWN)
+
+    assert "noisescale.sweep(train" in said(changed["sweeps-empty"]["children"])
+    assert changed["sweeps-own"]["hidden"]
+
+
+async def test_a_list_that_does_not_load_says_so(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+
+    changed = await callbacks.post("sweeps-rows.data", OWN)
+
+    assert "Not loaded" in said(changed["sweeps-empty"]["children"])
+
+
+async def test_published_sweeps_show_their_fits_and_refusals_with_the_source(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("published-figures.data", published_view())
+
+    table = said(changed["published-table"]["children"])
+    for words in ("bert", "9,000", "> 210,000", "all batch sizes below B_crit", "the curve does not fit"):
+        assert words in table
+    assert "Apache-2.0" in changed["published-source"]["children"]
+    assert changed["published-card-title"]["children"] == "Data to the target: bert"
+
+
+async def test_a_workload_of_the_address_is_the_one_that_is_drawn(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("published-figures.data", published_view("dlrm"))
+
+    assert changed["published-card-title"]["children"] == "Data to the target: dlrm"
+    assert changed["published-card-footer"]["children"] == "B_crit is above 210,000: only a bound is known."
+
+
+async def test_a_sweep_opens_with_the_critical_batch_of_its_hardest_target_and_how_sure_it_is(
+    callbacks: Callbacks,
+) -> None:
+    changed = await callbacks.post("sweep-figures.data", sweep_view())
+
+    assert changed["sweep-head"]["children"] == "Critical batch 992 sequences at val_loss 2.85"
+    assert changed["sweep-lede"]["children"].startswith(
+        "Interval 841 – 1,170 (95 %). 12 batch sizes, learning rate tuned at each, 72 runs. At batch 16 the best"
+    )
+    assert set(changed["sweep-figures"]["data"]) == {"hyperbola", "steps", "targets", "rates", "residuals"}
+
+
+async def test_a_target_of_the_address_is_the_one_that_is_answered(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("sweep-figures.data", sweep_view(target="3.10"))
+
+    assert changed["sweep-head"]["children"] == "Critical batch 397 sequences at val_loss 3.1"
+    assert changed["sweep-shown"]["data"] == {"kind": "sweep", "target": 3.1, "first": 2.85, "unit": "sequences"}
+    assert [choice["value"] for choice in changed["sweep-target"]["data"]] == ["3.3", "3.1", "2.95", "2.85"]
+
+
+async def test_the_table_of_fits_has_intervals_and_the_footer_says_what_speaks_against(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("sweep-figures.data", sweep_view())
+
+    table = said(changed["sweep-fit"]["children"])
+    for words in ("12.5k", "12.4M", "992", "841 – 1,170", "4 %"):
+        assert words in table
+    assert "At batch 16 the best learning rate was the last one tried" in said(changed["sweep-fit-card-footer"])
+
+
+async def test_a_refused_sweep_says_why_and_gives_no_number_but_the_bound(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("sweep-figures.data", sweep_view(2))
+
+    assert changed["sweep-head"]["children"] == "Critical batch above 4,100 images at training loss 0.3"
+    assert changed["sweep-lede"]["children"].startswith("Steps fall in proportion")
+    assert "all batch sizes below B_crit" in said(changed["sweep-fit"]["children"])
+    assert changed["sweep-cards"]["className"] == "sweep-grid one-target no-fit"
+    footer = changed["sweep-steps-card-footer"]["children"]
+    assert "▲ target not reached" in footer
+    assert "× diverged" in footer
+
+
+async def test_next_runs_have_their_cost_and_what_they_would_bring(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    shown = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"}
+    values = {**sweep_view(), "sweep-shown.data": shown, "sweep-ratio.value": "1.2"}
+
+    changed = await callbacks.post("sweep-plan.children", values)
+
+    asked = next(request for request in fake_api.requests if request.url.path.endswith("/plan"))
+    assert dict(asked.query_params) == {"target": "2.85", "ratio": "1.2"}
+    assert changed["sweep-plan-card-subtitle"]["children"].startswith("The interval's ends are now × 1.39 apart")
+    for words in ("512", "58M", "92M sequences", "near the bend"):
+        assert words in said(changed["sweep-plan"]["children"])
+    assert "Equal examples (640k): worse." in said(changed["sweep-quality-words"]["children"])
+
+
+async def test_plan_and_quality_that_do_not_load_say_so_in_their_cards(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+    shown = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"}
+
+    changed = await callbacks.post("sweep-plan.children", {**sweep_view(), "sweep-shown.data": shown})
+
+    assert changed["sweep-plan-card-subtitle"]["children"] == "not loaded: Service unavailable"
+    assert changed["sweep-quality-words"]["children"] == "not loaded: Service unavailable"
+
+
+async def test_a_branch_has_its_arms_verdicts_limits_and_cost(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    changed = await callbacks.post("sweep-figures.data", sweep_view(3))
+
+    assert changed["sweep-head"]["children"] == "Local critical batch between 1,024 and 4,096"
+    assert f"/runs/{RUNS[0].id}" in said(changed["sweep-lede"]["children"])
+    for words in ("as good", "worse", "open", "diverged", "+0.0250 to +0.0370", "$0.57", "328k sequences"):
+        assert words in said(changed["sweep-branch"]["children"])
+    assert set(changed["sweep-branch-figures"]["data"]) == {"arms"}
+    assert changed["sweep-cards"]["hidden"]
+    assert not [path for path in fake_api.paths() if path.endswith("critical-batch")]
+
+
+async def test_a_missing_sweep_has_a_page(callbacks: Callbacks) -> None:
+    values = {**sweep_view(), "sweep-id.data": "00000000-0000-4000-9000-999999999999"}
+
+    changed = await callbacks.post("sweep-figures.data", values)
+
+    assert "No such sweep" in said(changed["sweep-missing"]["children"])
+    assert changed["sweep-body"]["className"] == "hidden"
+
+
+async def test_what_is_shown_stays_when_the_server_does_not_answer(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+    shown = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"}
+
+    changed = await callbacks.post("sweep-figures.data", {**sweep_view(), "sweep-shown.data": shown})
+
+    assert set(changed) == {"sweep-note"}
+    assert "Live updates paused" in said(changed["sweep-note"]["children"])
+
+
+async def test_hostile_names_are_text(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("sweep-figures.data", sweep_view(4))
+
+    figures = changed["sweep-figures"]["data"].values()
+    drawn = [{**figure, "layout": {**figure["layout"], "meta": None}} for figure in figures]
+    assert "<img" not in json.dumps(drawn)
+    assert changed["sweep-crumb"]["children"] == HOSTILE
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Interval(value=992.0, low=840.0, high=1170.0), "992"),
+        (Interval(low=4100.0), "above 4,100"),
+        (Interval(high=40.0), "below 40.0"),
+        (Interval(low=40.0, high=900.0), "between 40.0 and 900"),
+        (UNKNOWN, ""),
+    ],
+)
+def test_what_is_known_of_a_critical_batch_in_words(found: Interval, words: str) -> None:
+    assert bounds_words(found) == words
+
+
+@pytest.mark.parametrize("finding", ["exponent", "misfit", "unequal_noise", "grid_edge", "few_steps", "of_the_future"])
+def test_every_finding_is_a_sentence(finding: str) -> None:
+    (sentence,) = lack_of_fit_words(LackOfFit((finding,), Interval(1.4, 1.2, None), 0.004, 0.002, (16.0,)))
+
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")

@@ -1,0 +1,46 @@
+"""One open page of the dashboard, and what went wrong or out while it was open."""
+
+from playwright.async_api import Page
+
+from fakes_runs import RUNS
+from fakes_sweeps import SWEEPS
+
+RUN = f"/runs/{RUNS[0].id}"
+SWEEP = f"/sweeps/{SWEEPS[0].id}"
+BRANCH = f"/sweeps/{SWEEPS[2].id}"
+PAGES = ("/runs", RUN, "/sweeps", SWEEP)
+DRAWN = {
+    "/runs": (".ag-row .spark",),
+    RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
+    "/sweeps": ("#sweeps-table td.s",),
+    SWEEP: ("#sweep-hyperbola .trace", "#sweep-steps .trace", "#sweep-rates .trace", "#sweep-quality .trace"),
+    BRANCH: ("#sweep-arms .trace",),
+}
+"""What is there once a page is drawn."""
+
+
+class Visit:
+    """One open page and what went wrong or out while it was open."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address = page, address
+        self.complaints: list[str] = []
+        self.urls: list[str] = []
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.urls.append(request.url))
+
+    def strangers(self) -> set[str]:
+        """Requests beyond this machine."""
+        return {url for url in self.urls if not url.startswith((self.address, "data:", "blob:"))}
+
+    def _hear(self, message: object) -> None:
+        kind, text = message.type, message.text  # type: ignore[attr-defined]
+        if kind in ("error", "warning"):
+            self.complaints.append(f"{kind}: {text}")
+
+    async def open(self, path: str) -> Page:
+        await self.page.goto(self.address + path)
+        for mark in DRAWN[path.split("?")[0]]:
+            await self.page.wait_for_selector(mark, state="attached", timeout=20_000)
+        return self.page
