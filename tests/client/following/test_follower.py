@@ -204,6 +204,23 @@ def test_an_error_of_ours_stays_outside_of_the_loop(monkeypatch):
     assert not loop.batches
 
 
+def test_ranks_that_lose_each_other_wait_once_and_the_training_goes_on():
+    class Lost:
+        is_first = True
+        num_waits = 0
+
+        def from_first(self, value):
+            self.num_waits += 1
+            raise RuntimeError("timed out")
+
+    loop = Loop().follow(strict=False)
+    loop.follower._agreement = lost = Lost()
+
+    loop.steps(100, phi=4096.0)
+
+    assert (lost.num_waits, loop.run.faults.count, loop.follower.batch_size) == (1, 1, 64)
+
+
 def test_who_sets_the_rate_by_hand_is_told_to_multiply_it():
     loop = Loop().follow()
 

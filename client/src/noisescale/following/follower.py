@@ -1,6 +1,7 @@
 """What a training loop holds: `step()` once for each optimizer step, and the decisions so far."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -136,7 +137,9 @@ class Follower:
         rate = self._rates.scheduled()
         postponed = replace(self._books, next_look=self._plan.next_look(self._steps))
         found = self._decide(rate) if self._agreement.is_first else None
+        self._due = sys.maxsize  # should the ranks lose each other, nobody waits for them again
         self._books, decision = self._agreement.from_first(found or (postponed, None))
+        self._due = self._steps + 1
         if decision is not None and self._plan.is_dry_run:
             self._books = replace(self._books, batch=decision.to_batch, rate_factor=decision.to_rate_factor)
             self._keep(replace(decision, also=self._others(decision)[1]))
