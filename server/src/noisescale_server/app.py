@@ -12,6 +12,7 @@ from noisescale_server.api import (
     comparison,
     critical_batch,
     docs_page,
+    equal_loss,
     forecast,
     groups,
     health,
@@ -35,6 +36,7 @@ from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.services import reference_values as reference_value_service
 from noisescale_server.services.comparison import Comparisons
+from noisescale_server.services.equal_loss import KnownWindows
 from noisescale_server.services.health import Migrations
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.settings import Settings
@@ -55,6 +57,7 @@ ROUTERS = (
     sweep_quality.router,
     published_sweeps.router,
     comparison.router,
+    equal_loss.router,
     forecast.router,
     learning_rates.router,
 )
@@ -84,6 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.migrations = shipped_migrations()
     app.state.whole_runs = WholeRuns()
     app.state.comparisons = Comparisons()
+    app.state.known_windows = KnownWindows()
     app.state.reference_values = reference_value_service.load()
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     register_error_handlers(app)

@@ -246,7 +246,7 @@ def _warnings(outcome: Law | NoLaw, end: float | None, quantity: Quantity) -> tu
             ),
             Warned("confounded", "Inside one run loss, steps and learning rate change together: none is the cause."),
             Warned(
-                "noise_scale", "This is the noise scale: the critical batch is κ times it, and κ belongs to a sweep."
+                "noise_scale", "This is the noise scale: the critical batch is κ times it, and κ comes from a sweep."
             ),
         ]
     return tuple(found)

@@ -120,3 +120,21 @@ async def resolved_runs(
     for run_id, task_id, optimizer in await read(session, _RESOLVED, list(task_ids), at_most):
         found.setdefault((task_id, optimizer), []).append(run_id)
     return found
+
+
+_OF_TASK = """
+SELECT run.id, run.name, run.config -> $3::text AS size
+FROM run JOIN task ON task.id = run.task_id JOIN project ON project.id = run.project_id
+WHERE project.name = $1 AND task.name = $2 AND NOT run.archived AND run.latest_step IS NOT NULL
+  AND ($3::text IS NULL OR jsonb_typeof(run.config -> $3::text) = 'number')
+ORDER BY run.latest_step DESC, run.id
+LIMIT $4
+"""
+
+
+async def runs_of_task(
+    session: AsyncSession, *, project: str, task: str, config_key: str | None, limit: int
+) -> list[tuple[UUID, str, float | None]]:
+    """(id, name, number under the key of its config) of a task's longest runs; with a key only those that have one."""
+    rows = await read(session, _OF_TASK, project, task, config_key, limit)
+    return [(run_id, name, None if size is None else float(size)) for run_id, name, size in rows]

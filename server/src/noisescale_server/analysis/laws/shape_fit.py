@@ -16,6 +16,7 @@ from scipy.optimize import approx_fprime, least_squares
 from noisescale_server.analysis.errors import AnalysisError
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.laws.cluster_robust import ClusterRobust, cluster_robust
+from noisescale_server.analysis.laws.clustered_regression import excess_variance
 from noisescale_server.analysis.laws.shapes import Shape
 
 Array = NDArray[np.float64]
@@ -115,7 +116,7 @@ def fit_shape(shape: Shape, data: Observations) -> ShapeFit:
         found = _search(shape, x, target, 1 / whole, [parameters])
         residuals = data.log_value - shape.log_value(found, x) + slope * (x - data.x)
         moved = _moved(shape, found, data, excess)
-        new_excess = _excess(residuals, variance + (slope * data.x_standard_error) ** 2, shape.num_parameters)
+        new_excess = excess_variance(residuals, variance + (slope * data.x_standard_error) ** 2, shape.num_parameters)
         is_settled = np.allclose(found, parameters, rtol=CLOSE, atol=CLOSE) and abs(new_excess - excess) < CLOSE
         parameters, x, excess = found, moved, new_excess
         if is_settled:
@@ -159,17 +160,6 @@ def _derivatives(shape: Shape, parameters: Array, x: Array) -> Array:
     """[N, P]."""
     found: Array = np.atleast_2d(approx_fprime(parameters, lambda one: shape.log_value(one, x), 1e-7))
     return found
-
-
-def _excess(residuals: Array, variance: Array, num_parameters: int) -> float:
-    """The moment estimate of the variance about the curve beyond that of measurement."""
-    weights = 1 / variance
-    freedom = residuals.size - num_parameters
-    total = float(weights.sum())
-    spread = total - float((weights**2).sum()) / total
-    if freedom <= 0 or spread <= 0:
-        return 0.0
-    return max(0.0, (float(weights @ residuals**2) - freedom) / spread)
 
 
 def _exp(value: float) -> float:
