@@ -149,8 +149,8 @@ def _best_reading(runs: _Runs, sign: float) -> _Reading:
 
 def _reading_at(runs: _Runs, limit: float, sign: float) -> _Reading:
     """The seeds at a step, between evaluations on a straight line in log steps."""
-    steps = np.maximum(np.array(runs.together.steps), 1.0)
-    values = tuple(float(np.interp(math.log(max(limit, 1.0)), np.log(steps), row)) for row in runs.together.values)
+    along = np.log1p(runs.together.steps)
+    values = tuple(float(np.interp(math.log1p(limit), along, row)) for row in runs.together.values)
     return _Reading(runs.batch_size, runs.lr, values, runs.together.steps[_best_place(runs, sign)] >= limit)
 
 
