@@ -53,7 +53,6 @@ class FollowCallback(TrainerCallback, ExportableState):
         self.follower: Follower | None = None
         self._noise = noise
         self._arguments = arguments
-        self._saved: Mapping[str, Any] | None = None
         self._wanted: int | None = None
         self._first_count = 0
 
