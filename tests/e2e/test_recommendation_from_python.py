@@ -4,6 +4,8 @@ import random
 
 import httpx
 import pytest
+import torch
+from torch import nn
 
 import noisescale
 from noisescale.recommending.advisor import Advisor
@@ -165,3 +167,34 @@ class UnknownRun(RecommendingServer):
 
     def of_run(self, run_id, question):
         return super().of_run("00000000-0000-4000-8000-000000000000", question)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_real_training_is_the_same_to_both(live_server, every):
+    torch.manual_seed(0)
+    model = nn.Linear(20, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + 0.01 * step))
+    rows = torch.randn(4096, 20)
+    classes = (rows[:, :4] + 0.5 * torch.randn(4096, 4)).argmax(1)
+    run = noisescale.init(project="asking", task="linear", planned_steps=600)
+    run.watch(model, optimizer, small_batches="micro_batches", every=every)
+
+    for _ in range(120):
+        chosen = torch.randint(4096, (32,))
+        for part in chosen.chunk(8):
+            (nn.functional.cross_entropy(model(rows[part]), classes[part]) / 8).backward()
+        run.log_gradients()
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+    run.finish()
+    wait_until_stored(live_server, run.id, 119)
+
+    of_server = run.recommendation(examples_per_step=50)
+    of_job = recommend_in_job(run._main.measured(), Question(examples_per_step=50), run_id=run.id, note=None)
+    assert of_server.source == "server"
+    same = [name for name in SAME if name not in ("effect", "next_step")]  # hours of the last stretch may differ
+    assert {name: getattr(of_job, name) for name in same} == {name: getattr(of_server, name) for name in same}
+    assert numbers_of(of_job.answer["learning_rate"]) == pytest.approx(numbers_of(of_server.answer["learning_rate"]))
+    assert of_server.noise_scale.state != "unresolved"

@@ -84,7 +84,7 @@ class RunHistory:
     Attributes:
         newest: The last update; None before the first.
         batch_size: The last one known, in examples.
-        learning_rate: The last one known.
+        learning_rate: The last one known, of measured steps and others.
         num_updates: How many there were.
     """
 
@@ -113,8 +113,7 @@ class RunHistory:
         last.flags |= update.flags
         logged = update.logged
         last.last_step, last.wall_time, last.learning_rate = logged.step, logged.wall_time, logged.lr
-        if logged.lr is not None:
-            self.learning_rate = logged.lr
+        self.see_rate(logged.lr)
         if update.global_batch is not None:
             last.num_batches += 1
             last.examples += update.global_batch
@@ -123,6 +122,11 @@ class RunHistory:
             last.num_terms += 1
             last.trace_cov += update.terms.trace_cov
             last.grad_sq_norm += update.terms.grad_sq_norm
+
+    def see_rate(self, learning_rate: float | None) -> None:
+        """Remember the learning rate of a step, measured or not; None leaves the last one known."""
+        if learning_rate is not None:
+            self.learning_rate = learning_rate
 
     @property
     def flags(self) -> int:

@@ -127,6 +127,7 @@ class StepLog:
         while unmeasured and unmeasured[0][0] < num_steps:
             _, number, lr, loss = unmeasured.popleft()
             self._recording.add_unmeasured(number, lr, loss)
+            self.history.see_rate(lr)
 
     def log_watched(
         self,
@@ -156,6 +157,7 @@ class StepLog:
                 self._record_unmeasured(logged.num_steps)
             if not logged.is_measured:
                 self._recording.add_unmeasured(logged.step, logged.lr, norms.loss)
+                self.history.see_rate(logged.lr)
                 continue
             is_explained = explain_ranks(norms, self._notices)
             if not is_explained:
