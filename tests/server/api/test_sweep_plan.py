@@ -8,9 +8,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer
+from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer, target_answer
 from noisescale_server.analysis.sweep_plan import plan as plan_for
-from noisescale_server.services import critical_batch
+from noisescale_server.services import sweep_curves
 from noisescale_server.services.sweep_curves import RunCurve
 from noisescale_server.storage.tables import SweepRun
 from problems import assert_problem
@@ -40,7 +40,7 @@ async def test_a_narrow_interval_needs_nothing_more(shared_client: httpx.AsyncCl
 def answer_to(curves: list[dict[str, Any]]) -> TargetAnswer:
     runs = [SweepRun(batch_size=float(one["batch_size"]), lr=one["lr"], seed=one["seed"]) for one in curves]
     found = [RunCurve(run, one["steps"], one["values"]) for run, one in zip(runs, curves, strict=True)]
-    return critical_batch.answer(TARGET, "min", runs, found, level=0.95)
+    return target_answer(sweep_curves.settings(runs, found, "min"), TARGET, level=0.95)
 
 
 def log_ratio(answer: TargetAnswer) -> float:

@@ -10,10 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer, target_answer
 from noisescale_server.services import sweep_curves, sweeps
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.sweep_curves import RunCurve
 from noisescale_server.services.sweeps import Goal
 from noisescale_server.storage.sweeps import SweepRow
-from noisescale_server.storage.tables import SweepRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +43,3 @@ async def of_sweep(
         lambda: tuple(target_answer(settings, one, level=level, with_bootstrap=with_bootstrap) for one in wanted)
     )
     return CriticalBatch(view.row, found)
-
-
-def answer(
-    target: float, goal: Goal, attached: Sequence[SweepRun], curves: Sequence[RunCurve], *, level: float
-) -> TargetAnswer:
-    """What the runs say about one target."""
-    return target_answer(sweep_curves.settings(attached, curves, goal), target, level=level)
