@@ -20,6 +20,8 @@ from fakes_sweeps import (
     SWEEPS,
     FakeSweep,
     critical_batch_json,
+    forecast_json,
+    learning_rates_json,
     plan_json,
     published_json,
     quality_json,
@@ -62,6 +64,8 @@ class FakeApi:
         self.app.get("/api/v1/sweeps/{sweep_id}/critical-batch")(self.critical_batch)
         self.app.get("/api/v1/sweeps/{sweep_id}/plan")(self.sweep_plan)
         self.app.get("/api/v1/sweeps/{sweep_id}/quality")(self.sweep_quality)
+        self.app.get("/api/v1/sweeps/{sweep_id}/learning-rates")(self.learning_rates)
+        self.app.get("/api/v1/sweeps/{sweep_id}/forecast")(self.sweep_forecast)
         self.app.get("/api/v1/published-sweeps")(published_json)
 
     async def _remember(self, request: Request, call_next: Any) -> Any:
@@ -159,6 +163,14 @@ class FakeApi:
     async def sweep_quality(self, sweep_id: str) -> Any:
         sweep = self.find_sweep(sweep_id)
         return quality_json(sweep) if sweep else missing_sweep(sweep_id)
+
+    async def learning_rates(self, sweep_id: str, target: float) -> Any:
+        sweep = self.find_sweep(sweep_id)
+        return learning_rates_json(sweep, target) if sweep else missing_sweep(sweep_id)
+
+    async def sweep_forecast(self, sweep_id: str) -> Any:
+        sweep = self.find_sweep(sweep_id)
+        return forecast_json(sweep) if sweep else missing_sweep(sweep_id)
 
 
 def problem(status: int, title: str, detail: str) -> JSONResponse:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import httpx
 
-from noisescale_dashboard import advice, answers, sweep_answers
+from noisescale_dashboard import advice, answers, law_answers, sweep_answers
 
 FORWARDED_HEADERS = ("authorization", "cookie")
 API = "/api/v1"
@@ -106,6 +106,17 @@ class ApiClient:
     async def sweep_quality(self, visitor: Mapping[str, str], sweep_id: str) -> tuple[sweep_answers.Quality, ...]:
         """Whether larger batches end at a worse metric."""
         return sweep_answers.qualities(await self._get(visitor, f"{_sweep_path(sweep_id)}/quality"))
+
+    async def learning_rates(
+        self, visitor: Mapping[str, str], sweep_id: str, query: Query | None = None
+    ) -> law_answers.LearningRates:
+        """The best learning rate at each batch size, and the curves through them."""
+        path = f"{_sweep_path(sweep_id)}/learning-rates"
+        return law_answers.learning_rates(await self._get(visitor, path, query))
+
+    async def sweep_forecast(self, visitor: Mapping[str, str], sweep_id: str) -> law_answers.Forecast:
+        """The critical batch over the targets, and where it leads."""
+        return law_answers.forecast(await self._get(visitor, f"{_sweep_path(sweep_id)}/forecast"))
 
     async def published_sweeps(self, visitor: Mapping[str, str]) -> sweep_answers.PublishedSweeps:
         """Published sweeps, fitted as one's own are."""

@@ -11,13 +11,14 @@ from fakes_sweeps import (
     SWEEPS,
     branch_details,
     critical_batch_json,
+    forecast_json,
+    learning_rates_json,
     published_json,
     quality_json,
-    sweep_json,
 )
 from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.branch_answers import branch
-from noisescale_dashboard.figures.best_learning_rates import best_learning_rates, best_rates
+from noisescale_dashboard.figures.best_learning_rates import best_learning_rates
 from noisescale_dashboard.figures.branch_arms import branch_arms
 from noisescale_dashboard.figures.critical_batch_against_target import critical_batch_against_target
 from noisescale_dashboard.figures.data_table import attached_columns
@@ -27,19 +28,13 @@ from noisescale_dashboard.figures.steps_against_batch_size import regime_zones, 
 from noisescale_dashboard.figures.steps_against_examples import drawn_targets, steps_against_examples
 from noisescale_dashboard.figures.sweep_residuals import sweep_residuals
 from noisescale_dashboard.figures.theme import LIGHT
-from noisescale_dashboard.sweep_answers import (
-    StepsPoint,
-    SweepRun,
-    TargetFit,
-    critical_batch,
-    published_sweeps,
-    qualities,
-    sweep,
-)
+from noisescale_dashboard.law_answers import LearningRates, forecast, learning_rates
+from noisescale_dashboard.sweep_answers import TargetFit, critical_batch, published_sweeps, qualities
 
 LADDER = critical_batch(critical_batch_json(SWEEPS[0], []))
 HARDEST = LADDER.targets[-1]
 REFUSED = critical_batch(critical_batch_json(SWEEPS[1], [])).targets[0]
+RATES = learning_rates(learning_rates_json(SWEEPS[0], 2.85))
 QUALITY = qualities(quality_json(SWEEPS[0]))
 PUBLISHED = published_sweeps(published_json()).sweeps
 
@@ -153,21 +148,35 @@ def test_a_bound_is_an_open_arrow_and_no_dot(known: Interval, symbol: str) -> No
     assert list(trace(figure, "bound").marker.symbol) == [symbol]
 
 
-def test_whiskers_of_learning_rates_reach_to_their_neighbours_on_the_grid() -> None:
-    rates = best_rates(HARDEST.points, sweep(sweep_json(SWEEPS[0], with_runs=True)).runs)
+def test_whiskers_of_learning_rates_reach_half_way_to_the_next_and_stop_at_the_edge_of_the_grid() -> None:
+    figure = best_learning_rates(RATES, narrow=False)
 
-    assert rates[0].is_at_edge
-    assert rates[0].below is None
-    assert (rates[1].below, rates[1].above) == (rates[1].lr / 2, rates[1].lr * 2)
-    drawn = best_learning_rates(rates, unit="sequences", narrow=False).data[0]
+    drawn = trace(figure, "best learning rate")
     assert drawn.error_y.arrayminus[0] == 0
-    assert drawn.error_y.array[1] == pytest.approx(rates[1].lr)
+    assert drawn.error_y.array[1] == pytest.approx(RATES.rates[1].lr * (2**0.5 - 1))
+    assert drawn.marker.color[:2] == (LIGHT.panel, LIGHT.text_1)
 
 
-def test_a_single_learning_rate_is_not_called_an_edge() -> None:
-    (rate,) = best_rates((StepsPoint(64, 0.1, low=10, steps=11.0),), (SweepRun(64, 0.1),))
+def test_a_curve_of_learning_rates_is_dotted_beyond_what_was_tuned_and_ends_at_the_critical_batch() -> None:
+    figure = best_learning_rates(RATES, narrow=False)
 
-    assert not rate.is_at_edge
+    inside, whole = trace(figure, "saturating, solid"), trace(figure, "saturating, 2px,3px")
+    sizes = [rate.batch_size for rate in RATES.rates]
+    assert min(sizes) <= min(inside.x) <= max(inside.x) <= max(sizes)
+    assert max(whole.x) <= max(sizes)
+    assert min(whole.x) < min(sizes)
+    assert not [one for one in figure.data if one.name.startswith("power")]
+
+
+def test_the_law_of_critical_batches_is_dotted_where_it_forecasts() -> None:
+    law = forecast(forecast_json(SWEEPS[0])).curve
+
+    figure = critical_batch_against_target(
+        LADDER.targets, goal="min", unit="sequences", metric="loss", narrow=False, law=law
+    )
+
+    assert min(trace(figure, "law, solid").x) >= 2.85 > min(trace(figure, "law, 3px,3px").x)
+    assert figure.layout.xaxis.range[1] < 2.6
 
 
 def test_residuals_are_percents_of_the_fit() -> None:
@@ -207,12 +216,11 @@ def test_a_published_sweep_shows_points_fit_and_bound() -> None:
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_every_figure_carries_its_data(narrow: bool) -> None:
-    rates = best_rates(HARDEST.points, ())
     figures = (
         steps_against_examples(LADDER.targets, 2.85, unit="sequences", narrow=narrow),
         steps_figure(narrow=narrow),
         critical_batch_against_target(LADDER.targets, goal="min", unit="sequences", metric="loss", narrow=narrow),
-        best_learning_rates(rates, unit="sequences", narrow=narrow),
+        best_learning_rates(RATES, narrow=narrow),
         sweep_residuals(HARDEST, unit="sequences", narrow=narrow),
         large_batch_quality(QUALITY, unit="sequences", narrow=narrow),
         branch_arms(branch(branch_details()), narrow=narrow),
@@ -232,7 +240,7 @@ def test_a_sweep_without_points_is_drawn_empty() -> None:
         steps_figure(nothing),
         steps_against_examples([nothing], 0.5, unit="images", narrow=True),
         sweep_residuals(nothing, unit="images", narrow=True),
-        best_learning_rates((), unit="images", narrow=True),
+        best_learning_rates(LearningRates(()), narrow=True),
         critical_batch_against_target([nothing], goal="max", unit="images", metric="accuracy", narrow=True),
     ):
         assert not any(one.x for one in figure.data)

@@ -14,6 +14,7 @@ from noisescale_dashboard.sweep_answers import LackOfFit
 from noisescale_dashboard.sweep_sentences import bounds_words, lack_of_fit_words
 
 OWN = {"sweeps-view.data": {"tab": "own", "workload": None}, "narrow.data": False}
+SHOWN = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences", "num_targets": 4}
 WHOLE = {"target": None, "regimes": "fit"}
 
 
@@ -95,14 +96,20 @@ async def test_a_sweep_opens_with_the_critical_batch_of_its_hardest_target_and_h
     assert changed["sweep-lede"]["children"].startswith(
         "Interval 841 – 1,170 (95 %). 12 batch sizes, learning rate tuned at each, 72 runs. At batch 16 the best"
     )
-    assert set(changed["sweep-figures"]["data"]) == {"hyperbola", "steps", "targets", "rates", "residuals"}
+    assert set(changed["sweep-figures"]["data"]) == {"hyperbola", "steps", "residuals"}
 
 
 async def test_a_target_of_the_address_is_the_one_that_is_answered(callbacks: Callbacks) -> None:
     changed = await callbacks.post("sweep-figures.data", sweep_view(target="3.10"))
 
     assert changed["sweep-head"]["children"] == "Critical batch 397 sequences at val_loss 3.1"
-    assert changed["sweep-shown"]["data"] == {"kind": "sweep", "target": 3.1, "first": 2.85, "unit": "sequences"}
+    assert changed["sweep-shown"]["data"] == {
+        "kind": "sweep",
+        "target": 3.1,
+        "first": 2.85,
+        "unit": "sequences",
+        "num_targets": 4,
+    }
     assert [choice["value"] for choice in changed["sweep-target"]["data"]] == ["3.3", "3.1", "2.95", "2.85"]
 
 
@@ -128,8 +135,7 @@ async def test_a_refused_sweep_says_why_and_gives_no_number_but_the_bound(callba
 
 
 async def test_next_runs_have_their_cost_and_what_they_would_bring(callbacks: Callbacks, fake_api: FakeApi) -> None:
-    shown = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"}
-    values = {**sweep_view(), "sweep-shown.data": shown, "sweep-ratio.value": "1.2"}
+    values = {**sweep_view(), "sweep-shown.data": SHOWN, "sweep-ratio.value": "1.2"}
 
     changed = await callbacks.post("sweep-plan.children", values)
 
@@ -141,11 +147,34 @@ async def test_next_runs_have_their_cost_and_what_they_would_bring(callbacks: Ca
     assert "Equal examples (640k): worse." in said(changed["sweep-quality-words"]["children"])
 
 
+async def test_learning_rates_say_what_theory_claims_and_the_law_where_it_leads(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("sweep-law-figures.data", {**sweep_view(), "sweep-shown.data": SHOWN})
+
+    assert set(changed["sweep-law-figures"]["data"]) == {"rates", "targets"}
+    footer = said(changed["sweep-rates-card-footer"]["children"])
+    for words in (
+        "saturates",
+        "α about 0.4 to 0.8: holds: 0.500, 0.417 – 0.600.",
+        "cannot be told here",
+        "tune it",
+    ):
+        assert words in footer
+    assert changed["sweep-targets-card-footer"]["children"].startswith("B_crit goes as the target to the power −10.3 (")
+
+
+async def test_without_a_law_the_critical_batches_are_drawn_and_the_reason_is_said(callbacks: Callbacks) -> None:
+    changed = await callbacks.post(
+        "sweep-law-figures.data", {**sweep_view(2), "sweep-shown.data": {**SHOWN, "target": 0.3}}
+    )
+
+    assert "targets" in changed["sweep-law-figures"]["data"]
+    assert changed["sweep-targets-card-footer"]["children"] == "A law needs three targets with a fit."
+
+
 async def test_plan_and_quality_that_do_not_load_say_so_in_their_cards(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.failing = True
-    shown = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"}
 
-    changed = await callbacks.post("sweep-plan.children", {**sweep_view(), "sweep-shown.data": shown})
+    changed = await callbacks.post("sweep-plan.children", {**sweep_view(), "sweep-shown.data": SHOWN})
 
     assert changed["sweep-plan-card-subtitle"]["children"] == "not loaded: Service unavailable"
     assert changed["sweep-quality-words"]["children"] == "not loaded: Service unavailable"
@@ -174,9 +203,8 @@ async def test_a_missing_sweep_has_a_page(callbacks: Callbacks) -> None:
 
 async def test_what_is_shown_stays_when_the_server_does_not_answer(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.failing = True
-    shown = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"}
 
-    changed = await callbacks.post("sweep-figures.data", {**sweep_view(), "sweep-shown.data": shown})
+    changed = await callbacks.post("sweep-figures.data", {**sweep_view(), "sweep-shown.data": SHOWN})
 
     assert set(changed) == {"sweep-note"}
     assert "Live updates paused" in said(changed["sweep-note"]["children"])

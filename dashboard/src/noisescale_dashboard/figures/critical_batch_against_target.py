@@ -7,25 +7,33 @@ import plotly.graph_objects as go
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
+from noisescale_dashboard.law_answers import LawPoint
 from noisescale_dashboard.number_format import exactly, significant, span
 from noisescale_dashboard.sweep_answers import TargetFit
 
 HEIGHT = 226
+LAW_OPACITY, FORECAST = 0.13, ", forecast"
 MAX_TARGET_TICKS, NARROW_TARGET_TICKS = 6, 4
 
 
 def critical_batch_against_target(
-    targets: Sequence[TargetFit], *, goal: str, unit: str, metric: str, narrow: bool
+    targets: Sequence[TargetFit], *, goal: str, unit: str, metric: str, narrow: bool, law: Sequence[LawPoint] = ()
 ) -> go.Figure:
-    """B_crit (`unit`, log) with 95 % whiskers over the target, harder ones to the right; bounds as open arrows."""
+    """B_crit (`unit`, log) with 95 % whiskers over the target, harder ones to the right; bounds as open arrows.
+
+    `law` is a line with its band, dotted where it reaches beyond the targets.
+    """
     figure = blank_figure(height=HEIGHT, right=16, top=12, bottom=40)
     figure.update_layout(hovermode="closest", hoverdistance=14)
     fitted = [target for target in targets if target.fit is not None]
     bounded = [target for target in targets if target.fit is None and _bound(target) is not None]
     known = [end for t in targets for end in (t.critical_batch.value, t.critical_batch.low, t.critical_batch.high)]
     ends = axes.quantiles(known, 0, 1)
-    axes.set_log_axis(figure, *axes.log_range(*(ends or (10.0, 1000.0)), room=0.12))
-    _set_target_axis(figure, [target.target for target in targets], goal=goal, narrow=narrow)
+    top = max([*(ends or (1000.0,)), *(point.value for point in law)])
+    bottom = min([*(ends or (10.0,)), *(point.value for point in law)])
+    axes.set_log_axis(figure, *axes.log_range(bottom, top, room=0.12))
+    _set_target_axis(figure, [target.target for target in targets], law, goal=goal, narrow=narrow)
+    _add_law(figure, law)
     _add_fitted(figure, fitted, unit)
     _add_bounded(figure, bounded, unit)
     labels.write_x_title(figure, f"target {labels.plain(metric, 24)} (harder →)")
@@ -33,8 +41,11 @@ def critical_batch_against_target(
     return figure
 
 
-def _set_target_axis(figure: go.Figure, targets: Sequence[float], *, goal: str, narrow: bool) -> None:
-    low, high = (min(targets), max(targets)) if targets else (0.0, 1.0)
+def _set_target_axis(
+    figure: go.Figure, targets: Sequence[float], law: Sequence[LawPoint], *, goal: str, narrow: bool
+) -> None:
+    reached = [*targets, *(point.x for point in law)]
+    low, high = (min(reached), max(reached)) if reached else (0.0, 1.0)
     room = 0.08 * (high - low) or 0.1 * abs(high) or 0.1
     ends = [low - room, high + room] if goal == "max" else [high + room, low - room]
     at_most = NARROW_TARGET_TICKS if narrow else MAX_TARGET_TICKS
@@ -43,6 +54,27 @@ def _set_target_axis(figure: go.Figure, targets: Sequence[float], *, goal: str, 
         figure.update_xaxes(tickvals=list(targets), ticktext=[exactly(target) for target in targets])
     else:
         figure.update_xaxes(dtick=axes.tick_step(ends, at_most), tick0=0)
+
+
+def _add_law(figure: go.Figure, law: Sequence[LawPoint]) -> None:
+    if not law:
+        return
+    marks.add_band(
+        figure, [point.x for point in law], [point.low for point in law], [point.high for point in law],
+        LIGHT.recommended, LAW_OPACITY, name="interval of the law",
+    )  # fmt: skip
+    known = [point for point in law if not point.is_extrapolated]
+    for dash, points in (("3px,3px", law), ("solid", known)):
+        figure.add_scatter(
+            x=[point.x for point in points], y=[point.value for point in points], name=f"law, {dash}", mode="lines",
+            line={"color": LIGHT.recommended, "width": 1.75, "dash": dash},
+            customdata=[
+                [exactly(float(f"{p.x:.4g}")), significant(p.value), span(p.low, p.high), FORECAST * p.is_extrapolated]
+                for p in points
+            ],
+            hovertemplate="target %{customdata[0]}, law%{customdata[3]}<br>B_crit <b>%{customdata[1]}</b> "
+            "[%{customdata[2]}]<extra></extra>",
+        )  # fmt: skip
 
 
 def _add_fitted(figure: go.Figure, fitted: Sequence[TargetFit], unit: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
@@ -78,7 +79,7 @@ def register(app: Dash, api: ApiClient) -> None:
             return (no_update, "The server has no published sweeps.", *[no_update] * 5)
         return (
             {"sweep": published_sweep.published_sweep(chosen, narrow=narrow)},
-            table(known.sweeps, chosen),
+            table(known.sweeps, chosen, narrow=narrow),
             f"{known.source}, {known.licence}",
             f"Data to the target: {chosen.workload}",
             f"{chosen.suite} {chosen.version} · the benchmark's own unit, log · whiskers: standard error",
@@ -94,26 +95,35 @@ def chosen_sweep(sweeps: Sequence[PublishedSweep], workload: str | None) -> Publ
     return next(iter((*named, *fitted, *sweeps)), None)
 
 
-def table(sweeps: Sequence[PublishedSweep], chosen: PublishedSweep) -> html.Table:
-    """A row a workload; its name chooses it."""
-    words = ("Workload", "Version", "Batch sizes", "B_crit", "95 %, or why not")
+def table(sweeps: Sequence[PublishedSweep], chosen: PublishedSweep, *, narrow: bool) -> html.Table:
+    """A row a workload; its name chooses it. On a phone each row has two lines."""
+    words = (
+        ("Workload", "B_crit, 95 %") if narrow else ("Workload", "Version", "Batch sizes", "B_crit", "95 %, or why not")
+    )
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in words]))
-    return html.Table([head, html.Tbody([_row(sweep, sweep is chosen) for sweep in sweeps])], className="tb list")
+    rows = [_row(sweep, is_chosen=sweep is chosen, narrow=narrow) for sweep in sweeps]
+    return html.Table([head, html.Tbody(rows)], className="tb list short" if narrow else "tb list")
 
 
-def _row(sweep: PublishedSweep, is_chosen: bool) -> html.Tr:
+def _row(sweep: PublishedSweep, *, is_chosen: bool, narrow: bool) -> html.Tr:
     sizes = [point.batch_size for point in sweep.points]
     known = sweep.critical_batch
     why = sweep_sentences.reason_words(sweep.refusal) if sweep.refusal is not None else span(known.low, known.high)
-    address = f"/sweeps?tab=published&workload={sweep.workload}"
+    address = f"/sweeps?tab=published&workload={quote(sweep.workload)}"
     name = link(sweep.workload, address, class_name="chosen" if is_chosen else "", is_current=is_chosen)
+    version = f"{sweep.suite.removeprefix('MLPerf ')} {sweep.version}"
+    between = f"{len(sizes)}, {count(min(sizes))} to {count(max(sizes))}"
+    found, tone = sweep_sentences.found_words(sweep), "" if sweep.fit is not None else "dim"
+    if narrow:
+        first = html.Td([name, html.Span(f"{version} · batches {between}", className="below")])
+        return html.Tr([first, html.Td([html.Span(found, className=tone), html.Span(why, className="below")])])
     return html.Tr(
         [
             html.Td(name, className="name"),
-            html.Td(f"{sweep.suite.removeprefix('MLPerf ')} {sweep.version}"),
-            html.Td(f"{len(sizes)}, {count(min(sizes))} to {count(max(sizes))}"),
-            html.Td(sweep_sentences.found_words(sweep), className="s" if sweep.fit is not None else "dim"),
-            html.Td(why, className="" if sweep.fit is not None else "dim"),
+            html.Td(version),
+            html.Td(between),
+            html.Td(found, className=tone or "s"),
+            html.Td(why, className=tone),
         ]
     )
 

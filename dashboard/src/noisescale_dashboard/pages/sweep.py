@@ -9,7 +9,7 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard import sweep_sentences
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.number_format import exactly
-from noisescale_dashboard.pages import shell, states, sweep_branch, sweep_cards, sweep_figures
+from noisescale_dashboard.pages import shell, states, sweep_branch, sweep_cards, sweep_figures, sweep_laws
 from noisescale_dashboard.pages.parts import Child, aria, icon, link
 from noisescale_dashboard.sweep_answers import CriticalBatch, Sweep, TargetFit
 
@@ -37,13 +37,11 @@ CHANGED = (
     Output("sweep-steps-card-subtitle", "children"),
     Output("sweep-steps-card-footer", "children"),
     Output("sweep-targets-card-subtitle", "children"),
-    Output("sweep-rates-card-footer", "children"),
     Output("sweep-fit", "children"),
     Output("sweep-fit-card-footer", "children"),
     Output("sweep-hyperbola-sentence", "children"),
     Output("sweep-steps-sentence", "children"),
     Output("sweep-targets-sentence", "children"),
-    Output("sweep-rates-sentence", "children"),
     Output("sweep-residuals-sentence", "children"),
 )
 """What the callback of the sweep sets; what it does not name stays as it is."""
@@ -70,7 +68,10 @@ def layout(sweep_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child
     )
     stores: list[Child] = [
         dcc.Store(id="sweep-id", data=sweep_id),
-        *(dcc.Store(id=f"sweep-{name}") for name in ("view", "chosen", "shown", "figures", "next-figures")),
+        *(
+            dcc.Store(id=f"sweep-{name}")
+            for name in ("view", "chosen", "shown", "figures", "next-figures", "law-figures")
+        ),
         dcc.Store(id="sweep-branch-figures"),
         dcc.Store(id="sweep-pulse"),
         dcc.Store(id="sweep-live", data={"running": True}),
@@ -93,6 +94,7 @@ def register(app: Dash, api: ApiClient) -> None:
     """Callbacks of the page: target in the address, the sweep, what to run next, quality, colours."""
     _register_clientside(app)
     sweep_cards.register(app, api)
+    sweep_laws.register(app, api)
 
     @app.callback(
         *CHANGED,
@@ -135,6 +137,7 @@ def _shown(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, from_slopes
             "target": target.target,
             "first": first.target if first else None,
             "unit": sweep.unit,
+            "num_targets": len(found.targets),
         },
         "sweep-missing.children": None,
         "sweep-body.className": "",
@@ -225,6 +228,7 @@ def _register_clientside(app: Dash) -> None:
     for store, graphs in (
         ("sweep-figures", sweep_figures.GRAPHS),
         ("sweep-next-figures", ("quality",)),
+        ("sweep-law-figures", sweep_laws.GRAPHS),
         ("sweep-branch-figures", ("arms",)),
     ):
         app.clientside_callback(

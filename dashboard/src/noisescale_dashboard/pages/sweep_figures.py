@@ -14,11 +14,11 @@ from noisescale_dashboard.figures import (
     steps_against_examples,
     sweep_residuals,
 )
-from noisescale_dashboard.number_format import count, exactly, rate
+from noisescale_dashboard.number_format import count, exactly
 from noisescale_dashboard.pages.parts import Child, aria, card, figure_box
 from noisescale_dashboard.sweep_answers import CriticalBatch, Sweep, TargetFit
 
-GRAPHS = ("hyperbola", "steps", "targets", "rates", "residuals")
+GRAPHS = ("hyperbola", "steps", "residuals")
 REGIMES = (("fit", "By B_crit"), ("slopes", "By slopes"))
 
 
@@ -35,11 +35,18 @@ def cards(*, narrow: bool) -> list[html.Section]:
     return [
         _card("hyperbola", "Steps against examples", "", height, class_name="half"),
         _card("steps", "Steps against batch size", "", height, class_name="half", actions=regimes, footer=[]),
-        _card("targets", "Critical batch against target", "", critical_batch_against_target.HEIGHT, class_name="third"),
+        _card(
+            "targets",
+            "Critical batch against target",
+            "",
+            critical_batch_against_target.HEIGHT,
+            class_name="third",
+            footer=[],
+        ),
         _card(
             "rates",
             "Best learning rate",
-            "Log · whiskers: the next rates of the grid",
+            "Log · whiskers: half way to the next rates tried",
             best_learning_rates.HEIGHT,
             class_name="third",
             footer=[],
@@ -81,8 +88,7 @@ def draw(
     sweep: Sweep, found: CriticalBatch, target: TargetFit, *, from_slopes: bool, narrow: bool
 ) -> dict[str, go.Figure]:
     """The figures of a sweep, `target` being the chosen one."""
-    unit, metric = sweep.unit, sweep_sentences.metric_words(sweep.metric)
-    rates = best_learning_rates.best_rates(target.points, sweep.runs)
+    unit = sweep.unit
     return {
         "hyperbola": steps_against_examples.steps_against_examples(
             found.targets, target.target, unit=unit, narrow=narrow
@@ -90,10 +96,6 @@ def draw(
         "steps": steps_against_batch_size.steps_against_batch_size(
             target, unit=unit, diverged=diverged_sizes(sweep), from_slopes=from_slopes, narrow=narrow
         ),
-        "targets": critical_batch_against_target.critical_batch_against_target(
-            found.targets, goal=found.goal, unit=unit, metric=metric, narrow=narrow
-        ),
-        "rates": best_learning_rates.best_learning_rates(rates, unit=unit, narrow=narrow),
         "residuals": sweep_residuals.sweep_residuals(target, unit=unit, narrow=narrow),
     }
 
@@ -112,7 +114,6 @@ def captions(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, metric: s
     some += f", labelled by {metric[:24]}"
     named = f"{metric} {exactly(target.target)}"
     unit = sweep.unit[:1].upper() + sweep.unit[1:]
-    best = best_learning_rates.best_rates(target.points, sweep.runs)
     return {
         "sweep-hyperbola-card-title.children": "Steps against examples",
         "sweep-hyperbola-card-subtitle.children": (
@@ -122,11 +123,9 @@ def captions(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, metric: s
         "sweep-steps-card-subtitle.children": "Optimizer steps to target · log–log · band: 95 % of the curve",
         "sweep-steps-card-footer.children": _marks_key(sweep, target),
         "sweep-targets-card-subtitle.children": f"{unit}, log · whiskers: 95 %",
-        "sweep-rates-card-footer.children": _rates_footer(best),
         "sweep-hyperbola-sentence.children": sweep_sentences.steps_sentence(target, unit=sweep.unit),
         "sweep-steps-sentence.children": sweep_sentences.steps_sentence(target, unit=sweep.unit),
         "sweep-targets-sentence.children": sweep_sentences.targets_sentence(found),
-        "sweep-rates-sentence.children": _rates_sentence(best),
         "sweep-residuals-sentence.children": _residuals_sentence(target),
     }
 
@@ -141,18 +140,6 @@ def _marks_key(sweep: Sweep, target: TargetFit) -> str | None:
     if diverged_sizes(sweep):
         said.append("× diverged at every learning rate")
     return " · ".join(said) or None
-
-
-def _rates_footer(best: tuple[best_learning_rates.BestRate, ...]) -> str | None:
-    edges = [count(one.batch_size) for one in best if one.is_at_edge]
-    if not edges:
-        return None
-    return f"○ At batch {', '.join(edges)} the best was the last one tried: a better one may lie beyond it."
-
-
-def _rates_sentence(best: tuple[best_learning_rates.BestRate, ...]) -> str:
-    said = [f"{rate(one.lr)} at batch {count(one.batch_size)}" for one in best]
-    return f"Best learning rates: {', '.join(said)}." if said else "No learning rates."
 
 
 def _residuals_sentence(target: TargetFit) -> str:

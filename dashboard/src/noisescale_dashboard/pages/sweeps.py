@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -10,7 +11,7 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sweep_sentences
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
-from noisescale_dashboard.number_format import count, exactly, si, span
+from noisescale_dashboard.number_format import NOTHING, count, exactly, si, span
 from noisescale_dashboard.pages import published_sweeps, shell, states
 from noisescale_dashboard.pages.parts import Child, aria, card, link
 from noisescale_dashboard.sweep_answers import Sweep, TargetFit
@@ -85,8 +86,8 @@ def register(app: Dash, api: ApiClient) -> None:
 
 
 def _register_rows(app: Dash, api: ApiClient) -> None:
-    @app.callback(*CHANGED, Input("sweeps-view", "data"))
-    async def load_rows(view: dict[str, Any] | None) -> tuple[Any, ...]:
+    @app.callback(*CHANGED, Input("sweeps-view", "data"), State("narrow", "data"))
+    async def load_rows(view: dict[str, Any] | None, narrow: bool) -> tuple[Any, ...]:
         if view is None:
             raise PreventUpdate
         if view["tab"] == "published":
@@ -105,7 +106,7 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             True,
             sweep_sentences.sweeps_sentence(page.sweeps, page.total),
             count(page.total),
-            table(page.sweeps, {}),
+            table(page.sweeps, {}, narrow=narrow),
         )
 
 
@@ -113,9 +114,10 @@ def _register_findings(app: Dash, api: ApiClient) -> None:
     @app.callback(
         Output("sweeps-table", "children", allow_duplicate=True),
         Input("sweeps-rows", "data"),
+        State("narrow", "data"),
         prevent_initial_call=True,
     )
-    async def load_findings(rows: dict[str, Any] | None) -> html.Table:
+    async def load_findings(rows: dict[str, Any] | None, narrow: bool) -> html.Table:
         if not rows:
             raise PreventUpdate
         visitor = visitor_headers(ctx.headers)
@@ -126,7 +128,7 @@ def _register_findings(app: Dash, api: ApiClient) -> None:
         except ApiProblem:
             # the rows stay as they are, without what was found
             raise PreventUpdate from None
-        return table(page.sweeps, found)
+        return table(page.sweeps, found, narrow=narrow)
 
 
 async def findings(
@@ -148,50 +150,80 @@ async def findings(
 
 
 COLUMNS = ("Name", "Task", "Kind", "Batch sizes", "Runs", "Hardest target", "B_crit", "95 %", "Started")
+NARROW_COLUMNS = ("Name", "B_crit, 95 %")
 
 
-def table(sweeps: Sequence[Sweep], found: Found) -> html.Table:
-    """A row a sweep; what is not known yet is left open."""
-    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in COLUMNS]))
-    return html.Table([head, html.Tbody([_row(sweep, found) for sweep in sweeps])], className="tb list")
+def table(sweeps: Sequence[Sweep], found: Found, *, narrow: bool) -> html.Table:
+    """A row a sweep; what is not known yet is left open. On a phone each row has two lines."""
+    words, row = (NARROW_COLUMNS, _narrow_row) if narrow else (COLUMNS, _row)
+    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in words]))
+    rows = [row(sweep, _said(sweep, found)) for sweep in sweeps]
+    return html.Table([head, html.Tbody(rows)], className="tb list short" if narrow else "tb list")
 
 
-def _row(sweep: Sweep, found: Found) -> html.Tr:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a row says of a sweep's findings, in words."""
+
+    sizes: str = NOTHING
+    known: str = NOTHING
+    between: str = NOTHING
+    has_fit: bool = False
+
+
+def _said(sweep: Sweep, found: Found) -> Said:
+    if sweep.kind != "sweep" or sweep.hardest_target is None:
+        return Said()
+    if sweep.id not in found:
+        return Said(WAITING, WAITING, WAITING)
+    one = found[sweep.id]
+    if one is None:
+        return Said(known="not loaded")
+    between = span(one.critical_batch.low, one.critical_batch.high)
+    if one.refusal is not None:
+        between = sweep_sentences.reason_words(one.refusal)
+    sizes = sizes_words([point.batch_size for point in one.points])
+    return Said(sizes, sweep_sentences.found_words(one), between, one.fit is not None)
+
+
+def _name(sweep: Sweep) -> html.A:
     name = sweep.name if len(sweep.name) <= NAME_LIMIT else sweep.name[: NAME_LIMIT - 1] + "…"
+    return link(name, f"/sweeps/{sweep.id}")
+
+
+def _target(sweep: Sweep) -> str:
+    target = sweep.hardest_target
+    return NOTHING if target is None else f"{sweep_sentences.metric_words(sweep.metric)[:24]} {exactly(target)}"
+
+
+def _row(sweep: Sweep, said: Said) -> html.Tr:
+    unit = [html.Small(f" {sweep.unit[:14]}", className="dim")] if said.has_fit else []
     cells = [
-        html.Td(link(name, f"/sweeps/{sweep.id}"), className="name"),
+        html.Td(_name(sweep), className="name"),
         html.Td(f"{sweep.project} · {sweep.task}"),
         html.Td(sweep.kind),
-        *_measured(sweep, found),
+        *(html.Td(word) for word in (said.sizes, si(sweep.num_runs), _target(sweep))),
+        html.Td([said.known, *unit], className="s" if said.has_fit else "dim"),
+        html.Td(said.between, className="" if said.has_fit else "dim"),
         html.Td(sweep.created_at[:10]),
     ]
     return html.Tr(cells)
 
 
-def _measured(sweep: Sweep, found: Found) -> list[html.Td]:
-    target = sweep.hardest_target
-    words = "–" if target is None else f"{sweep_sentences.metric_words(sweep.metric)[:24]} {exactly(target)}"
-    first: list[str] = ["–", si(sweep.num_runs), words]
-    if sweep.kind != "sweep" or target is None:
-        return [html.Td(word) for word in (*first, "–", "–")]
-    if sweep.id not in found:
-        return [html.Td(word) for word in (WAITING, *first[1:], WAITING, WAITING)]
-    one = found[sweep.id]
-    if one is None:
-        return [html.Td(word) for word in (*first, "not loaded", "–")]
-    known = one.critical_batch
-    between = span(known.low, known.high) if one.fit is not None else ""
-    if one.refusal is not None:
-        between = sweep_sentences.reason_words(one.refusal)
-    return [
-        html.Td(sizes_words([point.batch_size for point in one.points])),
-        *(html.Td(word) for word in first[1:]),
-        html.Td(
-            [html.Span(sweep_sentences.found_words(one)), html.Small(f" {sweep.unit[:14]}", className="dim")],
-            className="s" if one.fit is not None else "dim",
-        ),
-        html.Td(between, className="" if one.fit is not None else "dim"),
-    ]
+def _narrow_row(sweep: Sweep, said: Said) -> html.Tr:
+    below = f"{sweep.task} · {sweep.kind if sweep.kind != 'sweep' else _target(sweep)}"
+    unit = f" {sweep.unit[:14]}" if said.has_fit else ""
+    return html.Tr(
+        [
+            html.Td([_name(sweep), html.Span(below, className="below")]),
+            html.Td(
+                [
+                    html.Span(said.known + unit, className="" if said.has_fit else "dim"),
+                    html.Span(said.between, className="below"),
+                ]
+            ),
+        ]
+    )
 
 
 def sizes_words(sizes: Sequence[float]) -> str:
