@@ -224,6 +224,66 @@ class TestStoredRuns:
         assert [point["batch_size"] for point in found["points"]] == [16]
 
 
+async def log_metric(client: httpx.AsyncClient, run_id: str, stream_id: str, steps: list[int], first_seq: int) -> None:
+    """Values that fall as a power of the step; record 1 describes the run."""
+    metrics = {
+        "seq": [first_seq + place for place in range(len(steps))],
+        "step": steps,
+        "wall_time": [STARTED_AT + step for step in steps],
+        "name": ["eval_loss"] * len(steps),
+        "value": [(step + 1) ** -0.5 for step in steps],
+    }
+    begins_with_run = first_seq == 2
+    batch = make_batch(run_id=run_id, first_seq=1 if begins_with_run else first_seq, metrics=metrics)
+    answer = await client.post(f"/api/v1/streams/{stream_id}/batches", json=batch)
+    assert answer.status_code == 200, answer.text
+
+
+class TestKept:
+    async def test_an_unchanged_sweep_is_answered_without_reading_its_curves(
+        self, shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES))
+        first = await critical_batch(shared_client, sweep_id)
+        monkeypatch.setattr("noisescale_server.services.sweep_curves.settings_of_sweep", None)
+
+        assert await critical_batch(shared_client, sweep_id) == first
+
+    async def test_runs_that_are_added_or_replaced_change_the_answer(self, shared_client: httpx.AsyncClient) -> None:
+        runs = [{**curve(size), "id": str(uuid4())} for size in BATCH_SIZES]
+        sweep_id = await sweep_of(shared_client, *runs)
+        path = f"/api/v1/sweeps/{sweep_id}/runs"
+        before = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
+
+        slower = {**runs[0], "values": [1.1 * value for value in runs[0]["values"]]}
+        await shared_client.post(path, json={"runs": [slower]})
+        replaced = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
+        await shared_client.post(path, json={"runs": [curve(8192)]})
+        added = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
+
+        assert replaced[0] != before[0]
+        assert replaced[1:] == before[1:]
+        assert len(added) == len(before) + 1
+
+    async def test_what_a_stored_run_logs_later_or_its_deletion_changes_the_answer(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        run_id, stream_id = str(uuid4()), str(uuid4())
+        await log_metric(shared_client, run_id, stream_id, list(range(9, 30, 10)), first_seq=2)
+        run = {"run_id": run_id, "batch_size": 32, "lr": 0.1}
+        sweep_id = await sweep_of(shared_client, run, curve(64), metric="eval_loss", targets=[45**-0.5])
+
+        first = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
+        await log_metric(shared_client, run_id, stream_id, list(range(39, 60, 10)), first_seq=5)
+        second = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
+        assert (await shared_client.delete(f"/api/v1/runs/{run_id}")).status_code == 204
+        third = (await critical_batch(shared_client, sweep_id))["targets"][0]["points"]
+
+        assert (first[0]["outcome"], second[0]["outcome"]) == ("not_reached", "reached")
+        assert second[0]["steps"] == pytest.approx(45.0)
+        assert [point["batch_size"] for point in third] == [64]
+
+
 class TestPublishedSweeps:
     async def test_every_workload_is_fitted_or_refused_with_its_source(self, shared_client: httpx.AsyncClient) -> None:
         answer = (await shared_client.get("/api/v1/published-sweeps")).json()

@@ -7,8 +7,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.large_batch_quality import Quality, qualities
 from noisescale_server.services import sweep_curves, sweeps
-from noisescale_server.services.sweeps import Goal
+from noisescale_server.services.kept_answers import KeptAnswers
+from noisescale_server.storage import sweep_version
 from noisescale_server.storage.sweeps import SweepRow
+
+KEPT = 64
+
+_kept: KeptAnswers[tuple[Quality, ...]] = KeptAnswers(KEPT)
 
 
 async def of_sweep(session: AsyncSession, sweep_id: UUID, *, level: float) -> tuple[SweepRow, tuple[Quality, ...]]:
@@ -17,9 +22,11 @@ async def of_sweep(session: AsyncSession, sweep_id: UUID, *, level: float) -> tu
     Raises:
         SweepNotFound: When no sweep has this id.
     """
-    view = await sweeps.get(session, sweep_id)
-    curves = await sweep_curves.of_sweep(session, view.row.sweep, view.runs)
-    goal: Goal = "max" if view.row.sweep.goal == "max" else "min"
-    settings = sweep_curves.settings(view.runs, curves, goal)
-    # off the event loop, as the fits are
-    return view.row, await asyncio.to_thread(qualities, settings, level=level)
+    row = await sweeps.row(session, sweep_id)
+    key = (sweep_id, await sweep_version.version_of(session, sweep_id), level)
+    found = _kept.find(key)
+    if found is None:
+        settings = await sweep_curves.settings_of_sweep(session, row.sweep)
+        # off the event loop, as the fits are
+        found = _kept.keep(key, await asyncio.to_thread(qualities, settings, level=level))
+    return row, found

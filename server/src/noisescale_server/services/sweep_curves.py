@@ -13,7 +13,7 @@ from noisescale_server.services import metrics
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.sweeps import Goal
-from noisescale_server.storage import runs, series, streams
+from noisescale_server.storage import runs, series, streams, sweeps
 from noisescale_server.storage.streams import SIMPLE
 from noisescale_server.storage.tables import Sweep, SweepRun
 
@@ -49,6 +49,13 @@ async def of_sweep(session: AsyncSession, sweep: Sweep, attached: Sequence[Sweep
             found.append(RunCurve(run, run.curve_steps, run.curve_values))
         await asyncio.sleep(0)  # thousands of curves must not keep other requests waiting
     return [curve for curve in found if curve.steps]
+
+
+async def settings_of_sweep(session: AsyncSession, sweep: Sweep) -> tuple[Setting, ...]:
+    """All runs of a sweep with their metric, as the analysis takes them."""
+    attached = await sweeps.runs_of(session, sweep.id)
+    curves = await of_sweep(session, sweep, attached)
+    return settings(attached, curves, "max" if sweep.goal == "max" else "min")
 
 
 def settings(attached: Sequence[SweepRun], curves: Sequence[RunCurve], goal: Goal) -> tuple[Setting, ...]:

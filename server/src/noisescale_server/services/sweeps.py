@@ -84,10 +84,20 @@ async def get(session: AsyncSession, sweep_id: UUID) -> SweepView:
     Raises:
         SweepNotFound: When no sweep has this id.
     """
-    row = await sweeps.get_row(session, sweep_id)
-    if row is None:
+    found = await row(session, sweep_id)
+    return SweepView(found, await sweeps.runs_of(session, sweep_id))
+
+
+async def row(session: AsyncSession, sweep_id: UUID) -> SweepRow:
+    """The sweep without its runs, whose curves take their time to read.
+
+    Raises:
+        SweepNotFound: When no sweep has this id.
+    """
+    found = await sweeps.get_row(session, sweep_id)
+    if found is None:
         raise SweepNotFound(sweep_id)
-    return SweepView(row, await sweeps.runs_of(session, sweep_id))
+    return found
 
 
 async def list_page(session: AsyncSession, wanted: SweepFilter, *, limit: int, after: UUID | None) -> SweepPage:
