@@ -20,7 +20,7 @@ SAME = (
 )  # fmt: skip
 CLOSE = (
     "interval", "statistical_interval", "critical_batch", "learning_rate", "example_efficiency", "predicted", "limited",
-    "predictions", "parallelism", "rounding_regret", "next_steps",
+    "predictions", "parallelism", "noise_scale", "rounding_regret", "next_steps",
 )  # fmt: skip
 """Sums are added in another order on the server: equal to rounding."""
 
@@ -100,6 +100,7 @@ def test_the_server_and_the_job_say_the_same(live_server, runs, kind, asked):
     assert {name: getattr(of_job, name) for name in SAME} == {name: getattr(of_server, name) for name in SAME}
     for name in CLOSE:
         assert numbers_of(of_job.answer[name]) == pytest.approx(numbers_of(of_server.answer[name]), rel=1e-9), name
+    assert words_of(of_job.answer["noise_scale"]) == words_of(of_server.answer["noise_scale"])
     assert [stage.step for stage in stages_of(of_job)] == [stage.step for stage in stages_of(of_server)]
     assert of_job.answer.keys() == of_server.answer.keys()
 
@@ -111,6 +112,10 @@ def numbers_of(part):
     if isinstance(part, list | tuple):
         return [number for one in part for number in numbers_of(one)]
     return [part] if isinstance(part, int | float) else []
+
+
+def words_of(part):
+    return {name: value for name, value in part.items() if not isinstance(value, int | float)}
 
 
 def stages_of(found):

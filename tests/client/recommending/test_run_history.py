@@ -71,6 +71,10 @@ def test_flags_are_those_of_the_latest_window_alone():
     assert history.flags == 2048
 
 
+def test_flags_outlive_the_doubling_of_stretches():
+    assert make_history(650, flags_of=lambda step: 2048 if step == 639 else 0).flags == 2048
+
+
 def test_the_time_counts_the_first_step_as_an_average_one():
     assert make_history(11).seconds == pytest.approx(22.0)
     assert make_history(1).seconds is None
