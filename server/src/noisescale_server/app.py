@@ -28,6 +28,7 @@ from noisescale_server.api import (
     sweep_plan,
     sweep_quality,
     sweeps,
+    tradeoff,
 )
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
@@ -57,6 +58,7 @@ ROUTERS = (
     sweep_quality.router,
     published_sweeps.router,
     comparison.router,
+    tradeoff.router,
     equal_loss.router,
     forecast.router,
     learning_rates.router,

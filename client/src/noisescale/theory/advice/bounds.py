@@ -70,7 +70,7 @@ def limits_at(critical_batch: float, run: RunSoFar, given: Constraints, pace: Pa
         pace: Time and price of a step.
     """
     to_plan = trade_off_of(run, critical_batch)
-    found = [] if to_plan is None else _of_plan(to_plan, given, pace)
+    found = [] if to_plan is None else limits_of_plan(to_plan, given, pace)
     if given.num_devices is not None:
         found.append(limits.every_device_busy(num_devices=given.num_devices))
     if given.examples_per_device is not None:
@@ -100,7 +100,14 @@ def data_size(run: RunSoFar) -> float | None:
     return None
 
 
-def _of_plan(to_plan: TradeOff, given: Constraints, pace: Pace | None) -> list[Limit]:
+def limits_of_plan(to_plan: TradeOff, given: Constraints, pace: Pace | None) -> list[Limit]:
+    """Deadlines and budgets, held against a target.
+
+    Args:
+        to_plan: Steps and examples to it.
+        given: The limits; hours and USD are left out without a step time and a price.
+        pace: Time and price of a step.
+    """
     found = []
     if given.max_steps is not None:
         found.append(limits.deadline_in_steps(to_plan, max_steps=given.max_steps))

@@ -108,23 +108,17 @@ def plan(run: RunSoFar, given: Constraints, *, priced: Priced | None, found: Ins
     # a limit that binds raises or lowers what a step is worth: the r at which its batch is the best
     limited_rate = found.choice.batch * (found.choice.batch / priced.critical.value)
     rate = limited_rate if found.choice.binding else priced.exchange_rate
-    return Plan(_schedule(run, given, kappa=priced.critical.value / (run.noise_scale.value or 1.0), rate=rate), None)
+    return Plan(_schedule(run, given, critical_batch=priced.critical.value, rate=rate), None)
 
 
-def _schedule(run: RunSoFar, given: Constraints, *, kappa: float, rate: float) -> Schedule:
-    phi, batch = run.noise_scale.value, run.batch_size
-    assert phi is not None
-    assert batch is not None
-    exponent, progress = growth(run.spent)
-    profile = [
-        theory.Stretch(part.ideal_steps, kappa * part.noise_scale)
-        for part in forecast(phi, batch, exponent=exponent, progress=progress, steps_left=run.steps_left)
-    ]
+def _schedule(run: RunSoFar, given: Constraints, *, critical_batch: float, rate: float) -> Schedule:
+    exponent, _ = growth(run.spent)
+    foretold = profile(run, critical_batch)
     multiple = given.multiple_of
     largest = math.inf if given.max_micro_batches is None else float(multiple * given.max_micro_batches)
-    found = stages(profile, examples_per_step=rate, bounds=Bounds(multiple_of=multiple, largest=largest))
-    gamma = theory.gamma(profile)
-    mean = theory.trade_off_of(profile, target="the end of the plan").critical_batch
+    found = stages(foretold, examples_per_step=rate, bounds=Bounds(multiple_of=multiple, largest=largest))
+    gamma = theory.gamma(foretold)
+    mean = theory.trade_off_of(foretold, target="the end of the plan").critical_batch
     used = math.fsum(point.examples for point in run.spent)
     return Schedule(
         stages=tuple(_advised(stage, run, used=used) for stage in found),
@@ -134,6 +128,20 @@ def _schedule(run: RunSoFar, given: Constraints, *, kappa: float, rate: float) -
         hysteresis=HYSTERESIS,
         why=_why(exponent, len(found)),
     )
+
+
+def profile(run: RunSoFar, critical_batch: float) -> list[theory.Stretch]:
+    """κ φ over the rest of the plan, with the growth that the run has shown.
+
+    Args:
+        run: As it stands, with a noise scale and a batch.
+        critical_batch: κ φ now, in examples.
+    """
+    batch = run.batch_size
+    assert batch is not None
+    exponent, progress = growth(run.spent)
+    # the plan reaches what it reaches at the present batch, judged by the critical batch and not by the noise scale
+    return forecast(critical_batch, batch, exponent=exponent, progress=progress, steps_left=run.steps_left)
 
 
 def growth(spent: Sequence[SpentPoint]) -> tuple[float, float]:

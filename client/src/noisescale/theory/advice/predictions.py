@@ -183,11 +183,11 @@ def _at(
         batch_size=batch,
         is_present=batch == run.batch_size,
         is_recommended=batch == recommended,
-        steps=_banded(found.steps),
-        examples=_banded(found.examples),
-        units=_banded(found.examples.times(run.units_per_example)),
-        hours=None if pace is None else _banded(found.steps.times(pace.seconds(batch) / SECONDS_PER_HOUR)),
-        usd=None if usd_per_step is None else _banded(found.steps.times(usd_per_step)),
+        steps=banded(found.steps),
+        examples=banded(found.examples),
+        units=banded(found.examples.times(run.units_per_example)),
+        hours=None if pace is None else banded(found.steps.times(pace.seconds(batch) / SECONDS_PER_HOUR)),
+        usd=None if usd_per_step is None else banded(found.steps.times(usd_per_step)),
         num_devices=None if pace is None else pace.devices(batch),
     )
 
@@ -276,7 +276,12 @@ def _through(priced: Priced, function: Callable[[float], float]) -> Interval:
     return Interval(found.value, found.low, found.high, found.level)
 
 
-def _banded(found: Carried) -> Banded:
+def banded(found: Carried) -> Banded:
+    """A number with the ends of its intervals.
+
+    Args:
+        found: As the theory carries it.
+    """
     whole = found.both
     return Banded(whole.value, whole.low, whole.high, _ends(found.statistical), _ends(found.model), whole.level)
 

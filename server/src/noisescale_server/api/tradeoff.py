@@ -1,0 +1,120 @@
+"""GET /api/v1/tradeoff: steps, examples, hours, money and energy at any batch size, limits, and schedules."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from noisescale.theory.advice.predictions import Banded, banded
+from noisescale.theory.schedule import Stretch
+from noisescale.theory.trade_off import TradeOff
+from noisescale_server.api.deps import KnownWholeRuns, ReadSession
+from noisescale_server.api.schemas_runs import Answer
+from noisescale_server.api.tradeoff_query import TradeOffQuery
+from noisescale_server.services import tradeoff, tradeoff_source
+from noisescale_server.services.errors import refuse
+from noisescale_server.services.run_advice import Question
+from noisescale_server.services.tradeoff import Row
+from noisescale_server.services.tradeoff_policies import Policy, policies, profile_of
+from noisescale_server.services.tradeoff_source import Source
+
+router = APIRouter(tags=["recommendation"])
+
+
+class TradeOffAnswer(Answer):
+    """The planner's table. What each field means: docs/rest.md."""
+
+    critical_batch: Banded
+    critical_batch_text: str
+    example: str
+    unit: str
+    units_per_example: float
+    target: str
+    min_steps: float | None
+    min_examples: float | None
+    examples_per_step: float
+    price_text: str
+    best_batch: Banded
+    limited_batch: float | None
+    binding: tuple[str, ...]
+    limit_text: str
+    assumes: str | None
+    rows: tuple[Row, ...]
+    pareto: tuple[float, ...]
+    growth: float
+    policies: tuple[Policy, ...]
+    policies_missing: str | None
+
+
+@router.get("/tradeoff", response_model=TradeOffAnswer)
+async def get_tradeoff(
+    query: Annotated[TradeOffQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
+) -> TradeOffAnswer:
+    """What a target takes at any batch size, for a critical batch that is said or read from a run."""
+    query.checked()
+    source = None
+    if query.run_id is not None:
+        question = Question(query.wish(), query.limits(), usd_per_device_hour=query.usd_per_device_hour)
+        source = await tradeoff_source.of_run(session, whole_runs, query.run_id, question)
+    return tradeoff_answer(query, source)
+
+
+def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnswer:
+    """The table as JSON.
+
+    Raises:
+        InvalidInput: Where its numbers contradict each other.
+    """
+    critical = query.critical(source)
+    plan = query.plan(source)
+    asked = tradeoff.Asked(
+        critical_batch=critical,
+        plan=plan,
+        batches=query.batches(critical.value, source),
+        machines=tradeoff.Machines(query.pace(source, plan), query.usd_per_hour_besides, query.kilowatts_per_device),
+        rate=query.rate(critical.value),
+        given=query.limits(),
+        target="the end of the plan" if source is not None and query.steps is None else query.target,
+    )
+    try:
+        found = tradeoff.table(asked)
+    except ValueError as error:
+        raise refuse("critical_batch", str(error)) from error
+    to_target = tradeoff.trade_off_of(asked)
+    rate = asked.rate.at(critical.value)
+    profile = _profile(query, source, to_target)
+    schedules = policies(profile, examples_per_step=rate, pace=asked.machines.pace) if profile else []
+    return TradeOffAnswer(
+        critical_batch=banded(critical.through(lambda batch: batch)),
+        critical_batch_text="As it was said." if source is None else source.said,
+        example="example" if source is None else source.example,
+        unit="examples" if source is None else source.unit,
+        units_per_example=1.0 if source is None else source.units_per_example,
+        target=asked.target,
+        min_steps=None if to_target is None else to_target.min_steps,
+        min_examples=None if to_target is None else to_target.min_examples,
+        examples_per_step=rate,
+        price_text=asked.rate.said if query.wish().is_stated else "nobody said what a step is worth: balanced",
+        best_batch=found.best_batch,
+        limited_batch=found.choice.batch,
+        binding=tuple(limit.kind.value for limit in found.choice.binding),
+        limit_text=found.choice.text,
+        assumes=found.assumes,
+        rows=found.rows,
+        pareto=tuple(row.batch_size for row in found.rows if row.is_pareto),
+        growth=_growth(query, source),
+        policies=tuple(schedules),
+        policies_missing=None if schedules else "Schedules need a target: give steps and at_batch.",
+    )
+
+
+def _growth(query: TradeOffQuery, source: Source | None) -> float:
+    if query.growth is not None:
+        return query.growth
+    return 0.0 if source is None or query.steps is not None else source.growth
+
+
+def _profile(query: TradeOffQuery, source: Source | None, to_target: TradeOff | None) -> list[Stretch]:
+    """The noise scale up to the target: as the run foretells it, or by the growth that was said."""
+    if source is not None and query.growth is None and query.steps is None:
+        return source.profile
+    return [] if to_target is None else profile_of(to_target, _growth(query, source))

@@ -1,0 +1,196 @@
+"""What a planner asks of the trade-off: the critical batch, a target, batches, machines, prices and limits."""
+
+import math
+from typing import Annotated, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from noisescale.theory import prices
+from noisescale.theory.advice.pace import Pace, spot_of
+from noisescale.theory.advice.parts import Constraints, Preference
+from noisescale.theory.cost import StepTime
+from noisescale.theory.intervals import Estimate, estimate_from_interval
+from noisescale.theory.prices import ExchangeRate
+from noisescale.theory.what_if import Plan
+from noisescale_server.services.errors import refuse
+from noisescale_server.services.tradeoff_source import Source
+
+MAX_ROWS = 64
+Size = Annotated[float, Field(gt=1e-9, le=1e15)]
+Number = Annotated[float, Field(gt=1e-9, le=1e15)]
+Share = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class TradeOffQuery(BaseModel):
+    """One critical batch, of a run or said, and what it is to be planned with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run_id: Annotated[UUID | None, Field(description="critical batch, plan, step time and price of this run")] = None
+    critical_batch: Annotated[Size | None, Field(description="in examples")] = None
+    critical_batch_low: Annotated[Size | None, Field(description="lower end of its 95 % interval")] = None
+    critical_batch_high: Annotated[Size | None, Field(description="upper end of its 95 % interval")] = None
+    steps: Annotated[Number | None, Field(description="to the target, at at_batch")] = None
+    at_batch: Annotated[Size | None, Field(description="the batch of steps")] = None
+    target: Annotated[str, Field(min_length=1, max_length=200)] = "the target"
+    batch_size: Annotated[list[Size], Field(max_length=MAX_ROWS, description="rows; may be repeated")] = []
+    smallest: Annotated[Size | None, Field(description="first row of a range of doublings")] = None
+    largest: Annotated[Size | None, Field(description="last row of a range of doublings")] = None
+    step_seconds: Annotated[Number | None, Field(description="at at_batch, or at the run's present batch")] = None
+    overhead_seconds: Annotated[Number | None, Field(description="α of a step's time α + β B, same devices")] = None
+    seconds_per_example: Annotated[Number | None, Field(description="β of it")] = None
+    num_devices: Annotated[int | None, Field(ge=1, le=2**24)] = None
+    usd_per_device_hour: Annotated[Number | None, Field()] = None
+    usd_per_hour_besides: Annotated[float, Field(ge=0, le=1e12)] = 0.0
+    kilowatts_per_device: Annotated[Number | None, Field()] = None
+    preference: Annotated[float | None, Field(ge=0.001, le=0.999)] = None
+    examples_per_step: Annotated[float | None, Field(ge=1e-6, le=1e15)] = None
+    max_steps: Annotated[Number | None, Field()] = None
+    max_examples: Annotated[float | None, Field(gt=1e-9, le=1e18)] = None
+    max_hours: Annotated[Number | None, Field()] = None
+    max_usd: Annotated[Number | None, Field()] = None
+    examples_per_device: Annotated[int | None, Field(ge=1, le=2**40)] = None
+    max_micro_batches: Annotated[int | None, Field(ge=1, le=2**24)] = None
+    spot_price_share: Annotated[float | None, Field(gt=0, le=100)] = None
+    interruptions_per_device_hour: Annotated[float, Field(ge=0, le=1e3)] = 0.0
+    restart_hours: Share = 0.0
+    checkpoint_hours: Share = 0.0
+    growth: Annotated[float | None, Field(gt=-1, le=10, description="q of φ ∝ progress^q, for the policies")] = None
+
+    def checked(self) -> Self:
+        """This query.
+
+        Raises:
+            InvalidInput: Where two of its parts exclude each other or one needs another.
+        """
+        if (self.run_id is None) == (self.critical_batch is None):
+            raise refuse("critical_batch", "give either critical_batch or run_id")
+        if self.critical_batch is None and (self.critical_batch_low or self.critical_batch_high):
+            raise refuse("critical_batch", "an interval needs critical_batch")
+        if (self.overhead_seconds is None) != (self.seconds_per_example is None):
+            raise refuse("overhead_seconds", "a line of step times needs overhead_seconds and seconds_per_example")
+        if self.overhead_seconds is not None and self.step_seconds is not None:
+            raise refuse("step_seconds", "give step_seconds, or overhead_seconds and seconds_per_example, not both")
+        if self.run_id is None and (self.steps is None) != (self.at_batch is None):
+            raise refuse("steps", "steps to the target and at_batch, the batch that takes them, need each other")
+        if self.smallest is not None and self.largest is not None and self.smallest > self.largest:
+            raise refuse("smallest", f"smallest must not exceed largest, got {self.smallest:g} and {self.largest:g}")
+        self.wish()
+        return self
+
+    def wish(self) -> Preference:
+        """What the reader values.
+
+        Raises:
+            InvalidInput: If it was said twice.
+        """
+        try:
+            return Preference(self.preference, self.examples_per_step)
+        except ValueError as error:
+            raise refuse("preference", str(error)) from error
+
+    def rate(self, critical_batch: float) -> ExchangeRate:
+        """What a step is worth: as said, or balanced at this critical batch.
+
+        Args:
+            critical_batch: In examples.
+        """
+        if self.preference is not None:
+            return prices.from_preference(self.preference)
+        return prices.worth_examples(self.examples_per_step or critical_batch)
+
+    def limits(self) -> Constraints:
+        """Deadlines, budgets and what the devices hold."""
+        return Constraints(
+            max_steps=self.max_steps,
+            max_examples=self.max_examples,
+            max_hours=self.max_hours,
+            max_usd=self.max_usd,
+            examples_per_device=self.examples_per_device,
+            num_devices=self.num_devices,
+            max_micro_batches=self.max_micro_batches,
+            spot_price_share=self.spot_price_share,
+            interruptions_per_device_hour=self.interruptions_per_device_hour,
+            restart_hours=self.restart_hours,
+            checkpoint_hours=self.checkpoint_hours,
+        )
+
+    def critical(self, source: Source | None) -> Estimate:
+        """The critical batch with its errors: as said, or the run's.
+
+        Args:
+            source: The run.
+
+        Raises:
+            InvalidInput: If it lies outside its interval.
+        """
+        if source is not None:
+            return source.critical_batch
+        assert self.critical_batch is not None
+        value = self.critical_batch
+        low, high = self.critical_batch_low or value, self.critical_batch_high or value
+        try:
+            return estimate_from_interval(value, low=low, high=high)
+        except ValueError as error:
+            raise refuse("critical_batch", str(error), value) from error
+
+    def plan(self, source: Source | None) -> Plan | None:
+        """Steps to the target at one batch; None where nobody said.
+
+        Args:
+            source: The run.
+        """
+        if self.steps is not None and self.at_batch is not None:
+            return Plan(self.steps, self.at_batch)
+        return None if source is None else source.plan
+
+    def batches(self, critical_batch: float, source: Source | None) -> list[float]:
+        """The rows: those asked for, or doublings over a range about the critical batch.
+
+        Args:
+            critical_batch: In examples.
+            source: The run, whose present batch is a row too.
+
+        Raises:
+            InvalidInput: If the range holds too many doublings.
+        """
+        if self.batch_size and self.smallest is None and self.largest is None:
+            return self.batch_size
+        smallest = self.smallest or min(critical_batch / 32, self.largest or math.inf)
+        largest = self.largest or max(critical_batch * 32, smallest)
+        doublings = math.floor(math.log2(largest / smallest) + 1e-9)
+        if doublings + len(self.batch_size) >= MAX_ROWS - 1:
+            raise refuse("largest", f"at most {MAX_ROWS} rows, got {doublings + 1} doublings: narrow the range")
+        present = [] if source is None or source.plan is None else [source.plan.batch]
+        return [*self.batch_size, *present, *(smallest * 2.0**power for power in range(doublings + 1))]
+
+    def pace(self, source: Source | None, plan: Plan | None) -> Pace | None:
+        """What a step takes; None where nobody said.
+
+        Args:
+            source: The run, whose own times and price stand where none are said.
+            plan: Whose batch a single step time belongs to.
+
+        Raises:
+            InvalidInput: If interruptions leave no time to work.
+        """
+        own = None if source is None else source.pace
+        line = None
+        batch = plan.batch if plan is not None else self.at_batch or self.critical_batch
+        seconds = self.step_seconds
+        if self.overhead_seconds is not None and self.seconds_per_example is not None:
+            line = StepTime(self.overhead_seconds, self.seconds_per_example)
+            seconds = None if batch is None else line.seconds(batch)
+        if batch is None or (seconds is None and own is None):
+            return None
+        devices = self.num_devices or (None if own is None else own.num_devices)
+        price = self.usd_per_device_hour or (None if own is None else own.usd_per_device_hour)
+        try:
+            spot = spot_of(self.limits(), devices or 1)
+        except ValueError as error:
+            raise refuse("interruptions_per_device_hour", str(error), self.interruptions_per_device_hour) from error
+        if seconds is None:
+            assert own is not None
+            return Pace(own.batch, own.step_seconds, own.hardware, own.line, devices, price, spot)
+        return Pace(batch, seconds, "devices_with_the_batch" if line is None else "line", line, devices, price, spot)

@@ -1,0 +1,72 @@
+"""The critical batch that a planner's table is about: of a run, or as the reader says it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.estimators.uncertainty import State
+from noisescale.theory.advice.pace import Pace, pace_of
+from noisescale.theory.advice.plan import growth, profile
+from noisescale.theory.advice.pricing import price
+from noisescale.theory.intervals import Estimate
+from noisescale.theory.schedule import Stretch
+from noisescale.theory.what_if import Plan
+from noisescale_server.services import calibration, run_advice
+from noisescale_server.services.errors import refuse
+from noisescale_server.services.run_advice import Question
+from noisescale_server.services.whole_run import WholeRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is known of a run's trade-off.
+
+    Attributes:
+        critical_batch: B_crit in examples, with its errors.
+        plan: What is left of its plan; None without one.
+        pace: Time and price of its steps; None without step times.
+        growth: q of φ ∝ progress^q.
+        profile: φ × κ over the rest of the plan, as its schedule foretells it; empty without a plan.
+        example: What is sampled independently, as a word.
+        unit: Display unit.
+        units_per_example: Display units of an example.
+        said: Where B_crit comes from, as a sentence.
+    """
+
+    critical_batch: Estimate
+    plan: Plan | None
+    pace: Pace | None
+    growth: float
+    profile: list[Stretch]
+    example: str
+    unit: str
+    units_per_example: float
+    said: str
+
+
+async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, asked: Question) -> Source:
+    """The trade-off of a run's latest window to the end of its plan.
+
+    Raises:
+        RunNotFound: When no run has this id.
+        InvalidInput: While its noise scale is not resolved.
+    """
+    advice = await run_advice.advise(session, whole_runs, run_id, asked)
+    run = advice.so_far
+    kappa = await calibration.kappa_of_run(session, advice.run)
+    priced = price(run.noise_scale, asked.wish, kappa) if run.noise_scale.state is State.RESOLVED else None
+    if priced is None or run.batch_size is None:
+        reason = advice.recommendation.reason
+        raise refuse("run_id", f"its noise scale says nothing yet: {reason} Give critical_batch instead", str(run_id))
+    return Source(
+        critical_batch=priced.critical,
+        plan=Plan(run.steps_left, run.batch_size) if run.steps_left > 0 else None,
+        pace=pace_of(run, asked.wish, asked.given),
+        growth=growth(run.spent)[0],
+        profile=profile(run, priced.critical.value) if run.steps_left > 0 else [],
+        example=run.example,
+        unit=run.unit,
+        units_per_example=run.units_per_example,
+        said=f"κ × the noise scale of the latest window. {kappa.said}",
+    )

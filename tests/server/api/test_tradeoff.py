@@ -1,0 +1,213 @@
+"""GET /api/v1/tradeoff: the planner's table, against hand numbers."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+
+from factories import make_batch, make_measurements, make_run
+from problems import assert_problem
+
+PLANNED = {"critical_batch": 1000, "steps": 2000, "at_batch": 1000}
+MACHINES = {"step_seconds": 2, "num_devices": 8, "usd_per_device_hour": 3}
+
+
+async def tradeoff(client: httpx.AsyncClient, **query: Any) -> dict[str, Any]:
+    answer = await client.get("/api/v1/tradeoff", params=query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def row(found: dict[str, Any], batch: float) -> dict[str, Any]:
+    return next(one for one in found["rows"] if one["batch_size"] == batch)
+
+
+@pytest.fixture(scope="module")
+async def halfway(shared_client: httpx.AsyncClient) -> UUID:
+    """400 of 800 steps at batch 256, a second each, noise scale 100, 2 devices at 3.6 USD."""
+    run_id = uuid4()
+    batch = make_batch(
+        run_id=run_id,
+        run=make_run(planned_steps=800, num_devices=2, usd_per_device_hour=3.6),
+        measurements=make_measurements(steps=range(400), noise_scale=100.0, global_batch=256.0),
+    )
+    answer = await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+    assert answer.status_code == 200, answer.text
+    return run_id
+
+
+class TestTable:
+    async def test_without_a_plan_rows_are_relative_to_the_least(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, critical_batch=1000, batch_size=[250, 1000, 4000])
+
+        assert [one["steps_factor"]["value"] for one in found["rows"]] == pytest.approx([5, 2, 1.25])
+        assert [one["examples_factor"]["value"] for one in found["rows"]] == pytest.approx([1.25, 2, 5])
+        assert row(found, 250)["steps"] is None
+        assert found["pareto"] == [250, 1000, 4000]
+        assert "steps and at_batch" in found["policies_missing"]
+
+    async def test_steps_hours_usd_and_energy_of_each_batch(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(
+            shared_client, **PLANNED, **MACHINES, batch_size=[500, 1000], kilowatts_per_device=0.7, target="loss 2.5"
+        )
+
+        half = row(found, 500)
+        assert (found["min_steps"], found["min_examples"]) == pytest.approx((1000, 1e6))
+        assert half["steps"]["value"] == pytest.approx(3000)
+        assert half["examples"]["value"] == pytest.approx(1.5e6)
+        assert half["num_devices"] == 4
+        assert half["hours"]["value"] == pytest.approx(6000 / 3600)
+        assert half["usd"]["value"] == pytest.approx(6000 / 3600 * 4 * 3)
+        assert half["kilowatt_hours"]["value"] == pytest.approx(6000 / 3600 * 4 * 0.7)
+        assert found["target"] == "loss 2.5"
+
+    async def test_an_interval_of_the_critical_batch_is_carried_to_every_number(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        found = await tradeoff(
+            shared_client, **PLANNED, critical_batch_low=500, critical_batch_high=2000, batch_size=[500, 1000]
+        )
+
+        half, present = row(found, 500), row(found, 1000)
+        assert half["steps"]["low"] == pytest.approx(2000 * 2 / 1.5)
+        assert half["steps"]["high"] == pytest.approx(2000 * 5 / 3)
+        assert present["steps"]["low"] == present["steps"]["high"] == 2000
+        assert found["best_batch"]["high"] == pytest.approx(1000 * 2**0.5)
+
+    async def test_on_the_same_devices_the_slow_end_is_beaten_in_time_and_money(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        line = {"overhead_seconds": 1, "seconds_per_example": 0.001, "num_devices": 8, "usd_per_device_hour": 3}
+
+        found = await tradeoff(shared_client, **PLANNED, **line, batch_size=[100, 1000, 10_000])
+
+        # the fastest batch is √(α B_crit / β) = 1,000, and it is the cheapest too
+        assert found["pareto"] == [1000]
+        assert row(found, 10_000)["hours"]["value"] == pytest.approx(1100 * 11 / 3600)
+
+    async def test_a_range_is_doublings_and_the_default_reaches_around_the_critical_batch(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        asked = await tradeoff(shared_client, critical_batch=1000, smallest=64, largest=600)
+        default = await tradeoff(shared_client, critical_batch=1024)
+
+        assert [one["batch_size"] for one in asked["rows"]] == [64, 128, 256, 512]
+        assert [default["rows"][0]["batch_size"], default["rows"][-1]["batch_size"]] == [32, 32768]
+
+
+class TestLimits:
+    async def test_the_limit_that_binds_moves_the_best_batch_and_rows_say_what_they_break(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        found = await tradeoff(shared_client, **PLANNED, **MACHINES, batch_size=[1000, 3000], max_hours=1500 * 2 / 3600)
+
+        assert found["binding"] == ["seconds"]
+        assert found["limited_batch"] == pytest.approx(2000)
+        assert row(found, 1000)["breaks"] == ["seconds"]
+        assert row(found, 3000)["breaks"] == []
+
+    async def test_limits_that_exclude_each_other_say_so(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, **PLANNED, batch_size=[1000], max_steps=1100, max_examples=1.1e6)
+
+        assert found["limited_batch"] is None
+        assert set(found["binding"]) == {"steps", "examples"}
+        assert "exclude each other" in found["limit_text"]
+
+    async def test_a_price_moves_the_best_batch(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, critical_batch=1000, examples_per_step=10, batch_size=[100, 1000])
+
+        assert found["best_batch"]["value"] == pytest.approx(100)
+        assert row(found, 100)["regret"] == pytest.approx(0)
+        assert row(found, 1000)["regret"] > 0
+
+
+class TestPolicies:
+    async def test_schedules_stand_side_by_side(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, **PLANNED, **MACHINES, growth=1.0)
+
+        names = {one["name"] for one in found["policies"]}
+        assert names == {
+            "constant",
+            "follow",
+            "follow_in_stages",
+            "doublings",
+            "seesaw",
+            "fixed_ramp",
+            "late_switch",
+        }
+        constant = next(one for one in found["policies"] if one["name"] == "constant")
+        assert constant["relative_cost"] == pytest.approx(1)
+        assert constant["steps"] == pytest.approx(2000)
+        assert found["policies"][0]["name"] == "follow"
+
+
+class TestOfARun:
+    async def test_the_run_gives_critical_batch_plan_step_time_and_price(
+        self, shared_client: httpx.AsyncClient, halfway: UUID
+    ) -> None:
+        found = await tradeoff(shared_client, run_id=str(halfway), batch_size=[256])
+        advice = (await shared_client.get(f"/api/v1/runs/{halfway}/recommendation")).json()
+
+        assert found["critical_batch"]["value"] == pytest.approx(advice["critical_batch"]["value"])
+        assert row(found, 256)["steps"]["value"] == 400
+        assert row(found, 256)["usd"]["value"] == pytest.approx(400 / 3600 * 2 * 3.6, rel=0.01)
+        assert found["policies"]
+        assert "κ" in found["critical_batch_text"]
+
+    async def test_a_run_that_says_nothing_yet_is_refused_with_the_reason(self, client: httpx.AsyncClient) -> None:
+        run_id = uuid4()
+        created = await client.post("/api/v1/runs", json={"project": "p", "id": str(run_id)})
+        assert created.status_code in (200, 201), created.text
+
+        answer = await client.get("/api/v1/tradeoff", params={"run_id": created.json()["id"]})
+
+        assert_problem(answer, 422, "invalid-input", field="run_id")
+        assert "critical_batch instead" in answer.text
+
+    async def test_an_unknown_run_is_404(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get("/api/v1/tradeoff", params={"run_id": str(uuid4())})
+
+        assert_problem(answer, 404, "run-not-found")
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("query", "field"),
+        [
+            ("", "critical_batch"),
+            ("critical_batch=0", "critical_batch"),
+            ("critical_batch=100&critical_batch_low=200", "critical_batch"),
+            ("critical_batch=100&steps=10", "steps"),
+            ("critical_batch=100&smallest=10&largest=1", "smallest"),
+            ("critical_batch=100&smallest=1e-8&largest=1e15", "largest"),
+            ("critical_batch=100&overhead_seconds=1", "overhead_seconds"),
+            ("critical_batch=100&preference=0.5&examples_per_step=3", "preference"),
+            ("critical_batch=100&growth=-1", "growth"),
+            ("critical_batch=100&run_id=7d1f0c9e-2222-4333-8444-555566667777", "critical_batch"),
+            (
+                "critical_batch=100&steps=1&at_batch=1&step_seconds=1&num_devices=8&spot_price_share=0.3"
+                "&interruptions_per_device_hour=1&restart_hours=1",
+                "interruptions_per_device_hour",
+            ),
+        ],
+    )
+    async def test_it_is_named(self, shared_client: httpx.AsyncClient, query: str, field: str) -> None:
+        answer = await shared_client.get(f"/api/v1/tradeoff?{query}")
+
+        assert_problem(answer, 422, "invalid-input", field=field)
+
+    @pytest.mark.parametrize("critical_batch", [1e-8, 1e15])
+    @pytest.mark.parametrize("steps", [1e-8, 1e15])
+    @pytest.mark.parametrize("preference", [0.001, 0.999])
+    async def test_extremes_make_no_500(
+        self, shared_client: httpx.AsyncClient, critical_batch: float, steps: float, preference: float
+    ) -> None:
+        query = {"critical_batch": critical_batch, "steps": steps, "at_batch": 1, "preference": preference}
+        limits = {"max_hours": 1, "max_usd": 1, "max_steps": 1, "max_examples": 1}
+
+        answer = await shared_client.get("/api/v1/tradeoff", params=query | MACHINES | limits)
+
+        assert answer.status_code in (200, 422), answer.text
+        assert "Infinity" not in answer.text
