@@ -59,12 +59,13 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     if priced is None or run.batch_size is None:
         reason = advice.recommendation.reason
         raise refuse("run_id", f"its noise scale says nothing yet: {reason} Give critical_batch instead", str(run_id))
+    exponent, foretold = profile(run, priced.critical.value) if run.steps_left > 0 else (growth(run.spent)[0], [])
     return Source(
         critical_batch=priced.critical,
         plan=Plan(run.steps_left, run.batch_size) if run.steps_left > 0 else None,
         pace=pace_of(run, asked.wish, asked.given),
-        growth=growth(run.spent)[0],
-        profile=profile(run, priced.critical.value) if run.steps_left > 0 else [],
+        growth=exponent,
+        profile=foretold,
         example=run.example,
         unit=run.unit,
         units_per_example=run.units_per_example,

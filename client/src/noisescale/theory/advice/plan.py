@@ -112,8 +112,7 @@ def plan(run: RunSoFar, given: Constraints, *, priced: Priced | None, found: Ins
 
 
 def _schedule(run: RunSoFar, given: Constraints, *, critical_batch: float, rate: float) -> Schedule:
-    exponent, _ = growth(run.spent)
-    foretold = profile(run, critical_batch)
+    exponent, foretold = profile(run, critical_batch)
     multiple = given.multiple_of
     largest = math.inf if given.max_micro_batches is None else float(multiple * given.max_micro_batches)
     found = stages(foretold, examples_per_step=rate, bounds=Bounds(multiple_of=multiple, largest=largest))
@@ -130,8 +129,8 @@ def _schedule(run: RunSoFar, given: Constraints, *, critical_batch: float, rate:
     )
 
 
-def profile(run: RunSoFar, critical_batch: float) -> list[theory.Stretch]:
-    """κ φ over the rest of the plan, with the growth that the run has shown.
+def profile(run: RunSoFar, critical_batch: float) -> tuple[float, list[theory.Stretch]]:
+    """The growth that the run has shown, q of φ ∝ progress^q, and κ φ over the rest of the plan.
 
     Args:
         run: As it stands, with a noise scale and a batch.
@@ -141,7 +140,8 @@ def profile(run: RunSoFar, critical_batch: float) -> list[theory.Stretch]:
     assert batch is not None
     exponent, progress = growth(run.spent)
     # the plan reaches what it reaches at the present batch, judged by the critical batch and not by the noise scale
-    return forecast(critical_batch, batch, exponent=exponent, progress=progress, steps_left=run.steps_left)
+    foretold = forecast(critical_batch, batch, exponent=exponent, progress=progress, steps_left=run.steps_left)
+    return exponent, foretold
 
 
 def growth(spent: Sequence[SpentPoint]) -> tuple[float, float]:
