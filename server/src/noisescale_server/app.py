@@ -28,6 +28,7 @@ from noisescale_server.api import (
     sweep_plan,
     sweep_quality,
     sweeps,
+    tasks,
     tradeoff,
 )
 from noisescale_server.api.deps import PROBLEM_RESPONSES
@@ -62,6 +63,7 @@ ROUTERS = (
     equal_loss.router,
     forecast.router,
     learning_rates.router,
+    tasks.router,
 )
 
 GZIP_FROM_BYTES = 1_000

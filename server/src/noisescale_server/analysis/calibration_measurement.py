@@ -27,6 +27,13 @@ class TypicalNoiseScale:
     squares: float
     run_error: float
 
+    @property
+    def log_sd(self) -> float:
+        """Standard deviation of the logarithm of the mean, with what the runs differ by."""
+        count = self.num_runs
+        between = self.squares / (count * (count - 1)) if count > 1 else 0.0
+        return math.sqrt(between + self.error**2)
+
 
 def typical_noise_scale(noise_scales: Sequence[Estimate]) -> TypicalNoiseScale | None:
     """The geometric mean over runs; None without a run whose interval is bounded.

@@ -57,7 +57,7 @@ def next_critical_batch(
     if noise_scale is None:
         return _ends(observations, fmean(values), VAGUE_SD) if values else None
     used = kappa_of_others if observations else kappa
-    mean, sd = math.log(noise_scale.value) + used.log_mean, math.hypot(used.log_sd, _log_sd(noise_scale))
+    mean, sd = math.log(noise_scale.value) + used.log_mean, math.hypot(used.log_sd, noise_scale.log_sd)
     if observations:
         return _ends(observations, mean, sd)
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2) * sd
@@ -68,10 +68,3 @@ def _ends(observations: Sequence[Observation], mean: float, sd: float) -> NextCr
     found = next_of_task(observations, mean=mean, sd=sd, between_runs=BETWEEN_SWEEPS)
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2) * found.sd
     return NextCriticalBatch(math.exp(found.mean), math.exp(found.mean - reach), math.exp(found.mean + reach))
-
-
-def _log_sd(noise_scale: TypicalNoiseScale) -> float:
-    """Of the mean of the runs, with what they differ by."""
-    count = noise_scale.num_runs
-    between = noise_scale.squares / (count * (count - 1)) if count > 1 else 0.0
-    return math.sqrt(between + noise_scale.error**2)

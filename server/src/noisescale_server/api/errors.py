@@ -22,6 +22,7 @@ from noisescale_server.services.errors import (
     FieldProblem,
     InvalidInput,
     LayerNotFound,
+    ProjectNotFound,
     RunIdTaken,
     RunNotFound,
     SchemaOutdated,
@@ -30,6 +31,7 @@ from noisescale_server.services.errors import (
     StreamNotFound,
     SweepIdTaken,
     SweepNotFound,
+    TaskNotFound,
 )
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     StreamNotFound: (404, "stream-not-found", "Stream not found"),
     LayerNotFound: (404, "layer-not-found", "Layer not found"),
     SweepNotFound: (404, "sweep-not-found", "Sweep not found"),
+    ProjectNotFound: (404, "project-not-found", "Project not found"),
+    TaskNotFound: (404, "task-not-found", "Task not found"),
     RunIdTaken: (409, "run-id-taken", "Run id is taken"),
     SweepIdTaken: (409, "sweep-id-taken", "Sweep id is taken"),
     StreamGap: (409, "stream-gap", "Records are missing before this batch"),

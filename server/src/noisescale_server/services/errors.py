@@ -5,7 +5,9 @@ DomainError
 │   ├── RunNotFound
 │   ├── StreamNotFound
 │   ├── LayerNotFound            a `group` that no record of the run names
-│   └── SweepNotFound
+│   ├── SweepNotFound
+│   ├── ProjectNotFound
+│   └── TaskNotFound
 ├── Conflict
 │   ├── RunIdTaken               the id belongs to a run of another project
 │   ├── SweepIdTaken             the id belongs to a sweep of another project or kind
@@ -72,6 +74,23 @@ class SweepNotFound(NotFound):
     def __init__(self, sweep_id: UUID) -> None:
         super().__init__(f"no sweep has the id {sweep_id}: list them with GET /api/v1/sweeps, or create it")
         self.sweep_id = sweep_id
+
+
+class ProjectNotFound(NotFound):
+    """No project has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no project has the name {name!r}: list them with GET /api/v1/projects")
+        self.name = name
+
+
+class TaskNotFound(NotFound):
+    """No task has this name in this project."""
+
+    def __init__(self, project: str, name: str) -> None:
+        super().__init__(f"project {project!r} has no task {name!r}: list them with GET /api/v1/projects/…/tasks")
+        self.project = project
+        self.name = name
 
 
 class Conflict(DomainError):

@@ -1,0 +1,137 @@
+"""Answers about tasks, and advice before a run's first step; see docs/rest.md."""
+
+from typing import Literal
+from uuid import UUID
+
+from noisescale.theory.advice.limited import LimitedBatch
+from noisescale.theory.advice.parts import Calibration, Caution, ExchangeRate, Interval, LearningRateAdvice
+from noisescale.theory.advice.plan import Schedule
+from noisescale.theory.advice.predictions import Parallelism, Predictions
+from noisescale.theory.change import Change
+from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
+
+
+class KnownCriticalBatch(Answer):
+    """B_crit in examples; without a value the bounds that a refused fit leaves, null where open."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float
+
+
+class TaskSweepAnswer(Answer):
+    """A sweep of the task and what it says."""
+
+    sweep_id: UUID
+    name: str
+    optimizer: str
+    metric: str | None
+    target: float | None
+    critical_batch: KnownCriticalBatch | None
+    missing: str | None
+
+
+class TaskKappa(Answer):
+    """κ of the next run for one kind of optimizer; the fields of `Calibration`."""
+
+    optimizer: str
+    state: Literal["uncalibrated", "calibrated"]
+    kappa: Interval
+    kappa_log10_sd: float
+    measurements: int
+    text: str
+
+
+class TaskRunAverage(Answer):
+    """The average noise scale of the resolved run that was active last."""
+
+    run_id: UUID
+    noise_scale: LatestNoiseScale
+
+
+class TaskAnswer(Answer):
+    """A task."""
+
+    name: str
+    unit: str | None
+    family: str | None
+    num_runs: int
+    num_sweeps: int
+    num_branches: int
+    kappas: list[TaskKappa]
+    sweeps: list[TaskSweepAnswer]
+    latest_run_average: TaskRunAverage | None
+
+
+class TaskList(Answer):
+    """The tasks of a project, by name."""
+
+    tasks: list[TaskAnswer]
+
+
+class SettingAnswer(Answer):
+    """The earlier run's setting that batch and learning rate are changed from."""
+
+    batch_size: float
+    lr: float | None
+    steps: int
+    is_tuned: bool
+
+
+class ToTargetAnswer(Answer):
+    """Steps that a sweep foretells to its target; the interval is of its curve."""
+
+    sweep_id: UUID
+    metric: str | None
+    target: float | None
+    batch_size: float
+    steps: Interval
+    examples: Interval
+
+
+class EarlierRun(Answer):
+    """A run that the noise scale comes from."""
+
+    run_id: UUID
+    run_average: KnownCriticalBatch
+
+
+class TaskRecommendationAnswer(Answer):
+    """The advice before step 0; fields of a run's recommendation mean the same, and are null where only a run tells."""
+
+    project: str
+    task: str
+    optimizer: str | None
+    run_id: None
+    step: None
+    unit: str
+    example: str
+    units_per_example: float
+    noise_scale: LatestNoiseScale
+    decision: Literal["start", "insufficient_evidence"]
+    headline: str
+    reason: str
+    effect: str | None
+    current_batch_size: None
+    recommended_batch_size: int | None
+    rounding_regret: float | None
+    interval: Interval | None
+    statistical_interval: None
+    calibration: Calibration
+    exchange_rate: ExchangeRate | None
+    preference: float | None
+    critical_batch: Interval | None
+    learning_rate: LearningRateAdvice | None
+    warnings: tuple[Caution, ...]
+    next_step: str
+    limited: LimitedBatch | None
+    predictions: Predictions | None
+    parallelism: Parallelism | None
+    rescaling: tuple[Change, ...] | None
+    schedule: Schedule | None
+    schedule_missing: str | None
+    changed_from: SettingAnswer | None
+    to_target: list[ToTargetAnswer]
+    sweeps: list[TaskSweepAnswer]
+    runs: list[EarlierRun]

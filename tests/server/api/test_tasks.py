@@ -1,0 +1,234 @@
+"""/api/v1/projects/{project}/tasks and the recommendation before a run's first step."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from compared_tasks import planted_task, stored_run
+from problems import assert_problem
+from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
+
+NOISE_SCALE = 128.0
+
+
+async def tasks_of(client: httpx.AsyncClient, project: str) -> list[dict[str, Any]]:
+    answer = await client.get(f"/api/v1/projects/{project}/tasks")
+    assert answer.status_code == 200, answer.text
+    return answer.json()["tasks"]
+
+
+async def advice(client: httpx.AsyncClient, project: str, task: str = "one", **query: Any) -> dict[str, Any]:
+    answer = await client.get(f"/api/v1/projects/{project}/tasks/{task}/recommendation", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.fixture(scope="module")
+async def planted(shared_client: httpx.AsyncClient) -> str:
+    """A project whose task `one` has a sweep with B_crit 256 and a stored run with noise scale 128."""
+    project = f"planted {uuid4()}"
+    await planted_task(shared_client, "one", project=project, noise_scale=NOISE_SCALE)
+    return project
+
+
+class TestList:
+    async def test_each_task_says_what_its_runs_and_sweeps_know(
+        self, shared_client: httpx.AsyncClient, planted: str
+    ) -> None:
+        (one,) = await tasks_of(shared_client, planted)
+
+        assert (one["name"], one["num_runs"], one["num_sweeps"], one["num_branches"]) == ("one", 1, 1, 0)
+        (sweep,) = one["sweeps"]
+        assert sweep["critical_batch"]["low"] < CRITICAL_BATCH < sweep["critical_batch"]["high"]
+        assert sweep["target"] == TARGET
+        (kappa,) = one["kappas"]
+        assert kappa["optimizer"] == "sgd"
+        assert kappa["kappa"]["low"] < 2 < kappa["kappa"]["high"]
+        average = one["latest_run_average"]["noise_scale"]
+        assert average["low"] < NOISE_SCALE < average["high"]
+
+    async def test_a_project_that_nobody_knows_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get(f"/api/v1/projects/none {uuid4()}/tasks")
+
+        assert_problem(answer, 404, "project-not-found")
+
+
+class TestRecommendation:
+    async def test_a_sweep_and_a_run_say_where_to_start(self, shared_client: httpx.AsyncClient, planted: str) -> None:
+        found = await advice(shared_client, planted, examples_per_step=256)
+
+        assert found["decision"] == "start"
+        assert found["headline"] == f"Start with {found['recommended_batch_size']:,}"
+        assert found["critical_batch"]["low"] < CRITICAL_BATCH < found["critical_batch"]["high"]
+        assert found["critical_batch"]["value"] == pytest.approx(CRITICAL_BATCH, rel=0.15)
+        assert found["interval"]["low"] < CRITICAL_BATCH < found["interval"]["high"]
+        assert found["recommended_batch_size"] == 256
+        assert found["calibration"]["state"] == "calibrated"
+        assert found["noise_scale"]["low"] < NOISE_SCALE < found["noise_scale"]["high"]
+        assert found["reason"].startswith("From 1 earlier sweep (critical batch 2")
+        for of_a_begun_run in ("run_id", "step", "current_batch_size", "statistical_interval"):
+            assert found[of_a_begun_run] is None
+
+    async def test_steps_to_the_target_are_those_of_the_sweeps_curve(
+        self, shared_client: httpx.AsyncClient, planted: str
+    ) -> None:
+        found = await advice(shared_client, planted, examples_per_step=256, batch_size=[64, 1024, 10**9])
+
+        assert [one["batch_size"] for one in found["to_target"]] == [256, 64, 1024]
+        for one in found["to_target"]:
+            assert one["steps"]["low"] < exact_steps(one["batch_size"]) < one["steps"]["high"]
+            assert one["steps"]["value"] == pytest.approx(exact_steps(one["batch_size"]), rel=0.1)
+            assert one["examples"]["value"] == pytest.approx(one["batch_size"] * one["steps"]["value"])
+        assert found["effect"].startswith("The sweep foretells 2")
+
+    async def test_the_learning_rate_follows_from_the_nearest_tuned_run_by_the_optimizers_rule(
+        self, shared_client: httpx.AsyncClient, planted: str
+    ) -> None:
+        found = await advice(shared_client, planted, preference=0.8)
+
+        assert found["changed_from"] == {
+            "batch_size": 256,
+            "lr": 0.1,
+            "steps": pytest.approx(exact_steps(256), rel=0.1),
+            "is_tuned": True,
+        }
+        rate, batch, critical = found["learning_rate"], found["recommended_batch_size"], found["critical_batch"]
+        gain = (1 + critical["value"] / 256) / (1 + critical["value"] / batch)
+        assert batch == pytest.approx(4 * critical["value"], rel=0.2)
+        assert rate["recommended"] == pytest.approx(0.1 * gain, rel=1e-3)
+        assert rate["low"] <= rate["recommended"] <= rate["high"]
+
+    async def test_curves_alone_are_enough_and_name_no_kappa(self, shared_client: httpx.AsyncClient) -> None:
+        project = f"curves {uuid4()}"
+        runs = [curve(size, seed=seed, noise=0.03) for size in BATCH_SIZES for seed in range(3)]
+        await sweep_of(shared_client, *runs, project=project, task="one", optimizer="SGD")
+
+        found = await advice(shared_client, project)
+
+        assert found["decision"] == "start"
+        assert found["critical_batch"]["value"] == pytest.approx(CRITICAL_BATCH, rel=0.15)
+        assert found["calibration"]["state"] == "uncalibrated"
+        assert (found["noise_scale"]["value"], found["runs"]) == (None, [])
+        assert "No run of it is stored" in found["sweeps"][0]["missing"]
+
+    async def test_runs_alone_give_a_wide_interval_and_say_what_would_narrow_it(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project = f"runs {uuid4()}"
+        run_ids = [
+            await stored_run(shared_client, project=project, task="one", noise_scale=NOISE_SCALE, seed=seed)
+            for seed in range(2)
+        ]
+
+        found = await advice(shared_client, project)
+
+        assert found["decision"] == "start"
+        assert found["headline"].endswith("; not calibrated here")
+        assert found["critical_batch"]["value"] == pytest.approx(NOISE_SCALE, rel=0.15)
+        assert found["critical_batch"]["high"] > 1000 * found["critical_batch"]["low"]
+        assert {one["run_id"] for one in found["runs"]} == set(run_ids)
+        assert not found["changed_from"]["is_tuned"]
+        assert "sweep" in found["next_step"]
+        assert "uncalibrated" in [one["code"] for one in found["warnings"]]
+
+    async def test_what_a_family_knows_helps_a_task_that_was_never_swept(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project, family = f"family {uuid4()}", {"family": "vision"}
+        await stored_run(shared_client, project=project, task="one", run=family)
+        await planted_task(shared_client, "one", project=project, noise_scale=NOISE_SCALE)
+        await stored_run(shared_client, project=project, task="two", run=family, noise_scale=NOISE_SCALE)
+        await stored_run(shared_client, project=project, task="three", run={"family": "text"}, noise_scale=NOISE_SCALE)
+
+        sister, stranger = [await advice(shared_client, project, task) for task in ("two", "three")]
+
+        def width(found: dict[str, Any]) -> float:
+            return found["critical_batch"]["high"] / found["critical_batch"]["low"]
+
+        assert width(sister) < width(stranger) / 5
+        assert "of other tasks of this family" in sister["calibration"]["text"]
+
+    async def test_a_noise_scale_that_grew_gives_a_schedule_from_the_first_step(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project = f"growth {uuid4()}"
+        await stored_run(shared_client, project=project, task="one", noise_scale=100.0, later=5000.0, num_steps=400)
+
+        found = await advice(shared_client, project, examples_per_step=1000)
+
+        stages = found["schedule"]["stages"]
+        assert (stages[0]["step"], stages[0]["examples"]) == (0, 0)
+        assert len(stages) >= 2
+        sizes = [stage["batch_size"] for stage in stages]
+        assert sizes == sorted(sizes)
+        assert sizes[-1] > 2 * sizes[0]
+        flags = await shared_client.get(
+            f"/api/v1/projects/{project}/tasks/one/recommendation", params={"format": "nanogpt"}
+        )
+        assert flags.status_code == 200
+        assert flags.headers["content-type"].startswith("text/plain")
+
+    async def test_limits_hold_before_the_first_step_too(self, shared_client: httpx.AsyncClient, planted: str) -> None:
+        small = await advice(shared_client, planted, examples_per_device=8, num_devices=4, max_micro_batches=2)
+        never = await advice(shared_client, planted, max_steps=50)
+
+        assert small["recommended_batch_size"] == 64
+        assert small["limited"]["binding"] == ["memory"]
+        assert (never["decision"], never["recommended_batch_size"]) == ("insufficient_evidence", None)
+        assert "too few" in never["limited"]["text"]
+
+    async def test_without_evidence_it_says_what_is_missing_and_what_that_takes(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project = f"nothing {uuid4()}"
+        await sweep_of(shared_client, curve(16), project=project, task="one", optimizer="SGD")
+
+        found = await advice(shared_client, project, optimizer="SGD")
+
+        assert (found["decision"], found["recommended_batch_size"]) == ("insufficient_evidence", None)
+        assert found["reason"].startswith("No run of this task with SGD has a resolved noise scale")
+        assert "watch()" in found["next_step"]
+        assert found["interval"] is found["critical_batch"] is found["schedule"] is None
+
+    async def test_another_optimizer_is_another_question(self, shared_client: httpx.AsyncClient, planted: str) -> None:
+        found = await advice(shared_client, planted, optimizer="AdamW")
+
+        assert found["decision"] == "insufficient_evidence"
+        assert "with AdamW" in found["reason"]
+
+    async def test_the_unit_that_people_count_in_changes_no_batch(self, shared_client: httpx.AsyncClient) -> None:
+        found = []
+        for units in ({}, {"unit": "tokens", "units_per_example": 1024.0}):
+            project = f"unit {uuid4()}"
+            await stored_run(shared_client, project=project, task="one", run=units, noise_scale=NOISE_SCALE)
+            found.append(await advice(shared_client, project, examples_per_step=512))
+
+        assert found[1]["unit"] == "tokens"
+        assert found[0]["recommended_batch_size"] == found[1]["recommended_batch_size"]
+        assert found[0]["interval"] == found[1]["interval"]
+
+
+class TestRefusals:
+    async def test_an_unknown_task_is_not_found(self, shared_client: httpx.AsyncClient, planted: str) -> None:
+        for project, task in ((planted, "two"), (f"none {uuid4()}", "one")):
+            answer = await shared_client.get(f"/api/v1/projects/{project}/tasks/{task}/recommendation")
+
+            assert_problem(answer, 404, "task-not-found")
+
+    @pytest.mark.parametrize(
+        ("query", "field"),
+        [
+            ({"to_step": 3}, "to_step"),
+            ({"preference": 2}, "preference"),
+            ({"preference": 0.5, "examples_per_step": 3}, "examples_per_step"),
+            ({"batch": 3}, "batch"),
+        ],
+    )
+    async def test_a_wrong_question_names_its_field(
+        self, shared_client: httpx.AsyncClient, planted: str, query: dict[str, Any], field: str
+    ) -> None:
+        answer = await shared_client.get(f"/api/v1/projects/{planted}/tasks/one/recommendation", params=query)
+
+        assert_problem(answer, 422, "invalid-input", field=field)
