@@ -252,12 +252,12 @@ class TestLadder:
     def test_coverage_of_ladders(self, num_sizes: int, shared: float, own: float) -> None:
         rng, inside = np.random.default_rng(2), np.zeros(2)
 
-        for _ in range(500):
+        for _ in range(200):
             law = fit_ladder(crossings(rng, num_sizes=num_sizes, shared=shared, own=own))
             power = next(fit for fit in law.fits if fit.shape.name is ShapeName.POWER)
             inside += law.power.holds(-1 / 0.3), power.at(0.33, 0.95).holds(256 * (0.33 / 0.4) ** (-1 / 0.3))
 
-        assert (inside / 500 > 0.925).all()
+        assert (inside / 200 > 0.925).all()
 
     @pytest.mark.parametrize(
         ("kept", "word"),
