@@ -203,3 +203,20 @@ def test_a_real_training_is_the_same_to_both(live_server, every):
     assert {name: getattr(of_job, name) for name in same} == {name: getattr(of_server, name) for name in same}
     assert numbers_of(of_job.answer["learning_rate"]) == pytest.approx(numbers_of(of_server.answer["learning_rate"]))
     assert of_server.noise_scale.state != "unresolved"
+
+
+def test_before_a_run_the_server_advises_from_its_earlier_runs(runs):
+    found = noisescale.recommend("norms", project="asking", examples_per_step=500)
+
+    assert (found.source, found.decision, found.run_id, found.step) == ("server", "start", None, None)
+    assert found.interval.low < found.recommended_batch_size < found.interval.high
+    assert found.answer["task"] == "norms"
+    assert found.headline in str(found)
+
+
+def test_before_a_run_of_a_task_without_any_the_server_s_reason_is_passed_on(runs):
+    found = noisescale.recommend("never trained", project="asking")
+
+    assert found.source == "nowhere"
+    assert "project 'asking' has no task 'never trained'" in found.reason
+    assert found.next_step == "Train a few hundred steps with watch() and ask run.recommendation()."

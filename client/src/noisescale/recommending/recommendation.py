@@ -39,7 +39,7 @@ class Recommendation:
     Attributes:
         source: "server"; "job", computed here; "nowhere": there is no answer, and `reason` says why.
         note: Why the server did not answer, where it did not.
-        decision: "increase", "decrease", "keep" or "insufficient_evidence".
+        decision: "increase", "decrease", "keep" or "insufficient_evidence"; before a run's first step "start".
         headline: The decision in a few words.
         reason: Why, with the noise scale and the interval of the best batch.
         effect: What it would change, cost beside gain.
