@@ -6,8 +6,10 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from compared_tasks import planted_task
 from factories import make_batch, make_measurements, make_run
 from problems import assert_problem
+from sweep_curves import CRITICAL_BATCH, exact_steps
 
 PLANNED = {"critical_batch": 1000, "steps": 2000, "at_batch": 1000}
 MACHINES = {"step_seconds": 2, "num_devices": 8, "usd_per_device_hour": 3}
@@ -172,12 +174,33 @@ class TestOfARun:
         assert_problem(answer, 404, "run-not-found")
 
 
+class TestOfATask:
+    async def test_a_sweep_gives_critical_batch_and_steps_to_its_target(self, shared_client: httpx.AsyncClient) -> None:
+        project = f"planted {uuid4()}"
+        await planted_task(shared_client, "one", project=project, noise_scale=128.0)
+
+        found = await tradeoff(shared_client, project=project, task="one", batch_size=[CRITICAL_BATCH])
+
+        assert found["critical_batch"]["low"] < CRITICAL_BATCH < found["critical_batch"]["high"]
+        steps = row(found, CRITICAL_BATCH)["steps"]["value"]
+        assert steps == pytest.approx(exact_steps(CRITICAL_BATCH), rel=0.1)
+        assert found["target"].startswith("the sweep's target")
+        assert found["policies"]
+
+    async def test_an_unknown_task_is_404(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get("/api/v1/tradeoff", params={"project": f"{uuid4()}", "task": "one"})
+
+        assert answer.status_code == 404
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("query", "field"),
         [
             ("", "critical_batch"),
             ("critical_batch=0", "critical_batch"),
+            ("task=one", "project"),
+            ("task=one&project=p&critical_batch=3", "critical_batch"),
             ("critical_batch=100&critical_batch_low=200", "critical_batch"),
             ("critical_batch=100&steps=10", "steps"),
             ("critical_batch=100&smallest=10&largest=1", "smallest"),

@@ -55,6 +55,10 @@ async def get_tradeoff(
     if query.run_id is not None:
         question = Question(query.wish(), query.limits(), usd_per_device_hour=query.usd_per_device_hour)
         source = await tradeoff_source.of_run(session, whole_runs, query.run_id, question)
+    if query.project is not None and query.task is not None:
+        source = await tradeoff_source.of_task(
+            session, whole_runs, query.project, query.task, optimizer=query.optimizer, asked=Question(query.wish())
+        )
     return tradeoff_answer(query, source)
 
 
@@ -73,7 +77,7 @@ def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnsw
         machines=tradeoff.Machines(query.pace(source, plan), query.usd_per_hour_besides, query.kilowatts_per_device),
         rate=query.rate(critical.value),
         given=query.limits(),
-        target="the end of the plan" if source is not None and query.steps is None else query.target,
+        target=query.target if source is None or query.steps is not None else source.target,
     )
     try:
         found = tradeoff.table(asked)
@@ -115,6 +119,6 @@ def _growth(query: TradeOffQuery, source: Source | None) -> float:
 
 def _profile(query: TradeOffQuery, source: Source | None, to_target: TradeOff | None) -> list[Stretch]:
     """The noise scale up to the target: as the run foretells it, or by the growth that was said."""
-    if source is not None and query.growth is None and query.steps is None:
+    if source is not None and source.profile and query.growth is None and query.steps is None:
         return source.profile
     return [] if to_target is None else profile_of(to_target, _growth(query, source))

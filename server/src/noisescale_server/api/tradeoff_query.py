@@ -13,6 +13,7 @@ from noisescale.theory.cost import StepTime
 from noisescale.theory.intervals import Estimate, estimate_from_interval
 from noisescale.theory.prices import ExchangeRate
 from noisescale.theory.what_if import Plan
+from noisescale_server.api.wire_schemas import Text
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.tradeoff_source import Source
 
@@ -28,6 +29,9 @@ class TradeOffQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     run_id: Annotated[UUID | None, Field(description="critical batch, plan, step time and price of this run")] = None
+    project: Annotated[Text | None, Field(description="of the task")] = None
+    task: Annotated[Text | None, Field(description="critical batch and target from its earlier sweeps and runs")] = None
+    optimizer: Annotated[Text | None, Field(description="of the task's next run; default: the one used last")] = None
     critical_batch: Annotated[Size | None, Field(description="in examples")] = None
     critical_batch_low: Annotated[Size | None, Field(description="lower end of its 95 % interval")] = None
     critical_batch_high: Annotated[Size | None, Field(description="upper end of its 95 % interval")] = None
@@ -64,15 +68,18 @@ class TradeOffQuery(BaseModel):
         Raises:
             InvalidInput: Where two of its parts exclude each other or one needs another.
         """
-        if (self.run_id is None) == (self.critical_batch is None):
-            raise refuse("critical_batch", "give either critical_batch or run_id")
+        sources = (self.run_id is not None, self.critical_batch is not None, self.task is not None)
+        if sum(sources) != 1:
+            raise refuse("critical_batch", "give one of critical_batch, run_id, and task with project")
+        if (self.project is None) != (self.task is None):
+            raise refuse("project", "a task is named with its project")
         if self.critical_batch is None and (self.critical_batch_low or self.critical_batch_high):
             raise refuse("critical_batch", "an interval needs critical_batch")
         if (self.overhead_seconds is None) != (self.seconds_per_example is None):
             raise refuse("overhead_seconds", "a line of step times needs overhead_seconds and seconds_per_example")
         if self.overhead_seconds is not None and self.step_seconds is not None:
             raise refuse("step_seconds", "give step_seconds, or overhead_seconds and seconds_per_example, not both")
-        if self.run_id is None and (self.steps is None) != (self.at_batch is None):
+        if (self.steps is None) != (self.at_batch is None):
             raise refuse("steps", "steps to the target and at_batch, the batch that takes them, need each other")
         if self.smallest is not None and self.largest is not None and self.smallest > self.largest:
             raise refuse("smallest", f"smallest must not exceed largest, got {self.smallest:g} and {self.largest:g}")
