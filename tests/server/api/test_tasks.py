@@ -1,12 +1,14 @@
 """/api/v1/projects/{project}/tasks and the recommendation before a run's first step."""
 
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 import pytest
 
 from compared_tasks import planted_task, stored_run
+from noisescale.recommending.reading import recommendation_from
 from problems import assert_problem
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
 
@@ -208,6 +210,30 @@ class TestRecommendation:
         assert found[1]["unit"] == "tokens"
         assert found[0]["recommended_batch_size"] == found[1]["recommended_batch_size"]
         assert found[0]["interval"] == found[1]["interval"]
+
+
+class TestNames:
+    async def test_names_may_hold_slashes_and_blanks(self, shared_client: httpx.AsyncClient) -> None:
+        project, task = f"team a/{uuid4()}", "vision/digits 10"
+        await stored_run(shared_client, project=project, task=task, noise_scale=NOISE_SCALE)
+        address = f"/api/v1/projects/{quote(project, safe='')}/tasks"
+
+        listed = (await shared_client.get(address)).json()["tasks"]
+        found = (await shared_client.get(f"{address}/{quote(task, safe='')}/recommendation")).json()
+
+        assert [one["name"] for one in listed] == [task]
+        assert (found["project"], found["task"]) == (project, task)
+
+    async def test_the_sdk_reads_the_answer(self, shared_client: httpx.AsyncClient, planted: str) -> None:
+        answer = await advice(shared_client, planted, examples_per_step=256)
+
+        found = recommendation_from(answer, "server")
+
+        assert (found.decision, found.recommended_batch_size) == ("start", 256)
+        assert found.calibration is not None
+        assert found.calibration.measurements == 1
+        assert found.schedule is not None
+        assert "Start with 256" in str(found)
 
 
 class TestRefusals:

@@ -35,7 +35,8 @@ from noisescale_server.services.task_advice import TaskAdvice, ToTarget
 from noisescale_server.services.task_evidence import TaskSweep
 from noisescale_server.services.tasks import TaskSummary
 
-router = APIRouter(prefix="/projects/{project}/tasks", tags=["tasks"])
+# a name may hold slashes
+router = APIRouter(prefix="/projects/{project:path}/tasks", tags=["tasks"])
 
 ProjectName = Annotated[Text, Path(description="name of the project")]
 TaskName = Annotated[Text, Path(description="name of the task")]
@@ -56,7 +57,7 @@ async def list_tasks(project: ProjectName, session: ReadSession, whole_runs: Kno
     return TaskList(tasks=[task_answer(one) for one in found])
 
 
-@router.get("/{task}/recommendation", response_model=TaskRecommendationAnswer)
+@router.get("/{task:path}/recommendation", response_model=TaskRecommendationAnswer)
 async def get_task_recommendation(
     project: ProjectName,
     task: TaskName,
