@@ -47,6 +47,7 @@ GRIDS = {
 }
 GRID_SWEEPS = 1000
 QUADRATIC_SWEEPS = 200
+QUADRATIC_SHARE = 0.003
 
 
 def of_planted_sweeps() -> Iterator[Figure]:
@@ -80,8 +81,8 @@ def of_grids() -> Iterator[Figure]:
 
 def of_quadratics() -> Iterator[Figure]:
     """Shares of 95 % intervals from trainings on a quadratic that hold what gradient, noise and curvature say."""
-    exact = quadratic_flow.truth(0.01)
-    fits = [fit_of(0.01, seeds=range(4 * sweep, 4 * sweep + 4)) for sweep in range(QUADRATIC_SWEEPS)]
+    exact = quadratic_flow.truth(QUADRATIC_SHARE)
+    fits = [fit_of(QUADRATIC_SHARE, seeds=range(4 * sweep, 4 * sweep + 4)) for sweep in range(QUADRATIC_SWEEPS)]
     for name, field in (("S_min", "min_steps"), ("E_min", "min_examples"), ("B_crit", "critical_batch")):
         truth = getattr(exact, field)
         held = np.mean([getattr(fit, field).holds(truth) for fit in fits])

@@ -8,6 +8,9 @@ import pytest
 import quadratic_flow
 from exact_quadratic import fit_of
 
+SHARE = 0.003
+"""Of the best learning rate. What is left out grows with it, and the noise of S_min with its root alone."""
+
 NAMES = ("min_steps", "min_examples", "critical_batch")
 
 
@@ -23,24 +26,23 @@ def test_in_a_quadratic_with_one_curvature_the_integrals_are_logarithms(monkeypa
 
 
 def test_the_values_known_from_gradient_noise_and_curvature_lie_inside_the_intervals():
-    exact = quadratic_flow.truth(0.01)
+    exact = quadratic_flow.truth(SHARE)
 
-    fits = [fit_of(0.01, seeds=range(4 * sweep, 4 * sweep + 4)) for sweep in range(6)]
+    fits = [fit_of(SHARE, seeds=range(4 * sweep, 4 * sweep + 4)) for sweep in range(3)]
 
     for name in NAMES:
         held = [getattr(fit, name).holds(getattr(exact, name)) for fit in fits]
-        assert sum(held) / len(held) >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / len(held))
-        assert all(getattr(fit, name).value == pytest.approx(getattr(exact, name), rel=0.1) for fit in fits)
-    assert all(fit.critical_batch.high / fit.critical_batch.low < 1.5 for fit in fits)
+        assert sum(held) >= 2
+        assert all(getattr(fit, name).value == pytest.approx(getattr(exact, name), rel=0.05) for fit in fits)
+    assert all(fit.critical_batch.high / fit.critical_batch.low < 1.2 for fit in fits)
 
 
 def test_what_is_left_falls_with_the_size_of_the_steps():
     """The integrals are the limit of small steps: at f of the best rate S_min is off by some f / 2."""
     off = [
-        np.mean([math.log(fit_of(share, seeds=seeds).min_steps.value / quadratic_flow.truth(share).min_steps)
-                 for seeds in (range(8), range(8, 16))])
+        math.log(fit_of(share, seeds=range(8)).min_steps.value / quadratic_flow.truth(share).min_steps)
         for share in (0.16, 0.04)
-    ]  # fmt: skip
+    ]
 
     assert -0.16 < off[0] < -0.04
     assert 2.5 < off[0] / off[1] < 8
@@ -48,9 +50,9 @@ def test_what_is_left_falls_with_the_size_of_the_steps():
 
 @pytest.mark.slow
 def test_over_100_sweeps_95_percent_of_the_intervals_hold_the_values():
-    exact = quadratic_flow.truth(0.01)
+    exact = quadratic_flow.truth(SHARE)
 
-    fits = [fit_of(0.01, seeds=range(4 * sweep, 4 * sweep + 4)) for sweep in range(100)]
+    fits = [fit_of(SHARE, seeds=range(4 * sweep, 4 * sweep + 4)) for sweep in range(100)]
 
     for name in NAMES:
         held = np.mean([getattr(fit, name).holds(getattr(exact, name)) for fit in fits])
