@@ -108,11 +108,15 @@ def money(usd: float | None) -> str:
     """12.4 → "$12"; 3.5 → "$3.50"."""
     if usd is None:
         return NOTHING
+    if 0 < usd < 0.01:
+        return "under $0.01"
     return f"${usd:,.0f}" if usd >= 10 else f"${usd:.2f}"
 
 
 def duration(seconds: float) -> str:
-    """95 → "95 s"; 1560 → "26 min"; 40680 → "11.3 h"; 457920 → "5.3 days"."""
+    """0.42 → "0.42 s"; 95 → "95 s"; 1560 → "26 min"; 40680 → "11.3 h"; 457920 → "5.3 days"."""
+    if seconds < 10:
+        return f"{_trimmed(significant(seconds, 2))} s"
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

@@ -1,5 +1,6 @@
 """Sentences that the pages of sweeps say, made from the answers."""
 
+import re
 from collections.abc import Sequence
 
 from noisescale_dashboard.answers import Interval
@@ -26,6 +27,21 @@ REASONS = {
     "all_batch_sizes_above_critical": "all batch sizes above B_crit",
     "undetermined": "undetermined",
 }
+
+FINDINGS = {
+    "exponent": "another bend",
+    "misfit": "misfit",
+    "unequal_noise": "unequal noise",
+    "grid_edge": "edge of the grid",
+    "few_steps": "few steps",
+}
+"""What speaks against a fit, short enough for a table."""
+_MINUS = re.compile(r"(?<![\w.−-])-(?=\d)")
+
+
+def true_minus(text: str) -> str:
+    """`text` of the server with minus signs as they are typeset here."""
+    return _MINUS.sub("−", text)
 
 
 def metric_words(metric: str | None) -> str:
@@ -69,7 +85,7 @@ def lede(sweep: Sweep, target: TargetFit, level: float) -> str:
     """How sure, from what, and what speaks against it."""
     made = f"{count(len(target.points))} batch sizes, {_tuned(target)}, {count(sweep.num_runs)} runs."
     if target.refusal is not None:
-        return f"{target.refusal.explanation} {made}"
+        return f"{true_minus(target.refusal.explanation)} {made}"
     found = target.critical_batch
     interval = f"Interval {span(found.low, found.high)} ({share(level)})."
     worry = " ".join(lack_of_fit_words(target.fit.lack_of_fit)) if target.fit and has_findings(target) else ""
@@ -97,6 +113,8 @@ def _exponent_words(lack: LackOfFit) -> str:
     found = lack.exponent
     if found.value is None:
         return ""
+    if found.low is None and found.high is None:
+        return ": the data leave the extra exponent open"
     return f": extra exponent {significant(found.value)}, {_ends(found)}, where theory has 1"
 
 
@@ -127,6 +145,19 @@ def reason_words(refusal: Refusal) -> str:
     return REASONS.get(refusal.reason, refusal.reason.replace("_", " "))
 
 
+def between_words(found: TargetFit | PublishedSweep) -> str:
+    """The interval of B_crit for a table, or why there is none."""
+    if found.refusal is not None:
+        return reason_words(found.refusal)
+    return span(found.critical_batch.low, found.critical_batch.high)
+
+
+def doubt_words(found: TargetFit | PublishedSweep) -> str:
+    """What speaks against a fit, for a table; empty where nothing does."""
+    findings = found.fit.lack_of_fit.findings if found.fit is not None else ()
+    return ", ".join(FINDINGS.get(finding, finding.replace("_", " ")) for finding in findings)
+
+
 def found_words(found: TargetFit | PublishedSweep) -> str:
     """In short for a table: "992", "> 4,100" or why nothing is known."""
     known = found.critical_batch
@@ -150,7 +181,7 @@ def sweeps_sentence(sweeps: Sequence[Sweep], total: int) -> str:
 def plan_words(plan: SweepPlan) -> str:
     """What the next runs would bring."""
     if plan.present_ratio is None or plan.expected_ratio is None or not plan.proposals:
-        return plan.explanation
+        return true_minus(plan.explanation)
     return (
         f"The interval's ends are now × {significant(plan.present_ratio)} apart; after these runs "
         f"× {significant(plan.expected_ratio)} are expected, if curve and scatter stay."

@@ -34,7 +34,14 @@ async def test_the_list_says_what_there_is_before_any_fit_is_asked_for(callbacks
     changed = await callbacks.post("sweeps-rows.data", OWN)
 
     table = said(changed["sweeps-table"]["children"])
-    for words in ("gpt-125m-fineweb, AdamW", "demo · char-lm", "val_loss 2.85", "branch", "2026-11-19"):
+    for words in (
+        "gpt-125m-fineweb, AdamW",
+        "demo · char-lm",
+        "val_loss 2.85",
+        "branch",
+        "2026-11-19",
+        "1,024 – 4,096",
+    ):
         assert words in table
     assert changed["sweeps-sentence"]["children"].startswith("3 trained from the start")
     assert fake_api.paths() == ["/api/v1/sweeps"]

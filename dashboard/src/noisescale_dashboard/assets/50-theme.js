@@ -9,7 +9,16 @@
   function watchWidth() {
     if (!window.noisescaleWatchesWidth) {
       window.noisescaleWatchesWidth = true;
-      NARROW.addEventListener("change", (e) => window.dash_clientside.set_props("narrow", { data: e.matches }));
+      let said = NARROW.matches, timer;
+      /* printing makes the page narrow for a moment: nothing is drawn again for that */
+      NARROW.addEventListener("change", () => {
+        window.clearTimeout(timer);
+        timer = window.setTimeout(() => {
+          if (NARROW.matches === said) return;
+          said = NARROW.matches;
+          window.dash_clientside.set_props("narrow", { data: said });
+        }, 200);
+      });
       SYSTEM.addEventListener("change", (e) => {
         if (window.localStorage.getItem("mantine-color-scheme-value")) return;
         paint(e.matches ? "dark" : "light");

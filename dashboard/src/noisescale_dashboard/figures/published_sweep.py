@@ -11,7 +11,7 @@ from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, transl
 from noisescale_dashboard.number_format import count, significant, span
 from noisescale_dashboard.sweep_answers import PublishedPoint, PublishedSweep
 
-HEIGHT, NARROW_HEIGHT = 360, 300
+HEIGHT, NARROW_HEIGHT = 470, 300
 NUM_CURVE_POINTS = 60
 
 

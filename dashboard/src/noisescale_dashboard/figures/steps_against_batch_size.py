@@ -141,7 +141,9 @@ def _add_critical_batch(figure: go.Figure, found: Interval, *, ends: tuple[float
     low, high = max(found.low or ends[0], ends[0]), min(found.high or ends[1], ends[1])
     if found.value is None and found.low is None and found.high is None:
         return
-    if low < high:
+    # a bound outside the axis would colour all of it or nothing
+    says_something = found.value is not None or (low, high) != ends
+    if says_something and low < high:
         figure.add_shape(
             type="rect", x0=low, x1=high, y0=0, y1=1, yref="paper", layer="below", line={"width": 0},
             fillcolor=translucent(LIGHT.recommended, 0.16 if found.value is not None else 0.08),

@@ -10,7 +10,7 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard import sweep_sentences
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import published_sweep
-from noisescale_dashboard.number_format import count, significant, span
+from noisescale_dashboard.number_format import count, significant
 from noisescale_dashboard.pages import shell, states
 from noisescale_dashboard.pages.parts import Child, card, figure_box, link
 from noisescale_dashboard.sweep_answers import PublishedSweep
@@ -79,7 +79,7 @@ def register(app: Dash, api: ApiClient) -> None:
             return (no_update, "The server has no published sweeps.", *[no_update] * 5)
         return (
             {"sweep": published_sweep.published_sweep(chosen, narrow=narrow)},
-            table(known.sweeps, chosen, narrow=narrow),
+            table(known.sweeps, chosen),
             f"{known.source}, {known.licence}",
             f"Data to the target: {chosen.workload}",
             f"{chosen.suite} {chosen.version} · the benchmark's own unit, log · whiskers: standard error",
@@ -89,41 +89,31 @@ def register(app: Dash, api: ApiClient) -> None:
 
 
 def chosen_sweep(sweeps: Sequence[PublishedSweep], workload: str | None) -> PublishedSweep | None:
-    """The workload of this name, else the first with a fit, else the first."""
+    """The workload of this name, else the first with a fit that nothing speaks against, else the first."""
     named = [sweep for sweep in sweeps if sweep.workload == workload]
-    fitted = [sweep for sweep in sweeps if sweep.fit is not None]
-    return next(iter((*named, *fitted, *sweeps)), None)
+    well_fitted = [sweep for sweep in sweeps if sweep.fit is not None and not sweep.fit.lack_of_fit.findings]
+    return next(iter((*named, *well_fitted, *sweeps)), None)
 
 
-def table(sweeps: Sequence[PublishedSweep], chosen: PublishedSweep, *, narrow: bool) -> html.Table:
-    """A row a workload; its name chooses it. On a phone each row has two lines."""
-    words = (
-        ("Workload", "B_crit, 95 %") if narrow else ("Workload", "Version", "Batch sizes", "B_crit", "95 %, or why not")
-    )
-    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in words]))
-    rows = [_row(sweep, is_chosen=sweep is chosen, narrow=narrow) for sweep in sweeps]
-    return html.Table([head, html.Tbody(rows)], className="tb list short" if narrow else "tb list")
+def table(sweeps: Sequence[PublishedSweep], chosen: PublishedSweep) -> html.Table:
+    """A row of two lines a workload; its name chooses it."""
+    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in ("Workload", "B_crit, 95 %")]))
+    rows = [_row(sweep, is_chosen=sweep is chosen) for sweep in sweeps]
+    return html.Table([head, html.Tbody(rows)], className="tb list short")
 
 
-def _row(sweep: PublishedSweep, *, is_chosen: bool, narrow: bool) -> html.Tr:
+def _row(sweep: PublishedSweep, *, is_chosen: bool) -> html.Tr:
     sizes = [point.batch_size for point in sweep.points]
-    known = sweep.critical_batch
-    why = sweep_sentences.reason_words(sweep.refusal) if sweep.refusal is not None else span(known.low, known.high)
     address = f"/sweeps?tab=published&workload={quote(sweep.workload)}"
     name = link(sweep.workload, address, class_name="chosen" if is_chosen else "", is_current=is_chosen)
     version = f"{sweep.suite.removeprefix('MLPerf ')} {sweep.version}"
-    between = f"{len(sizes)}, {count(min(sizes))} to {count(max(sizes))}"
-    found, tone = sweep_sentences.found_words(sweep), "" if sweep.fit is not None else "dim"
-    if narrow:
-        first = html.Td([name, html.Span(f"{version} · batches {between}", className="below")])
-        return html.Tr([first, html.Td([html.Span(found, className=tone), html.Span(why, className="below")])])
+    about = f"{version} · {len(sizes)} batch sizes, {count(min(sizes))} to {count(max(sizes))}"
+    between, doubt = sweep_sentences.between_words(sweep), sweep_sentences.doubt_words(sweep)
+    found = html.Span(sweep_sentences.found_words(sweep), className="s" if sweep.fit is not None else "dim")
     return html.Tr(
         [
-            html.Td(name, className="name"),
-            html.Td(version),
-            html.Td(between),
-            html.Td(found, className=tone or "s"),
-            html.Td(why, className=tone),
+            html.Td([name, html.Span(about, className="below")]),
+            html.Td([found, html.Span(f"{between} · {doubt}" if doubt else between, className="below")]),
         ]
     )
 
@@ -132,7 +122,7 @@ def footer(sweep: PublishedSweep) -> str:
     """What speaks against the fit, or why there is none."""
     if sweep.fit is not None:
         return " ".join(sweep_sentences.lack_of_fit_words(sweep.fit.lack_of_fit))
-    return sweep.refusal.explanation if sweep.refusal is not None else ""
+    return sweep_sentences.true_minus(sweep.refusal.explanation) if sweep.refusal is not None else ""
 
 
 def sentence(sweep: PublishedSweep) -> str:

@@ -129,7 +129,8 @@ def _verdict(one: Quality) -> html.P:
     budget = large_batch_quality.BUDGET_WORDS.get(one.budget, one.budget)
     at = f" ({si(one.at)})" if one.at is not None else ""
     return html.P(
-        [html.B(f"{budget[:1].upper()}{budget[1:]}{at}: {one.verdict}. "), one.explanation], className="t2 small"
+        [html.B(f"{budget[:1].upper()}{budget[1:]}{at}: {one.verdict}. "), sweep_sentences.true_minus(one.explanation)],
+        className="t2 small",
     )
 
 
@@ -153,11 +154,16 @@ def _fit_row(one: TargetFit, *, is_chosen: bool) -> html.Tr:
         html.Td(si(fit.min_steps.value), title=_between(fit.min_steps)),
         html.Td(si(fit.min_examples.value), title=_between(fit.min_examples)),
         html.Td(significant(fit.critical_batch.value), className="s"),
-        html.Td(span(fit.critical_batch.low, fit.critical_batch.high), className="t2"),
+        html.Td([sweep_sentences.between_words(one), *_doubt(one)], className="t2"),
         html.Td(share(fit.rms)),
         html.Td(count(one.num_reached)),
     ]
     return html.Tr(cells, className="chosen" if is_chosen else "")
+
+
+def _doubt(one: TargetFit) -> list[html.Span]:
+    words = sweep_sentences.doubt_words(one)
+    return [html.Span(words, className="between")] if words else []
 
 
 def _refused_row(one: TargetFit, name: Child) -> html.Tr:
@@ -191,7 +197,7 @@ def _bound(found: Interval) -> str:
 def fit_footer(target: TargetFit) -> Sequence[Child]:
     """What speaks against the chosen target's fit, or why there is none."""
     if target.refusal is not None:
-        return [note(target.refusal.explanation, icon_name="info", quiet=True)]
+        return [note(sweep_sentences.true_minus(target.refusal.explanation), icon_name="info", quiet=True)]
     if target.fit is None:
         return []
     words = sweep_sentences.lack_of_fit_words(target.fit.lack_of_fit)

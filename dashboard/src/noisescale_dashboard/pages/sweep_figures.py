@@ -111,14 +111,12 @@ def captions(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, metric: s
     """Titles, subtitles, footers and sentences of the figures."""
     num_drawn = len(steps_against_examples.drawn_targets(found.targets, target.target))
     some = f"{num_drawn} of {len(found.targets)} targets" if num_drawn < len(found.targets) else "lines: fit"
-    some += f", labelled by {metric[:24]}"
+    some += f", by {metric[:24]}"
     named = f"{metric} {exactly(target.target)}"
     unit = sweep.unit[:1].upper() + sweep.unit[1:]
     return {
         "sweep-hyperbola-card-title.children": "Steps against examples",
-        "sweep-hyperbola-card-subtitle.children": (
-            f"{unit} to target, log–log · points: LR tuned · {some} · +: B_crit"
-        ),
+        "sweep-hyperbola-card-subtitle.children": (f"{unit} to target, log–log · {some} · +: B_crit"),
         "sweep-steps-card-title.children": f"Steps against batch size, {named}",
         "sweep-steps-card-subtitle.children": "Optimizer steps to target · log–log · band: 95 % of the curve",
         "sweep-steps-card-footer.children": _marks_key(sweep, target),

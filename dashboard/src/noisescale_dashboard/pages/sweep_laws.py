@@ -23,6 +23,7 @@ CHANGED = (
     Output("sweep-targets-card-footer", "children"),
 )
 VERDICTS = {True: "holds", False: "does not hold", None: "cannot be told here"}
+COUNTED = {True: ("holds", "hold"), False: ("does not", "do not"), None: ("cannot be told", "cannot be told")}
 
 
 def register(app: Dash, api: ApiClient) -> None:
@@ -80,9 +81,10 @@ def rates_footer(found: LearningRates) -> Sequence[Child]:
     if not found.claims:
         return [said]
     verdicts = [claim.holds for claim in found.claims]
-    counted = [f"{verdicts.count(holds)} {words}" for holds, words in VERDICTS.items() if verdicts.count(holds)]
+    numbers = {holds: verdicts.count(holds) for holds in COUNTED}
+    counted = [f"{number} {COUNTED[holds][number > 1]}" for holds, number in numbers.items() if number]
     claims = html.Ul([html.Li(claim_words(claim)) for claim in found.claims], className="notes said")
-    opening = html.Summary(f"Of theory's claims {', '.join(counted)}")
+    opening = html.Summary(f"Claims of theory: {', '.join(counted)}")
     return [said, html.Details([opening, claims], className="more")]
 
 

@@ -11,7 +11,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sweep_sentences
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
-from noisescale_dashboard.number_format import NOTHING, count, exactly, si, span
+from noisescale_dashboard.branch_answers import branch
+from noisescale_dashboard.number_format import NOTHING, count, exactly, si
 from noisescale_dashboard.pages import published_sweeps, shell, states
 from noisescale_dashboard.pages.parts import Child, aria, card, link
 from noisescale_dashboard.sweep_answers import Sweep, TargetFit
@@ -168,22 +169,36 @@ class Said:
     sizes: str = NOTHING
     known: str = NOTHING
     between: str = NOTHING
+    doubt: str = ""
     has_fit: bool = False
 
 
 def _said(sweep: Sweep, found: Found) -> Said:
-    if sweep.kind != "sweep" or sweep.hardest_target is None:
+    if sweep.kind == "branch":
+        return _said_of_branch(sweep)
+    if sweep.hardest_target is None:
         return Said()
     if sweep.id not in found:
         return Said(WAITING, WAITING, WAITING)
     one = found[sweep.id]
     if one is None:
         return Said(known="not loaded")
-    between = span(one.critical_batch.low, one.critical_batch.high)
-    if one.refusal is not None:
-        between = sweep_sentences.reason_words(one.refusal)
     sizes = sizes_words([point.batch_size for point in one.points])
-    return Said(sizes, sweep_sentences.found_words(one), between, one.fit is not None)
+    doubt = sweep_sentences.doubt_words(one)
+    return Said(
+        sizes, sweep_sentences.found_words(one), sweep_sentences.between_words(one), doubt, has_fit=one.fit is not None
+    )
+
+
+def _said_of_branch(sweep: Sweep) -> Said:
+    """Between which arms larger batches begin to lose: that comes with the list."""
+    local = branch(sweep.details).local_critical_batch
+    sizes = sizes_words(sorted({arm.batch_size for arm in branch(sweep.details).arms}))
+    if local.low is not None and local.high is not None:
+        return Said(sizes, f"{count(local.low)} – {count(local.high)}", "local")
+    if local.low is None and local.high is None:
+        return Said(sizes)
+    return Said(sizes, f"> {count(local.low)}" if local.low is not None else f"< {count(local.high)}", "local")
 
 
 def _name(sweep: Sweep) -> html.A:
@@ -204,10 +219,14 @@ def _row(sweep: Sweep, said: Said) -> html.Tr:
         html.Td(sweep.kind),
         *(html.Td(word) for word in (said.sizes, si(sweep.num_runs), _target(sweep))),
         html.Td([said.known, *unit], className="s" if said.has_fit else "dim"),
-        html.Td(said.between, className="" if said.has_fit else "dim"),
+        html.Td([said.between, *_below(said.doubt)], className="" if said.has_fit else "dim"),
         html.Td(sweep.created_at[:10]),
     ]
     return html.Tr(cells)
+
+
+def _below(words: str) -> list[html.Span]:
+    return [html.Span(words, className="below")] if words else []
 
 
 def _narrow_row(sweep: Sweep, said: Said) -> html.Tr:
@@ -219,7 +238,8 @@ def _narrow_row(sweep: Sweep, said: Said) -> html.Tr:
             html.Td(
                 [
                     html.Span(said.known + unit, className="" if said.has_fit else "dim"),
-                    html.Span(said.between, className="below"),
+                    *_below(said.between),
+                    *_below(said.doubt),
                 ]
             ),
         ]
