@@ -30,7 +30,7 @@ LEAST_DECAY = 0.1
 RISE = 1e-6
 """A learning rate rises if it is larger by this share: less is rounding."""
 
-UNKNOWN = float("nan")
+UNKNOWN = float("inf")
 """For losses: what needs them, restarts and branches, is switched off."""
 
 
