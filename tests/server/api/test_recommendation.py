@@ -234,6 +234,19 @@ class TestLimitsAndPredictions:
         assert found["reason"]
         assert found["next_step"]
 
+    async def test_the_critical_batch_is_said_by_another_definition_where_asked(
+        self, shared_client: httpx.AsyncClient, trained: UUID
+    ) -> None:
+        query = {"definition": "example_overhead", "definition_share": 0.2}
+
+        found = await recommendation(shared_client, trained, **query)
+
+        other, plain = found["critical_batch_by_definition"], found["critical_batch"]
+        assert other["value"] == pytest.approx(0.2 * plain["value"])
+        assert other["high"] == pytest.approx(0.2 * plain["high"])
+        assert "2410.21676" in other["text"]
+        assert (await recommendation(shared_client, trained))["critical_batch_by_definition"] is None
+
     async def test_a_run_with_no_plan_is_told_what_a_deadline_needs(self, client: httpx.AsyncClient) -> None:
         run_id = uuid4()
         run = make_run(planned_steps=None)
@@ -302,6 +315,7 @@ class TestBadInput:
             ("preference=0.5&examples_per_step=10", "examples_per_step"),
             ("fixed_hardware=true&usd_per_hour_sooner=10", "fixed_hardware"),
             ("usd_per_hour_sooner=0", "usd_per_hour_sooner"),
+            ("definition=median", "definition"),
             ("max_hours=0", "max_hours"),
             ("max_usd=-1", "max_usd"),
             ("batch_size=0", "batch_size[0]"),

@@ -10,8 +10,9 @@ from fastapi.responses import PlainTextResponse
 from noisescale.theory.advice import answer as advice_answer
 from noisescale.theory.advice.trainer_flags import Trainer, as_flags
 from noisescale_server.api.answers import estimate_answer
+from noisescale_server.api.critical_by_definition import by_definition
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId
-from noisescale_server.api.recommendation_query import RecommendationQuery
+from noisescale_server.api.recommendation_query import RunRecommendationQuery
 from noisescale_server.api.schemas_recommendation import RecommendationAnswer
 from noisescale_server.services import run_advice
 from noisescale_server.services.errors import refuse
@@ -23,7 +24,7 @@ router = APIRouter(tags=["recommendation"])
 @router.get("/runs/{run_id}/recommendation", response_model=RecommendationAnswer)
 async def get_recommendation(
     run_id: RunId,
-    query: Annotated[RecommendationQuery, Query()],
+    query: Annotated[RunRecommendationQuery, Query()],
     session: ReadSession,
     whole_runs: KnownWholeRuns,
 ) -> RecommendationAnswer | PlainTextResponse:
@@ -31,7 +32,10 @@ async def get_recommendation(
     asked = query.question()
     advice = await run_advice.advise(session, whole_runs, run_id, asked)
     if query.format == "json":
-        return recommendation_answer(advice)
+        found = recommendation_answer(advice)
+        by = query.definition
+        known = None if by is None else by_definition(found.critical_batch, by, query.definition_share)
+        return found.model_copy(update={"critical_batch_by_definition": known})
     return PlainTextResponse(flags_answer(advice, query.format, asked))
 
 

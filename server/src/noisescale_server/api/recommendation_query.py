@@ -8,6 +8,7 @@ from noisescale.theory.advice.pace import spot_of
 from noisescale.theory.advice.parts import Constraints, Preference
 from noisescale.theory.advice.predictions import MAX_ASKED
 from noisescale.theory.advice.trainer_flags import Trainer
+from noisescale_server.api.critical_by_definition import DefinitionName
 from noisescale_server.api.deps import Step
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question
@@ -98,3 +99,14 @@ class RecommendationQuery(BaseModel):
         except ValueError as error:
             raise refuse("interruptions_per_device_hour", str(error), self.interruptions_per_device_hour) from error
         return given
+
+
+class RunRecommendationQuery(RecommendationQuery):
+    """What a reader asks of a run besides: the critical batch as a paper defines it."""
+
+    definition: Annotated[
+        DefinitionName | None, Field(description="also say the critical batch as a paper defines it")
+    ] = None
+    definition_share: Annotated[
+        float | None, Field(gt=0, le=1e6, description="share or tolerance that the definition needs")
+    ] = None

@@ -18,6 +18,7 @@ from noisescale.theory.advice.plan import Schedule
 from noisescale.theory.advice.predictions import HadWeUsed, Parallelism, Predictions
 from noisescale.theory.advice.surer import Surer
 from noisescale.theory.change import Change
+from noisescale_server.api.critical_by_definition import CriticalByDefinition
 from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
 
 
@@ -58,3 +59,4 @@ class RecommendationAnswer(Answer):
     rescaling: tuple[Change, ...] | None
     schedule: Schedule | None
     schedule_missing: str | None
+    critical_batch_by_definition: CriticalByDefinition | None = None
