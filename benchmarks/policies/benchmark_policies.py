@@ -1,7 +1,8 @@
 """How good is the advice? Replays every policy from bad starts on real tasks and writes results/policies.csv.
 
 Resumable: what is finished is kept under .dev/policies and used again until a policy, the replay or a reference
-changes. `--quick` prints a small table in a minute and writes nothing.
+changes. `--ours` replays ours and what it is compared with and writes results/policies_ours.csv; `--quick` prints a
+small table and writes nothing.
 """
 
 import argparse
@@ -31,8 +32,10 @@ ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")
 WORK = ROOT / ".dev" / "policies"
 RESULTS = ROOT / "benchmarks" / "results" / "policies.csv"
+RESULTS_OF_OURS = RESULTS.with_name("policies_ours.csv")
 POLICIES = SIMPLE | OURS
-AT_CONSTANT_RATE = tuple(name for name in POLICIES if name != "Seesaw")  # it follows a decaying schedule only
+AT_DECAYING_RATE_ONLY = ("Seesaw", "keep, extend", "ours without extension")
+AT_CONSTANT_RATE = tuple(name for name in POLICIES if name not in AT_DECAYING_RATE_ONLY)
 AT_OTHER_PRICES = ("keep", "B = r (control)", "B = phi", "B = sqrt(r phi)", "ours", "ours without branches")
 
 
@@ -63,12 +66,19 @@ def advised(tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 PARTS = (
-    Part("held-out", advised(tuple(HELD_OUT)), (100, 101), policies=AT_CONSTANT_RATE),
-    Part("held-out", advised(tuple(HELD_OUT)), (100, 101), decays=True),
-    Part("held-out", advised(tuple(HELD_OUT)), (100,), price_factor=0.25, policies=AT_OTHER_PRICES),
-    Part("held-out", advised(tuple(HELD_OUT)), (100,), price_factor=4.0, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (300, 301), policies=AT_CONSTANT_RATE),
+    Part("held-out", advised(tuple(HELD_OUT)), (300, 301), decays=True),
+    Part("held-out", advised(tuple(HELD_OUT)), (300,), price_factor=0.25, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (300,), price_factor=4.0, policies=AT_OTHER_PRICES),
     Part("design", advised(tuple(DESIGN)), (20, 21), policies=AT_CONSTANT_RATE),
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
+)
+OF_NO_REPLAY = ("scores.py", "references.py", "glimpses.py", "prospects.py")
+FEW = ("keep", "keep, extend", "B = r (control)", "ours", "ours without branches", "ours, earlier")
+OURS_AGAIN = tuple(
+    replace(part, policies=tuple(name for name in FEW if name in part.policies))
+    for part in PARTS
+    if part.price_factor == 1
 )
 QUICK = Part(
     "quick", ("digits_softmax", "digits_ae_adam", "img_nextpixel"), (20,), policies=("keep", "B = phi", "ours")
@@ -90,16 +100,18 @@ def version() -> str:
     digest = hashlib.sha256()
     package = ROOT / "client/src/noisescale"
     advice = (package / "reproduce/advice").glob("*.py")
-    sources = sorted(file for file in advice if file.name not in ("scores.py", "references.py"))
-    theory = package / "theory"
-    for source in [*sources, REFERENCES, theory / "policy.py", theory / "learning_rate.py"]:
+    sources = sorted(file for file in advice if file.name not in OF_NO_REPLAY)
+    theory = [package / "theory" / name for name in ("policy.py", "policy_parts.py", "learning_rate.py")]
+    for source in [*sources, REFERENCES, *theory]:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 
 
 def outcomes_of(part: Part, name: str) -> list[Outcome]:
     """Outcomes on one task, from disk where they are there."""
-    key = f"{name}-{part.split}-{'decay' if part.decays else 'constant'}-{part.price_factor:g}-{len(part.seeds)}.json"
+    schedule = "decay" if part.decays else "constant"
+    sizes = f"{part.price_factor:g}-{part.seeds[0]}-{len(part.seeds)}-{len(part.policies)}"
+    key = f"{name}-{part.split}-{schedule}-{sizes}.json"
     file = WORK / version() / key
     if file.exists():
         rows = json.loads(file.read_text())
@@ -130,13 +142,14 @@ def show(part: Part, found: Sequence[Score]) -> None:
         )
 
 
-def write(tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
+def write(results: Path, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
     """All scores with commit, machine, date and command."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    origin = [commit.strip(), machine, stamp, "python benchmarks/policies/benchmark_policies.py"]
-    with RESULTS.open("w", newline="") as file:
+    command = "python benchmarks/policies/benchmark_policies.py" + (" --ours" if results == RESULTS_OF_OURS else "")
+    origin = [commit.strip(), machine, stamp, command]
+    with results.open("w", newline="") as file:
         rows = csv.writer(file)
         columns = list(Score.__dataclass_fields__)
         rows.writerow(["split", "rate", "price_over_b_crit", *columns, "commit", "machine", "date", "command"])
@@ -151,15 +164,16 @@ def main() -> None:
     """Replay, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three tasks, one seed, three policies; writes nothing")
-    is_quick = parser.parse_args().quick
+    parser.add_argument("--ours", action="store_true", help="ours and what it is compared with, at one price")
+    asked = parser.parse_args()
     torch.set_num_threads(1)
     tables = []
-    for part in (QUICK,) if is_quick else PARTS:
+    for part in (QUICK,) if asked.quick else OURS_AGAIN if asked.ours else PARTS:
         found = scores({name: outcomes_of(part, name) for name in part.tasks})
         show(part, found)
         tables.append((part, found))
-    if not is_quick:
-        write(tables)
+        if not asked.quick:
+            write(RESULTS_OF_OURS if asked.ours else RESULTS, tables)
 
 
 if __name__ == "__main__":

@@ -154,15 +154,102 @@ def test_a_loss_above_its_start_fails_late_in_the_plan_only():
     assert "2.5" in failed.reason
 
 
-def test_a_test_is_due_at_five_percent_of_the_plan_and_compares_three_rates():
+def test_a_test_is_due_at_five_percent_of_the_plan_and_tries_twice_the_rate_while_the_loss_falls():
     state = make_state(progress=0.06)
 
     action, _ = advise(state, start(state), SETTINGS)
 
     assert isinstance(action, Branch)
+    assert action.arms == ((64, 0.4), (64, 0.8))
+    assert action.steps == 5
+    assert action.held_out == 160
+
+
+def test_longer_arms_are_tried_later_on():
+    state = make_state(progress=0.3)
+
+    action, _ = advise(state, start(state), SETTINGS)
+
+    assert action.steps == round(0.05 * 0.3 * 1000)
+    assert action.held_out == 480
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {"tested_loss": 1.005, "tested_error": 0.01},  # no fall beyond the error
+        {"tested_loss": 2.0, "is_doubted": True},
+    ],
+)
+def test_half_the_rate_is_tried_where_the_loss_does_not_fall(memory):
+    state = make_state(progress=0.06)
+
+    action, _ = advise(state, start(state, **memory), SETTINGS)
+
+    assert action.arms == ((64, 0.4), (64, 0.2))
+
+
+def test_an_error_that_is_not_known_does_not_hide_a_fall():
+    state = make_state(progress=0.06, loss_error=math.inf, first_loss_error=math.inf)
+
+    action, _ = advise(state, start(state), SETTINGS)
+
+    assert action.arms[1] == (64, 0.8)
+
+
+def test_both_ways_are_tried_where_that_is_asked_for():
+    state, settings = make_state(progress=0.06), Settings(tests_both_ways=True)
+
+    action, _ = advise(state, start(state, settings), settings)
+
     assert action.arms == ((64, 0.4), (64, 0.2), (64, 0.8))
-    assert action.steps == 3
-    assert action.held_out == 192
+
+
+def test_a_rate_whose_own_arm_rises_is_doubted_and_soon_tested_downwards():
+    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.8, 1.5))
+    state = make_state(progress=0.1, arms=arms, before_loss=1.2)
+
+    action, memory = advise(state, start(state), SETTINGS)
+    halved, again = advise(
+        replace(state, progress=0.14, arms=(Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.299))), memory, SETTINGS
+    )
+
+    assert (action.arm, memory.is_doubted) == (0, True)
+    assert memory.next_branch == pytest.approx(0.13)
+    assert (halved.arm, again.is_doubted) == (0, False)
+
+
+def test_half_the_rate_need_not_beat_a_fall_that_the_present_one_did_not_have():
+    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.25))
+    state = make_state(progress=0.1, arms=arms, before_loss=1.2)
+
+    action, _ = advise(state, start(state), SETTINGS)
+
+    assert action.arm == 1
+
+
+def test_a_run_beyond_its_plan_gets_back_what_the_schedule_took_once_and_if_that_is_permitted():
+    settings = Settings(may_extend=True, may_branch=False)
+    state = make_state(progress=1.1, decay=0.1)
+
+    refused, _ = advise(state, start(state), replace(settings, may_extend=False))
+    action, memory = advise(state, start(state, settings), settings)
+    again, _ = advise(replace(state, progress=1.5, learning_rate=4.0), memory, settings)
+    early, _ = advise(replace(state, progress=0.9), start(state, settings), settings)
+
+    assert action.learning_rate == pytest.approx(4.0)
+    assert memory.anchor_rate == pytest.approx(4.0)
+    assert "the plan is over" in action.reason
+    assert again.learning_rate == pytest.approx(4.0)
+    assert refused.learning_rate == early.learning_rate == 0.4
+
+
+def test_what_a_restart_forgets():
+    state = make_state(loss=math.nan, noise_scale=noise_scale(64.0, blocks=2))
+
+    _, memory = advise(state, start(state, tested_loss=1.0, is_doubted=True), SETTINGS)
+
+    assert (memory.tested_loss, memory.is_doubted) == (None, False)
 
 
 def test_a_rising_loss_brings_the_next_branch_forward():

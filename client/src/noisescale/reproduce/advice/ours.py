@@ -1,6 +1,6 @@
 """Our policy, `noisescale.theory.policy`, with each of its parts switched off in turn."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from noisescale.theory.policy import Action, Memory, RunState, Settings, advise
 
@@ -22,9 +22,15 @@ class Ours:
         return action
 
 
+PERMITTED = Settings(may_extend=True)
+EARLIER = Settings(tests_both_ways=True, least_arm_steps=3, held_out_share=0.5)
+"""The tests of rates as they first were: both ways each time, in shorter arms, and no extension."""
+
 OURS = {
-    "ours": Ours,
-    "ours without branches": lambda: Ours(Settings(may_branch=False)),
-    "ours without batch changes": lambda: Ours(Settings(may_change_batch=False)),
-    "ours without restarts": lambda: Ours(Settings(may_restart=False)),
+    "ours": lambda: Ours(PERMITTED),
+    "ours without branches": lambda: Ours(replace(PERMITTED, may_branch=False)),
+    "ours without batch changes": lambda: Ours(replace(PERMITTED, may_change_batch=False)),
+    "ours without restarts": lambda: Ours(replace(PERMITTED, may_restart=False)),
+    "ours without extension": lambda: Ours(replace(PERMITTED, may_extend=False)),
+    "ours, earlier": lambda: Ours(EARLIER),
 }

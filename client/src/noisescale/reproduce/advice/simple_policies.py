@@ -16,6 +16,20 @@ class Keep:
 
 
 @dataclass
+class KeepAndExtend:
+    """Keeps both, and undoes the decay of the rate where the run goes on beyond its plan."""
+
+    is_extended: bool = False
+
+    def decide(self, view: RunState) -> Action:
+        """Go on as before, or with the rate that the plan began with."""
+        if self.is_extended or view.progress < 1:
+            return Train(view.batch, view.learning_rate)
+        self.is_extended = True
+        return Train(view.batch, view.learning_rate / view.decay)
+
+
+@dataclass
 class Follow:
     """Sets the batch size to a function of the noise scale as soon as that is bounded.
 
@@ -244,6 +258,7 @@ class FollowPriceAlone:
 
 SIMPLE = {
     "keep": Keep,
+    "keep, extend": KeepAndExtend,
     "B = r (control)": FollowPriceAlone,
     "B = phi": lambda: Follow(uses_price=False),
     "B = sqrt(r phi)": Follow,
