@@ -1,7 +1,9 @@
 """Our policy, `noisescale.theory.policy`, with each of its parts switched off in turn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from noisescale.reproduce.advice.run import Policy
 from noisescale.theory.policy import Action, Memory, RunState, Settings, advise
 
 
@@ -26,7 +28,7 @@ PERMITTED = Settings(may_extend=True)
 EARLIER = Settings(tests_both_ways=True, least_arm_steps=3, held_out_share=0.5)
 """The tests of rates as they first were: both ways each time, in shorter arms, and no extension."""
 
-OURS = {
+OURS: dict[str, Callable[[], Policy]] = {
     "ours": lambda: Ours(PERMITTED),
     "ours without branches": lambda: Ours(replace(PERMITTED, may_branch=False)),
     "ours without batch changes": lambda: Ours(replace(PERMITTED, may_change_batch=False)),

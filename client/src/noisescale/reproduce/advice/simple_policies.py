@@ -1,8 +1,10 @@
 """What people do, or could do, with batch size and learning rate: the policies that ours is compared with."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from noisescale.reproduce.advice.run import Policy
 from noisescale.theory.learning_rate import rescale
 from noisescale.theory.policy import Action, Adopt, Arm, Branch, Restart, RunState, Train
 
@@ -256,7 +258,7 @@ class FollowPriceAlone:
         return Train(batch, view.learning_rate * math.sqrt(batch / view.batch))
 
 
-SIMPLE = {
+SIMPLE: dict[str, Callable[[], Policy]] = {
     "keep": Keep,
     "keep, extend": KeepAndExtend,
     "B = r (control)": FollowPriceAlone,
