@@ -34,6 +34,12 @@ def test_a_target_reached_at_the_first_evaluation_is_known_from_above_only():
     assert (found.steps, found.low, found.high) == (10.0, 0.0, 10.0)
 
 
+def test_a_target_that_the_start_has_reached_takes_one_step_at_most():
+    found = steps_to_target(Curve(0, (0, 10), (0.4, 0.3)), 0.5, "min")
+
+    assert (found.steps, found.low, found.high) == (1.0, 0.0, 1.0)
+
+
 def test_seeds_are_averaged_before_the_target_is_crossed():
     """One lucky seed crosses at once: crossing seed by seed would say 5 steps for it."""
     curves = (Curve(0, (5, 10, 15), (0.4, 0.4, 0.4)), Curve(1, (5, 10, 15), (1.0, 0.8, 0.5)))

@@ -122,6 +122,13 @@ def test_a_setting_is_stopped_soon_after_the_best_one_so_far_had_arrived():
     assert all(last <= 1.3 * 1.08 * first for last in others)  # evaluations are 7 % apart
 
 
+def test_a_target_that_every_start_has_reached_ends_the_sweep_with_one_step_at_most():
+    result, said = sweep(lambda *_: [(0, 0.1), (1, 0.05)], batch_sizes=(8, 16))
+
+    assert steps_of(result) == {8: 1.0, 16: 1.0}
+    assert "0 to 1" in said[-1]
+
+
 def test_given_learning_rates_are_tried_and_no_others():
     result, _ = sweep(batch_sizes=(64, 256), learning_rates=[0.2, 0.4, 0.8])
 

@@ -34,9 +34,9 @@ def test_a_metric_that_is_not_positive_is_crossed_on_a_straight_line_in_log_step
 @pytest.mark.parametrize("goal", ["min", "max"])
 def test_a_job_without_a_server_crosses_as_the_server_does(goal):
     rng = random.Random(1)
-    steps = tuple(sorted(rng.sample(range(1, 2000), 40)))
     for _ in range(200):
-        values = tuple((1 if goal == "min" else -1) * rng.gauss(0, 1) + step**-0.3 for step in steps)
+        steps = (rng.choice([0, 1]), *sorted(rng.sample(range(2, 2000), 40)))
+        values = tuple((1 if goal == "min" else -1) * rng.gauss(0, 1) + (step + 1) ** -0.3 for step in steps)
         target = rng.uniform(-1, 1)
 
         here = steps_to_target(MetricCurve(tuple(map(float, steps)), values, Direction(goal)), target)

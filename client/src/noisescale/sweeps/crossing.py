@@ -31,11 +31,13 @@ def steps_to_target(curve: Curve, target: float, goal: Goal) -> StepsToTarget:
     for place, (step, value) in enumerate(zip(curve.steps, curve.values, strict=True)):
         if sign * value <= sign * target:
             if place == 0:
-                return StepsToTarget(float(step), 0.0, float(step))
+                # nothing was seen before, so all below its step is possible; a target takes at least one step
+                seen_at = max(float(step), 1.0)
+                return StepsToTarget(seen_at, 0.0, seen_at)
             before, from_value = curve.steps[place - 1], curve.values[place - 1]
             share = _share(from_value, target, value)
             return StepsToTarget(_between(before, step, share), float(before), float(step))
-    return StepsToTarget(None, float(curve.steps[-1]) if curve.steps else 0.0, math.inf)
+    return StepsToTarget(None, max(float(curve.steps[-1]), 1.0) if curve.steps else 0.0, math.inf)
 
 
 def _share(first: float, target: float, last: float) -> float:
