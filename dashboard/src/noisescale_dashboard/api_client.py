@@ -14,6 +14,8 @@ FORWARDED_HEADERS = ("authorization", "cookie")
 API = "/api/v1"
 PREFERENCES = (0.001, 0.999)
 """The ends themselves would ask for a batch of nothing or of everything."""
+BALANCED = 0.5
+"""Where the slider stands before anybody moves it."""
 
 
 @dataclass(eq=False)
@@ -80,7 +82,9 @@ class ApiClient:
         """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps)."""
         low, high = PREFERENCES
         path = f"{_run_path(run_id)}/recommendation"
-        return advice.recommendation(await self._get(visitor, path, {"preference": min(max(preference, low), high)}))
+        # a slider that nobody moved states no price: the answer is then that of the run's row, and asks for one
+        said = None if preference == BALANCED else min(max(preference, low), high)
+        return advice.recommendation(await self._get(visitor, path, {"preference": said}))
 
     async def sweeps(self, visitor: Mapping[str, str], query: Query) -> sweep_answers.SweepPage:
         """One page of sweeps and branches, newest first."""

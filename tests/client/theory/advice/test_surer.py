@@ -25,6 +25,18 @@ def test_more_steps_are_named_with_what_they_take_and_are_not_extra():
     assert found[0].usd == pytest.approx(178 * 2 / 3600 * 24)
 
 
+@pytest.mark.parametrize("state", [State.TENTATIVE, State.UNRESOLVED])
+def test_what_resolves_it_is_said_with_its_hours_and_usd(state):
+    value, high = (1000.0, 1100.0) if state is State.TENTATIVE else (None, None)
+    reason = None if state is State.TENTATIVE else Reason.INTERVAL_UNBOUNDED
+    estimate = replace(RESOLVED, state=state, value=value, high=high, z=1.5, reason=reason, updates_needed=1800)
+
+    found = advice(advised_run(noise_scale=estimate))
+
+    assert "a window of 1,800 steps resolves it" in found.next_step
+    assert found.next_step.endswith("That is 1 h, 24 USD, which the plan takes anyway.")
+
+
 def test_a_run_without_a_signal_is_promised_no_number_of_steps():
     estimate = replace(
         RESOLVED, state=State.UNRESOLVED, value=None, high=None, reason=Reason.NO_SIGNAL_YET, updates_needed=900

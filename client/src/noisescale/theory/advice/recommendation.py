@@ -183,7 +183,7 @@ def _factors(case: _Case) -> Predicted | None:
 
 def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | None, options: Sequence[Surer]) -> Verdict:
     if case.priced is None or case.found is None:
-        return verdict.without_value(case.run, case.kappa, case.missing)
+        return verdict.without_value(case.run, case.kappa, case.missing, options)
     if factors is None:
         return verdict.infeasible(case.run, case.kappa, case.found)
     return verdict.verdict(case.run, case.kappa, case.priced, case.found, factors, foretold, options)

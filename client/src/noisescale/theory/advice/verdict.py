@@ -33,19 +33,20 @@ class Verdict:
     next_step: str
 
 
-def without_value(run: RunSoFar, kappa: Kappa, missing: Missing | None) -> Verdict:
-    """The verdict where no batch can be recommended: what is missing.
+def without_value(run: RunSoFar, kappa: Kappa, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
+    """The verdict where no batch can be recommended: what is missing, and what it costs.
 
     Args:
         run: As it stands.
         kappa: What is known of B_crit / B_simple.
         missing: What is missing besides a noise scale.
+        options: What would make it surer.
     """
     word: DecisionWord = "insufficient_evidence"
     if missing is not None and run.noise_scale.value is not None:
         return Verdict(word, "Not enough evidence yet", missing.text, None, missing.way_out)
     reason, hint = wording.missing(run), wording.bound_hint(run)
-    return Verdict(word, wording.headline_without_value(run), reason, hint, wording.next_step(word, run, kappa))
+    return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, kappa, options))
 
 
 def infeasible(run: RunSoFar, kappa: Kappa, found: Inside) -> Verdict:
@@ -112,6 +113,9 @@ def verdict(
 
 def _next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa, options: Sequence[Surer]) -> str:
     said = wording.next_step(word, run, kappa)
+    steps = next((one for one in options if one.kind == "more_steps" and one.hours is not None), None)
+    if steps is not None and "window of" in said:
+        return f"{said} That is {wording.cost(None, steps.hours, steps.usd)}, which the plan takes anyway."
     branch = next((one for one in options if one.kind == "branch"), None)
     if branch is None or branch.steps is None or word == "keep" or is_decayed(run):
         return said
