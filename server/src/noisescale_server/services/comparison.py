@@ -8,6 +8,7 @@ remembered, so that a second look costs three queries.
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeVar
 from uuid import UUID
 
@@ -227,11 +228,17 @@ def _together(tasks: tuple[ComparedTask, ...], average: Average) -> Comparison:
         if one.noise_scale is not None and (critical := one.sweep.critical_batch) is not None
     ]
     try:
-        found = statistics(pairs)
+        found = _kept_statistics(tuple(pairs))
         missing = None if found else f"{len(pairs)} tasks have both numbers, and an interval over tasks needs 5."
     except ValueError as error:
         found, missing = None, str(error)
     return Comparison(average, tasks, found, missing, _orders(tasks, average))
+
+
+@lru_cache(maxsize=64)
+def _kept_statistics(pairs: tuple[tuple[float, float], ...]) -> Statistics | None:
+    # resampling 100 tasks takes 20 ms
+    return statistics(pairs)
 
 
 def _orders(tasks: Sequence[ComparedTask], average: Average) -> tuple[TaskOrder, ...]:
