@@ -8,7 +8,7 @@ from fakes_sweeps import SWEEPS
 RUN = f"/runs/{RUNS[0].id}"
 SWEEP = f"/sweeps/{SWEEPS[0].id}"
 BRANCH = f"/sweeps/{SWEEPS[2].id}"
-PAGES = ("/runs", RUN, "/sweeps", SWEEP)
+PAGES = ("/runs", RUN, SWEEP)
 DRAWN = {
     "/runs": (".ag-row .spark",),
     RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),

@@ -70,6 +70,34 @@ async def test_data_and_pictures_leave_as_files_and_the_table_shows_the_same_row
     await expect(dialog).to_have_count(0)
 
 
+async def test_what_printing_does_to_the_width_for_a_moment_draws_nothing_again(opened: Visit) -> None:
+    page = opened.page
+    asked = sum("_dash-update" in url for url in opened.urls)
+
+    await page.set_viewport_size({"width": 600, "height": 1000})
+    await page.set_viewport_size({"width": 1440, "height": 1000})
+
+    await page.wait_for_timeout(400)
+    assert sum("_dash-update" in url for url in opened.urls) == asked
+
+
+async def test_keys_open_pages_menus_and_their_own_list(opened: Visit) -> None:
+    page = opened.page
+
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("e")
+    await expect(page.get_by_role("button", name="Picture as PNG").first).to_be_focused()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("g")
+    await page.keyboard.press("s")
+
+    await expect(page.locator("h1")).to_have_text("Sweeps")
+    await page.go_back()
+    await page.wait_for_selector("#sweep-steps .trace", state="attached")
+
+
 async def test_a_branch_shows_its_arms(reader: BrowserContext, address: str) -> None:
     visit = Visit(await reader.new_page(), address)
 

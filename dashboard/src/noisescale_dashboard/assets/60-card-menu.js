@@ -1,6 +1,6 @@
 /* The menu of a card: its figure as a picture, its data as a file or a table, the link to the view. Nothing leaves this machine. */
 (function () {
-  const HEAD = 54, SCALE = 2;
+  const HEAD = 54, FOOT = 8, SCALE = 2;
   const FONT = "/assets/fonts/inter.woff2";
 
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "$\u2060");
@@ -40,9 +40,9 @@
   /* The figure with its card's title, since that is text of the page, on the card's ground. */
   async function picture(card) {
     const drawn = plot(card), layout = structuredClone(drawn.layout), margin = layout.margin || {};
-    const top = margin.t || 0, width = Math.round(drawn.clientWidth), height = Math.round(drawn.clientHeight) + HEAD;
+    const top = margin.t || 0, width = Math.round(drawn.clientWidth), height = Math.round(drawn.clientHeight) + HEAD + FOOT;
     delete layout.meta;
-    Object.assign(layout, { width, height, autosize: false, paper_bgcolor: token("--panel"), margin: Object.assign({}, margin, { t: top + HEAD }) });
+    Object.assign(layout, { width, height, autosize: false, paper_bgcolor: token("--panel"), margin: Object.assign({}, margin, { t: top + HEAD, b: (margin.b || 0) + FOOT }) });
     layout.annotations = (layout.annotations || []).concat([
       heading("<b>" + plain(words(card, ".tt")) + "</b>", 14, token("--t1"), top + 24, margin.l || 0),
       heading(plain(words(card, ".st")), 12, token("--t3"), top + 6, margin.l || 0),
@@ -98,6 +98,7 @@
 
   function shownCell(value) {
     if (value === null || value === undefined) return "–";
+    if (typeof value === "boolean") return value ? "yes" : "no";
     return typeof value === "number" ? Number(value.toPrecision(5)).toLocaleString("en-US", { maximumSignificantDigits: 5 }) : String(value);
   }
 

@@ -109,7 +109,9 @@ def law_footer(law: Forecast) -> str | None:
     if not law.curve:
         return law.reason
     power = law.power
-    ends = f" ({span(power.low, power.high)})" if power.low is not None and power.high is not None else ""
+    # "to" and not a dash between numbers that have signs
+    is_bounded = power.low is not None and power.high is not None
+    ends = f" ({significant(power.low)} to {significant(power.high)})" if is_bounded else ""
     first = (
         f"B_crit goes as the target to the power {exactly(float(f'{power.value:.3g}'))}{ends}." if power.value else ""
     )

@@ -1,0 +1,69 @@
+/* Keys for what can also be clicked; none while someone types or while a dialog is open. */
+(function () {
+  const PAGES = { o: "/", r: "/runs", c: "/compare", s: "/sweeps", p: "/planner" };
+  const HELP = [
+    ["g, then r or s", "go to Runs or Sweeps"],
+    ["/", "search"],
+    ["e", "menu of the card under the pointer, or of the first one"],
+    ["t", "light or dark"],
+    ["Esc", "close"],
+    ["?", "this list"],
+  ];
+  let waitsForPage = false;
+
+  const isTyping = (target) => target.closest && target.closest("input, textarea, select, [contenteditable], [role=listbox], [role=slider], dialog");
+
+  function openMenu() {
+    const menu = document.querySelector(".card:hover .card-menu") || document.querySelector(".card .card-menu");
+    if (!menu) return;
+    menu.setAttribute("open", "");
+    menu.querySelector("button").focus();
+  }
+
+  function showHelp() {
+    const dialog = document.createElement("dialog"), title = document.createElement("h2"), list = document.createElement("dl");
+    dialog.className = "as-table keys";
+    title.className = "tt";
+    title.id = "keys-title";
+    title.textContent = "Keys";
+    dialog.setAttribute("aria-labelledby", title.id);
+    HELP.forEach(([key, meaning]) => {
+      list.appendChild(document.createElement("dt")).textContent = key;
+      list.appendChild(document.createElement("dd")).textContent = meaning;
+    });
+    const close = document.createElement("button");
+    close.className = "btn";
+    close.textContent = "Close";
+    close.addEventListener("click", () => dialog.close());
+    dialog.append(title, list, close);
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.appendChild(dialog);
+    dialog.showModal();
+  }
+
+  function goTo(letter) {
+    const link = PAGES[letter] && document.querySelector('.nav a[href="' + PAGES[letter] + '"]');
+    if (link) link.click();
+  }
+
+  const KEYS = {
+    "/": () => { const search = document.querySelector(".search input, input.search"); if (search) search.focus(); },
+    e: openMenu,
+    t: () => document.getElementById("theme-toggle").click(),
+    "?": showHelp,
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
+    if (waitsForPage) {
+      waitsForPage = false;
+      goTo(event.key);
+    } else if (event.key === "g") {
+      waitsForPage = true;
+      window.setTimeout(() => { waitsForPage = false; }, 1500);
+    } else if (KEYS[event.key]) {
+      event.preventDefault();
+      KEYS[event.key]();
+    }
+  });
+})();
