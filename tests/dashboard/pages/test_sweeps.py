@@ -116,6 +116,7 @@ async def test_a_target_of_the_address_is_the_one_that_is_answered(callbacks: Ca
         "first": 2.85,
         "unit": "sequences",
         "num_targets": 4,
+        "num_runs": 72,
     }
     assert [choice["value"] for choice in changed["sweep-target"]["data"]] == ["3.3", "3.1", "2.95", "2.85"]
 
@@ -215,6 +216,21 @@ async def test_what_is_shown_stays_when_the_server_does_not_answer(callbacks: Ca
 
     assert set(changed) == {"sweep-note"}
     assert "Live updates paused" in said(changed["sweep-note"]["children"])
+
+
+@pytest.mark.parametrize(("num_runs", "asked"), [(72, 0), (70, 1)])
+async def test_fits_are_asked_for_again_only_when_runs_have_come(
+    callbacks: Callbacks, fake_api: FakeApi, num_runs: int, asked: int
+) -> None:
+    values = {**sweep_view(), "sweep-shown.data": {**SHOWN, "num_runs": num_runs}, "sweep-pulse.data": 1.0}
+    call = callbacks.payload("sweep-figures.data", values) | {"changedPropIds": ["sweep-pulse.data"]}
+
+    answer = await callbacks.client.post("/_dash-update-component", json=call)
+
+    changed = answer.json()["response"]
+    assert ("sweep-figures" in changed) == bool(asked)
+    assert changed["sweep-note"] == {"children": None}
+    assert sum(path.endswith("critical-batch") for path in fake_api.paths()) == asked
 
 
 async def test_hostile_names_are_text(callbacks: Callbacks) -> None:

@@ -165,8 +165,8 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Ticks at 1, 2, 5 (or 1, 3, or decades) so that between two and eight are shown."""
     decades = math.log10(high / low)
     steps: Sequence[float] = (1, 2, 5) if decades <= 2.4 else (1, 3) if decades <= 3.4 else (1,)
-    if decades < 0.45:
-        steps = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+    if decades < 0.75:
+        steps = (1, 1.5, 2, 3, 5, 7) if decades > 0.45 else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
     every = max(1, math.ceil(decades / 6))
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = (k * 10.0**e for e in exponents for k in steps if len(steps) > 1 or e % every == 0)

@@ -16,8 +16,8 @@ from noisescale_dashboard.pages.parts import Child, card, figure_box, link
 from noisescale_dashboard.sweep_answers import PublishedSweep
 
 LEDE = (
-    "MLPerf's reference runs give data to a quality target at several batch sizes. Fitted as your own sweeps are: "
-    "where the data set only a bound, or do not follow the curve, no number is given."
+    "MLPerf's reference runs give the data to a quality target at several batch sizes, fitted as your own sweeps are. "
+    "Where they set only a bound no number is given; what speaks against a fit stands beside it."
 )
 CARD = "published-card"
 CHANGED = (

@@ -113,6 +113,8 @@ def register(app: Dash, api: ApiClient) -> None:
         visitor = visitor_headers(ctx.headers)
         try:
             sweep = await api.sweep(visitor, sweep_id)
+            if ctx.triggered_id == "sweep-pulse" and not has_news(sweep, shown):
+                return (*_only({"sweep-note.children": None}), no_update)
             if sweep.kind == "branch" or not sweep.targets:
                 return (*_only(_without_targets(sweep, narrow=narrow)), sweep.kind != "branch")
             found = await api.critical_batch(visitor, sweep_id)
@@ -124,6 +126,12 @@ def register(app: Dash, api: ApiClient) -> None:
             return (*_only(_without_targets(sweep, narrow=narrow)), True)
         from_slopes = view["regimes"] == "slopes"
         return (*_only(_shown(sweep, found, target, from_slopes=from_slopes, narrow=narrow)), True)
+
+
+def has_news(sweep: Sweep, shown: dict[str, Any] | None) -> bool:
+    """Whether runs have come or are still under way since the page was drawn: fits are not asked for in vain."""
+    is_under_way = any(run.status == "incomplete" for run in sweep.runs)
+    return shown is None or is_under_way or sweep.num_runs != shown.get("num_runs")
 
 
 def _shown(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, from_slopes: bool, narrow: bool) -> dict[str, Any]:
@@ -138,6 +146,7 @@ def _shown(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, from_slopes
             "first": first.target if first else None,
             "unit": sweep.unit,
             "num_targets": len(found.targets),
+            "num_runs": sweep.num_runs,
         },
         "sweep-missing.children": None,
         "sweep-body.className": "",
