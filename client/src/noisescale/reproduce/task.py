@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from noisescale.reproduce.stacked.losses import Loss
-from noisescale.reproduce.stacked.network import Network
+from noisescale.reproduce.stacked.model import StackedModel
 from noisescale.reproduce.stacked.optimizers import Optimizer
 
 
@@ -27,7 +27,7 @@ class Task:
 
     name: str
     unit: str
-    network: Network
+    network: StackedModel
     loss: Loss
     optimizer: Optimizer
     sample: Callable[[Tensor], tuple[Tensor, Tensor]]

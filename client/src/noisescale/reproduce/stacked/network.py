@@ -64,10 +64,12 @@ class Gradient:
     Attributes:
         mean: Mean gradient of each replica's batch, [R, P].
         example_sq_norm: |g_i|² of each example, [R, B].
+        inputs: Derivative of each example's loss with respect to its inputs, [R, B, I]; None unless asked for.
     """
 
     mean: Tensor
     example_sq_norm: Tensor
+    inputs: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,15 @@ class Network:
             values.append(_activate(before, layer.activation))
         return values
 
-    def backward(self, parameters: Tensor, symbols: Tensor, values: list[Tensor], derivatives: Tensor) -> Gradient:
+    def backward(
+        self,
+        parameters: Tensor,
+        symbols: Tensor,
+        values: list[Tensor],
+        derivatives: Tensor,
+        *,
+        wants_inputs: bool = False,
+    ) -> Gradient:
         """Mean gradient and per-example squared norms.
 
         Args:
@@ -130,6 +140,7 @@ class Network:
             symbols: The inputs that `forward` was given; used by an embedding only.
             values: What `forward` returned.
             derivatives: Of each example's loss with respect to the outputs, [R, B, O].
+            wants_inputs: Whether to go on to the inputs, which must be numbers.
         """
         batch = derivatives.shape[1]
         parts: list[Tensor] = []
@@ -142,13 +153,14 @@ class Network:
             derivatives = _through_activation(derivatives, outputs, layer.activation)
             sq_norm += (_sq(inputs) + 1) * _sq(derivatives)
             parts = [torch.bmm(inputs.mT, derivatives).flatten(1), derivatives.sum(1), *parts]
-            if offset > 0:
+            if offset > 0 or wants_inputs:
                 derivatives = torch.bmm(derivatives, _dense_views(parameters, layer, offset)[0].mT)
         if self.embedding:
             table, table_sq_norm = self._embedding_gradient(symbols, derivatives)
             parts = [table, *parts]
             sq_norm += table_sq_norm
-        return Gradient(mean=torch.cat(parts, dim=1).div_(batch), example_sq_norm=sq_norm)
+        mean = torch.cat(parts, dim=1).div_(batch)
+        return Gradient(mean, sq_norm, derivatives if wants_inputs else None)
 
     def _embed(self, parameters: Tensor, symbols: Tensor) -> Tensor:
         assert self.embedding is not None

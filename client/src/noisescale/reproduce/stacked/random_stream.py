@@ -4,6 +4,8 @@ Replicas of one seed see the same examples in the same order at any batch size a
 between them are differences of the settings and not of luck.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -55,3 +57,29 @@ def pick(drawn: Tensor, count: int) -> Tensor:
 def fraction(drawn: Tensor) -> Tensor:
     """A uniform number in [0, 1) from the lower bits of each key, independent of `pick`."""
     return (drawn & 0x7FFFFFFF).double() / 0x80000000
+
+
+def normals(drawn: Tensor, count: int) -> Tensor:
+    """So many standard normal numbers from each key, [..., count], independent of `pick`.
+
+    A key is hashed once for each pair of numbers (the finaliser of splitmix64: Steele et al. 2014, doi
+    10.1145/2660193.2660195), whose two halves become normal by Box and Muller's transform.
+    """
+    pairs = torch.arange(1, -(-count // 2) + 1)
+    hashed = drawn[..., None] + pairs * _wrapped(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        hashed = (hashed ^ _shifted(hashed, shift)) * _wrapped(factor)
+    hashed = hashed ^ _shifted(hashed, 31)
+    radius = (-2 * torch.log(fraction(hashed) + 2**-32)).sqrt()
+    angle = 2 * math.pi * fraction(_shifted(hashed, 31))
+    return torch.cat([radius * angle.cos(), radius * angle.sin()], -1)[..., :count].float()
+
+
+def _wrapped(number: int) -> int:
+    """An unsigned number of 64 bits as the signed one of the same bits."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _shifted(values: Tensor, places: int) -> Tensor:
+    """Bits moved to the right, zeros following: tensors have signed integers only."""
+    return (values >> places) & ((1 << (64 - places)) - 1)
