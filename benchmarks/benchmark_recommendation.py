@@ -97,6 +97,13 @@ def ask(client: httpx.Client, run_id: UUID, query: dict[str, Any]) -> float:
     return seconds
 
 
+def ask_for_run(client: httpx.Client, run_id: UUID) -> float:
+    """Seconds of the simplest question about a run: what a request costs on this machine now."""
+    start = time.perf_counter()
+    client.get(f"/api/v1/runs/{run_id}").raise_for_status()
+    return time.perf_counter() - start
+
+
 def measure(url: str, num_asked: int, steps: int) -> list[Figure]:
     """p50 and p99 of each kind of question."""
     found: dict[str, list[float]] = {}
@@ -112,8 +119,10 @@ def measure(url: str, num_asked: int, steps: int) -> list[Figure]:
         for run in runs:
             post(client, run, steps, steps + 50, 10 * steps)
         found["after new data"] = [ask(client, run_id, {}) for run_id, _ in runs]
-    figures = []
+        plain = [ask_for_run(client, run_id) for run_id, _ in runs]
+    figures = [Figure("for comparison: the run itself, p50", 1000 * percentile(plain, 0.5), "ms")]
     for name, seconds in found.items():
+        figures.append(Figure(f"{name}, p5", 1000 * percentile(seconds, 0.05), "ms"))
         figures.append(Figure(f"{name}, p50", 1000 * percentile(seconds, 0.5), "ms", TARGET))
         figures.append(Figure(f"{name}, p99", 1000 * percentile(seconds, 0.99), "ms"))
     return figures
