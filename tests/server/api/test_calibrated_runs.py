@@ -15,7 +15,7 @@ NOISE_SCALE = 128.0
 
 
 async def planted_sweep(
-    client: httpx.AsyncClient, *, project: str, task: str, run: dict[str, Any] | None = None, batch: float = 256.0
+    client: httpx.AsyncClient, *, project: str, task: str, run: dict[str, Any] | None = None, scale: float = 1.0
 ) -> tuple[str, list[str]]:
     """A sweep with curves at five batch sizes and three stored runs at the best rate of one; ids of sweep and runs."""
     body = {"project": project, "task": task, "targets": [TARGET], "optimizer": "SGD"}
@@ -25,7 +25,9 @@ async def planted_sweep(
         for seed in range(3)
     ]
     curves = [curve(size, seed=seed, noise=0.03) for size in BATCH_SIZES for seed in range(3)]
-    given = [{"run_id": one, "batch_size": batch, "lr": 0.1, "seed": 9 + place} for place, one in enumerate(runs)]
+    for one in curves:
+        one["batch_size"] *= scale
+    given = [{"run_id": one, "batch_size": 256 * scale, "lr": 0.1, "seed": 9 + place} for place, one in enumerate(runs)]
     answer = await client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": [*curves, *given]})
     assert answer.status_code == 200, answer.text
     return sweep_id, runs
@@ -167,7 +169,7 @@ class TestCalibration:
     ) -> None:
         """Batches of 4,096 tokens where the runs logged 256 sequences: κ would be off by the tokens of a sequence."""
         project = f"unit {uuid4()}"
-        await planted_sweep(shared_client, project=project, task="one", batch=4096.0)
+        await planted_sweep(shared_client, project=project, task="one", scale=16.0)
         run_id = await stored_run(shared_client, project=project, task="one", noise_scale=NOISE_SCALE)
 
         found = (await advice(shared_client, run_id))["calibration"]

@@ -11,6 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Calibration, Run, Sweep, SweepRun, Task
 
+MAX_SWEEPS = 50
+"""Of one task that are shown; κ is from all of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCalibration:
@@ -98,11 +101,12 @@ async def kappas(
 
 
 async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibration, Sweep]]:
-    """What every sweep and branch of a task says, newest first."""
+    """What the newest 50 sweeps and branches of a task say, newest first."""
     rows = (
         select(Calibration, Sweep)
         .join(Sweep, Sweep.id == Calibration.sweep_id)
         .where(Sweep.task_id == task_id)
         .order_by(Sweep.created_at.desc(), Sweep.id.desc())
+        .limit(MAX_SWEEPS)
     )
     return [(calibration, sweep) for calibration, sweep in await session.execute(rows)]
