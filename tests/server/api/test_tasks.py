@@ -7,7 +7,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from compared_tasks import planted_task, stored_run
+from compared_tasks import planted_task, rows_of, stored_run
+from factories import make_batch, make_run, make_stream
 from noisescale.recommending.reading import recommendation_from
 from problems import assert_problem
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
@@ -171,6 +172,18 @@ class TestRecommendation:
         )
         assert flags.status_code == 200
         assert flags.headers["content-type"].startswith("text/plain")
+
+    async def test_a_decayed_learning_rate_does_not_count(self, shared_client: httpx.AsyncClient) -> None:
+        """Its noise scale is 50 times as large for no other reason than the decay."""
+        project, rows = f"decay {uuid4()}", rows_of(noise_scale=100.0, later=5000.0, num_steps=400)
+        rows["lr"][200:] = [0.001] * 200
+        described = make_run(project=project, task="one")
+        batch = make_batch(run_id=str(uuid4()), run=described, stream=make_stream(), measurements=rows)
+        assert (await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)).status_code == 200
+
+        found = await advice(shared_client, project)
+
+        assert found["noise_scale"]["value"] == pytest.approx(100.0, rel=0.1)
 
     async def test_limits_hold_before_the_first_step_too(self, shared_client: httpx.AsyncClient, planted: str) -> None:
         small = await advice(shared_client, planted, examples_per_device=8, num_devices=4, max_micro_batches=2)
