@@ -400,6 +400,9 @@ def branch_details() -> dict[str, Any]:
         "the local critical batch lies between them.",
         "margin": 0.01,
         "before": 2.862,
+        "step": 12_000,
+        "noise_scale": {**interval(1490, 1.3), "state": "resolved"},
+        "kappa": {"low": 0.69, "high": 2.75},
         "local_critical_batch": {"low": 1024, "high": 4096},
         "cost": {"steps": 272, "examples": 327_680, "seconds": 214.0, "usd": 0.57},
         "arms": [

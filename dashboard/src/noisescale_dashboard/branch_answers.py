@@ -9,11 +9,13 @@ from noisescale_dashboard.answers import UNKNOWN, Interval, Json, interval, pick
 class Arm:
     """One setting of a branch; `verdict` is as_good, worse or open, None for the present setting.
 
-    `low` and `high` are one-sided limits of the difference from the present setting, each at `level`.
+    `low` and `high` are one-sided limits of the difference from the present setting, each at `level`. `lr_at_end` is
+    the rate that a schedule has led to where it moved it.
     """
 
     batch_size: float
     lr: float
+    lr_at_end: float | None = None
     num_steps: int | None = None
     seconds: float | None = None
     loss: float | None = None
@@ -37,7 +39,10 @@ class BranchCost:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A finished branch: what it means in a sentence, its arms, the present setting first."""
+    """A finished branch: what it means in a sentence, its arms, the present setting first.
+
+    `step`, `noise_scale` and `kappa` are of the run where the branches left; kappa = B_crit / B_noise there.
+    """
 
     meaning: str
     arms: tuple[Arm, ...] = ()
@@ -45,21 +50,31 @@ class Branch:
     before: float | None = None
     local_critical_batch: Interval = UNKNOWN
     cost: BranchCost = BranchCost()
+    step: int | None = None
+    noise_scale: Interval = UNKNOWN
+    kappa: Interval = UNKNOWN
 
 
 def branch(details: Json) -> Branch:
     """The branch in the details of a sweep; details that something else has written have no arms."""
     arms = details.get("arms")
     rows = [row for row in arms if isinstance(row, dict)] if isinstance(arms, list) else []
-    cost, local = details.get("cost"), details.get("local_critical_batch")
+    cost, step = details.get("cost"), details.get("step")
     return Branch(
         meaning=str(details.get("meaning") or ""),
         arms=tuple(picked(Arm, row) for row in rows if {"batch_size", "lr"} <= row.keys()),
         margin=_number(details.get("margin")),
         before=_number(details.get("before")),
-        local_critical_batch=interval(local if isinstance(local, dict) else None),
+        local_critical_batch=_interval(details.get("local_critical_batch")),
         cost=picked(BranchCost, cost if isinstance(cost, dict) else {}),
+        step=step if isinstance(step, int) else None,
+        noise_scale=_interval(details.get("noise_scale")),
+        kappa=_interval(details.get("kappa")),
     )
+
+
+def _interval(data: object) -> Interval:
+    return interval(data if isinstance(data, dict) else None)
 
 
 def _number(value: object) -> float | None:

@@ -195,6 +195,8 @@ async def test_a_branch_has_its_arms_verdicts_limits_and_cost(callbacks: Callbac
     assert f"/runs/{RUNS[0].id}" in said(changed["sweep-lede"]["children"])
     for words in ("as good", "worse", "open", "diverged", "+0.0250 to +0.0370", "$0.57", "328k sequences"):
         assert words in said(changed["sweep-branch"]["children"])
+    for words in ("1,490", "1,150 – 1,940, at step 12,000", "0.690 – 2.75"):
+        assert words in said(changed["sweep-branch"]["children"])
     assert set(changed["sweep-branch-figures"]["data"]) == {"arms"}
     assert changed["sweep-cards"]["hidden"]
     assert not [path for path in fake_api.paths() if path.endswith("critical-batch")]

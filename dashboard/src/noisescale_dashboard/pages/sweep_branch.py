@@ -4,9 +4,10 @@ from typing import Any
 
 from dash import html
 
+from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.branch_answers import Arm, Branch, branch
 from noisescale_dashboard.figures import branch_arms
-from noisescale_dashboard.number_format import NOTHING, count, duration, money, rate, share, si, significant
+from noisescale_dashboard.number_format import NOTHING, count, duration, money, rate, share, si, significant, span
 from noisescale_dashboard.pages.parts import Child, card, fact, figure_box, link
 from noisescale_dashboard.sweep_answers import Sweep
 
@@ -56,17 +57,37 @@ def _headline(found: Branch) -> str:
 def _facts(found: Branch, sweep: Sweep) -> html.Div:
     cost = found.cost
     usd = money(cost.usd) if cost.usd is not None else "no price known"
-    arms = max(len(found.arms) - 1, 0)
+    unit = sweep.unit[:20]
     return html.Div(
         [
-            fact("Arms", count(arms), "", "beside the present setting"),
+            fact("Noise scale there", _known(found.noise_scale), unit, _noise_context(found), swatch="n"),
+            fact("κ there", _known(found.kappa), "", "critical batch ÷ noise scale"),
             fact("Loss before", significant(found.before, 4), "", "held-out, at the branching point"),
             fact("Margin", si(found.margin), "", "how much worse does not matter"),
-            fact("Cost", si(cost.steps), "steps", f"{si(cost.examples)} {sweep.unit[:20]}"),
+            fact("Cost", si(cost.steps), "steps", f"{si(cost.examples)} {unit}"),
             fact("Time", duration(cost.seconds) if cost.seconds is not None else NOTHING, "", usd),
         ],
         className="facts mb16",
     )
+
+
+def _known(found: Interval) -> str:
+    """The value, or its bounds."""
+    if found.value is not None:
+        return significant(found.value)
+    if found.low is not None and found.high is not None:
+        return span(found.low, found.high)
+    if found.low is not None:
+        return f"> {significant(found.low)}"
+    return f"< {significant(found.high)}" if found.high is not None else NOTHING
+
+
+def _noise_context(found: Branch) -> str:
+    where = f"at step {count(found.step)}" if found.step is not None else "at the branching point"
+    scale = found.noise_scale
+    if scale.value is None:
+        return f"not resolved {where}"
+    return f"{span(scale.low, scale.high)}, {where}"
 
 
 def _table_card(found: Branch) -> html.Section:
@@ -87,7 +108,7 @@ def _table_card(found: Branch) -> html.Section:
 def _row(arm: Arm) -> html.Tr:
     words = [
         count(arm.batch_size),
-        rate(arm.lr),
+        _rates(arm),
         count(arm.num_steps),
         significant(arm.loss, 4),
         _signed(arm.difference),
@@ -96,6 +117,12 @@ def _row(arm: Arm) -> html.Tr:
     time = duration(arm.seconds) if arm.seconds is not None else NOTHING
     verdict = html.Td(branch_arms.verdict_words(arm), className="s")
     return html.Tr([*(html.Td(word) for word in words), verdict, html.Td(time)])
+
+
+def _rates(arm: Arm) -> str:
+    """The learning rate, and where a schedule has led it."""
+    moved = arm.lr_at_end is not None and arm.lr_at_end != arm.lr
+    return f"{rate(arm.lr)} → {rate(arm.lr_at_end)}" if moved else rate(arm.lr)
 
 
 def _signed(value: float | None) -> str:
