@@ -94,7 +94,11 @@ def main() -> None:
     with EmbeddedPostgres.throw_away() as postgres:
         postgres.create_database("series")
         migrate(postgres.url("series"))
-        environment = os.environ | {"NOISESCALE_DATABASE_URL": postgres.url("series"), "NOISESCALE_PORT": str(port)}
+        environment = os.environ | {
+            "NOISESCALE_DATABASE_URL": postgres.url("series"),
+            "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
+            "NOISESCALE_PORT": str(port),
+        }
         process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "serve"], env=environment)
         try:
             url = f"http://127.0.0.1:{port}"

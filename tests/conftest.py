@@ -103,7 +103,7 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 @asynccontextmanager
 async def running_app(database_url: str) -> AsyncIterator[FastAPI]:
-    created = create_app(Settings(database_url=database_url, pool_size=4))
+    created = create_app(Settings(database_url=database_url, pool_size=4, allow_unsafe_database=True))
     async with created.router.lifespan_context(created):
         yield created
 

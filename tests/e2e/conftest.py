@@ -20,6 +20,7 @@ def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPa
         port = probe.getsockname()[1]
     environment = os.environ | {
         "NOISESCALE_DATABASE_URL": new_database(),
+        "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
         "NOISESCALE_PORT": str(port),
         "NOISESCALE_DIR": str(tmp_path_factory.mktemp("state")),
     }

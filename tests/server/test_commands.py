@@ -205,6 +205,7 @@ class TestServeAndMigrate:
     def test_serve_answers_from_the_database_that_migrate_has_prepared(self, start, monkeypatch, capsys):
         with EmbeddedPostgres.throw_away() as postgres:
             monkeypatch.setenv("NOISESCALE_DATABASE_URL", postgres.url(driver="postgresql"))
+            monkeypatch.setenv("NOISESCALE_ALLOW_UNSAFE_DATABASE", "true")
             exit_code = run("migrate")
             server = start("serve", "--port", "0")
             ready = server.get("/readyz")
@@ -214,6 +215,16 @@ class TestServeAndMigrate:
 
         assert (exit_code, capsys.readouterr().out) == (0, "the database has the newest schema\n")
         assert ready.status_code == 200
+
+    def test_serve_refuses_a_database_that_may_lose_what_it_commits(self, postgres, monkeypatch, capsys):
+        monkeypatch.setenv("NOISESCALE_DATABASE_URL", postgres.url())
+
+        exit_code = run("serve", "--port", "0")
+
+        assert exit_code == 1
+        said = capsys.readouterr().err
+        assert "the database has fsync=off, full_page_writes=off, synchronous_commit=off and may lose" in said
+        assert "NOISESCALE_ALLOW_UNSAFE_DATABASE=true" in said
 
 
 class TestMigrationsFolder:

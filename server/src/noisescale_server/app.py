@@ -38,10 +38,12 @@ from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.services import reference_values as reference_value_service
 from noisescale_server.services.comparison import Comparisons
+from noisescale_server.services.durability import refuse_unsafe
 from noisescale_server.services.equal_loss import KnownWindows
 from noisescale_server.services.health import Migrations
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.settings import Settings
+from noisescale_server.storage.durability import look_at_every_connection
 from noisescale_server.storage.engine import create_engine, session_factory
 
 ROUTERS = (
@@ -129,6 +131,8 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     assert settings.database_url is not None, "create_app refuses settings without it"
     engine = read_engine = engine_for(settings.database_url, settings)
+    if not settings.allow_unsafe_database:
+        look_at_every_connection(engine, refuse_unsafe)
     if settings.database_read_url is not None:
         read_engine = engine_for(settings.database_read_url, settings)
     app.state.sessions = session_factory(engine)

@@ -1,6 +1,7 @@
 """The server's subcommands of `noisescale`: up, serve, migrate."""
 
 import argparse
+import asyncio
 import contextlib
 import os
 import socket
@@ -12,8 +13,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from noisescale_server import discovery, migrating, serving
+from noisescale_server.api.errors import DATABASE_ERRORS
 from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from noisescale_server.services import durability
+from noisescale_server.services.errors import DatabaseNotDurable
 from noisescale_server.settings import Settings
+from noisescale_server.storage.engine import create_engine, session_factory
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for what add_subparsers() returns
 
@@ -79,7 +84,7 @@ def _reporting(command: Callable[[Settings], int]) -> Callable[[argparse.Namespa
             return 0
         except ValidationError as error:
             print("noisescale: " + "; ".join(_wrong_setting(detail) for detail in error.errors()), file=sys.stderr)
-        except (EmbeddedPostgresError, NoDatabaseError, serving.AddressError) as error:
+        except (EmbeddedPostgresError, NoDatabaseError, DatabaseNotDurable, serving.AddressError) as error:
             print(f"noisescale: {error}", file=sys.stderr)
         return 1
 
@@ -104,6 +109,7 @@ def _database(settings: Settings) -> Iterator[str]:
 def _up(settings: Settings) -> int:
     # the port first: to be refused costs nothing then
     with serving.listen(settings) as listener, _database(settings) as database_url:
+        asyncio.run(_refuse_unsafe(database_url, settings))
         migrating.migrate(database_url)
         prepared = serving.prepare(settings, listener, database_url=database_url)
         with discovery.announced(serving.url_of(listener), discovery.server_file(os.environ)):
@@ -115,9 +121,27 @@ def _serve(settings: Settings) -> int:
     if settings.database_url is None:
         raise NoDatabaseError
     with serving.listen(settings) as listener:
+        asyncio.run(_refuse_unsafe(settings.database_url, settings))
         prepared = serving.prepare(settings, listener, database_url=settings.database_url)
         _say_address(listener)
         return serving.serve(prepared, listener)
+
+
+async def _refuse_unsafe(database_url: str, settings: Settings) -> None:
+    """Nothing, when the database keeps what it commits, or does not answer yet: then each connection is looked at.
+
+    Raises:
+        DatabaseNotDurable: When it may lose committed rows and no setting allows that.
+    """
+    if settings.allow_unsafe_database:
+        return
+    engine = create_engine(database_url, pool_size=1)
+    try:
+        with contextlib.suppress(*DATABASE_ERRORS):
+            async with session_factory(engine)() as session:
+                await durability.check(session)
+    finally:
+        await engine.dispose()
 
 
 def _say_address(listener: socket.socket) -> None:

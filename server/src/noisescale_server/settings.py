@@ -34,6 +34,9 @@ class Settings(BaseSettings):
     database_read_url: str | None = Field(
         None, description="a streaming replica that answers reads; default: database_url"
     )
+    allow_unsafe_database: bool = Field(
+        False, description="serve on a Postgres that may lose committed rows in a crash; for test clusters only"
+    )
     data_dir: Path = Field(default_factory=default_data_dir, description="where the embedded Postgres keeps its data")
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8321

@@ -12,7 +12,7 @@ from noisescale_server.settings import Settings
 
 @pytest.fixture(scope="module")
 async def shared_app(new_database: Callable[[], str]) -> AsyncIterator[FastAPI]:
-    created = create_app(Settings(database_url=new_database(), pool_size=4))
+    created = create_app(Settings(database_url=new_database(), pool_size=4, allow_unsafe_database=True))
     async with created.router.lifespan_context(created):
         yield created
 

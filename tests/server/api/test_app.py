@@ -178,7 +178,8 @@ class TestDocumentation:
 
 class TestReadReplica:
     async def test_reads_go_to_it_and_writes_do_not(self, new_database: Callable[[], str]) -> None:
-        created = create_app(Settings(database_url=new_database(), database_read_url=new_database()))
+        databases = {"database_url": new_database(), "database_read_url": new_database()}
+        created = create_app(Settings(**databases, allow_unsafe_database=True))
         transport = httpx.ASGITransport(created)
         async with (
             created.router.lifespan_context(created),

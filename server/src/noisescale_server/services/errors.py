@@ -15,6 +15,7 @@ DomainError
 │   └── StreamConflict           the same numbers came with other content, or for another run
 ├── InvalidInput                 says which fields, and why
 ├── DatabaseUnreachable          the caller may try again
+├── DatabaseNotDurable           it may forget what it has committed
 └── SchemaOutdated               a migration of this release has not run
 """
 
@@ -153,6 +154,18 @@ class DatabaseUnreachable(DomainError):
     def __init__(self, reason: str, *, retry_after_seconds: int = 2) -> None:
         super().__init__(f"{reason}: try again in {retry_after_seconds} s")
         self.retry_after_seconds = retry_after_seconds
+
+
+class DatabaseNotDurable(DomainError):
+    """The database may forget in a crash what it has committed."""
+
+    def __init__(self, switched_off: list[str]) -> None:
+        super().__init__(
+            f"the database has {', '.join(f'{name}=off' for name in switched_off)} and may lose committed measurements "
+            "in a crash: switch this on in Postgres, or, for a throw-away cluster of tests, "
+            "set NOISESCALE_ALLOW_UNSAFE_DATABASE=true"
+        )
+        self.switched_off = switched_off
 
 
 class SchemaOutdated(DomainError):
