@@ -66,10 +66,10 @@ def advised(tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 PARTS = (
-    Part("held-out", advised(tuple(HELD_OUT)), (300, 301), policies=AT_CONSTANT_RATE),
-    Part("held-out", advised(tuple(HELD_OUT)), (300, 301), decays=True),
-    Part("held-out", advised(tuple(HELD_OUT)), (300,), price_factor=0.25, policies=AT_OTHER_PRICES),
-    Part("held-out", advised(tuple(HELD_OUT)), (300,), price_factor=4.0, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (400, 401), policies=AT_CONSTANT_RATE),
+    Part("held-out", advised(tuple(HELD_OUT)), (400, 401), decays=True),
+    Part("held-out", advised(tuple(HELD_OUT)), (400,), price_factor=0.25, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (400,), price_factor=4.0, policies=AT_OTHER_PRICES),
     Part("design", advised(tuple(DESIGN)), (20, 21), policies=AT_CONSTANT_RATE),
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )

@@ -231,17 +231,39 @@ def test_half_the_rate_need_not_beat_a_fall_that_the_present_one_did_not_have():
 def test_a_run_beyond_its_plan_gets_back_what_the_schedule_took_once_and_if_that_is_permitted():
     settings = Settings(may_extend=True, may_branch=False)
     state = make_state(progress=1.1, decay=0.1)
+    _, before = advise(make_state(), start(state, settings), settings)
 
-    refused, _ = advise(state, start(state), replace(settings, may_extend=False))
-    action, memory = advise(state, start(state, settings), settings)
+    refused, _ = advise(state, before, replace(settings, may_extend=False))
+    action, memory = advise(state, before, settings)
     again, _ = advise(replace(state, progress=1.5, learning_rate=4.0), memory, settings)
-    early, _ = advise(replace(state, progress=0.9), start(state, settings), settings)
+    early, _ = advise(replace(state, progress=0.9), before, settings)
 
     assert action.learning_rate == pytest.approx(4.0)
     assert memory.anchor_rate == pytest.approx(4.0)
     assert "the plan is over" in action.reason
     assert again.learning_rate == pytest.approx(4.0)
     assert refused.learning_rate == early.learning_rate == 0.4
+
+
+def test_what_comes_back_after_the_plan_is_no_more_than_the_run_has_borne():
+    settings = Settings(may_extend=True, may_branch=False, may_change_batch=False)
+    late = make_state(progress=1.1, decay=0.1, learning_rate=3.2)  # doubled three times while it decayed
+    _, before = advise(make_state(), start(make_state(), settings), settings)
+
+    action, _ = advise(late, before, settings)
+
+    assert action.learning_rate * 0.1 == pytest.approx(0.4)
+
+
+def test_a_halved_rate_and_a_new_batch_move_what_counts_as_borne():
+    borne = start(make_state(), highest_rate=0.4)
+    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.0))
+
+    _, halved = advise(make_state(progress=0.1, arms=arms, before_loss=1.2), borne, SETTINGS)
+    change, moved = advise(make_state(batch=512, noise_scale=noise_scale(16.0)), borne, SETTINGS)
+
+    assert halved.highest_rate == pytest.approx(0.2)
+    assert moved.highest_rate == pytest.approx(change.learning_rate)
 
 
 def test_what_a_restart_forgets():

@@ -51,6 +51,7 @@ __all__ = [
 
 def advise(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, Memory]:
     """The next action and what to remember for the decision after it."""
+    memory = replace(memory, highest_rate=max(memory.highest_rate, run.learning_rate * run.decay))
     if run.arms:
         return _judge(run, memory, settings)
     if settings.may_restart and memory.restarts < settings.most_restarts and (why := _failure(run, memory)):
@@ -60,7 +61,8 @@ def advise(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, M
         return _extended(run, memory, settings)
     if settings.may_change_batch and (change := _followed(run, memory, settings)):
         due = max(settings.first_branch, run.progress * settings.wait_after_change)
-        return change, replace(memory, next_branch=min(memory.next_branch, due))
+        highest = memory.highest_rate * change.learning_rate / run.learning_rate
+        return change, replace(memory, next_branch=min(memory.next_branch, due), highest_rate=highest)
     is_due = is_rising or memory.next_branch <= run.progress
     if settings.may_branch and is_due and run.progress < settings.last_branch and run.steps > 1:
         return _branch(run, memory, settings, is_rising=is_rising), memory
@@ -101,6 +103,7 @@ def _restart(run: RunState, memory: Memory, settings: Settings, why: str) -> tup
         lowest_loss=math.inf,
         tested_loss=None,
         is_doubted=False,
+        highest_rate=0.0,
     )
     return Restart(run.batch, rate, f"{why}: from the start at {factor:g} × the learning rate"), remembered
 
@@ -164,20 +167,19 @@ def rate_factor(run: RunState, memory: Memory, batch: int, phi: float) -> float:
 
 
 def _extended(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, Memory]:
-    """The base rate that makes up for the schedule's decay."""
-    rate = run.learning_rate / run.decay
+    """The rate without the decay, but none that the run has not borne: tests of a decayed rate promise no more."""
+    factor = min(1 / run.decay, memory.highest_rate / (run.learning_rate * run.decay))
     remembered = replace(
         memory,
-        anchor_rate=memory.anchor_rate / run.decay,
+        anchor_rate=memory.anchor_rate * factor,
         next_branch=run.progress * settings.wait_after_change,
         lowest_loss=math.inf,
         tested_loss=run.loss,
         tested_error=run.loss_error,
         is_extended=True,
     )
-    return Train(
-        run.batch, rate, f"the plan is over: {1 / run.decay:.3g} × the learning rate undoes its decay"
-    ), remembered
+    reason = f"the plan is over: {factor:.3g} × the learning rate makes up for its decay"
+    return Train(run.batch, run.learning_rate * factor, reason), remembered
 
 
 def _branch(run: RunState, memory: Memory, settings: Settings, *, is_rising: bool) -> Branch:
@@ -223,6 +225,9 @@ def _judge(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, M
         tested_loss=run.loss,
         tested_error=run.loss_error,
         is_doubted=is_doubted,
+        highest_rate=arm.learning_rate * run.decay
+        if arm.learning_rate < present.learning_rate
+        else memory.highest_rate,
     )
     factor = arm.learning_rate / present.learning_rate
     reason = f"held-out loss {arm.held_out_loss:.4g} at {factor:g} ×, {present.held_out_loss:.4g} at 1 ×"

@@ -207,6 +207,7 @@ class Memory:
         tested_error: Its standard error.
         is_doubted: The arm at the present rate did not fall in the last test, and half of it was no arm.
         is_extended: The run is beyond its plan and has its rate back.
+        highest_rate: Highest rate, decay included, that the run has trained with since a lower one was chosen.
     """
 
     anchor_batch: int
@@ -221,6 +222,7 @@ class Memory:
     tested_error: float = 0.0
     is_doubted: bool = False
     is_extended: bool = False
+    highest_rate: float = 0.0
 
     @classmethod
     def at_start(cls, *, batch: int, learning_rate: float, settings: Settings) -> "Memory":
