@@ -1,17 +1,14 @@
-"""κ of the project's own sweeps and branches: measured when their runs change, read when a run asks for advice."""
+"""κ of the project's own sweeps and branches, measured when their runs change."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.analysis.calibration import Kappa
-from noisescale_server.analysis.calibration_kappa import KappaMeasurement, kappa_of, optimizer_kind
-from noisescale_server.analysis.calibration_levels import Observation
+from noisescale_server.analysis.calibration_kappa import optimizer_kind
 from noisescale_server.analysis.calibration_measurement import observed_kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.services import noise_scale_behind, runs, sweeps
@@ -19,8 +16,8 @@ from noisescale_server.services.measured_sweep import MeasuredSweep, last_step, 
 from noisescale_server.services.noise_scale_behind import Behind, RunBehind
 from noisescale_server.services.sweeps import GivenRun, SweepView
 from noisescale_server.storage import calibration as storage
-from noisescale_server.storage.calibration import NewCalibration, StoredKappa
-from noisescale_server.storage.tables import Run, Sweep
+from noisescale_server.storage.calibration import NewCalibration
+from noisescale_server.storage.tables import Sweep
 
 LEVEL = 0.95
 MAX_REPEATS = 4
@@ -74,43 +71,6 @@ async def refresh(session: AsyncSession, sweep_id: UUID) -> None:
         **found,
     )
     await storage.keep(session, row)
-
-
-async def kappa(
-    session: AsyncSession, *, project_id: UUID, task_id: UUID, family: str | None, optimizer: str | None
-) -> Kappa:
-    """What is known of κ for a new run of a task.
-
-    Args:
-        session: Where to read.
-        project_id: Of the task.
-        task_id: The task.
-        family: As the run says; None: as the task says.
-        optimizer: Class name.
-    """
-    kind = optimizer_kind(optimizer)
-    stored = await storage.kappas(session, project_id=project_id, optimizer=kind, task_id=task_id, family=family)
-    return kappa_of_rows(stored, task_id)
-
-
-async def kappa_of_run(session: AsyncSession, run: Run) -> Kappa:
-    """What is known of κ for a run."""
-    return await kappa(
-        session, project_id=run.project_id, task_id=run.task_id, family=run.family, optimizer=run.optimizer
-    )
-
-
-def kappa_of_rows(stored: Sequence[StoredKappa], task_id: UUID) -> Kappa:
-    """κ for a new run of the task, from the rows of its family, by task."""
-    by_task = {task: tuple(map(_measurement, rows)) for task, rows in groupby(stored, lambda row: row.task_id)}
-    return kappa_of(by_task.pop(task_id, ()), tuple(by_task.values()))
-
-
-def _measurement(row: StoredKappa) -> KappaMeasurement:
-    low = -math.inf if row.log_kappa_low is None else row.log_kappa_low
-    high = math.inf if row.log_kappa_high is None else row.log_kappa_high
-    observation = Observation(low, high, row.error, row.num_runs, row.squares, row.run_error)
-    return KappaMeasurement("branch" if row.kind == "branch" else "sweep", observation)
 
 
 async def _of_sweep(session: AsyncSession, view: SweepView) -> tuple[dict[str, Any], Behind]:

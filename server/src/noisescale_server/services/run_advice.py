@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale.theory.advice.answer import Recommendation
 from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar
 from noisescale.theory.advice.recommendation import NOTHING_LIMITS, recommend
-from noisescale_server.services import calibration, run_history, series
+from noisescale_server.services import known_kappa, run_history, series
 from noisescale_server.services.errors import RunNotFound, refuse
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs
@@ -74,7 +74,7 @@ async def advise(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     found = run_history.so_far(past, is_now=asked.to_step is None)
     if asked.usd_per_device_hour is not None:
         found = replace(found, usd_per_device_hour=asked.usd_per_device_hour)
-    kappa = await calibration.kappa_of_run(session, run)
+    kappa = await known_kappa.of_run(session, run)
     try:
         advice = recommend(found, asked.wish, kappa, asked.given, asked.batches)
     except ValueError as error:

@@ -12,10 +12,11 @@ from noisescale_server.analysis.calibration_kappa import optimizer_kind
 from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale, typical_noise_scale
 from noisescale_server.analysis.calibration_task import NextCriticalBatch, next_critical_batch
 from noisescale_server.analysis.estimate import Bounds, Estimate
-from noisescale_server.services import calibration, noise_scale_behind
+from noisescale_server.services import calibration, known_kappa, noise_scale_behind
 from noisescale_server.services.errors import TaskNotFound
 from noisescale_server.storage import calibration as stored_calibration
 from noisescale_server.storage import comparison, tasks
+from noisescale_server.storage.calibration import Wanted
 from noisescale_server.storage.tables import Calibration, Sweep
 from noisescale_server.storage.tasks import TaskRow
 
@@ -100,11 +101,9 @@ async def of_task(session: AsyncSession, project: str, name: str, *, optimizer: 
     sweeps = [one for one in known if one.row.optimizer == kind]
     runs = await _runs(session, task, kind)
     scale = typical_noise_scale([run.run_average for run in runs])
-    rows = await stored_calibration.kappas(
-        session, project_id=task.project_id, optimizer=kind, task_id=task.task_id, family=task.family
-    )
-    kappa = calibration.kappa_of_rows(rows, task.task_id)
-    others = calibration.kappa_of_rows([row for row in rows if row.task_id != task.task_id], task.task_id)
+    (rows,) = await stored_calibration.kappas(session, [Wanted(task.project_id, kind, task.task_id, task.family)])
+    kappa = known_kappa.of_rows(rows, task.task_id)
+    others = known_kappa.of_rows([row for row in rows if row.task_id != task.task_id], task.task_id)
     measured = [found for one in sweeps if (found := one.critical_batch) is not None]
     unit, example, units_per_example = await tasks.shown_in(session, task.task_id) or (
         task.unit or "examples", "example", 1.0,

@@ -8,13 +8,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.analysis.calibration import Kappa
-from noisescale_server.services import calibration
+from noisescale_server.services import known_kappa
 from noisescale_server.services.errors import ProjectNotFound
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.task_evidence import TaskSweep
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import calibration as stored_calibration
 from noisescale_server.storage import runs, streams, tasks
+from noisescale_server.storage.calibration import Wanted
 from noisescale_server.storage.streams import SIMPLE
 from noisescale_server.storage.tasks import TaskRow
 
@@ -73,10 +74,8 @@ async def _summary(session: AsyncSession, whole_runs: WholeRuns, row: TaskRow, n
 
 
 async def _kappa(session: AsyncSession, row: TaskRow, kind: str) -> Kappa:
-    found = await stored_calibration.kappas(
-        session, project_id=row.project_id, optimizer=kind, task_id=row.task_id, family=row.family
-    )
-    return calibration.kappa_of_rows(found, row.task_id)
+    (found,) = await stored_calibration.kappas(session, [Wanted(row.project_id, kind, row.task_id, row.family)])
+    return known_kappa.of_rows(found, row.task_id)
 
 
 async def _latest(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID) -> RunAverage | None:

@@ -12,7 +12,7 @@ from noisescale.theory.advice.pricing import price
 from noisescale.theory.intervals import Estimate, estimate_from_interval
 from noisescale.theory.schedule import Stretch
 from noisescale.theory.what_if import Plan
-from noisescale_server.services import calibration, run_advice, task_advice
+from noisescale_server.services import known_kappa, run_advice, task_advice
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question
 from noisescale_server.services.whole_run import WholeRuns
@@ -56,7 +56,7 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     """
     advice = await run_advice.advise(session, whole_runs, run_id, asked)
     run = advice.so_far
-    kappa = await calibration.kappa_of_run(session, advice.run)
+    kappa = await known_kappa.of_run(session, advice.run)
     priced = price(run.noise_scale, asked.wish, kappa) if run.noise_scale.state is State.RESOLVED else None
     if priced is None or run.batch_size is None:
         reason = advice.recommendation.reason

@@ -55,14 +55,34 @@ class StoredKappa:
     run_error: float
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose κ is asked for.
+
+    Attributes:
+        project_id: Of the task.
+        optimizer: Its kind.
+        task_id: The task.
+        family: As a run says; None: as the task says.
+    """
+
+    project_id: UUID
+    optimizer: str
+    task_id: UUID
+    family: str | None
+
+
 _KAPPAS = """
-SELECT calibration.task_id, sweep.kind, log_kappa_low, log_kappa_high, error, num_runs, squares, run_error
-FROM calibration JOIN sweep ON sweep.id = calibration.sweep_id
-WHERE calibration.project_id = $1 AND calibration.optimizer = $2 AND error IS NOT NULL AND (
-  calibration.task_id = $3
-  OR calibration.family = coalesce($4, (SELECT family FROM task WHERE id = $3))
-)
-ORDER BY calibration.task_id, sweep.id
+SELECT place, calibration.task_id, sweep.kind, log_kappa_low, log_kappa_high, error, num_runs, squares, run_error
+FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[]) WITH ORDINALITY
+  AS wanted(project_id, optimizer, task_id, family, place)
+JOIN calibration ON calibration.project_id = wanted.project_id AND calibration.optimizer = wanted.optimizer
+  AND error IS NOT NULL AND (
+    calibration.task_id = wanted.task_id
+    OR calibration.family = coalesce(wanted.family, (SELECT family FROM task WHERE id = wanted.task_id))
+  )
+JOIN sweep ON sweep.id = calibration.sweep_id
+ORDER BY place, calibration.task_id, sweep.id
 """
 
 
@@ -93,11 +113,13 @@ async def keep(session: AsyncSession, new: NewCalibration) -> None:
     await session.execute(row.on_conflict_do_update(index_elements=["sweep_id"], set_=changed))
 
 
-async def kappas(
-    session: AsyncSession, *, project_id: UUID, optimizer: str, task_id: UUID, family: str | None
-) -> list[StoredKappa]:
-    """κ of every sweep and branch of the task and of its family, by task."""
-    return [StoredKappa(*row) for row in await read(session, _KAPPAS, project_id, optimizer, task_id, family)]
+async def kappas(session: AsyncSession, wanted: Sequence[Wanted]) -> list[list[StoredKappa]]:
+    """κ of every sweep and branch of each wanted task and of its family, by task; one statement for all."""
+    columns = zip(*((one.project_id, one.optimizer, one.task_id, one.family) for one in wanted), strict=True)
+    found: list[list[StoredKappa]] = [[] for _ in wanted]
+    for place, *row in await read(session, _KAPPAS, *map(list, columns)) if wanted else ():
+        found[place - 1].append(StoredKappa(*row))
+    return found
 
 
 async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibration, Sweep]]:
