@@ -11,11 +11,13 @@ from noisescale.reproduce.tasks import (
     cancer_logistic,
     char_bigram,
     charlm_mlp,
+    charlm_transformer,
     digits_ae_adam,
     digits_deep_adam,
     digits_labelnoise,
     digits_mlp,
     digits_softmax,
+    digits_vae_adam,
     img_nextpixel,
     iris_softmax,
     patches_ae_adam,
@@ -38,6 +40,8 @@ HELD_OUT: dict[str, Callable[[], Task]] = {
     "charlm_mlp": charlm_mlp.with_sgd,
     "char_bigram_adam": char_bigram.with_adam,
     "digits_labelnoise9": digits_labelnoise.nine_in_ten,
+    "digits_vae_adam": digits_vae_adam.task,
+    "charlm_transformer": charlm_transformer.task,
     "cancer_logistic": cancer_logistic.task,
     "teacher_student": teacher_student.task,
     "patches_ae_adam": patches_ae_adam.task,
@@ -70,4 +74,4 @@ ADVICE_TARGETS = {
 
 Chosen from loss curves alone. Some are harder than a task's own targets, which a tuned run meets within ten steps. Not
 listed: tasks whose best run takes fewer than 30 steps even to a hard target (iris_softmax 13, char_bigram_adam 15),
-which leaves no room for advice."""
+which leaves no room for advice; and those that have no sweep yet (digits_vae_adam, charlm_transformer)."""

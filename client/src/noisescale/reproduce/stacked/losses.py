@@ -26,6 +26,14 @@ def softmax_cross_entropy(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Ten
     return losses, derivatives
 
 
+def sequence_cross_entropy(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean over a sequence's T positions of the cross-entropy; outputs [R, B, T, O], labels [R, B, T]."""
+    replicas, batch, length, _ = outputs.shape
+    labels = targets.expand(replicas, batch, length).flatten(1)
+    losses, derivatives = softmax_cross_entropy(outputs.flatten(1, 2), labels)
+    return losses.view(replicas, batch, length).mean(2), derivatives.view_as(outputs) / length
+
+
 def squared_error(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Mean over the outputs of (output - target)²; targets [R, B, O]."""
     difference = outputs - targets
