@@ -12,6 +12,7 @@ from fakes_runs import (
     FakeRun,
     groups_json,
     metrics_json,
+    run_forecast_json,
     run_json,
     series_json,
     streams_json,
@@ -57,6 +58,7 @@ class FakeApi:
             ("metrics", self.metrics),
             ("streams", self.streams),
             ("recommendation", self.recommendation),
+            ("forecast", self.run_forecast),
         ):
             self.app.get(f"/api/v1/runs/{{run_id}}/{name}")(answer)
         self.app.get("/api/v1/sweeps")(self.list_sweeps)
@@ -134,6 +136,10 @@ class FakeApi:
     async def recommendation(self, run_id: str, preference: float = 0.5) -> Any:
         run = self.find(run_id)
         return recommendation_json(run, preference) if run else missing(run_id)
+
+    async def run_forecast(self, run_id: str) -> Any:
+        run = self.find(run_id)
+        return run_forecast_json(run) if run else missing(run_id)
 
     def find_sweep(self, sweep_id: str) -> FakeSweep | None:
         return next((sweep for sweep in self.sweeps if sweep.id == sweep_id), None)

@@ -18,6 +18,7 @@ VALUES: dict[str, Any] = {
     "runs-project.id": "runs-project",
     "run-series-view.data": RUN_VIEW,
     "run-pref-view.data": 0.5,
+    "run-slow-pulse.data": 1.0,
     "run-range-view.data": {"from": None, "to": None},
     "run-layer-kind.value": "map",
     "run-id.data": RUNS[0].id,

@@ -126,6 +126,10 @@ class ApiClient:
         """Published sweeps, fitted as one's own are."""
         return sweep_answers.published_sweeps(await self._get(visitor, f"{API}/published-sweeps"))
 
+    async def run_forecast(self, visitor: Mapping[str, str], run_id: str) -> law_answers.Forecast:
+        """The run's noise scale over its loss, and where it leads."""
+        return law_answers.forecast(await self._get(visitor, f"{_run_path(run_id)}/forecast", {"axis": "loss"}))
+
     async def sparklines(
         self, visitor: Mapping[str, str], run_ids: list[str], *, points: int = 28, at_once: int = 8
     ) -> dict[str, answers.NoiseScaleSeries]:

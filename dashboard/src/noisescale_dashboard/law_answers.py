@@ -1,4 +1,4 @@
-"""What the REST API answers about laws through a sweep: best learning rates, B_crit over targets (docs/rest.md)."""
+"""What the REST API answers about laws: best learning rates, B_crit over targets, noise scale over the loss."""
 
 from dataclasses import dataclass
 
@@ -85,8 +85,18 @@ def _rate_curve(data: Json) -> RateCurve:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """What a law was fitted to, in examples: a window of a run, or a target of a sweep."""
+
+    x: float
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LawPoint:
-    """The law at one target, with the band of the curve."""
+    """The law at one loss, with the band of the curve."""
 
     x: float
     value: float
@@ -100,6 +110,9 @@ class Forecast:
     """Where a law leads; without a curve, why."""
 
     curve: tuple[LawPoint, ...] = ()
+    observed: tuple[Observed, ...] = ()
+    num_unresolved: int = 0
+    num_cold: int = 0
     power: Interval = UNKNOWN
     explanation: str | None = None
     reason: str | None = None
@@ -111,6 +124,9 @@ def forecast(data: Json) -> Forecast:
     law = data.get("law") or {}
     return Forecast(
         curve=tuple(picked(LawPoint, row) for row in data.get("curve") or ()),
+        observed=tuple(picked(Observed, row) for row in data.get("observed") or ()),
+        num_unresolved=data.get("num_unresolved") or 0,
+        num_cold=data.get("num_cold") or 0,
         power=interval(law.get("power")),
         explanation=law.get("explanation"),
         reason=data.get("reason"),

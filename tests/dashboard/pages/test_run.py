@@ -268,6 +268,24 @@ async def test_layers_have_a_figure_a_choice_and_a_sentence(callbacks: Callbacks
     assert changed["run-layer-figure"]["data"]["data"]
 
 
+async def test_the_law_of_the_noise_scale_over_the_loss_is_said(callbacks: Callbacks) -> None:
+    values = {"run-slow-pulse.data": 1.0, "run-id.data": RUNS[0].id, "narrow.data": False}
+
+    changed = await callbacks.post("run-law-figures.data", values)
+
+    assert set(changed["run-law-figures"]["data"]) == {"against"}
+    expected = "A power law fits best. 3 windows at a decayed learning rate are left out."
+    assert changed["run-against-card-footer"]["children"] == expected
+    assert changed["run-against-sentence"]["children"].endswith("It goes as the loss to the power −6.1.")
+
+
+async def test_the_place_on_the_trade_off_curve_is_said_or_why_there_is_none(callbacks: Callbacks) -> None:
+    known, unknown = [await callbacks.post("run-bullet-figure.data", advice_view(number)) for number in (1, 6)]
+
+    assert "times the fewest steps" in known["run-tradeoff-sentence"]["children"]
+    assert "no place on the curve yet" in unknown["run-tradeoff-card-footer"]["children"]
+
+
 async def test_hostile_words_of_a_run_are_text_everywhere(callbacks: Callbacks) -> None:
     changed = await callbacks.post("run-figures.data", series_view(9))
 

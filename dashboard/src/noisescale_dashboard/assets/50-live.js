@@ -7,6 +7,11 @@
     return Date.now();
   }
 
+  /* what changes slowly is asked for once a minute, and once at first */
+  function slowPulse(pulse, last) {
+    return last && Date.now() - last < 60000 ? skip() : Date.now();
+  }
+
   function liveWords(ticks, live) {
     if (!live || !live.running) return live && live.words ? live.words : "";
     const seconds = Math.max(0, Math.round((Date.now() - live.received) / 1000));
@@ -30,5 +35,5 @@
   }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, liveWords, received, withSparklines, layerClicked });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, slowPulse, liveWords, received, withSparklines, layerClicked });
 })();

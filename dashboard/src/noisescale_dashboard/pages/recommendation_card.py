@@ -11,7 +11,7 @@ from noisescale_dashboard import sentences
 from noisescale_dashboard.advice import NowAndThen, Recommendation
 from noisescale_dashboard.answers import Interval, Run
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
-from noisescale_dashboard.figures import batch_bullet
+from noisescale_dashboard.figures import batch_bullet, trade_off_position
 from noisescale_dashboard.number_format import (
     NOTHING,
     change,
@@ -25,6 +25,7 @@ from noisescale_dashboard.number_format import (
     span,
     unbroken,
 )
+from noisescale_dashboard.pages import run_laws
 from noisescale_dashboard.pages.parts import (
     DECISION_ICONS,
     DECISION_STYLES,
@@ -49,6 +50,9 @@ CHANGED = (
     Output("run-pref-left", "children"),
     Output("run-bullet-sentence", "children"),
     Output("run-answer", "children"),
+    Output("run-tradeoff-figure", "data"),
+    Output("run-tradeoff-card-footer", "children"),
+    Output("run-tradeoff-sentence", "children"),
 )
 
 
@@ -90,8 +94,11 @@ def register(app: Dash, api: ApiClient) -> None:
         Input("run-pref-view", "data"),
         Input("run-pulse", "data"),
         State("run-id", "data"),
+        State("narrow", "data"),
     )
-    async def load_recommendation(preference: float | None, _pulse: float | None, run_id: str) -> tuple[Any, ...]:
+    async def load_recommendation(
+        preference: float | None, _pulse: float | None, run_id: str, narrow: bool
+    ) -> tuple[Any, ...]:
         if preference is None:
             raise PreventUpdate
         visitor = visitor_headers(ctx.headers)
@@ -101,7 +108,7 @@ def register(app: Dash, api: ApiClient) -> None:
             )
         except ApiProblem as problem:
             # what is already shown stays
-            return (*[no_update] * 5, f"not loaded: {problem.title}", *[no_update] * 4)
+            return (*[no_update] * 5, f"not loaded: {problem.title}", *[no_update] * 7)
         has_batch = advice.recommended_batch_size is not None
         return (
             batch_bullet.batch_bullet(advice) if has_batch else no_update,
@@ -114,6 +121,9 @@ def register(app: Dash, api: ApiClient) -> None:
             f"fewest {sentences.noun_of(run)}",
             sentence(advice),
             answer(advice),
+            trade_off_position.trade_off_position(advice, narrow=narrow),
+            run_laws.position_footer(advice),
+            run_laws.position_sentence(advice),
         )
 
 

@@ -18,6 +18,7 @@ from noisescale_dashboard.pages import (
     recommendation_card,
     run_figures,
     run_in_browser,
+    run_laws,
     run_layers,
     run_overview,
     run_records,
@@ -60,6 +61,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
         [
             run_figures.noise_card(height),
             html.Div([run_figures.terms_card(), run_figures.loss_card()], className="grid cols two"),
+            html.Div([run_laws.trade_off_card(), run_laws.against_loss_card()], className="grid cols two"),
             run_layers.layers_card(),
         ],
         className="grid figures",
@@ -84,14 +86,15 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
 
 
 def _stores(run_id: str, refresh_seconds: float) -> list[Child]:
-    names = ("view", "series-view", "pref-view", "range-view", "pulse", "figures", "layer-figure", "bullet-figure")
+    names = ("view", "series-view", "pref-view", "range-view", "pulse", "slow-pulse", "figures")
+    drawn = ("layer-figure", "bullet-figure", "tradeoff-figure", "law-figures")
     return [
         dcc.Store(id="run-id", data=run_id),
         dcc.Store(id="run-windows", data=list(run_figures.WINDOWS)),
         dcc.Store(id="run-layer-names"),
         dcc.Store(id="run-live"),
         dcc.Store(id="run-received"),
-        *(dcc.Store(id=f"run-{name}") for name in names),
+        *(dcc.Store(id=f"run-{name}") for name in (*names, *drawn)),
         dcc.Interval(id="run-clock", interval=int(1000 * refresh_seconds)),
         dcc.Interval(id="run-second", interval=1000),
     ]
@@ -102,6 +105,7 @@ def register(app: Dash, api: ApiClient) -> None:
     run_in_browser.register(app)
     recommendation_card.register(app, api)
     run_layers.register(app, api)
+    run_laws.register(app, api)
 
     @app.callback(
         *CHANGED,

@@ -71,6 +71,8 @@ def _register_colours(app: Dash) -> None:
         Input("run-figures", "data"),
         *theme,
     )
-    for name in ("layer", "bullet"):
-        graph = "run-layers" if name == "layer" else "run-bullet"
+    app.clientside_callback(
+        _own("paintAll"), [Output("run-against", "figure")], Input("run-law-figures", "data"), *theme
+    )
+    for name, graph in (("layer", "run-layers"), ("bullet", "run-bullet"), ("tradeoff", "run-tradeoff")):
         app.clientside_callback(_own("paintOne"), Output(graph, "figure"), Input(f"run-{name}-figure", "data"), *theme)
