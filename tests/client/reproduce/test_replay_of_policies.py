@@ -9,7 +9,7 @@ import torch
 from noisescale.reproduce.advice.replay import CAP, execute, follow, replay, settle
 from noisescale.reproduce.advice.run import Outcome, Start, new_run
 from noisescale.reproduce.advice.scores import score
-from noisescale.reproduce.advice.simple_policies import SIMPLE, Keep
+from noisescale.reproduce.advice.simple_policies import SIMPLE, Keep, KeepAndExtend
 from noisescale.reproduce.advice.sweep import Reference, Tuned, fit, steps_to_target
 from noisescale.reproduce.registry import ALL
 from noisescale.reproduce.stacked.random_stream import RandomStream
@@ -79,6 +79,15 @@ def test_a_decaying_rate_falls_with_what_was_spent_and_policies_set_its_base():
     assert constant.jobs[0].learning_rate == pytest.approx(0.8)
     assert decaying.learning_rate == pytest.approx(0.8)
     assert decaying.jobs[0].learning_rate == pytest.approx(0.8 * (1 - 0.9 * decaying.spent / decaying.planned))
+
+
+def test_keeping_with_extension_undoes_the_decay_once_and_only_beyond_the_plan():
+    run, policy = played(Scripted(), 1), KeepAndExtend()
+    view = dataclasses.replace(run.view(), learning_rate=0.8, decay=0.1)
+
+    rates = [policy.decide(dataclasses.replace(view, progress=progress)).learning_rate for progress in (0.9, 1.1, 1.2)]
+
+    assert rates == pytest.approx([0.8, 8.0, 0.8])
 
 
 def test_a_run_meets_its_target_at_an_interpolated_cost_and_one_that_cannot_counts_as_the_cap():
