@@ -175,3 +175,22 @@ class TestCalibration:
         found = (await advice(shared_client, run_id))["calibration"]
 
         assert found["state"] == "uncalibrated"
+
+    async def test_the_table_decides_with_the_same_kappa_as_the_run_s_page(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project = f"rows {uuid4()}"
+        await planted_sweep(shared_client, project=project, task="one")
+        own = await stored_run(shared_client, project=project, task="one", noise_scale=NOISE_SCALE)
+        other = await stored_run(shared_client, project=project, task="two", noise_scale=NOISE_SCALE)
+
+        rows = (await shared_client.get("/api/v1/runs", params={"project": project})).json()["runs"]
+
+        decided = {row["id"]: row["decision"] for row in rows}
+        for run_id in (own, other):
+            page = await advice(shared_client, run_id)
+            alone = (await shared_client.get(f"/api/v1/runs/{run_id}")).json()["decision"]
+            assert decided[run_id] == alone
+            assert decided[run_id]["decision"] == page["decision"]
+            assert (alone["low"], alone["high"]) == (page["interval"]["low"], page["interval"]["high"])
+        assert width(decided[own]) < width(decided[other]) / 3

@@ -13,6 +13,8 @@ from noisescale.theory.advice.measurement_flags import notices, reason_without_e
 from noisescale.theory.advice.parts import Caution, Decision, Interval, Preference, RunSoFar
 from noisescale.theory.advice.recommendation import decide
 from noisescale.theory.efficiency import example_efficiency, step_efficiency
+from noisescale_server.analysis.calibration import Kappa
+from noisescale_server.services import known_kappa
 from noisescale_server.services.errors import RunIdTaken, RunNotFound
 from noisescale_server.storage import run_queries, runs
 from noisescale_server.storage.run_queries import After, RunFilter, RunRow, Sort
@@ -80,7 +82,7 @@ async def create(session: AsyncSession, new: NewRun, *, now: datetime, patience:
     row = await run_queries.get_row(session, new.id)
     if row is None or row.project != new.project:
         raise RunIdTaken(new.id)
-    return view(row, now=now, patience=patience), is_created
+    return await _seen(session, row, now=now, patience=patience), is_created
 
 
 async def get(session: AsyncSession, run_id: UUID, *, now: datetime, patience: Patience) -> RunView:
@@ -92,7 +94,7 @@ async def get(session: AsyncSession, run_id: UUID, *, now: datetime, patience: P
     row = await run_queries.get_row(session, run_id)
     if row is None:
         raise RunNotFound(run_id)
-    return view(row, now=now, patience=patience)
+    return await _seen(session, row, now=now, patience=patience)
 
 
 async def list_page(
@@ -109,7 +111,9 @@ async def list_page(
     # One row more than asked for tells whether another page follows.
     rows = await run_queries.list_page(session, wanted, sort, limit=limit + 1, after=after)
     total = await run_queries.count(session, wanted)
-    views = [view(row, now=now, patience=patience) for row in rows[:limit]]
+    shown = rows[:limit]
+    kappas = await known_kappa.of_runs(session, [row.run for row in shown])
+    views = [view(row, kappa, now=now, patience=patience) for row, kappa in zip(shown, kappas, strict=True)]
     return Page(views, total, has_more=len(rows) > limit)
 
 
@@ -146,8 +150,13 @@ async def remove(session: AsyncSession, run_id: UUID) -> None:
         raise RunNotFound(run_id)
 
 
-def view(row: RunRow, *, now: datetime, patience: Patience) -> RunView:
-    """The run as people see it now."""
+async def _seen(session: AsyncSession, row: RunRow, *, now: datetime, patience: Patience) -> RunView:
+    """One run as people see it now."""
+    return view(row, await known_kappa.of_run(session, row.run), now=now, patience=patience)
+
+
+def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience) -> RunView:
+    """The run as people see it now, with what its project knows of κ."""
     so_far = run_so_far(row.run)
     batch, scale = so_far.batch_size, so_far.noise_scale
     return RunView(
@@ -157,7 +166,7 @@ def view(row: RunRow, *, now: datetime, patience: Patience) -> RunView:
         reason=reason_of(row.run, scale),
         example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
         step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
-        decision=decide(so_far, BALANCED),
+        decision=decide(so_far, BALANCED, kappa),
         notices=notices(so_far.flags),
     )
 
