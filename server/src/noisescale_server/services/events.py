@@ -30,8 +30,18 @@ def events_of(points: PointColumns, intervals: Sequence[LiveInterval], *, run_lo
         intervals: The live intervals shown.
         run_low: First step of the run, where the first stream did not take over from any other.
     """
-    resumed = [Event(one.low, "resumed") for one in intervals if one.is_first and one.low > run_low]
+    resumed = [Event(step, "resumed") for step in resumptions(intervals, run_low=run_low)]
     return sorted([*_lr_events(points), *_batch_events(points), *resumed], key=lambda event: event.step)
+
+
+def resumptions(intervals: Sequence[LiveInterval], *, run_low: int) -> list[int]:
+    """First steps of streams that took over from another one.
+
+    Args:
+        intervals: Live intervals, in the order of steps.
+        run_low: First step of the run, where the first stream did not take over from any other.
+    """
+    return [one.low for one in intervals if one.is_first and one.low > run_low]
 
 
 def _lr_events(points: PointColumns) -> list[Event]:

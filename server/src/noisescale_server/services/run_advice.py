@@ -1,7 +1,7 @@
 """The recommendation for a stored run: its row, its noise scale, and what it has spent so far."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale.theory.advice.answer import Recommendation
 from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar
 from noisescale.theory.advice.recommendation import NOTHING_LIMITS, recommend
-from noisescale_server.services import known_kappa, run_history, series
+from noisescale_server.services import known_kappa, run_history
 from noisescale_server.services.errors import RunNotFound, refuse
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import runs
@@ -62,22 +62,12 @@ async def advise(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     run = await runs.get(session, run_id)
     if run is None:
         raise RunNotFound(run_id)
-    past = await series.of_run(
-        session,
-        whole_runs,
-        run_id,
-        low=None,
-        high=asked.to_step,
-        max_points=run_history.NUM_STRETCHES,
-        window=run_history.latest_window(run, asked.to_step),
-    )
-    found = run_history.so_far(past, is_now=asked.to_step is None)
-    if asked.usd_per_device_hour is not None:
-        found = replace(found, usd_per_device_hour=asked.usd_per_device_hour)
+    past = await whole_runs.history(session, run, asked.to_step)
+    found = run_history.so_far(run, past, is_now=asked.to_step is None, usd_per_device_hour=asked.usd_per_device_hour)
     kappa = await known_kappa.of_run(session, run)
     try:
         advice = recommend(found, asked.wish, kappa, asked.given, asked.batches)
     except ValueError as error:
         # all else was checked where the question was read; how often the run is interrupted depends on its devices
         raise refuse("interruptions_per_device_hour", str(error)) from error
-    return RunAdvice(run, run_history.last_step(past), found, advice)
+    return RunAdvice(run, past.last_step, found, advice)

@@ -1,115 +1,143 @@
 """What a stored run has spent so far, stretch by stretch: examples, steps, time, learning rate and noise scale."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from noisescale.estimators.uncertainty import State
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale.theory.advice.parts import RunSoFar, SpentPoint
+from noisescale.theory.cost import SECONDS_PER_HOUR
+from noisescale_server.services import windows
+from noisescale_server.services.events import resumptions
 from noisescale_server.services.latest import LATEST_SHARE
+from noisescale_server.services.live import LiveSeries, cut
+from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.runs import run_so_far
-from noisescale_server.services.series import Series
+from noisescale_server.services.windows import NOTHING_MEASURED, Windows
+from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.tables import Run
 
 NUM_STRETCHES = 100
 """Stretches that the run so far is cut into, each with its own noise scale."""
 
-SECONDS_PER_HOUR = 3_600
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A run up to a step, from its rows alone: these never change, so neither does this.
+
+    Attributes:
+        spent: Stretch by stretch, oldest first.
+        hours: Wall time without breaks between jobs; None with fewer than two moments.
+        last_step: The last step that holds anything; None without any.
+        noise_scale: Of the window that ends there.
+        flags: Bits of its rows.
+    """
+
+    spent: tuple[SpentPoint, ...]
+    hours: float | None
+    last_step: int | None
+    noise_scale: NoiseScaleEstimate
+    flags: int
 
 
-def so_far(past: Series, *, is_now: bool) -> RunSoFar:
-    """The run as it stands, or as it stood at the end of the series, with its history.
+NOTHING_SPENT = History((), None, None, NOTHING_MEASURED, 0)
+
+
+async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_signal: bool) -> History:
+    """The history of a run from its first step up to the end of a range.
 
     Args:
-        past: The series up to that moment.
-        is_now: The run's row says how it stands; otherwise the end of the series does.
+        session: Where to read.
+        live: The run's series.
+        wanted: From the first step on.
+        has_signal: The run up to the end has shown a gradient.
     """
-    found = run_so_far(past.run) if is_now else _at_end(past)
-    last = last_step(past)
+    window = -(-wanted.num_steps // LATEST_SHARE)
+    how = choose(wanted, window=window, max_points=NUM_STRETCHES, spacing=spacing_of(live.covered))
+    found = await windows.read(session, live, wanted, how, has_signal=has_signal)
+    resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)
+    return _history(found, resumed, first_step=wanted.low)
+
+
+def so_far(run: Run, past: History, *, is_now: bool, usd_per_device_hour: float | None = None) -> RunSoFar:
+    """The run as it stands, or as it stood at the end of its history.
+
+    Args:
+        run: As stored.
+        past: Up to that moment.
+        is_now: The run's row says how it stands; otherwise the end of the history does.
+        usd_per_device_hour: Price of a device in place of the run's own.
+    """
+    now = run_so_far(run)
+    price = usd_per_device_hour or run.usd_per_device_hour
     return replace(
-        found,
-        spent=list(spent(past)),
-        usd_spent=usd_spent(past),
-        steps_done=0 if last is None else last + 1,
+        now if is_now else _at_end(now, past),
+        spent=past.spent,
+        usd_spent=None if price is None or past.hours is None else price * (run.num_devices or 1) * past.hours,
+        usd_per_device_hour=price,
+        steps_done=0 if past.last_step is None else past.last_step + 1,
     )
 
 
-def latest_window(run: Run, to_step: int | None) -> int | None:
-    """Steps of the latest window of a run that stands at `to_step`; None without any step."""
-    if run.first_step is None or run.latest_step is None:
-        return None
-    last = run.latest_step if to_step is None else max(run.first_step, min(to_step, run.latest_step))
-    return -(-(last - run.first_step + 1) // LATEST_SHARE)
+def _at_end(now: RunSoFar, past: History) -> RunSoFar:
+    end = past.spent[-1] if past.spent else None
+    scale = past.noise_scale
+    return replace(
+        now,
+        noise_scale=scale,
+        batch_size=None if end is None else end.batch_size,
+        learning_rate=None if end is None else end.learning_rate,
+        reason=now.reason if end is None else scale.reason,
+        flags=past.flags,
+    )
 
 
-def last_step(past: Series) -> int | None:
-    """The last step that holds anything."""
-    return past.points.step_last[-1] if past.points else None
+def _history(found: Windows, resumed: Sequence[int], *, first_step: int) -> History:
+    points = found.points
+    if not points:
+        return NOTHING_SPENT
+    seconds = _seconds(points, resumed)
+    known = [one for one in seconds if one is not None]
+    # the first stretch has no moment before it and counts as an average one
+    hours = (sum(known) + sum(known) / len(known)) / SECONDS_PER_HOUR if known else None
+    return History(
+        spent=tuple(_spent(found, [None, *seconds], first_step=first_step)),
+        hours=hours,
+        last_step=points.step_last[-1],
+        noise_scale=found.estimates[-1],
+        flags=reduce(or_, points.flags[-(NUM_STRETCHES // LATEST_SHARE) :]),
+    )
 
 
-def spent(past: Series) -> Iterator[SpentPoint]:
-    """Examples, steps, time, batch size and noise scale of each stretch, oldest first."""
-    seconds = [None, *_seconds(past)]
-    before = (past.run.first_step or 0) - 1
-    for position, estimate in enumerate(past.estimates):
-        step = past.points.step_last[position]
+def _spent(found: Windows, seconds: Sequence[float | None], *, first_step: int) -> Iterator[SpentPoint]:
+    points, before = found.points, first_step - 1
+    for position, estimate in enumerate(found.estimates):
+        step, num_updates = points.step_last[position], points.num_global_batch[position]
+        examples = points.sum_global_batch[position]
         yield SpentPoint(
-            examples=past.points.sum_global_batch[position],
-            batch_size=batch_size_of(past, position),
+            examples=examples,
+            batch_size=examples / num_updates if num_updates else None,
             value=estimate.value,
             low=estimate.low,
             high=estimate.high,
             num_steps=step - before if step > before else None,
             seconds=seconds[position],
-            learning_rate=past.points.lr_last[position],
+            learning_rate=points.lr_last[position],
             is_resolved=estimate.state is State.RESOLVED,
         )
         before = step
 
 
-def batch_size_of(past: Series, position: int) -> float | None:
-    """Mean global batch of a stretch, over the updates whose batch is known."""
-    num_updates = past.points.num_global_batch[position]
-    return past.points.sum_global_batch[position] / num_updates if num_updates else None
-
-
-def usd_spent(past: Series) -> float | None:
-    """Price of the devices' hours so far; None without a price or with fewer than two moments.
-
-    The time between a job and the one that resumed it is not counted; the first stretch counts as an average one.
-    """
-    run = past.run
-    seconds = [one for one in _seconds(past) if one is not None]
-    if run.usd_per_device_hour is None or not seconds:
-        return None
-    hours = (sum(seconds) + sum(seconds) / len(seconds)) / SECONDS_PER_HOUR
-    return run.usd_per_device_hour * (run.num_devices or 1) * hours
-
-
-def _at_end(past: Series) -> RunSoFar:
-    now = run_so_far(past.run)
-    if not past.estimates:
-        return replace(now, noise_scale=past.latest, batch_size=None, learning_rate=None, flags=0)
-    estimate = past.estimates[-1]
-    return replace(
-        now,
-        noise_scale=estimate,
-        batch_size=batch_size_of(past, -1),
-        learning_rate=past.points.lr_last[-1],
-        reason=estimate.reason,
-        flags=reduce(or_, past.points.flags[-(NUM_STRETCHES // LATEST_SHARE) :]),
-    )
-
-
-def _seconds(past: Series) -> list[float | None]:
+def _seconds(points: PointColumns, resumed: Sequence[int]) -> list[float | None]:
     """Seconds of each stretch but the first; None where it is not known or holds a resumption."""
-    resumptions = [event.step for event in past.events if event.kind == "resumed"]
-    moments = zip(past.points.step_last, past.points.wall_time_last, strict=True)
+    moments = zip(points.step_last, points.wall_time_last, strict=True)
     return [
         None
-        if before is None or after is None or any(step < resumed <= next_step for resumed in resumptions)
+        if before is None or after is None or any(step < first <= next_step for first in resumed)
         else max(0.0, after - before)
         for (step, before), (next_step, after) in pairwise(moments)
     ]

@@ -97,9 +97,10 @@ async def of_run(
         return empty(run, kind, low, high)
     chosen = window or default_window(run_steps=wanted.run_high - wanted.run_low + 1, shown_steps=wanted.num_steps)
     how = choose(wanted, window=chosen, max_points=max_points, spacing=spacing_of(live.covered))
+    # the whole run first: what it knows of a signal need not be asked again
+    whole = await whole_runs.of_run(session, run, live)
     has_signal = await whole_runs.has_signal(session, run, live, wanted.high)
     shown = await windows.read(session, live, wanted, how, has_signal=has_signal)
-    whole = await whole_runs.of_run(session, run, live)
     shown_intervals = cut(live.intervals, shown.low, wanted.high)
     return Series(
         run=run,

@@ -17,7 +17,7 @@ from noisescale.theory.advice.kappa import Kappa
 from noisescale.theory.advice.parts import RunSoFar
 from noisescale.theory.advice.recommendation import calibration, recommend
 from noisescale_server.analysis.calibration_levels import LEVEL
-from noisescale_server.services import run_history, series, task_evidence, task_schedule, task_wording
+from noisescale_server.services import run_history, task_evidence, task_schedule, task_wording
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question
 from noisescale_server.services.task_evidence import TaskEvidence, TaskSweep
@@ -25,7 +25,6 @@ from noisescale_server.services.task_schedule import Setting
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.services.windows import NOTHING_MEASURED
 from noisescale_server.storage import runs, tasks
-from noisescale_server.storage.tables import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ async def advise(
     """
     evidence = await task_evidence.of_task(session, project, name, optimizer=optimizer)
     run = await runs.get(session, evidence.runs[0].run_id) if evidence.runs else None
-    past = None if run is None else await _history(session, whole_runs, run)
+    past = None if run is None else run_history.so_far(run, await whole_runs.history(session, run), is_now=True)
     setting = _setting(evidence, past)
     standing = _standing(evidence, past, setting, asked)
     try:
@@ -99,20 +98,6 @@ async def advise(
     if setting is not None and past is not None:
         said = task_schedule.replayed(said, past, setting, evidence, asked.given)
     return TaskAdvice(evidence, setting, is_enough, said, noise_scale_of(evidence), to_target)
-
-
-async def _history(session: AsyncSession, whole_runs: WholeRuns, run: Run) -> RunSoFar:
-    """The earlier run, stretch by stretch."""
-    past = await series.of_run(
-        session,
-        whole_runs,
-        run.id,
-        low=None,
-        high=None,
-        max_points=run_history.NUM_STRETCHES,
-        window=run_history.latest_window(run, None),
-    )
-    return run_history.so_far(past, is_now=True)
 
 
 def _setting(evidence: TaskEvidence, past: RunSoFar | None) -> Setting | None:

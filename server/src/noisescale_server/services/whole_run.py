@@ -1,4 +1,4 @@
-"""What every view of a run shows of all of it: the latest window, the average, and whether there is a gradient.
+"""What every view of a run shows of all of it: the latest window, the average, its history, whether it has a gradient.
 
 They depend on the run's rows and not on the range that is shown, and stored rows never change. So what was computed
 for the same streams is the same: reading a run again, zoomed in or not, costs nothing here until data come.
@@ -12,15 +12,21 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
-from noisescale_server.services import evidence, latest, windows
+from noisescale_server.services import evidence, latest, run_history, windows
+from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.services.live import LiveSeries
-from noisescale_server.services.resolution import Range, choose, spacing_of
+from noisescale_server.services.resolution import Range, choose, range_of, spacing_of
 from noisescale_server.services.run_average import run_average
-from noisescale_server.storage.streams import Coverage
+from noisescale_server.services.run_history import History
+from noisescale_server.storage import streams
+from noisescale_server.storage.streams import SIMPLE, Coverage
 from noisescale_server.storage.tables import Run
 
 NUM_AVERAGED = 40
 """Windows of 5 % that the run's average is taken over, each half covered by the next."""
+
+NUM_HISTORIES = 256
+"""Histories that are kept, of 100 stretches each: 10 MB."""
 
 Key = tuple[UUID, datetime, tuple[Coverage, ...]]
 """A run, when it was created (a deleted one may come back under its id), and what its streams of a kind cover."""
@@ -47,6 +53,7 @@ class WholeRuns:
     def __init__(self, capacity: int = 1_000) -> None:
         self._capacity = capacity
         self._known: OrderedDict[Key, WholeRun] = OrderedDict()
+        self._histories: KeptAnswers[History] = KeptAnswers(NUM_HISTORIES)
 
     async def of_run(self, session: AsyncSession, run: Run, live: LiveSeries) -> WholeRun:
         """The figures of a run with steps, remembered or computed."""
@@ -60,7 +67,9 @@ class WholeRuns:
 
         A signal stays one: what is known of an earlier step answers for all later ones.
         """
-        known = await self.of_run(session, run, live)
+        known = self._known.get(_key(run, live))
+        if known is None:
+            return await evidence.has_signal(session, live, high)
         if known.signal_step is not None and known.signal_step <= high:
             return True
         if high == live.newest_step:
@@ -69,6 +78,20 @@ class WholeRuns:
         if found:
             self._remember(_key(run, live), replace(known, signal_step=high))
         return found
+
+    async def history(self, session: AsyncSession, run: Run, to_step: int | None = None) -> History:
+        """What the run had spent when it stood at a step, remembered or read; None: now."""
+        live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
+        stands_at = live.newest_step if to_step is None and live.covered else to_step
+        wanted = range_of(live.intervals, None, stands_at)
+        if wanted is None:
+            return run_history.NOTHING_SPENT
+        key = (_key(run, live), wanted.high)
+        known = self._histories.find(key)
+        if known is not None:
+            return known
+        has_signal = await self.has_signal(session, run, live, wanted.high)
+        return self._histories.keep(key, await run_history.read(session, live, wanted, has_signal=has_signal))
 
     def _remember(self, key: Key, known: WholeRun) -> None:
         self._known[key] = known

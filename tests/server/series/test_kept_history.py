@@ -1,0 +1,90 @@
+"""What a run has spent is read once for a recommendation, and again only when data come."""
+
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+
+from factories import STARTED_AT, make_batch, make_measurements, make_stream
+from noisescale_server.services import run_history, whole_run
+
+
+async def send(client: httpx.AsyncClient, run_id: UUID, stream_id: UUID, steps: range, **parts: object) -> None:
+    first_seq = parts.get("first_seq", 1)
+    measurements = make_measurements(steps=steps, first_seq=first_seq + (first_seq == 1))
+    body = make_batch(run_id=run_id, measurements=measurements, **parts)
+    answer = await client.post(f"/api/v1/streams/{stream_id}/batches", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+async def advice(client: httpx.AsyncClient, run_id: UUID, **query: object) -> dict:
+    return (await client.get(f"/api/v1/runs/{run_id}/recommendation", params=query)).raise_for_status().json()
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The last step of each history that was read from the database."""
+    ends: list[int] = []
+    original = run_history.read
+
+    async def count(session, live, wanted, *, has_signal):
+        ends.append(wanted.high)
+        return await original(session, live, wanted, has_signal=has_signal)
+
+    monkeypatch.setattr(whole_run.run_history, "read", count)
+    return ends
+
+
+async def test_another_question_about_the_same_data_reads_nothing_again(
+    shared_client: httpx.AsyncClient, read: list[int]
+) -> None:
+    run_id, stream_id = uuid4(), uuid4()
+    await send(shared_client, run_id, stream_id, range(60))
+    first = await advice(shared_client, run_id)
+
+    again = await advice(shared_client, run_id)
+    with_limits = await advice(shared_client, run_id, max_hours=1.0, preference=0.7)
+
+    assert again == first
+    assert with_limits["waste"] == first["waste"]
+    assert read == [59]
+
+
+async def test_new_data_and_an_earlier_step_are_read(shared_client: httpx.AsyncClient, read: list[int]) -> None:
+    run_id, stream_id = uuid4(), uuid4()
+    await send(shared_client, run_id, stream_id, range(60))
+    before = await advice(shared_client, run_id)
+
+    earlier = await advice(shared_client, run_id, to_step=39)
+    await send(shared_client, run_id, stream_id, range(60, 120), first_seq=62, run=None)
+    after = await advice(shared_client, run_id)
+
+    assert read == [59, 39, 119]
+    assert [one["step"] for one in (before, earlier, after)] == [59, 39, 119]
+    assert before["waste"]["examples"]["value"] < after["waste"]["examples"]["value"]
+
+
+async def test_advice_computes_no_average_that_it_does_not_say(
+    shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The average of 40 windows costs as much as all the rest."""
+    computed: list[object] = []
+    monkeypatch.setattr(whole_run, "_compute", lambda *parts: computed.append(parts))
+    run_id = uuid4()
+    await send(shared_client, run_id, uuid4(), range(60))
+
+    await advice(shared_client, run_id)
+
+    assert computed == []
+
+
+async def test_a_job_that_fell_back_to_a_checkpoint_stands_where_it_is(shared_client: httpx.AsyncClient) -> None:
+    run_id = uuid4()
+    await send(shared_client, run_id, uuid4(), range(300))
+    resumed = make_stream(started_at=STARTED_AT + 3_600)
+    await send(shared_client, run_id, uuid4(), range(200, 240), stream=resumed)
+
+    found = await advice(shared_client, run_id)
+
+    assert found["step"] == 239
+    assert found["predictions"]["steps_left"] == 1200 - 240
