@@ -6,12 +6,14 @@ from fakes_runs import RUNS
 from fakes_sweeps import SWEEPS
 
 RUN = f"/runs/{RUNS[0].id}"
+FINISHED = next(f"/runs/{run.id}" for run in RUNS if run.status == "finished" and run.resolved)
 SWEEP = f"/sweeps/{SWEEPS[0].id}"
 BRANCH = f"/sweeps/{SWEEPS[2].id}"
 PAGES = ("/runs", RUN, SWEEP)
 DRAWN = {
     "/runs": (".ag-row .spark",),
     RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
+    FINISHED: ("#run-against .trace", "#run-tradeoff .trace"),
     "/sweeps": ("#sweeps-table td.s",),
     SWEEP: ("#sweep-hyperbola .trace", "#sweep-steps .trace", "#sweep-rates .trace", "#sweep-quality .trace"),
     BRANCH: ("#sweep-arms .trace",),

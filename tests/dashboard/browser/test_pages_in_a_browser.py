@@ -7,7 +7,7 @@ import pytest
 from axe_core_python.async_playwright import Axe
 from playwright.async_api import BrowserContext, Page, Request, expect
 
-from dashboard_visit import PAGES, RUN, Visit
+from dashboard_visit import FINISHED, PAGES, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 
@@ -185,6 +185,13 @@ async def test_a_name_opens_its_run_and_back_returns(visit: Visit) -> None:
     await expect(page.locator("h1")).to_have_text(RUNS[0].name)
     await page.go_back()
     await page.wait_for_selector(".ag-row")
+
+
+async def test_a_run_that_has_ended_has_all_its_figures(visit: Visit) -> None:
+    page = await visit.open(FINISHED)
+
+    await expect(page.locator("#run-against-card-footer")).to_contain_text("A power law fits best.")
+    assert visit.complaints == []
 
 
 async def test_a_missing_run_has_a_page(visit: Visit) -> None:

@@ -8,7 +8,7 @@
   }
 
   /* what changes slowly is asked for once a minute, and once at first */
-  function slowPulse(pulse, last) {
+  function slowPulse(pulse, runId, last) {
     return last && Date.now() - last < 60000 ? skip() : Date.now();
   }
 

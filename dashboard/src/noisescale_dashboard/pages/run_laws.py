@@ -54,6 +54,8 @@ def register(app: Dash, api: ApiClient) -> None:
         ClientsideFunction(shell.NAMESPACE, "slowPulse"),
         Output("run-slow-pulse", "data"),
         Input("run-pulse", "data"),
+        # of a run that has ended there is no pulse, and what waits for it alone would never begin
+        Input("run-id", "data"),
         State("run-slow-pulse", "data"),
     )
 

@@ -62,8 +62,8 @@ def _facts(found: Branch, sweep: Sweep) -> html.Div:
         [
             fact("Noise scale there", _known(found.noise_scale), unit, _noise_context(found), swatch="n"),
             fact("κ there", _known(found.kappa), "", "critical batch ÷ noise scale"),
-            fact("Loss before", significant(found.before, 4), "", "held-out, at the branching point"),
-            fact("Margin", si(found.margin), "", "how much worse does not matter"),
+            fact("Loss before", significant(found.before, 4), "", "held-out"),
+            fact("Margin", si(found.margin), "", "worse by less is as good"),
             fact("Cost", si(cost.steps), "steps", f"{si(cost.examples)} {unit}"),
             fact("Time", duration(cost.seconds) if cost.seconds is not None else NOTHING, "", usd),
         ],
