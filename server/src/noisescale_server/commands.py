@@ -39,22 +39,22 @@ def register_up(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
         "up", help="start database (unless NOISESCALE_DATABASE_URL is set), API and dashboard"
     )
     _add_address(parser)
-    _add_data_dir(parser)
-    parser.set_defaults(run=_reporting(_up))
+    add_data_dir(parser)
+    parser.set_defaults(run=reporting(_up))
 
 
 def register_serve(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     """Add `serve`: API and dashboard on a database that is there and migrated."""
     parser = subparsers.add_parser("serve", help="serve API and dashboard from the database in NOISESCALE_DATABASE_URL")
     _add_address(parser)
-    parser.set_defaults(run=_reporting(_serve))
+    parser.set_defaults(run=reporting(_serve))
 
 
 def register_migrate(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     """Add `migrate`: bring the database to the newest schema."""
     parser = subparsers.add_parser("migrate", help="bring the database to the newest schema")
-    _add_data_dir(parser)
-    parser.set_defaults(run=_reporting(_migrate))
+    add_data_dir(parser)
+    parser.set_defaults(run=reporting(_migrate))
 
 
 def _add_address(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,8 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, help="processes that answer requests (NOISESCALE_WORKERS, default 1)")
 
 
-def _add_data_dir(parser: argparse.ArgumentParser) -> None:
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """Nothing; the command takes `--data-dir`."""
     parser.add_argument("--data-dir", type=Path, help="folder of the embedded database (NOISESCALE_DATA_DIR)")
 
 
@@ -73,7 +74,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(**{name: value for name, value in typed.items() if value is not None})
 
 
-def _reporting(command: Callable[[Settings], int]) -> Callable[[argparse.Namespace], int]:
+def reporting(command: Callable[[Settings], int]) -> Callable[[argparse.Namespace], int]:
     """The command with its refusals as one sentence on stderr, exit code 1; Ctrl-C and SIGTERM are a normal end."""
 
     def run(arguments: argparse.Namespace) -> int:
@@ -97,7 +98,7 @@ def _wrong_setting(detail: ErrorDetails) -> str:
 
 
 @contextlib.contextmanager
-def _database(settings: Settings) -> Iterator[str]:
+def database(settings: Settings) -> Iterator[str]:
     """The URL of the configured database, or of the embedded one, which runs while the block does."""
     if settings.database_url is not None:
         yield settings.database_url
@@ -108,7 +109,7 @@ def _database(settings: Settings) -> Iterator[str]:
 
 def _up(settings: Settings) -> int:
     # the port first: to be refused costs nothing then
-    with serving.listen(settings) as listener, _database(settings) as database_url:
+    with serving.listen(settings) as listener, database(settings) as database_url:
         asyncio.run(_refuse_unsafe(database_url, settings))
         migrating.migrate(database_url)
         prepared = serving.prepare(settings, listener, database_url=database_url)
@@ -149,7 +150,7 @@ def _say_address(listener: socket.socket) -> None:
 
 
 def _migrate(settings: Settings) -> int:
-    with _database(settings) as database_url:
+    with database(settings) as database_url:
         migrating.migrate(database_url)
     print("the database has the newest schema")
     return 0

@@ -41,7 +41,7 @@ async def test_a_batch_is_acknowledged_up_to_its_last_record(
 ) -> None:
     answer = await post(shared_client, stream_id, make_batch())
 
-    assert (answer.status_code, answer.json()) == (200, {"acked_seq": 5})
+    assert (answer.status_code, answer.json()["acked_seq"]) == (200, 5)
 
 
 async def test_a_replayed_batch_changes_nothing(
@@ -53,7 +53,7 @@ async def test_a_replayed_batch_changes_nothing(
 
     answer = await post(shared_client, stream_id, body)
 
-    assert answer.json() == {"acked_seq": 101}
+    assert answer.json()["acked_seq"] == 101
     assert await stored(shared_app, stream_id) == before
 
 
@@ -68,7 +68,7 @@ async def test_an_older_batch_sent_again_changes_nothing(
 
     answer = await post(shared_client, stream_id, first)
 
-    assert answer.json() == {"acked_seq": 10}
+    assert answer.json()["acked_seq"] == 10
     assert await stored(shared_app, stream_id) == before
 
 
@@ -87,7 +87,7 @@ async def test_of_a_partly_replayed_batch_only_the_new_end_is_stored_and_folded(
     await post(shared_client, stream_id, start)
     answer = await post(shared_client, stream_id, whole)
 
-    assert answer.json() == {"acked_seq": 101}
+    assert answer.json()["acked_seq"] == 101
     for part, at_once_row in zip(await stored(shared_app, stream_id), at_once, strict=True):
         assert part == pytest.approx(at_once_row)
 

@@ -181,7 +181,7 @@ async def test_a_gzipped_batch_is_stored_like_a_plain_one(shared_client: httpx.A
         headers={"Content-Type": "application/json", "Content-Encoding": "gzip"},
     )
 
-    assert answer.json() == {"acked_seq": 5}
+    assert answer.json()["acked_seq"] == 5
 
 
 EXTREMES: dict[str, dict[str, list[Any]]] = {

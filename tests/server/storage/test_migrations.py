@@ -75,6 +75,6 @@ async def test_run_id_leads_every_key_but_those_of_small_tables_and_run(session:
         )
     )
     leading = dict(rows.all())
-    small = {"alembic_version", "project", "task", "run", "sweep", "calibration"}
+    small = {"alembic_version", "project", "task", "run", "deleted_run", "epoch", "sweep", "calibration"}
 
     assert {table for table, column in leading.items() if column != "run_id"} == small

@@ -1,19 +1,20 @@
 """/api/v1/streams: batches of measurements in, the cursor out."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, BackgroundTasks, Request
 from pydantic import Field
 
 from noisescale_server.api.body import parse, read_body
-from noisescale_server.api.deps import ReadSession, RunId, StreamId, body_of
+from noisescale_server.api.deps import ReadSession, RunId, Session, StreamId, body_of
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.transactions import commit_with_retry
 from noisescale_server.api.wire_checks import check
 from noisescale_server.api.wire_schemas import BatchBody, Finish, Groups, Measurements, Metrics, RunRecord
-from noisescale_server.services import ingestion, streams
+from noisescale_server.services import ingestion, ledger, streams
 from noisescale_server.services.ingestion import Batch
 from noisescale_server.services.streams import StreamOfRun
 from noisescale_server.storage.groups import GroupRecord
@@ -27,9 +28,10 @@ router = APIRouter(tags=["streams"])
 
 
 class Acked(Answer):
-    """What is stored or declared lost, after COMMIT."""
+    """What is stored, rejected or declared lost, after COMMIT."""
 
     acked_seq: int
+    epoch: UUID
 
 
 class LostRange(Answer):
@@ -60,6 +62,12 @@ class StreamAnswer(Answer):
     finished_at: datetime | None
 
 
+class OneStreamAnswer(StreamAnswer):
+    """A stream with the epoch of the data: another one than before says that a backup was restored."""
+
+    epoch: UUID
+
+
 class StreamOfRunAnswer(StreamAnswer):
     """A stream with the steps that views take from it."""
 
@@ -67,32 +75,51 @@ class StreamOfRunAnswer(StreamAnswer):
     lost: list[LostRange]
 
 
-class StreamsAnswer(Answer):
-    """All streams of a run, oldest first."""
+class Ledger(Answer):
+    """What became of the records of all streams: always num_acked = num_stored + num_lost + num_rejected."""
 
+    num_streams: int
+    num_open: int
+    num_acked: int
+    num_stored: int
+    num_lost: int
+    num_rejected: int
+    is_true: bool
+
+
+class StreamsAnswer(Answer):
+    """All streams of a run, oldest first, with the run's ledger."""
+
+    ledger: Ledger
     streams: list[StreamOfRunAnswer]
 
 
 @router.post("/streams/{stream_id}/batches", openapi_extra=body_of(BatchBody))
-async def post_batch(stream_id: StreamId, request: Request) -> Acked:
+async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: BackgroundTasks) -> Acked:
     """Store a batch once, however often it is sent; the answer comes after COMMIT."""
     body = parse(BatchBody, await read_body(request))
     check(body)
     batch = batch_of(stream_id, body)
-    acked_seq = await commit_with_retry(request.app.state.sessions, lambda session: ingestion.accept(session, batch))
-    return Acked(acked_seq=acked_seq)
+    accepted = await commit_with_retry(request.app.state.sessions, lambda session: ingestion.accept(session, batch))
+    if batch.finish is not None:
+        state = request.app.state
+        behind_the_answer.add_task(state.recalibrations.after_finish, state.sessions, batch.run_id)
+    return Acked(acked_seq=accepted.acked_seq, epoch=accepted.epoch)
 
 
 @router.get("/streams/{stream_id}")
-async def get_stream(stream_id: StreamId, session: ReadSession) -> StreamAnswer:
-    """The stream's cursor and ledger."""
-    return StreamAnswer(**_stream_fields(await streams.get(session, stream_id)))
+async def get_stream(stream_id: StreamId, session: Session) -> OneStreamAnswer:
+    """The stream's cursor and ledger, never from a replica: a job that asks goes back to what it is told."""
+    fields = _stream_fields(await streams.get(session, stream_id))
+    return OneStreamAnswer(**fields, epoch=await streams.epoch(session))
 
 
 @router.get("/runs/{run_id}/streams")
 async def get_streams_of_run(run_id: RunId, session: ReadSession) -> StreamsAnswer:
-    """The run's streams, the steps that views take from each, and what was lost."""
-    return StreamsAnswer(streams=[_stream_of_run(one) for one in await streams.of_run(session, run_id)])
+    """The run's streams, the steps that views take from each, what was lost, and whether the ledger is true."""
+    found = await streams.of_run(session, run_id)
+    sums = ledger.of_streams(one.stream for one in found)
+    return StreamsAnswer(ledger=Ledger(**asdict(sums)), streams=[_stream_of_run(one) for one in found])
 
 
 def batch_of(stream_id: UUID, body: BatchBody) -> Batch:

@@ -13,6 +13,7 @@ DomainError
 │   ├── SweepIdTaken             the id belongs to a sweep of another project or kind
 │   ├── StreamGap                records are missing before this batch; says which number is expected
 │   └── StreamConflict           the same numbers came with other content, or for another run
+├── RunDeleted                   what a job still sends of it is not wanted
 ├── InvalidInput                 says which fields, and why
 ├── DatabaseUnreachable          the caller may try again
 ├── DatabaseNotDurable           it may forget what it has committed
@@ -117,9 +118,9 @@ class SweepIdTaken(Conflict):
 class StreamGap(Conflict):
     """Records are missing before this batch."""
 
-    members = ("expected_seq",)
+    members = ("expected_seq", "epoch")
 
-    def __init__(self, stream_id: UUID, *, expected_seq: int, first_seq: int) -> None:
+    def __init__(self, stream_id: UUID, *, expected_seq: int, first_seq: int, epoch: UUID) -> None:
         super().__init__(
             f"stream {stream_id} expects record {expected_seq} next, got a batch that starts at {first_seq}: "
             f"send again from {expected_seq}, and declare lost what is no longer held"
@@ -127,6 +128,7 @@ class StreamGap(Conflict):
         self.stream_id = stream_id
         self.expected_seq = expected_seq
         self.first_seq = first_seq
+        self.epoch = str(epoch)
 
 
 class StreamConflict(Conflict):
@@ -135,6 +137,14 @@ class StreamConflict(Conflict):
     def __init__(self, stream_id: UUID, reason: str) -> None:
         super().__init__(f"stream {stream_id}: {reason}: start a new stream")
         self.stream_id = stream_id
+
+
+class RunDeleted(DomainError):
+    """The run was deleted."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(f"run {run_id} was deleted: send no more of it, or log to a new run")
+        self.run_id = run_id
 
 
 class InvalidInput(DomainError):

@@ -14,18 +14,16 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import latest
-from noisescale_server.services.errors import RunNotFound, StreamConflict, StreamGap
+from noisescale_server.services.errors import RunDeleted, RunNotFound, StreamConflict, StreamGap
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.storage import groups, measurements, metrics, progress, runs, streams
 from noisescale_server.storage.groups import GroupRecord
+from noisescale_server.storage.ledger import REJECTED
 from noisescale_server.storage.measurements import MeasurementColumns
 from noisescale_server.storage.metrics import MetricColumns
 from noisescale_server.storage.progress import Advance, RunNews
 from noisescale_server.storage.runs import NewRun
 from noisescale_server.storage.streams import SIMPLE, Coverage, Cursor, Loss, StreamInfo
-
-REJECTED = "rejected"
-"""The reason of a loss that the server caused by refusing a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +75,25 @@ class Batch:
         )
 
 
-async def accept(session: AsyncSession, batch: Batch) -> int:
-    """The last record that is stored or declared lost, for the client to forget all up to there.
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What a job is told after COMMIT.
+
+    Attributes:
+        acked_seq: The last record that is stored, rejected or declared lost, for the client to forget all up to there.
+        epoch: Of the data; another one than before says that a backup was restored.
+    """
+
+    acked_seq: int
+    epoch: UUID
+
+
+async def accept(session: AsyncSession, batch: Batch) -> Accepted:
+    """How far the stream is stored once the transaction commits.
 
     Raises:
         RunNotFound: When neither the run nor a `run` record exists.
+        RunDeleted: When the run was deleted.
         StreamGap: When records before this batch are missing.
         StreamConflict: When the stream belongs to another run or is of another kind, or these numbers came with
             another checksum.
@@ -92,19 +104,22 @@ async def accept(session: AsyncSession, batch: Batch) -> int:
     if batch.run is not None and batch.run.stream.kind != cursor.kind:
         raise StreamConflict(batch.stream_id, f"it is of kind {cursor.kind}, not {batch.run.stream.kind}")
     if batch.first_seq > cursor.next_seq:
-        raise StreamGap(batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq)
+        raise StreamGap(batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq, epoch=cursor.epoch)
     if batch.last_seq < cursor.next_seq:
         _check_repeated(batch, cursor)
-        return cursor.next_seq - 1
+        return Accepted(cursor.next_seq - 1, cursor.epoch)
     await _store(session, batch.since(cursor.next_seq), cursor)
-    return batch.last_seq
+    return Accepted(batch.last_seq, cursor.epoch)
 
 
 async def _create(session: AsyncSession, batch: Batch) -> Cursor:
     """The locked cursor of a stream that was not there, with its run if a `run` record came."""
     if batch.run is not None:
         await runs.create_if_absent(session, batch.run.run)
-    if not await runs.hold(session, batch.run_id):
+    is_held = await runs.hold(session, batch.run_id)
+    if await runs.is_deleted(session, batch.run_id):
+        raise RunDeleted(batch.run_id)
+    if not is_held:
         raise RunNotFound(batch.run_id)
     await streams.create_if_absent(
         session,

@@ -15,7 +15,7 @@ from noisescale.theory.advice.recommendation import decide
 from noisescale.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.services import known_kappa
-from noisescale_server.services.errors import RunIdTaken, RunNotFound
+from noisescale_server.services.errors import RunDeleted, RunIdTaken, RunNotFound
 from noisescale_server.storage import run_queries, runs
 from noisescale_server.storage.run_queries import After, RunFilter, RunRow, Sort
 from noisescale_server.storage.runs import NewRun
@@ -77,8 +77,11 @@ async def create(session: AsyncSession, new: NewRun, *, now: datetime, patience:
 
     Raises:
         RunIdTaken: When another project has a run of this id.
+        RunDeleted: When a run of this id was deleted.
     """
     is_created = await runs.create_if_absent(session, new)
+    if await runs.is_deleted(session, new.id):
+        raise RunDeleted(new.id)
     row = await run_queries.get_row(session, new.id)
     if row is None or row.project != new.project:
         raise RunIdTaken(new.id)

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.errors import RunNotFound, StreamNotFound
 from noisescale_server.services.live import live_intervals
-from noisescale_server.storage import runs, streams
+from noisescale_server.storage import epochs, runs, streams
 from noisescale_server.storage.streams import KINDS, Coverage, Kind
 from noisescale_server.storage.tables import Stream, StreamLoss
 
@@ -32,6 +32,11 @@ async def get(session: AsyncSession, stream_id: UUID) -> Stream:
     if stream is None:
         raise StreamNotFound(stream_id)
     return stream
+
+
+async def epoch(session: AsyncSession) -> UUID:
+    """The epoch of the data: another one than before says that a backup was restored."""
+    return await epochs.current(session)
 
 
 async def of_run(session: AsyncSession, run_id: UUID) -> list[StreamOfRun]:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
-from noisescale_server.storage.tables import Project, Run, Stream, Table, Task
+from noisescale_server.storage.tables import DeletedRun, Project, Run, Stream, Table, Task
 
 SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
     "name": Run.name,
@@ -121,7 +121,7 @@ async def task_id(session: AsyncSession, project_id: UUID, name: str, *, unit: s
 
 
 async def remove(session: AsyncSession, run_id: UUID) -> bool:
-    """True if the run was there; its rows in every table are deleted, in this transaction.
+    """True if the run was there; its rows in every table are deleted, in this transaction, and its id is kept.
 
     Locks the streams before the run, as ingestion does, so that the two wait for each other instead of dying.
     """
@@ -133,6 +133,7 @@ async def remove(session: AsyncSession, run_id: UUID) -> bool:
         if "run_id" in table.columns:
             await session.execute(delete(table).where(table.c.run_id == run_id))
     await session.execute(delete(Run).where(Run.id == run_id))
+    await session.execute(insert(DeletedRun).values(id=run_id).on_conflict_do_nothing())
     return True
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import ScalarSelect, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.tables import Project, Run, Task
+from noisescale_server.storage.tables import DeletedRun, Project, Run, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,14 @@ async def hold(session: AsyncSession, run_id: UUID) -> bool:
     """True if the run exists; it cannot be deleted until the transaction ends."""
     held = select(Run.id).where(Run.id == run_id).with_for_update(read=True, key_share=True)
     return await session.scalar(held) is not None
+
+
+async def is_deleted(session: AsyncSession, run_id: UUID) -> bool:
+    """True if a run of this id was deleted.
+
+    To be asked when the run's row is held, or known to be gone: a deletion may commit until then.
+    """
+    return await session.get(DeletedRun, run_id) is not None
 
 
 def _row(new: NewRun, project_id: ScalarSelect[UUID]) -> dict[str, Any]:

@@ -67,6 +67,7 @@ class Cursor:
         is_newest: No other stream of the run and kind started later.
         is_alone: The run has no other stream of this kind.
         is_due: The run's latest noise scale is older than a second.
+        epoch: Of the data; a restored backup begins another.
     """
 
     run_id: UUID
@@ -82,6 +83,7 @@ class Cursor:
     is_newest: bool
     is_alone: bool
     is_due: bool
+    epoch: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measure
     WHERE o.run_id = s.run_id AND o.kind = s.kind AND (o.started_at, o.id) > (s.started_at, s.id)
   ) AS is_newest,
   NOT EXISTS (SELECT FROM stream o WHERE o.run_id = s.run_id AND o.kind = s.kind AND o.id <> s.id) AS is_alone,
-  coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due
+  coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due,
+  (SELECT id FROM epoch) AS epoch
 FROM stream s JOIN run r ON r.id = s.run_id
 WHERE s.id = $1::uuid
 FOR UPDATE OF s

@@ -1,15 +1,27 @@
 """Every table as a mapped class; the migrations create exactly these.
 
 Columns carry the names of the wire format. Sums add, so a rollup row is a bigger measurement. `run_id` leads every key
-but those of project, task, sweep and its calibration: a distributed Postgres can place all that belongs to a run
-together. Only run, stream and sweeps carry foreign keys: a check per measurement would cost more than the insert.
+but those of project, task, sweep and its calibration, of deleted runs and the epoch: a distributed Postgres can place
+all that belongs to a run together. Only run, stream and sweeps carry foreign keys: a check per measurement would cost more than the insert.
 """
 
 from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, DateTime, Double, ForeignKey, Index, MetaData, Text, UniqueConstraint, func
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    Double,
+    ForeignKey,
+    Index,
+    MetaData,
+    Text,
+    UniqueConstraint,
+    func,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -165,6 +177,26 @@ class Stream(Table):
     rank: Mapped[int | None]
     host: Mapped[str | None]
     client_version: Mapped[str | None]
+
+
+class DeletedRun(Table):
+    """The id of a run that was deleted: what a job still sends of it is refused for good."""
+
+    __tablename__ = "deleted_run"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    deleted_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Epoch(Table):
+    """One row: which life of the data this is. A restored backup begins another, and jobs then send again."""
+
+    __tablename__ = "epoch"
+    __table_args__ = (CheckConstraint("is_current", name="one_row"),)
+
+    is_current: Mapped[bool] = mapped_column(primary_key=True, server_default="true")
+    id: Mapped[UUID] = mapped_column(server_default=func.gen_random_uuid())
+    began_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class StreamLoss(Table):

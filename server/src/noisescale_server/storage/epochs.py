@@ -1,0 +1,19 @@
+"""The epoch of the data: another one says that a backup has taken the place of what was acknowledged."""
+
+from uuid import UUID
+
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.tables import Epoch
+
+
+async def current(session: AsyncSession) -> UUID:
+    """The epoch that every answer to a job carries."""
+    return (await session.execute(select(Epoch.id))).scalar_one()
+
+
+async def rotate(session: AsyncSession) -> UUID:
+    """The new epoch, which is another one than any before."""
+    began = update(Epoch).values(id=func.gen_random_uuid(), began_at=func.now()).returning(Epoch.id)
+    return (await session.execute(began)).scalar_one()
