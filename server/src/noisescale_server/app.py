@@ -34,6 +34,7 @@ from noisescale_server.api import (
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
 from noisescale_server.api.openapi import Api
+from noisescale_server.api.recalibration import Recalibrations
 from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.services import reference_values as reference_value_service
@@ -94,6 +95,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.whole_runs = WholeRuns()
     app.state.comparisons = Comparisons()
     app.state.known_windows = KnownWindows()
+    app.state.recalibrations = Recalibrations()
     app.state.reference_values = reference_value_service.load()
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     register_error_handlers(app)

@@ -194,3 +194,27 @@ class TestCalibration:
             assert decided[run_id]["decision"] == page["decision"]
             assert (alone["low"], alone["high"]) == (page["interval"]["low"], page["interval"]["high"])
         assert width(decided[own]) < width(decided[other]) / 3
+
+    async def test_a_run_that_was_attached_before_it_trained_counts_once_it_has_finished(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project, sweep_id, stream_id = f"late {uuid4()}", str(uuid4()), str(uuid4())
+        body = {"id": sweep_id, "project": project, "task": "one", "targets": [TARGET], "optimizer": "SGD"}
+        await shared_client.post("/api/v1/sweeps", json=body)
+        described = make_run(project=project, task="one")
+        run_id = (await shared_client.post("/api/v1/runs", json=described)).json()["id"]
+        curves = [curve(size, seed=seed, noise=0.03) for size in BATCH_SIZES for seed in range(3)]
+        late = {"run_id": run_id, "batch_size": 256, "lr": 0.1, "seed": 9}
+        await shared_client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": [*curves, late]})
+        rows = rows_of(noise_scale=NOISE_SCALE)
+        trained = make_batch(run_id=run_id, run=described, stream=make_stream(), measurements=rows)
+        await shared_client.post(f"/api/v1/streams/{stream_id}/batches", json=trained)
+        before = (await advice(shared_client, run_id))["calibration"]["state"]
+
+        last = {"seq": trained["last_seq"] + 1, "status": "finished", "wall_time": 1.8e9}
+        ended = make_batch(run_id=run_id, first_seq=last["seq"], finish=last)
+        assert (await shared_client.post(f"/api/v1/streams/{stream_id}/batches", json=ended)).status_code == 200
+
+        after = (await advice(shared_client, run_id))["calibration"]
+        assert (before, after["state"]) == ("uncalibrated", "calibrated")
+        assert after["kappa"]["low"] < 2 < after["kappa"]["high"]

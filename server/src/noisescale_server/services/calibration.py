@@ -46,10 +46,15 @@ async def remove_run(session: AsyncSession, run_id: UUID) -> None:
     Raises:
         RunNotFound: When no run has this id.
     """
-    touched = await storage.sweeps_with(session, run_id)
+    touched = await sweeps_with(session, run_id)
     await runs.remove(session, run_id)
     for sweep_id in touched:
         await refresh(session, sweep_id)
+
+
+async def sweeps_with(session: AsyncSession, run_id: UUID) -> Sequence[UUID]:
+    """Sweeps that the stored run belongs to."""
+    return await storage.sweeps_with(session, run_id)
 
 
 async def refresh(session: AsyncSession, sweep_id: UUID) -> None:
