@@ -64,7 +64,8 @@ def test_the_noise_scale_is_drawn_against_a_falling_loss_with_its_law_and_foreca
     assert list(trace(figure, "windows").y) == [point.value for point in LAW.observed]
     assert figure.layout.xaxis.range[0] > figure.layout.xaxis.range[1]
     assert min(trace(figure, "law, solid").x) >= 2.85 > min(trace(figure, "law, 3px,3px").x)
-    assert "power −6.1" in [annotation.text for annotation in figure.layout.annotations]
+    assert trace(figure, "windows").error_y.array[0] == pytest.approx(LAW.observed[0].value * 0.2)
+    assert "power <b>−6.1</b>, −7 to −5.3" in [annotation.text for annotation in figure.layout.annotations]
 
 
 def test_without_a_law_there_are_points_and_no_line() -> None:

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
-from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure
+from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
 from noisescale_dashboard.law_answers import Forecast, LawPoint
 from noisescale_dashboard.number_format import exactly, significant, span
 
@@ -24,7 +24,11 @@ def noise_scale_against_loss(found: Forecast, *, noun: str, narrow: bool) -> go.
     _add_law(figure, found.curve, noun)
     figure.add_scatter(
         x=[point.x for point in found.observed], y=[point.value for point in found.observed], name="windows",
-        mode="markers", marker={"size": 6, "color": LIGHT.noise, "opacity": 0.75},
+        mode="markers", marker={"size": 6, "color": LIGHT.noise},
+        error_y=marks.whiskers(
+            [point.value for point in found.observed], [point.low for point in found.observed],
+            [point.high for point in found.observed], translucent(LIGHT.noise, 0.45),
+        ) | {"thickness": 1},
         customdata=[
             [significant(p.x, 4), significant(p.value), span(p.low, p.high)] for p in found.observed
         ],
@@ -83,8 +87,15 @@ def _add_law(figure: go.Figure, curve: Sequence[LawPoint], noun: str) -> None:
 def _write_power(figure: go.Figure, found: Forecast) -> None:
     if found.power.value is None or not found.curve:
         return
+    power = found.power
+    text = f"power <b>{_short(power.value)}</b>"
+    if power.low is not None and power.high is not None:
+        text += f", {_short(power.low)} to {_short(power.high)}"
     figure.add_annotation(
-        x=0.98, y=0.06, xref="paper", yref="paper", text=f"power {exactly(float(f'{found.power.value:.2g}'))}",
-        xanchor="right", yanchor="bottom", showarrow=False,
+        x=0.98, y=0.06, xref="paper", yref="paper", text=text, xanchor="right", yanchor="bottom", showarrow=False,
         font={"size": 12, "color": LIGHT.noise_text, "family": FONT},
     )  # fmt: skip
+
+
+def _short(power: float | None) -> str:
+    return "–" if power is None else exactly(float(f"{power:.2g}"))

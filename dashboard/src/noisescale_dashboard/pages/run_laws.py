@@ -82,7 +82,7 @@ def subtitle(found: Forecast, noun: str) -> str:
 def footer(found: Forecast) -> str:
     """What the law says, what was left out, what to know before relying on it; or why there is none."""
     left_out = [
-        f"{count(number)} windows {why} are left out."
+        f"One window {why} is left out." if number == 1 else f"{count(number)} windows {why} are left out."
         for number, why in ((found.num_unresolved, "not resolved"), (found.num_cold, "at a decayed learning rate"))
         if number
     ]
