@@ -7,12 +7,12 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 
 from fakes_advice import recommendation_json
+from fakes_laws import forecast_json, learning_rates_json, run_forecast_json
 from fakes_runs import (
     RUNS,
     FakeRun,
     groups_json,
     metrics_json,
-    run_forecast_json,
     run_json,
     series_json,
     streams_json,
@@ -21,8 +21,6 @@ from fakes_sweeps import (
     SWEEPS,
     FakeSweep,
     critical_batch_json,
-    forecast_json,
-    learning_rates_json,
     plan_json,
     published_json,
     quality_json,

@@ -38,6 +38,7 @@ class FakeRun:
     kinds: tuple[str, ...] = ("simple",)
     measured: dict[str, Any] = field(default_factory=lambda: {"estimator": "micro_batches", "num_ranks": None})
     notices: tuple[tuple[str, str], ...] = ()
+    is_calibrated: bool = False
 
     @property
     def id(self) -> str:
@@ -73,6 +74,7 @@ RUNS = (
         "moe-1b3-fineweb-s7",
         9170,
         512,
+        is_calibrated=True,
         steps=210_000,
         status="running",
         task="char-lm",
@@ -96,6 +98,7 @@ RUNS = (
         "ppo-arena-v3-s1",
         23_700,
         65_536,
+        is_calibrated=True,
         steps=167_000,
         status="running",
         unit="observations",
@@ -426,37 +429,3 @@ def streams_json(run: FakeRun) -> dict[str, Any]:
             },
         ]
     }
-
-
-def run_forecast_json(run: FakeRun) -> dict[str, Any]:
-    """A power law of the loss, which goes from 4 to 2.85; nothing for a run that is not resolved."""
-    if not run.resolved:
-        return {
-            "law": None,
-            "reason": "A law needs five resolved windows.",
-            "observed": [],
-            "curve": [],
-            "warnings": [],
-        }
-    rng = random.Random(run.number)
-
-    def value(loss: float) -> float:
-        return float(run.noise_scale * (loss / 2.85) ** -6.1)
-
-    observed = []
-    for k in range(40):
-        loss = 4.0 - 1.15 * k / 39
-        seen = value(loss) * math.exp(0.08 * rng.gauss(0, 1))
-        observed.append({"x": loss, "value": seen, "low": seen / 1.2, "high": seen * 1.2})
-    curve = [
-        {
-            "x": loss,
-            "value": value(loss),
-            "low": value(loss) / (1.05 + max(0.0, 2.85 - loss)),
-            "high": value(loss) * (1.05 + max(0.0, 2.85 - loss)),
-            "is_extrapolated": loss < 2.85,
-        }
-        for loss in (4.0 - 1.43 * k / 59 for k in range(60))
-    ]
-    law = {"power": {"value": -6.1, "low": -7.0, "high": -5.3, "level": 0.95}, "explanation": "A power law fits best."}
-    return {"law": law, "reason": None, "observed": observed, "num_cold": 3, "curve": curve, "warnings": []}

@@ -6,13 +6,12 @@ from dataclasses import replace
 import plotly.graph_objects as go
 import pytest
 
+from fakes_laws import forecast_json, learning_rates_json
 from fakes_runs import HOSTILE
 from fakes_sweeps import (
     SWEEPS,
     branch_details,
     critical_batch_json,
-    forecast_json,
-    learning_rates_json,
     published_json,
     quality_json,
 )

@@ -7,7 +7,8 @@ import plotly.graph_objects as go
 import pytest
 
 from fakes_advice import recommendation_json
-from fakes_runs import RUNS, run_forecast_json
+from fakes_laws import run_forecast_json
+from fakes_runs import RUNS
 from noisescale_dashboard.advice import recommendation
 from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.figures.data_table import attached_columns

@@ -1,0 +1,133 @@
+"""What the REST API would say of laws through made-up runs and sweeps, in the shapes of docs/rest.md."""
+
+import math
+import random
+from typing import Any
+
+from fakes_runs import FakeRun
+from fakes_sweeps import FakeSweep, best_rate, interval
+
+
+def learning_rates_json(sweep: FakeSweep, target: float) -> dict[str, Any]:
+    rates = []
+    for size in sweep.batch_sizes:
+        best, is_edge = best_rate(sweep, size), size in sweep.edge
+        rates.append(
+            {
+                "batch_size": size,
+                "lr": best,
+                "low": None if is_edge else best / 2**0.5,
+                "high": best * 2**0.5,
+                "steps": 1000.0,
+                "num_rates": 3,
+                "num_as_good": 1,
+                "is_at_grid_edge": is_edge,
+            }
+        )
+    min_steps, min_examples = list(sweep.ladder.values())[-1]
+    smallest, largest = min(sweep.batch_sizes), max(sweep.batch_sizes)
+    points = []
+    for k in range(33):
+        size = smallest / 2 * (4 * largest / smallest) ** (k / 32)
+        outside = not smallest <= size <= largest
+        points.append(
+            {
+                "batch_size": size,
+                "lr": interval(2.4e-3 / (1 + min_examples / min_steps / size) ** 0.5, 1.25),
+                "is_extrapolated": outside,
+                "is_past_critical": size > largest,
+            }
+        )
+    curves = [
+        {"name": "saturating", "formula": "ε = ε* / (1 + B*/B)^α", "has_support": True, "points": points},
+        {"name": "power", "formula": "ε = c B^p", "has_support": False, "points": []},
+    ]
+    claims = [
+        {
+            "text": "Adam: far below B_crit the best learning rate goes as B^α with α about 0.4 to 0.8.",
+            "estimate": interval(0.5, 1.2),
+            "holds": True,
+        },
+        {
+            "text": "Adam: above B_crit the best learning rate grows no further.",
+            "estimate": None,
+            "holds": None,
+        },
+    ]
+    return {
+        "sweep_id": sweep.id,
+        "metric": sweep.metric,
+        "optimizer": sweep.optimizer,
+        "unit": sweep.unit,
+        "level": 0.95,
+        "target": target,
+        "rates": rates,
+        "curves": curves,
+        "can_tell": True,
+        "explanation": "The learning rate saturates: it grows as a power of B and then stays.",
+        "critical_batch": interval(min_examples / min_steps, 1.18),
+        "claims": claims,
+        "warnings": ["Beyond the largest batch size tuned the curve is past B_crit: tune it."],
+    }
+
+
+def forecast_json(sweep: FakeSweep) -> dict[str, Any]:
+    if len(sweep.ladder) < 3:
+        return {"law": None, "reason": "A law needs three targets with a fit.", "curve": [], "warnings": []}
+    lowest = min(sweep.ladder)
+    curve = []
+    for k in range(40):
+        x = 3.35 - k * (3.35 - 0.9 * lowest) / 39
+        value = 992 * (x / lowest) ** -10.3
+        spread = 1.1 + max(0.0, lowest - x)
+        curve.append(
+            {
+                "x": x,
+                "value": value,
+                "low": value / spread,
+                "high": value * spread,
+                "is_extrapolated": x < lowest,
+                "is_far": False,
+            }
+        )
+    law = {"power": {"value": -10.3, "low": -11.9, "high": -8.8, "level": 0.95}, "explanation": "A power law fits."}
+    return {
+        "law": law,
+        "reason": None,
+        "curve": curve,
+        "warnings": [{"code": "far", "text": "Targets below 2.6 are far from those seen."}],
+    }
+
+
+def run_forecast_json(run: FakeRun) -> dict[str, Any]:
+    """A power law of the loss, which goes from 4 to 2.85; nothing for a run that is not resolved."""
+    if not run.resolved:
+        return {
+            "law": None,
+            "reason": "A law needs five resolved windows.",
+            "observed": [],
+            "curve": [],
+            "warnings": [],
+        }
+    rng = random.Random(run.number)
+
+    def value(loss: float) -> float:
+        return float(run.noise_scale * (loss / 2.85) ** -6.1)
+
+    observed = []
+    for k in range(40):
+        loss = 4.0 - 1.15 * k / 39
+        seen = value(loss) * math.exp(0.08 * rng.gauss(0, 1))
+        observed.append({"x": loss, "value": seen, "low": seen / 1.2, "high": seen * 1.2})
+    curve = [
+        {
+            "x": loss,
+            "value": value(loss),
+            "low": value(loss) / (1.05 + max(0.0, 2.85 - loss)),
+            "high": value(loss) * (1.05 + max(0.0, 2.85 - loss)),
+            "is_extrapolated": loss < 2.85,
+        }
+        for loss in (4.0 - 1.43 * k / 59 for k in range(60))
+    ]
+    law = {"power": {"value": -6.1, "low": -7.0, "high": -5.3, "level": 0.95}, "explanation": "A power law fits best."}
+    return {"law": law, "reason": None, "observed": observed, "num_cold": 3, "curve": curve, "warnings": []}
