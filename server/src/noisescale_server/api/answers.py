@@ -5,7 +5,7 @@ from noisescale.theory.advice import parts as advice
 from noisescale_server.api import cursor
 from noisescale_server.api.schemas_runs import Interval, LatestNoiseScale, Notice, RowDecision, RunAnswer, RunPage
 from noisescale_server.services.runs import Page, RunView
-from noisescale_server.storage.run_queries import SORT_COLUMNS, Sort
+from noisescale_server.storage.run_queries import Sort
 from noisescale_server.storage.streams import KINDS
 
 
@@ -58,8 +58,8 @@ def page_answer(page: Page, sort: Sort) -> RunPage:
     """A page of runs with the cursor of the next."""
     next_cursor = None
     if page.has_more:
-        last = page.runs[-1].row.run
-        next_cursor = cursor.encode(sort, getattr(last, SORT_COLUMNS[sort.column].key), last.id)
+        last = page.runs[-1].row
+        next_cursor = cursor.encode(sort, last.sorted_by, last.run.id)
     return RunPage(runs=[run_answer(view) for view in page.runs], next_cursor=next_cursor, total=page.total)
 
 

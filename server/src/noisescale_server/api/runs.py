@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from noisescale_server.api import cursor as cursors
 from noisescale_server.api.answers import page_answer, run_answer
@@ -21,7 +21,15 @@ from noisescale_server.api.deps import (
     body_of,
     check_range,
 )
-from noisescale_server.api.schemas_runs import NewRun, RunAnswer, RunPage, RunPatch
+from noisescale_server.api.schemas_runs import (
+    MAX_TAGS,
+    ChangedRuns,
+    NewRun,
+    RunAnswer,
+    RunChanges,
+    RunPage,
+    RunPatch,
+)
 from noisescale_server.api.transactions import commit_with_retry
 from noisescale_server.services import calibration, runs
 from noisescale_server.services.errors import refuse
@@ -51,6 +59,8 @@ SortName = Literal[
     "-global_batch",
     "example_efficiency",
     "-example_efficiency",
+    "misfit",
+    "-misfit",
 ]
 
 
@@ -70,6 +80,7 @@ class RunQuery(BaseModel):
     noise_scale_min: Number | None = None
     noise_scale_max: Number | None = None
     ids: Annotated[str | None, Field(max_length=10_000, description="UUIDs, separated by commas")] = None
+    updated_after: Annotated[AwareDatetime | None, Field(description="runs with data since then")] = None
     sort: SortName = "-updated_at"
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     cursor: Annotated[str | None, Field(max_length=cursors.MAX_CURSOR_CHARACTERS)] = None
@@ -103,6 +114,18 @@ async def list_runs(
         patience=patience(settings),
     )
     return page_answer(page, sort)
+
+
+@router.post("/changes", response_model=ChangedRuns, openapi_extra=body_of(RunChanges))
+async def change_runs(request: Request, session: Session) -> ChangedRuns:
+    """Tag or archive up to 200 runs at once: all in one transaction."""
+    body = parse(RunChanges, await read_body(request))
+    both = sorted(set(body.add_tags) & set(body.remove_tags))
+    if both:
+        raise refuse("remove_tags", f"has {both[0]!r}, which add_tags has too: name a tag in one of them")
+    wanted = runs.Changes(body.archived, tuple(body.add_tags), tuple(body.remove_tags), MAX_TAGS)
+    found = await runs.change_many(session, list(dict.fromkeys(body.ids)), wanted)
+    return ChangedRuns(changed=list(found.changed), missing=list(found.missing), too_many_tags=list(found.left))
 
 
 @router.get("/{run_id}")
@@ -151,6 +174,7 @@ def run_filter(query: RunQuery, now: datetime, settings: Settings) -> RunFilter:
         batch_max=query.batch_max,
         noise_scale_min=query.noise_scale_min,
         noise_scale_max=query.noise_scale_max,
+        updated_after=query.updated_after,
         ids=None if query.ids is None else read_ids(query.ids),
     )
 

@@ -13,6 +13,7 @@ from noisescale_server.api.deps import MAX_INT64, refuse_control_characters
 MAX_CONFIG_BYTES = 64 * 1024
 MAX_CONFIG_DEPTH = 8
 MAX_TAGS = 32
+MAX_CHANGED = 200
 
 
 def refuse_blank(text: str) -> str:
@@ -124,6 +125,15 @@ class RunPatch(Body):
     task: Name = ""
 
 
+class RunChanges(Body):
+    """Body of POST /api/v1/runs/changes: the same change of many runs; what is left out stays."""
+
+    ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_CHANGED, strict=False)]
+    archived: bool | None = None
+    add_tags: Tags = []
+    remove_tags: Tags = []
+
+
 class Answer(BaseModel):
     """Part of an answer; built by us, so it is not checked again."""
 
@@ -211,6 +221,14 @@ class RunAnswer(Answer):
     example_efficiency: Interval | None
     step_efficiency: Interval | None
     decision: RowDecision
+
+
+class ChangedRuns(Answer):
+    """What became of runs that were to be changed together."""
+
+    changed: list[UUID]
+    missing: list[UUID]
+    too_many_tags: list[UUID]
 
 
 class RunPage(Answer):

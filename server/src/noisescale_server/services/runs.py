@@ -1,5 +1,6 @@
 """Life cycle of a run: created once, listed, changed, removed; its status follows from the clock."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -141,6 +142,49 @@ async def change(
         await run_queries.change(session, run_id, values)
     await session.refresh(row.run)
     return await get(session, run_id, now=now, patience=patience)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What to do with many runs at once; None or empty leaves as it is.
+
+    Attributes:
+        archived: Put away or back.
+        added_tags: Tags that each of them then has.
+        removed_tags: Tags that none of them then has.
+        max_tags: That a run may have.
+    """
+
+    archived: bool | None
+    added_tags: tuple[str, ...]
+    removed_tags: tuple[str, ...]
+    max_tags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Which runs were changed, which are not there, and which would get too many tags."""
+
+    changed: tuple[UUID, ...]
+    missing: tuple[UUID, ...]
+    left: tuple[UUID, ...]
+
+
+async def change_many(session: AsyncSession, run_ids: Sequence[UUID], changes: Changes) -> Changed:
+    """What became of each run."""
+    found, left = await run_queries.change_many(
+        session,
+        run_ids,
+        archived=changes.archived,
+        added_tags=changes.added_tags,
+        removed_tags=changes.removed_tags,
+        max_tags=changes.max_tags,
+    )
+    return Changed(
+        changed=tuple(run_id for run_id in found if run_id not in left),
+        missing=tuple(run_id for run_id in run_ids if run_id not in found),
+        left=tuple(left),
+    )
 
 
 async def remove(session: AsyncSession, run_id: UUID) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, and_, delete, func, or_, select, text, type_coerce, update
+from sqlalchemy import ColumnElement, Select, Text, and_, case, delete, func, or_, select, text, type_coerce, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
@@ -24,16 +24,27 @@ SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
     "example_efficiency": Run.example_efficiency,
 }
 
+# the cost of a batch against the best one rises with this alone, for a reader who values steps and examples alike
+MISFIT: ColumnElement[Any] = case(
+    (
+        and_(Run.noise_scale_state == "resolved", Run.noise_scale_value > 0, Run.latest_global_batch > 0),
+        func.abs(func.ln(Run.latest_global_batch / Run.noise_scale_value)),
+    )
+)
+SORTS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {**SORT_COLUMNS, "misfit": MISFIT}
+"""What a list of runs can be sorted by."""
+
 DELETE_TIMEOUT = "10min"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run with the names of its project and task."""
+    """A run with the names of its project and task; in a list with the value that it is sorted by."""
 
     run: Run
     project: str
     task: str
+    sorted_by: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +57,7 @@ class RunFilter:
         text: Part of the name, in any case.
         silent_before: Runs without data since this moment are silent.
         crashed_before: Runs without data since this moment have crashed.
+        updated_after: Runs with data since this moment.
     """
 
     silent_before: datetime
@@ -61,11 +73,12 @@ class RunFilter:
     noise_scale_min: float | None = None
     noise_scale_max: float | None = None
     ids: Sequence[UUID] | None = None
+    updated_after: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A column of `SORT_COLUMNS` and its direction; nulls come last either way."""
+    """A name of `SORTS` and its direction; nulls come last either way."""
 
     column: str
     is_descending: bool
@@ -92,13 +105,13 @@ async def list_page(
     session: AsyncSession, wanted: RunFilter, sort: Sort, *, limit: int, after: After | None
 ) -> list[RunRow]:
     """Up to `limit` runs in order, those behind `after` only."""
-    column = SORT_COLUMNS[sort.column]
+    column = SORTS[sort.column]
     ordered = column.desc() if sort.is_descending else column.asc()
     # Ids first: sorting whole rows would carry every config through the sort.
     ids = select(Run.id).where(*_conditions(wanted)).order_by(ordered.nulls_last(), Run.id).limit(limit)
     if after is not None:
         ids = ids.where(_is_behind(column, sort, after))
-    query = _rows().where(Run.id.in_(ids)).order_by(ordered.nulls_last(), Run.id)
+    query = _rows().add_columns(column).where(Run.id.in_(ids)).order_by(ordered.nulls_last(), Run.id)
     return [RunRow(*found) for found in await session.execute(query)]
 
 
@@ -111,6 +124,35 @@ async def count(session: AsyncSession, wanted: RunFilter) -> int:
 async def change(session: AsyncSession, run_id: UUID, values: dict[str, Any]) -> None:
     """Set columns of a run."""
     await session.execute(update(Run).where(Run.id == run_id).values(values))
+
+
+async def change_many(
+    session: AsyncSession,
+    run_ids: Sequence[UUID],
+    *,
+    archived: bool | None,
+    added_tags: Sequence[str],
+    removed_tags: Sequence[str],
+    max_tags: int,
+) -> tuple[list[UUID], list[UUID]]:
+    """The runs that exist and the ones among them that were left as they are, since they would get too many tags.
+
+    Rows are locked in the order of their ids, so that two changes of the same runs wait for each other.
+    """
+    query = select(Run.id, Run.tags).where(Run.id.in_(run_ids)).order_by(Run.id).with_for_update()
+    left: list[UUID] = []
+    found = [(run_id, tags) for run_id, tags in await session.execute(query)]
+    for run_id, tags in found:
+        kept = [tag for tag in tags if tag not in removed_tags]
+        wanted = [*kept, *(tag for tag in added_tags if tag not in kept)]
+        if len(wanted) > max_tags:
+            left.append(run_id)
+            continue
+        values: dict[str, Any] = {} if wanted == tags else {"tags": wanted}
+        values |= {} if archived is None else {"archived": archived}
+        if values:
+            await change(session, run_id, values)
+    return [run_id for run_id, _ in found], left
 
 
 async def task_id(session: AsyncSession, project_id: UUID, name: str, *, unit: str, family: str | None) -> UUID:
@@ -153,7 +195,9 @@ def _rows() -> Select[Run, str, str]:
     )
 
 
-def _is_behind(column: InstrumentedAttribute[Any], sort: Sort, after: After) -> ColumnElement[bool]:
+def _is_behind(
+    column: ColumnElement[Any] | InstrumentedAttribute[Any], sort: Sort, after: After
+) -> ColumnElement[bool]:
     if after.value is None:
         return and_(column.is_(None), Run.id > after.run_id)
     further = column < after.value if sort.is_descending else column > after.value
@@ -175,6 +219,8 @@ def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
         conditions.append(Run.name.icontains(wanted.text, autoescape=True))
     if wanted.ids is not None:
         conditions.append(Run.id.in_(wanted.ids))
+    if wanted.updated_after is not None:
+        conditions.append(Run.updated_at > wanted.updated_after)
     return conditions + _ranges(wanted)
 
 
