@@ -121,6 +121,14 @@ async def test_a_target_of_the_address_is_the_one_that_is_answered(callbacks: Ca
     assert [choice["value"] for choice in changed["sweep-target"]["data"]] == ["3.3", "3.1", "2.95", "2.85"]
 
 
+async def test_an_address_may_name_a_target_that_the_sweep_has_not(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    changed = await callbacks.post("sweep-figures.data", sweep_view(target="3.2"))
+
+    asked = next(request for request in fake_api.requests if request.url.path.endswith("critical-batch"))
+    assert asked.query_params.getlist("target") == ["3.3", "3.1", "2.95", "2.85", "3.2"]
+    assert changed["sweep-head"]["children"] == "Critical batch 219 sequences at val_loss 3.2"
+
+
 async def test_the_table_of_fits_has_intervals_and_the_footer_says_what_speaks_against(callbacks: Callbacks) -> None:
     changed = await callbacks.post("sweep-figures.data", sweep_view())
 

@@ -23,6 +23,7 @@ CHANGED = (
     Output("sweep-branch", "children"),
     Output("sweep-branch-figures", "data"),
     Output("sweep-arms", "style"),
+    Output("sweep-branch-card-box", "hidden"),
     Output("sweep-cards", "hidden"),
     Output("sweep-crumb", "children"),
     Output("sweep-head", "children"),
@@ -98,7 +99,6 @@ def register(app: Dash, api: ApiClient) -> None:
 
     @app.callback(
         *CHANGED,
-        Output("sweep-branch-card-box", "hidden"),
         Input("sweep-view", "data"),
         Input("sweep-pulse", "data"),
         State("sweep-id", "data"),
@@ -114,18 +114,25 @@ def register(app: Dash, api: ApiClient) -> None:
         try:
             sweep = await api.sweep(visitor, sweep_id)
             if ctx.triggered_id == "sweep-pulse" and not has_news(sweep, shown):
-                return (*_only({"sweep-note.children": None}), no_update)
-            if sweep.kind == "branch" or not sweep.targets:
-                return (*_only(_without_targets(sweep, narrow=narrow)), sweep.kind != "branch")
-            found = await api.critical_batch(visitor, sweep_id)
+                return _only({"sweep-note.children": None})
+            wanted = float(view["target"]) if view["target"] else None
+            if sweep.kind == "branch" or (wanted is None and not sweep.targets):
+                return _only(_without_targets(sweep, narrow=narrow))
+            found = await api.critical_batch(visitor, sweep_id, asked_targets(sweep, wanted))
         except ApiProblem as problem:
-            return (*_only(_not_shown(problem, is_shown=bool(shown))), no_update)
-        wanted = float(view["target"]) if view["target"] else None
+            return _only(_not_shown(problem, is_shown=bool(shown)))
         target = sweep_sentences.chosen_target(found, wanted)
         if target is None:
-            return (*_only(_without_targets(sweep, narrow=narrow)), True)
+            return _only(_without_targets(sweep, narrow=narrow))
         from_slopes = view["regimes"] == "slopes"
-        return (*_only(_shown(sweep, found, target, from_slopes=from_slopes, narrow=narrow)), True)
+        return _only(_shown(sweep, found, target, from_slopes=from_slopes, narrow=narrow))
+
+
+def asked_targets(sweep: Sweep, wanted: float | None) -> dict[str, list[str]]:
+    """The API's query: nothing for the sweep's own targets, which are fitted already, else these and the one wanted."""
+    if wanted is None or wanted in sweep.targets:
+        return {}
+    return {"target": [repr(target) for target in (*sweep.targets, wanted)]}
 
 
 def has_news(sweep: Sweep, shown: dict[str, Any] | None) -> bool:
@@ -151,6 +158,7 @@ def _shown(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, from_slopes
         "sweep-missing.children": None,
         "sweep-body.className": "",
         "sweep-branch.children": None,
+        "sweep-branch-card-box.hidden": True,
         "sweep-crumb.children": sweep.name,
         "sweep-head.children": sweep_sentences.headline(target, unit=sweep.unit, metric=metric),
         "sweep-lede.children": sweep_sentences.lede(sweep, target, found.level),
@@ -187,13 +195,17 @@ def _without_targets(sweep: Sweep, *, narrow: bool) -> dict[str, Any]:
         "sweep-missing.children": None,
         "sweep-body.className": "",
         "sweep-cards.hidden": True,
+        "sweep-branch-card-box.hidden": sweep.kind != "branch",
         "sweep-crumb.children": sweep.name,
         "sweep-choices.hidden": True,
         "sweep-note.children": None,
     }
     if sweep.kind == "branch":
         return {**changes, **sweep_branch.changes(sweep, narrow=narrow)}
-    words = "This sweep names no target, so there is no critical batch to measure. Create it with targets."
+    words = (
+        "This sweep names no target, so there is no critical batch to measure. Create it with targets, or add one to "
+        "the address: ?target=0.5"
+    )
     return {**changes, "sweep-head.children": sweep.name, "sweep-lede.children": words, "sweep-branch.children": None}
 
 
