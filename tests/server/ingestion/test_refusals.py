@@ -1,4 +1,4 @@
-"""Input that cannot be stored gets a 4xx that names the field, never a 500, and stores nothing."""
+"""A batch that cannot be stored gets a 4xx that names the field, never a 500; a bad record is left out by name."""
 
 import gzip
 import json
@@ -70,6 +70,50 @@ def without_column(name: str) -> Callable[[], Body]:
 
 
 REFUSED: dict[str, tuple[Callable[[], Body], str]] = {
+    "a short column": (with_column("lr", [0.1, 0.1]), "measurements.lr"),
+    "a long column": (with_column("lr", [0.1] * 5), "measurements.lr"),
+    "a missing column": (without_column("flags"), "measurements.flags"),
+    "an unknown column": (with_column("momentum", [0.1] * 4), "measurements.momentum"),
+    "a repeated record number": (with_column("seq", [2, 3, 3, 4]), "measurements.seq[2]"),
+    "a falling record number": (with_column("seq", [2, 4, 3, 5]), "measurements.seq[2]"),
+    "a record missing": (with_column("seq", [2, 3, 5, 6]), "last_seq"),
+    "a record beyond last_seq": (changed(last_seq=4), "last_seq"),
+    "last_seq too high": (changed(last_seq=9), "last_seq"),
+    "last_seq below first_seq": (changed(last_seq=0), "last_seq"),
+    "record number 0": (changed(first_seq=0), "first_seq"),
+    "a record number beyond int64": (changed(last_seq=2**64), "last_seq"),
+    "a record twice": (changed(finish={"seq": 5, "status": "finished", "wall_time": 1.0}), "finish.seq"),
+    "a lost record that came": (changed(lost=[{"from": 3, "to": 3, "reason": "memory_full"}]), "lost[0]"),
+    "a lost range backwards": (changed(lost=[{"from": 7, "to": 6, "reason": "x"}], last_seq=7), "lost[0].to"),
+    "a loss without reason": (changed(lost=[{"from": 6, "to": 6, "reason": ""}], last_seq=6), "lost[0].reason"),
+    "an unknown field": (changed(surprise=1), "surprise"),
+    "a version that is no number": (changed(proto="1"), "proto"),
+    "no version": (without("proto"), "proto"),
+    "no run id": (without("run_id"), "run_id"),
+    "a run id that is none": (changed(run_id="run-1"), "run_id"),
+    "a checksum beyond 32 bits": (changed(crc32=2**32), "crc32"),
+    "a checksum as text": (changed(crc32="1"), "crc32"),
+    "a time without zone": (changed(sent_at="2026-11-20T13:02:40"), "sent_at"),
+    "a project with NUL": (with_run(project="de\x00mo"), "run.run.project"),
+    "no project": (with_run(project=""), "run.run.project"),
+    "NaN in the config": (with_run(config={"lr": float("nan")}), "run.run.config"),
+    "NUL in the config": (with_run(config={"a": ["\x00"]}), "run.run.config"),
+    "an unknown run field": (with_run(colour="red"), "run.run.colour"),
+    "an unknown estimator": (with_stream(estimator="guess"), "run.stream.estimator"),
+    "an unknown kind": (with_stream(kind="critical"), "run.stream.kind"),
+    "a kind that is null": (with_stream(kind=None), "run.stream.kind"),
+    "every zeroth step": (with_stream(measure_every=0), "run.stream.measure_every"),
+    "a fraction of a rank": (with_stream(num_ranks=0.5), "run.stream.num_ranks"),
+    "too many notes": (with_stream(notes=["a"] * 17), "run.stream.notes"),
+    "a long note": (with_stream(notes=["a" * 301]), "run.stream.notes[0]"),
+    "a note with a line break": (with_stream(notes=["a", "b\nc"]), "run.stream.notes[1]"),
+    "a blank note": (with_stream(notes=[" "]), "run.stream.notes[0]"),
+    "a host with NUL": (with_stream(host="a\x00"), "run.stream.host"),
+    "a start that is no time": (with_stream(started_at=-1.0), "run.stream.started_at"),
+    "metrics of unequal length": (with_metrics(value=[1.0, 2.0]), "metrics.value"),
+}
+
+REJECTED: dict[str, tuple[Callable[[], Body], str]] = {
     "NaN": (with_cell("sum_loss", float("nan")), "measurements.sum_loss[1]"),
     "infinity": (with_cell("wall_time", float("inf")), "measurements.wall_time[1]"),
     "minus infinity in a sum": (with_cell("sum_trace_cov", float("-inf")), "measurements.sum_trace_cov[1]"),
@@ -91,54 +135,13 @@ REFUSED: dict[str, tuple[Callable[[], Body], str]] = {
     "flags beyond their bits": (with_cell("flags", 2**40), "measurements.flags[1]"),
     "a list in a column": (with_cell("lr", [0.1]), "measurements.lr[1]"),
     "a time after the year 9999": (with_cell("wall_time", 1e15), "measurements.wall_time[1]"),
-    "a short column": (with_column("lr", [0.1, 0.1]), "measurements.lr"),
-    "a long column": (with_column("lr", [0.1] * 5), "measurements.lr"),
-    "a missing column": (without_column("flags"), "measurements.flags"),
-    "an unknown column": (with_column("momentum", [0.1] * 4), "measurements.momentum"),
-    "a repeated record number": (with_column("seq", [2, 3, 3, 4]), "measurements.seq[2]"),
-    "a falling record number": (with_column("seq", [2, 4, 3, 5]), "measurements.seq[2]"),
-    "a record missing": (with_column("seq", [2, 3, 5, 6]), "last_seq"),
-    "a record beyond last_seq": (changed(last_seq=4), "last_seq"),
-    "last_seq too high": (changed(last_seq=9), "last_seq"),
-    "last_seq below first_seq": (changed(last_seq=0), "last_seq"),
-    "record number 0": (changed(first_seq=0), "first_seq"),
-    "a record number beyond int64": (changed(last_seq=2**64), "last_seq"),
-    "a record twice": (changed(finish={"seq": 5, "status": "finished", "wall_time": 1.0}), "finish.seq"),
-    "a lost record that came": (changed(lost=[{"from": 3, "to": 3, "reason": "memory_full"}]), "lost[0]"),
-    "a lost range backwards": (changed(lost=[{"from": 7, "to": 6, "reason": "x"}], last_seq=7), "lost[0].to"),
-    "a loss without reason": (changed(lost=[{"from": 6, "to": 6, "reason": ""}], last_seq=6), "lost[0].reason"),
-    "an unknown field": (changed(surprise=1), "surprise"),
-    "another version": (changed(proto=2), "proto"),
-    "no version": (without("proto"), "proto"),
-    "no run id": (without("run_id"), "run_id"),
-    "a run id that is none": (changed(run_id="run-1"), "run_id"),
-    "a checksum beyond 32 bits": (changed(crc32=2**32), "crc32"),
-    "a checksum as text": (changed(crc32="1"), "crc32"),
-    "a time without zone": (changed(sent_at="2026-11-20T13:02:40"), "sent_at"),
-    "an unknown finish": (changed(finish={"seq": 6, "status": "gone", "wall_time": 1.0}), "finish.status"),
-    "a project with NUL": (with_run(project="de\x00mo"), "run.run.project"),
-    "no project": (with_run(project=""), "run.run.project"),
-    "NaN in the config": (with_run(config={"lr": float("nan")}), "run.run.config"),
-    "NUL in the config": (with_run(config={"a": ["\x00"]}), "run.run.config"),
-    "an unknown run field": (with_run(colour="red"), "run.run.colour"),
-    "an unknown estimator": (with_stream(estimator="guess"), "run.stream.estimator"),
-    "an unknown kind": (with_stream(kind="critical"), "run.stream.kind"),
-    "a kind that is null": (with_stream(kind=None), "run.stream.kind"),
-    "every zeroth step": (with_stream(measure_every=0), "run.stream.measure_every"),
-    "a fraction of a rank": (with_stream(num_ranks=0.5), "run.stream.num_ranks"),
-    "too many notes": (with_stream(notes=["a"] * 17), "run.stream.notes"),
-    "a long note": (with_stream(notes=["a" * 301]), "run.stream.notes[0]"),
-    "a note with a line break": (with_stream(notes=["a", "b\nc"]), "run.stream.notes[1]"),
-    "a blank note": (with_stream(notes=[" "]), "run.stream.notes[0]"),
-    "a host with NUL": (with_stream(host="a\x00"), "run.stream.host"),
-    "a start that is no time": (with_stream(started_at=-1.0), "run.stream.started_at"),
+    "an unknown finish": (changed(last_seq=6, finish={"seq": 6, "status": "gone", "wall_time": 1.0}), "finish.status"),
     "a metric with NUL in its name": (with_metrics(name=["lo\x00ss"]), "metrics.name[0]"),
     "an infinite metric": (with_metrics(value=[float("inf")]), "metrics.value[0]"),
     "a metric named twice in one record": (
         with_metrics(seq=[2, 2], step=[1, 1], wall_time=[1.0, 1.0], name=["a", "a"], value=[1.0, 2.0]),
         "metrics.name[1]",
     ),
-    "metrics of unequal length": (with_metrics(value=[1.0, 2.0]), "metrics.value"),
     "a layer with NUL": (with_groups(names=["a\x00", "b"]), "groups[0].names[0]"),
     "a layer twice": (with_groups(names=["a", "a"]), "groups[0].names[1]"),
     "too many layers": (with_groups(names=[f"l{i}" for i in range(257)]), "groups[0].names"),
@@ -162,6 +165,112 @@ async def test_what_cannot_be_stored_is_refused_by_the_name_of_its_field(
 
     assert_problem(answer, 422, "invalid-input", field=field)
     assert_problem(await shared_client.get(f"/api/v1/streams/{stream_id}"), 404, "stream-not-found")
+
+
+@pytest.mark.parametrize("case", REJECTED)
+async def test_a_record_that_cannot_be_stored_is_rejected_by_name_and_the_others_are_stored(
+    shared_client: httpx.AsyncClient, case: str
+) -> None:
+    make, field = REJECTED[case]
+    stream_id, body = uuid4(), make()
+    request = {"content": json.dumps(body).encode(), "headers": {"Content-Type": "application/json"}}
+
+    answer = await shared_client.post(f"/api/v1/streams/{stream_id}/batches", **request)
+    again = await shared_client.post(f"/api/v1/streams/{stream_id}/batches", **request)
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["acked_seq"] == body["last_seq"]
+    assert [record["field"] for record in answer.json()["rejected"]] == [field]
+    assert again.json() == answer.json()
+    cursor = (await shared_client.get(f"/api/v1/streams/{stream_id}")).json()
+    counts = {name: cursor[name] for name in ("acked_seq", "num_stored", "num_lost", "num_rejected")}
+    last = body["last_seq"]
+    assert counts == {"acked_seq": last, "num_stored": last - 1, "num_lost": 0, "num_rejected": 1}
+
+
+async def test_each_rejected_record_has_a_reason_that_a_program_can_read(shared_client: httpx.AsyncClient) -> None:
+    rows = make_measurements(steps=range(8))
+    rows["sum_loss"][1] = float("nan")
+    rows["num_updates"][2] = 0
+    rows["lr"][4] = "0.1"
+    rows["sum_trace_cov"][5] = None
+    rows["lr"][5] = float("inf")
+    body, stream_id = make_batch(measurements=rows), uuid4()
+
+    answer = await shared_client.post(
+        f"/api/v1/streams/{stream_id}/batches",
+        content=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+
+    rejected = answer.json()["rejected"]
+    codes = {record["seq"]: record["code"] for record in rejected}
+    assert codes == {3: "not_finite", 4: "out_of_range", 6: "value_type", 7: "not_finite"}
+    assert all(record["message"] for record in rejected)
+    series = (await shared_client.get(f"/api/v1/runs/{body['run_id']}/streams")).json()
+    assert series["streams"][0]["lost"] == [{"from": seq, "to": seq, "reason": "rejected"} for seq in codes]
+    assert series["ledger"]["is_true"]
+
+
+async def test_a_record_of_several_metrics_is_rejected_as_a_whole(shared_client: httpx.AsyncClient) -> None:
+    names, values = ["a", "b", "a"], [1.0, float("nan"), 2.0]
+    metrics = {"seq": [2, 2, 3], "step": [1, 1, 2], "wall_time": [1.0] * 3, "name": names, "value": values}
+    body = make_batch(metrics=metrics)
+
+    answer = await shared_client.post(
+        f"/api/v1/streams/{uuid4()}/batches",
+        content=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+
+    assert [(record["seq"], record["field"]) for record in answer.json()["rejected"]] == [(2, "metrics.value[1]")]
+    stored = (await shared_client.get(f"/api/v1/runs/{body['run_id']}/metrics")).json()
+    assert [(metric["name"], metric["value"]) for metric in stored["metrics"]] == [("a", [2.0])]
+
+
+async def test_a_batch_whose_every_record_is_bad_still_moves_the_cursor(shared_client: httpx.AsyncClient) -> None:
+    first = make_batch()
+    stream_id = uuid4()
+    await shared_client.post(f"/api/v1/streams/{stream_id}/batches", json=first)
+    rows = make_measurements(first_seq=6) | {"num_updates": [0] * 4}
+
+    answer = await shared_client.post(
+        f"/api/v1/streams/{stream_id}/batches",
+        json=make_batch(run_id=first["run_id"], first_seq=6, measurements=rows),
+    )
+
+    assert answer.json()["acked_seq"] == 9
+    assert [record["seq"] for record in answer.json()["rejected"]] == [6, 7, 8, 9]
+
+
+async def test_a_batch_with_bad_records_and_a_bad_whole_is_refused_as_before(shared_client: httpx.AsyncClient) -> None:
+    rows = make_measurements() | {"num_updates": [1, 0, 1, 1]}
+    stream_id = uuid4()
+
+    answer = await shared_client.post(
+        f"/api/v1/streams/{stream_id}/batches", json=make_batch(measurements=rows) | {"surprise": 1}
+    )
+
+    assert_problem(answer, 422, "invalid-input", field="surprise")
+    assert_problem(await shared_client.get(f"/api/v1/streams/{stream_id}"), 404, "stream-not-found")
+
+
+async def test_another_version_is_426_with_those_that_are_read(shared_client: httpx.AsyncClient) -> None:
+    answer = await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=make_batch() | {"proto": 2})
+
+    assert_problem(answer, 426, "version-not-supported")
+    assert answer.json()["supported"] == [1]
+
+
+async def test_a_body_that_is_too_large_is_413_with_the_limit(shared_client: httpx.AsyncClient) -> None:
+    answer = await shared_client.post(
+        f"/api/v1/streams/{uuid4()}/batches",
+        content=b" " * (5 * 2**20 + 1),
+        headers={"Content-Type": "application/json"},
+    )
+
+    assert_problem(answer, 413, "body-too-large")
+    assert answer.json()["limit"] == 5 * 2**20
 
 
 async def test_more_than_two_thousand_records_are_refused(shared_client: httpx.AsyncClient) -> None:

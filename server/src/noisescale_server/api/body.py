@@ -40,6 +40,8 @@ _SHORT = _short_repr()
 class BodyTooLarge(DomainError):
     """The body is over a limit, before or after inflating."""
 
+    members = ("limit",)
+
     def __init__(self, kind: str, limit: int) -> None:
         super().__init__(f"the {kind} body is over {limit} bytes: send smaller batches")
         self.limit = limit
@@ -85,7 +87,7 @@ def parse(model: type[ModelT], raw: bytes) -> ModelT:
 
 def invalid_input(errors: Sequence[Mapping[str, Any]], *, skip_location: int) -> InvalidInput:
     """Pydantic's errors as ours; `skip_location` drops FastAPI's leading "query", "path" or "body"."""
-    problems = [_field_problem(error, skip_location) for error in errors[:MAX_PROBLEMS]]
+    problems = [field_problem(error, skip_location) for error in errors[:MAX_PROBLEMS]]
     return InvalidInput(problems, count=len(errors))
 
 
@@ -101,7 +103,8 @@ def field_path(location: Sequence[int | str]) -> str:
     return path[: 3 * MAX_SHOWN_CHARACTERS] or "body"
 
 
-def _field_problem(error: Mapping[str, Any], skip_location: int) -> FieldProblem:
+def field_problem(error: Mapping[str, Any], skip_location: int) -> FieldProblem:
+    """One of Pydantic's errors as ours; `skip_location` as of `invalid_input`."""
     kind = error["type"]
     # A missing field has no value, and a body that is not JSON would be repeated as a whole.
     value = None if kind in ("missing", "json_invalid") else shown(error.get("input"))

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from noisescale_server.api.body import BodyTooLarge, MediaTypeNotSupported, invalid_input
+from noisescale_server.api.rejection import VersionNotSupported
 from noisescale_server.services.errors import (
     DatabaseNotDurable,
     DatabaseUnreachable,
@@ -53,6 +54,7 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     InvalidInput: (422, "invalid-input", "Input cannot be accepted"),
     BodyTooLarge: (413, "body-too-large", "Body is too large"),
     MediaTypeNotSupported: (415, "media-type-not-supported", "Content type or encoding not supported"),
+    VersionNotSupported: (426, "version-not-supported", "Version of the wire format not supported"),
     DatabaseUnreachable: (503, "database-unreachable", "Database does not answer"),
     DatabaseNotDurable: (503, "database-not-durable", "Database may lose what it has committed"),
     SchemaOutdated: (503, "schema-outdated", "Database schema is older than this server"),

@@ -8,11 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter, BackgroundTasks, Request
 from pydantic import Field
 
-from noisescale_server.api.body import parse, read_body
+from noisescale_server.api.body import read_body
 from noisescale_server.api.deps import ReadSession, RunId, Session, StreamId, body_of
+from noisescale_server.api.rejection import read_batch
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.transactions import commit_with_retry
-from noisescale_server.api.wire_checks import check
+from noisescale_server.api.wire_checks import Code
 from noisescale_server.api.wire_schemas import BatchBody, Finish, Groups, Measurements, Metrics, RunRecord
 from noisescale_server.services import ingestion, ledger, streams
 from noisescale_server.services.ingestion import Batch
@@ -27,10 +28,20 @@ from noisescale_server.storage.tables import Stream
 router = APIRouter(tags=["streams"])
 
 
+class RejectedRecord(Answer):
+    """A record that cannot be stored, and why: the others of its batch are."""
+
+    seq: int
+    code: Code
+    field: str
+    message: str
+
+
 class Acked(Answer):
     """What is stored, rejected or declared lost, after COMMIT."""
 
     acked_seq: int
+    rejected: list[RejectedRecord]
     epoch: UUID
 
 
@@ -97,14 +108,14 @@ class StreamsAnswer(Answer):
 @router.post("/streams/{stream_id}/batches", openapi_extra=body_of(BatchBody))
 async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: BackgroundTasks) -> Acked:
     """Store a batch once, however often it is sent; the answer comes after COMMIT."""
-    body = parse(BatchBody, await read_body(request))
-    check(body)
-    batch = batch_of(stream_id, body)
+    read = read_batch(await read_body(request))
+    batch = batch_of(stream_id, read.body)
     accepted = await commit_with_retry(request.app.state.sessions, lambda session: ingestion.accept(session, batch))
     if batch.finish is not None:
         state = request.app.state
         behind_the_answer.add_task(state.recalibrations.after_finish, state.sessions, batch.run_id)
-    return Acked(acked_seq=accepted.acked_seq, epoch=accepted.epoch)
+    rejected = [RejectedRecord(**asdict(record)) for record in read.rejected]
+    return Acked(acked_seq=accepted.acked_seq, rejected=rejected, epoch=accepted.epoch)
 
 
 @router.get("/streams/{stream_id}")

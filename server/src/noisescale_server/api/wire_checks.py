@@ -1,13 +1,20 @@
-"""What a batch must hold beyond the types of its fields: equal columns, rising numbers, every record accounted for."""
+"""What a batch must hold beyond the types of its fields: equal columns, rising numbers, every record accounted for.
+
+What is wrong with the batch as a whole refuses it; what is wrong with one record names that record, which can be left
+out while the others are stored.
+"""
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Literal
 
 from pydantic import BaseModel
 
+from noisescale_server.api.body import MAX_PROBLEMS
 from noisescale_server.api.wire_schemas import MAX_RECORDS, MIN_MAGNITUDE, BatchBody, Groups, Measurements, Metrics
-from noisescale_server.services.errors import refuse
+from noisescale_server.services.errors import FieldProblem, InvalidInput, refuse
 
 ESTIMATE_SUMS = (
     "sum_trace_cov",
@@ -20,50 +27,96 @@ ESTIMATE_SUMS = (
 Place = tuple[int, int, str]
 """(first record, last record, the field that holds them)."""
 
+Part = Literal["measurements", "metrics", "groups", "finish"]
+"""The fields of a batch that hold records which can be left out."""
+
+Code = Literal["value_type", "out_of_range", "not_finite", "inconsistent"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordProblem:
+    """What is wrong with one record: the row of its part, in which way, and the sentence for people."""
+
+    part: Part
+    position: int
+    code: Code
+    problem: FieldProblem
+
 
 def check(body: BatchBody) -> None:
     """Nothing, when the batch is consistent.
 
     Raises:
-        InvalidInput: Names the first field that is not.
+        InvalidInput: Names the fields that are not.
     """
-    if body.measurements is not None:
-        check_measurements(body.measurements)
-    if body.metrics is not None:
-        check_metrics(body.metrics)
-    for position, record in enumerate(body.groups):
-        check_groups(record, f"groups[{position}]")
+    check_structure(body)
+    found = [found.problem for found in record_problems(body)]
+    if found:
+        raise InvalidInput(found[:MAX_PROBLEMS], count=len(found))
     check_places(body)
 
 
-def check_measurements(columns: Measurements) -> None:
-    """Nothing, when the columns are equally long, `seq` rises, and the five sums are null together."""
-    check_lengths(columns, "measurements", "seq")
-    check_rising(columns.seq, "measurements.seq", may_repeat=False)
-    check_sums(columns, "measurements")
-    check_sizes(columns.sum_loss, "measurements.sum_loss")
+def check_structure(body: BatchBody) -> None:
+    """Nothing, when the columns are equally long and their record numbers rise.
+
+    Raises:
+        InvalidInput: Names the first column that is not.
+    """
+    if body.measurements is not None:
+        check_lengths(body.measurements, "measurements", "seq")
+        check_rising(body.measurements.seq, "measurements.seq", may_repeat=False)
+    if body.metrics is not None:
+        check_lengths(body.metrics, "metrics", "seq")
+        check_rising(body.metrics.seq, "metrics.seq", may_repeat=True)
 
 
-def check_metrics(columns: Metrics) -> None:
-    """Nothing, when the columns are equally long, `seq` does not fall, and no call names a value twice."""
-    check_lengths(columns, "metrics", "seq")
-    check_rising(columns.seq, "metrics.seq", may_repeat=True)
+def record_problems(body: BatchBody) -> list[RecordProblem]:
+    """What is wrong with single records of a batch whose columns are equally long."""
+    found: list[RecordProblem] = []
+    if body.measurements is not None:
+        found += _of_measurements(body.measurements)
+    if body.metrics is not None:
+        found += _of_metrics(body.metrics)
+    for position, record in enumerate(body.groups):
+        found += _of_group_record(record, position)
+    return found
+
+
+def _of_measurements(columns: Measurements) -> Iterator[RecordProblem]:
+    for name in (*ESTIMATE_SUMS[:2], "sum_loss"):
+        for row, problem in vanishing(getattr(columns, name), f"measurements.{name}"):
+            yield RecordProblem("measurements", row, "out_of_range", problem)
+    for row, problem in partly_null(columns, "measurements"):
+        yield RecordProblem("measurements", row, "inconsistent", problem)
+
+
+def _of_metrics(columns: Metrics) -> Iterator[RecordProblem]:
     seen: set[tuple[int, str]] = set()
-    for position, key in enumerate(zip(columns.seq, columns.name, strict=True)):
+    for row, key in enumerate(zip(columns.seq, columns.name, strict=True)):
         if key in seen:
-            raise refuse(f"metrics.name[{position}]", "is named twice in one record: send one value a name", key[1])
+            message = "is named twice in one record: send one value a name"
+            yield RecordProblem("metrics", row, "inconsistent", _problem(f"metrics.name[{row}]", message, key[1]))
         seen.add(key)
 
 
-def check_groups(record: Groups, path: str) -> None:
-    """Nothing, when the columns are equally long, no layer comes twice, and the five sums are null together."""
-    check_lengths(record, path, "names")
+def _of_group_record(record: Groups, position: int) -> Iterator[RecordProblem]:
+    path = f"groups[{position}]"
+    try:
+        check_lengths(record, path, "names")
+    except InvalidInput as error:
+        yield RecordProblem("groups", position, "inconsistent", error.problems[0])
+        return
     seen: set[str] = set()
-    for position, name in enumerate(record.names):
+    for layer, name in enumerate(record.names):
         if name in seen:
-            raise refuse(f"{path}.names[{position}]", "is in this record twice: name each layer once", name)
+            message = "is in this record twice: name each layer once"
+            yield RecordProblem("groups", position, "inconsistent", _problem(f"{path}.names[{layer}]", message, name))
         seen.add(name)
-    check_sums(record, path)
+    for name in ESTIMATE_SUMS[:2]:
+        for _, problem in vanishing(getattr(record, name), f"{path}.{name}"):
+            yield RecordProblem("groups", position, "out_of_range", problem)
+    for _, problem in partly_null(record, path):
+        yield RecordProblem("groups", position, "inconsistent", problem)
 
 
 def check_lengths(columns: BaseModel, path: str, leading: str) -> None:
@@ -88,20 +141,17 @@ def check_rising(numbers: Sequence[int], path: str, *, may_repeat: bool) -> None
     raise refuse(f"{path}[{position}]", message, numbers[position])
 
 
-def check_sizes(column: Sequence[float | None], path: str) -> None:
-    """Nothing, when the squares of all values are doubles too."""
+def vanishing(column: Sequence[float | None], path: str) -> Iterator[tuple[int, FieldProblem]]:
+    """Positions of values whose squares are no doubles."""
     for position, value in enumerate(column):
         if value and abs(value) < MIN_MAGNITUDE:
-            raise refuse(
-                f"{path}[{position}]", f"must be 0 or at least {MIN_MAGNITUDE}: its square is no double", value
-            )
+            message = f"must be 0 or at least {MIN_MAGNITUDE}: its square is no double"
+            yield position, _problem(f"{path}[{position}]", message, value)
 
 
-def check_sums(columns: BaseModel, path: str) -> None:
-    """Nothing, when the five sums of each row are all null or all numbers, none vanishingly small."""
+def partly_null(columns: BaseModel, path: str) -> Iterator[tuple[int, FieldProblem]]:
+    """Positions of rows where some of the five sums are null and others are numbers."""
     sums = [getattr(columns, name) for name in ESTIMATE_SUMS]
-    for name, column in zip(ESTIMATE_SUMS[:2], sums, strict=False):
-        check_sizes(column, f"{path}.{name}")
     # `in` runs in C: the usual batch has no null at all
     if not any(None in column for column in sums):
         return
@@ -109,7 +159,11 @@ def check_sums(columns: BaseModel, path: str) -> None:
         missing = [name for name, value in zip(ESTIMATE_SUMS, row, strict=True) if value is None]
         if missing and len(missing) < len(ESTIMATE_SUMS):
             message = "is null where another of the five estimate sums is a number: send all or none"
-            raise refuse(f"{path}.{missing[0]}[{position}]", message)
+            yield position, _problem(f"{path}.{missing[0]}[{position}]", message)
+
+
+def _problem(field: str, message: str, value: object = None) -> FieldProblem:
+    return refuse(field, message, value).problems[0]
 
 
 def check_places(body: BatchBody) -> None:

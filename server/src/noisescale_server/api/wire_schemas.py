@@ -9,6 +9,7 @@ from noisescale_server.api.deps import refuse_control_characters
 from noisescale_server.api.schemas_runs import Body, Name, PositiveNumber, RunFields, refuse_blank
 from noisescale_server.storage.streams import SIMPLE, Kind
 
+VERSION = 1
 MAX_RECORDS = 2_000
 MAX_METRIC_VALUES = 20_000
 MAX_GROUPS = 256
