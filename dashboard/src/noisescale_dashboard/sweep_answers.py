@@ -184,8 +184,9 @@ class CriticalBatch:
 
 
 def critical_batch(data: Json) -> CriticalBatch:
-    """The fits and refusals in `data`."""
-    return picked(CriticalBatch, {**data, "targets": tuple(_target_fit(row) for row in data["targets"])})
+    """The fits and refusals in `data`, the easiest target first."""
+    targets = sorted(map(_target_fit, data["targets"]), key=lambda one: one.target, reverse=data.get("goal") != "max")
+    return picked(CriticalBatch, {**data, "targets": tuple(targets)})
 
 
 def _target_fit(data: Json) -> TargetFit:

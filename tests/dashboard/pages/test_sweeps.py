@@ -1,6 +1,7 @@
 """The list of sweeps, published sweeps, and the page of a sweep or a branch."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,6 +120,15 @@ async def test_a_target_of_the_address_is_the_one_that_is_answered(callbacks: Ca
         "num_runs": 72,
     }
     assert [choice["value"] for choice in changed["sweep-target"]["data"]] == ["3.3", "3.1", "2.95", "2.85"]
+
+
+async def test_a_sweep_without_runs_says_how_they_come(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.sweeps = (replace(SWEEPS[0], batch_sizes=()),)
+
+    changed = await callbacks.post("sweep-figures.data", sweep_view())
+
+    assert changed["sweep-lede"]["children"].startswith("No runs are attached to this sweep yet.")
+    assert changed["sweep-cards"]["hidden"]
 
 
 async def test_an_address_may_name_a_target_that_the_sweep_has_not(callbacks: Callbacks, fake_api: FakeApi) -> None:

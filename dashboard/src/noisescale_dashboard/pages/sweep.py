@@ -13,6 +13,11 @@ from noisescale_dashboard.pages import shell, states, sweep_branch, sweep_cards,
 from noisescale_dashboard.pages.parts import Child, aria, icon, link
 from noisescale_dashboard.sweep_answers import CriticalBatch, Sweep, TargetFit
 
+NO_RUNS = "No runs are attached to this sweep yet. They come with noisescale.sweep, or by POST …/runs."
+NO_TARGET = (
+    "This sweep names no target, so there is no critical batch to measure. Create it with targets, or add one to the "
+    "address: ?target=0.5"
+)
 REFRESH_FACTOR = 6
 """A sweep grows by whole trainings: it is asked for less often than a run."""
 CHANGED = (
@@ -116,7 +121,7 @@ def register(app: Dash, api: ApiClient) -> None:
             if ctx.triggered_id == "sweep-pulse" and not has_news(sweep, shown):
                 return _only({"sweep-note.children": None})
             wanted = float(view["target"]) if view["target"] else None
-            if sweep.kind == "branch" or (wanted is None and not sweep.targets):
+            if sweep.kind == "branch" or not sweep.num_runs or (wanted is None and not sweep.targets):
                 return _only(_without_targets(sweep, narrow=narrow))
             found = await api.critical_batch(visitor, sweep_id, asked_targets(sweep, wanted))
         except ApiProblem as problem:
@@ -189,7 +194,7 @@ def _grid_class(found: CriticalBatch, target: TargetFit) -> str:
 
 
 def _without_targets(sweep: Sweep, *, narrow: bool) -> dict[str, Any]:
-    """A branch, or a sweep that names no target."""
+    """A branch, or a sweep that has no runs or names no target."""
     changes: dict[str, Any] = {
         "sweep-shown.data": None,
         "sweep-missing.children": None,
@@ -202,10 +207,7 @@ def _without_targets(sweep: Sweep, *, narrow: bool) -> dict[str, Any]:
     }
     if sweep.kind == "branch":
         return {**changes, **sweep_branch.changes(sweep, narrow=narrow)}
-    words = (
-        "This sweep names no target, so there is no critical batch to measure. Create it with targets, or add one to "
-        "the address: ?target=0.5"
-    )
+    words = NO_TARGET if sweep.num_runs else NO_RUNS
     return {**changes, "sweep-head.children": sweep.name, "sweep-lede.children": words, "sweep-branch.children": None}
 
 

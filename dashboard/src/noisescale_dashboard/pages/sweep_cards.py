@@ -212,7 +212,8 @@ PLAN_COLUMNS = ("Batch size", "Learning rates", "Seeds", "Steps each, at most", 
 def plan_table(plan: SweepPlan, unit: str) -> Child:
     """A row a proposal with its cost; in words where there is nothing to run."""
     if not plan.proposals:
-        return html.P("No further runs are needed for this interval.", className="t2")
+        is_met = plan.present_ratio is not None and plan.present_ratio <= plan.wanted_ratio
+        return html.P("No further runs are needed for this interval." if is_met else "", className="t2")
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in PLAN_COLUMNS]))
     rows = [_proposal_row(one) for one in plan.proposals]
     total = html.Tr(
