@@ -20,6 +20,14 @@ from noisescale_server.storage.engine import create_engine
 TEMPLATE = "template_noisescale"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs that say nothing of a folder leave their records in a temporary one, never in the home of who tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOISESCALE_DIR", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
     """A cluster without fsync that goes with the session; never any other database."""

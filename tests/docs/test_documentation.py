@@ -31,7 +31,7 @@ def test_every_setting_of_the_dashboard_is_documented(name):
 
 @pytest.mark.parametrize("name", sorted(config.Config.__dataclass_fields__))
 def test_every_setting_of_the_client_is_documented(name):
-    variable = "RANK" if name == "rank" else f"NOISESCALE_{name.upper()}"
+    variable = {"rank": "RANK", "folders": "NOISESCALE_DIR"}.get(name, f"NOISESCALE_{name.upper()}")
 
     assert f"`{variable}`" in text("docs/operating.md")
 

@@ -3,11 +3,13 @@
 The environment is read in `Config.from_env` and nowhere else.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -19,6 +21,9 @@ DEFAULT_URL = "http://127.0.0.1:8321"
 MODES = ("online", "disabled")
 
 KERNELS = ("auto", "triton", "torch")
+
+Durability = Literal["auto", "direct", "async"]
+DURABILITIES = ("auto", "direct", "async")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,9 @@ class Config:
         group_seconds: Least time between two records of layers, in seconds.
         strict: Errors inside a watched run are raised instead of counted. For tests.
         rank: Rank of this process in the job.
+        folders: Where records wait on disk: the first of these that can be written to. None: in memory only.
+        durability: Who writes them there: "direct", the caller; "async", a thread; "auto", the caller while the disk
+            is local and quick.
         kernels: What sums gradients up: "triton" where it works, "torch", or "auto": Triton on GPUs, where it works.
     """
 
@@ -52,6 +60,8 @@ class Config:
     strict: bool = False
     rank: int = 0
     kernels: Kernels = "auto"
+    folders: tuple[Path, ...] = ()
+    durability: Durability = "auto"
 
     def __post_init__(self) -> None:
         if self.mode == "offline":
@@ -67,6 +77,9 @@ class Config:
         if self.kernels not in KERNELS:
             known = ", ".join(KERNELS)
             raise ConfigError(f"kernels must be one of {known}, got {self.kernels!r}: set NOISESCALE_KERNELS=auto")
+        if self.durability not in DURABILITIES:
+            known = ", ".join(DURABILITIES)
+            raise ConfigError(f"durability must be one of {known}, got {self.durability!r}: leave it out for 'auto'")
         if not self.project:
             raise ConfigError("project must not be empty: leave it out for 'default'")
 
@@ -92,7 +105,7 @@ class Config:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
-    texts = {"url", "api_key", "mode", "project", "task", "run_id", "name", "kernels"}
+    texts = {"url", "api_key", "mode", "project", "task", "run_id", "name", "kernels", "durability"}
     values: dict[str, object] = {
         name: environ[f"NOISESCALE_{name.upper()}"] for name in texts if environ.get(f"NOISESCALE_{name.upper()}")
     }
@@ -106,13 +119,28 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
             values[name] = _number(variable, environ[variable], kind)
     if environ.get("NOISESCALE_STRICT"):
         values["strict"] = environ["NOISESCALE_STRICT"].lower() not in ("0", "false", "no")
+    values["folders"] = tuple(state_folders(environ))
     if "url" not in values:
         values["url"] = embedded_server_url(environ) or DEFAULT_URL
     return values
 
 
+def state_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Folders for records that wait, the best first; none where this user has no home."""
+    without_own = {name: value for name, value in environ.items() if name != "NOISESCALE_DIR"}
+    found = []
+    for settings in (environ, without_own):
+        with contextlib.suppress(RuntimeError):
+            found.append(state_folder(settings))
+    return list(dict.fromkeys(found))
+
+
 def state_folder(environ: Mapping[str, str]) -> Path:
-    """The folder where an embedded server of the same user says where it listens."""
+    """The folder where an embedded server of the same user says where it listens, and where records wait.
+
+    Raises:
+        RuntimeError: Where this user has no home.
+    """
     if environ.get("NOISESCALE_DIR"):
         return Path(environ["NOISESCALE_DIR"])
     state_home = environ.get("XDG_STATE_HOME")

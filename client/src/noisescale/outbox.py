@@ -1,13 +1,18 @@
 """Hands a run's records to the transport, and says at the end what did not arrive."""
 
 import os
+import time
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from noisescale import transport
 from noisescale.config import Config
 from noisescale.guard import logger
 from noisescale.transport.wire import Record, RunRecord
 from noisescale.version import __version__
+
+SPOOL = "spool"
+"""Folder of the records below a state folder."""
 
 
 class Outbox:
@@ -26,7 +31,8 @@ class Outbox:
         self._run_id = run_id
         self._url = config.url
         self._pid = os.getpid()
-        self._stream = transport.Stream(run_id, transport.MemorySpool(), describe)
+        self._disk = None if not config.folders else _disk_spool(config)
+        self._stream = transport.Stream(run_id, self._disk or transport.MemorySpool(), describe)
         server = transport.HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
         self._uploader = transport.Uploader(self._stream, server, on_fault)
 
@@ -45,17 +51,21 @@ class Outbox:
 
     def close(self, timeout_seconds: float) -> None:
         """Deliver what is left for at most so long, and say what did not arrive."""
-        if not self._uploader.flush(timeout_seconds):
+        start = time.monotonic()
+        has_arrived = self._uploader.flush(timeout_seconds)
+        self._uploader.close()
+        self._stream.end(max(0.5, timeout_seconds - (time.monotonic() - start)))
+        if not has_arrived:
             delivery = self._stream.delivery()
             logger.warning(
-                "%d of %d records of run %s were not delivered to %s: %s",
+                "%d of %d records of run %s were not delivered to %s: %s%s",
                 delivery.num_waiting,
                 delivery.num_logged,
                 self._run_id,
                 self._url,
                 self._why(),
+                self._how_to_deliver(),
             )
-        self._uploader.close()
 
     def _why(self) -> str:
         if self._uploader.stop_reason is not None:
@@ -63,3 +73,17 @@ class Outbox:
         if self._uploader.has_reached_server:
             return "the server did not take them in time"
         return "no server answered; start one with `noisescale up`, or set NOISESCALE_URL"
+
+    def _how_to_deliver(self) -> str:
+        """What brings them there later; nothing where they were in memory only."""
+        if self._disk is None or self._disk.folder is None:
+            return ""
+        return f". They are kept: noisescale sync {self._disk.folder.path}"
+
+
+def _disk_spool(config: Config) -> transport.DiskSpool:
+    """The meta file names the server, without what may be a password in its address."""
+    folders = [folder / SPOOL for folder in config.folders]
+    address = urlsplit(config.url)
+    url = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+    return transport.DiskSpool(folders, {"url": url}, durability=config.durability)

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -30,13 +31,26 @@ def test_every_setting_can_come_from_the_environment():
         "NOISESCALE_STRICT": "1",
         "RANK": "3",
         "NOISESCALE_KERNELS": "torch",
+        "NOISESCALE_DIR": "/data/spools",
+        "XDG_STATE_HOME": "/home/me/state",
+        "NOISESCALE_DURABILITY": "async",
     }
 
     config = Config.from_env(environ)
 
     assert config == Config(
-        "https://example.org", "ns_w_key", "disabled", "default", "default", RUN_ID, "first", 50, 2.5, True, 3, "torch"
-    )
+        "https://example.org", "ns_w_key", "disabled", "default", "default", RUN_ID, "first", 50, 2.5, True, 3, "torch",
+        (Path("/data/spools"), Path("/home/me/state/noisescale")), "async",
+    )  # fmt: skip
+
+
+def test_records_wait_in_the_users_folder_and_in_memory_where_there_is_none(monkeypatch):
+    def no_home():
+        raise RuntimeError("could not determine home directory")
+
+    assert Config.from_env({"XDG_STATE_HOME": "/state"}).folders == (Path("/state/noisescale"),)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert Config.from_env({}).folders == ()
 
 
 def test_an_embedded_server_of_the_same_user_is_found(tmp_path):

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 from noisescale.lazy import exports
 
 if TYPE_CHECKING:
+    from noisescale.transport.disk_spool import DiskSpool
     from noisescale.transport.http import HttpServer
     from noisescale.transport.spool import MemorySpool, Spool
     from noisescale.transport.stream import Stream
     from noisescale.transport.uploader import Uploader
 
 _MODULES = {
+    "DiskSpool": "noisescale.transport.disk_spool",
     "HttpServer": "noisescale.transport.http",
     "MemorySpool": "noisescale.transport.spool",
     "Spool": "noisescale.transport.spool",
@@ -20,4 +22,4 @@ _MODULES = {
 
 __getattr__, __dir__ = exports(__name__, _MODULES)
 
-__all__ = ["HttpServer", "MemorySpool", "Spool", "Stream", "Uploader"]
+__all__ = ["DiskSpool", "HttpServer", "MemorySpool", "Spool", "Stream", "Uploader"]

@@ -2,19 +2,23 @@
 
 Frame: magic, version, kind, flags, length, seq, CRC-32 of header and payload, payload. Numbers are little-endian
 columns, because JSON would cost the training thread five times as long; rare records are UTF-8 JSON. In a column NaN
-stands for null, and -1 for an unknown number of examples.
+stands for null, and -1 for an unknown number of examples. Two further kinds live on disk only: a loss says which
+records will never come, a seal ends a file.
 """
 
 import json
 import math
 import struct
 import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from noisescale.transport.wire import (
     MEASUREMENT_COLUMNS,
     FinishRecord,
     GroupRecord,
+    LostRange,
     Measurement,
     MetricRecord,
     Record,
@@ -33,6 +37,30 @@ _EXAMPLES = MEASUREMENT_COLUMNS.index("examples")
 _GROUP_HEAD = struct.Struct("<qdII")
 
 _KINDS: dict[type, int] = {Measurement: 1, GroupRecord: 2, MetricRecord: 3, RunRecord: 4, FinishRecord: 5}
+LOSS = 64
+SEAL = 65
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A frame in a file's bytes whose checksum holds.
+
+    Attributes:
+        kind: What the header says.
+        seq: Record number; of a loss the first lost one, of a seal the last one of the file.
+        frame: Its bytes, header included.
+        end: Where it ends, counted from the beginning of the bytes.
+    """
+
+    kind: int
+    seq: int
+    frame: bytes
+    end: int
+
+    @property
+    def is_record(self) -> bool:
+        """Neither a loss nor a seal."""
+        return self.kind not in (LOSS, SEAL)
 
 
 def encode(seq: int, record: Record) -> bytes:
@@ -41,9 +69,46 @@ def encode(seq: int, record: Record) -> bytes:
     Raises:
         ValueError, TypeError, struct.error, OverflowError: For a record that no frame can hold.
     """
-    payload = _payload(record)
-    header = _HEADER.pack(MAGIC, VERSION, _KINDS[type(record)], 0, len(payload), seq)
+    return _frame(_KINDS[type(record)], seq, _payload(record))
+
+
+def encode_loss(lost: LostRange) -> bytes:
+    """A frame that says which records will never come."""
+    return _frame(LOSS, lost.first, _json({"from": lost.first, "to": lost.last, "reason": lost.reason}))
+
+
+def encode_seal(last_seq: int) -> bytes:
+    """A frame that ends a file."""
+    return _frame(SEAL, last_seq, b"{}")
+
+
+def decode_loss(frame: bytes) -> LostRange:
+    """The range of a loss whose checksum holds."""
+    fields = json.loads(frame[HEADER_BYTES:])
+    return LostRange(fields["from"], fields["to"], fields["reason"])
+
+
+def _frame(kind: int, seq: int, payload: bytes) -> bytes:
+    header = _HEADER.pack(MAGIC, VERSION, kind, 0, len(payload), seq)
     return header + _CRC.pack(zlib.crc32(payload, zlib.crc32(header))) + payload
+
+
+def frames_in(data: bytes) -> Iterator[Found]:
+    """The undamaged frames of a file's bytes, in order; what lies between them is passed over.
+
+    After a frame that does not hold, the search goes on at the next magic: one damaged frame costs one record.
+    """
+    at = data.find(MAGIC)
+    while at >= 0 and len(data) - at >= HEADER_BYTES:
+        _, version, kind, _, length, seq = _HEADER.unpack_from(data, at)
+        end = at + HEADER_BYTES + length
+        if version == VERSION and end <= len(data):
+            crc = zlib.crc32(data[at + HEADER_BYTES : end], zlib.crc32(data[at : at + _HEADER.size]))
+            if crc == _CRC.unpack_from(data, at + _HEADER.size)[0]:
+                yield Found(kind, seq, data[at:end], end)
+                at = end if data.startswith(MAGIC, end) else data.find(MAGIC, end)
+                continue
+        at = data.find(MAGIC, at + 1)
 
 
 def seq_of(frame: bytes) -> int:

@@ -1,33 +1,63 @@
 """Where records wait until the server has them."""
 
+import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from noisescale.transport.frames import seq_of
+from noisescale.transport.wire import LostRange
 
 MAX_RECORDS = 100_000
 MAX_BYTES = 16 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Frames that were found.
+
+    Attributes:
+        frames: In the order of their numbers, which may have gaps.
+        is_all: Nothing more is held up to the number that was asked for.
+    """
+
+    frames: Sequence[bytes]
+    is_all: bool
+
+
 class Spool(Protocol):
-    """An ordered queue of frames with limits."""
+    """Numbered frames of one stream, with limits. One thread appends, another one reads and acknowledges."""
 
-    @property
-    def num_records(self) -> int:
-        """Frames that wait."""
+    def begin(self, run_id: str, stream_id: str) -> str | None:
+        """Start a new, empty stream; a sentence where its records are less safe than they should be."""
 
-    def append(self, frame: bytes) -> bool:
-        """Take a frame; False when there is no room, and then the caller declares it lost."""
+    def append(self, frame: bytes) -> None:
+        """Take a frame. What has to be given up for it is in `take_losses`."""
 
-    def oldest(self, *, max_records: int, max_bytes: int) -> Sequence[bytes]:
-        """The oldest frames, in order: at least one where any waits."""
+    def take_losses(self) -> Sequence[LostRange]:
+        """What was given up since the last call, and why."""
 
-    def drop_until(self, seq: int) -> None:
-        """Forget frames up to and including this number."""
+    def lose(self, lost: LostRange) -> None:
+        """Remember that these records will never come."""
 
-    def clear(self) -> None:
-        """Forget every frame."""
+    def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
+        """Frames after one number and up to another: at least one where any is held."""
+
+    def acknowledge(self, seq: int) -> None:
+        """The server has an account of everything up to here."""
+
+    def first_held(self, seq: int) -> int:
+        """The first number from this one on from which on frames are held, also acknowledged ones."""
+
+    def quarantine(self, frame: bytes) -> None:
+        """Put a frame aside that the server refused."""
+
+    def end(self, timeout_seconds: float) -> None:
+        """Nothing more is appended; what is held stays readable."""
+
+    def restart_after_fork(self) -> None:
+        """Leave everything to the parent."""
 
 
 class MemorySpool:
@@ -36,39 +66,70 @@ class MemorySpool:
     def __init__(self, *, max_records: int = MAX_RECORDS, max_bytes: int = MAX_BYTES) -> None:
         self._max_records = max_records
         self._max_bytes = max_bytes
+        self._clear()
+
+    def _clear(self) -> None:
         self._frames: deque[bytes] = deque()
         self._bytes = 0
+        self._acked_seq = 0
+        self._losses: list[LostRange] = []
+        self._lock = threading.Lock()
 
-    @property
-    def num_records(self) -> int:
-        """Frames that wait."""
-        return len(self._frames)
+    def begin(self, run_id: str, stream_id: str) -> str | None:
+        """Forget every frame."""
+        self._clear()
+        return None
 
-    def append(self, frame: bytes) -> bool:
-        """Take a frame, unless that would pass a limit."""
-        if len(self._frames) >= self._max_records or self._bytes + len(frame) > self._max_bytes:
-            return False
-        self._frames.append(frame)
-        self._bytes += len(frame)
-        return True
+    def append(self, frame: bytes) -> None:
+        """Take a frame, unless that would pass a limit; the run's own record, the first, is held by the stream."""
+        if seq_of(frame) == 1:
+            return
+        with self._lock:
+            if len(self._frames) >= self._max_records or self._bytes + len(frame) > self._max_bytes:
+                self._losses.append(LostRange(seq_of(frame), seq_of(frame), "memory_full"))
+                return
+            self._frames.append(frame)
+            self._bytes += len(frame)
 
-    def oldest(self, *, max_records: int, max_bytes: int) -> Sequence[bytes]:
+    def take_losses(self) -> Sequence[LostRange]:
+        """What was refused since the last call."""
+        losses, self._losses = self._losses, []
+        return losses
+
+    def lose(self, lost: LostRange) -> None:
+        """Nobody else will read this memory."""
+
+    def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
         """The oldest frames within the limits, at least one where any waits."""
         frames: list[bytes] = []
         size = 0
-        for frame in self._frames:
-            size += len(frame)
-            if frames and (len(frames) >= max_records or size > max_bytes):
-                break
-            frames.append(frame)
-        return frames
+        with self._lock:
+            for frame in self._frames:
+                if not after < seq_of(frame) <= until:
+                    continue
+                size += len(frame)
+                if frames and (len(frames) >= max_records or size > max_bytes):
+                    return Held(frames, is_all=False)
+                frames.append(frame)
+        return Held(frames, is_all=True)
 
-    def drop_until(self, seq: int) -> None:
+    def acknowledge(self, seq: int) -> None:
         """Forget frames up to and including this number."""
-        while self._frames and seq_of(self._frames[0]) <= seq:
-            self._bytes -= len(self._frames.popleft())
+        with self._lock:
+            self._acked_seq = max(seq, self._acked_seq)
+            while self._frames and seq_of(self._frames[0]) <= seq:
+                self._bytes -= len(self._frames.popleft())
 
-    def clear(self) -> None:
-        """Forget every frame."""
-        self._frames.clear()
-        self._bytes = 0
+    def first_held(self, seq: int) -> int:
+        """Nothing is held that was acknowledged."""
+        return max(seq, self._acked_seq + 1)
+
+    def quarantine(self, frame: bytes) -> None:
+        """There is no place for it."""
+
+    def end(self, timeout_seconds: float) -> None:
+        """Nothing to do."""
+
+    def restart_after_fork(self) -> None:
+        """Forget every frame, and the lock that another thread of the parent may have held."""
+        self._clear()

@@ -1,15 +1,21 @@
 """One process incarnation writing to one run: numbers its records and keeps the ledger true."""
 
+import dataclasses
 import datetime
+import struct
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from noisescale.transport.frames import decode, encode, is_run, seq_of
+from noisescale.transport.losses import clipped, is_in, merged, without
 from noisescale.transport.spool import Spool
 from noisescale.transport.wire import Batch, LostRange, Record, RunRecord
+
+MAX_FRAME_BYTES = 512 << 10
+"""Of one record; a batch of the wire format takes more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,35 @@ class Delivery:
     def num_waiting(self) -> int:
         """Records the server has no account of yet."""
         return self.num_logged - self.num_acked
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A batch on its way, and the frames that are in it."""
+
+    batch: Batch
+    frames: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftStream:
+    """What the folder of a stream says.
+
+    Attributes:
+        run_id: The run it writes to.
+        stream_id: Its own id.
+        run_frame: The run's own record; empty where it was damaged everywhere.
+        last_seq: The last record in it.
+        acked_seq: Up to where the server had an account, for all the folder knows.
+        lost: What its writer gave up.
+    """
+
+    run_id: str
+    stream_id: str
+    run_frame: bytes
+    last_seq: int
+    acked_seq: int
+    lost: Sequence[LostRange]
 
 
 class Stream:
@@ -59,12 +94,31 @@ class Stream:
         self._run_frame = b""
         self._last_seq = 0
         self._acked_seq = 0
-        self._num_lost = 0
         self._lost: list[LostRange] = []
+        self._unanswered: Sending | None = None
+
+    @classmethod
+    def left_behind(cls, found: "LeftStream", spool: Spool) -> "Stream":
+        """The stream that another process has written, to be delivered from here.
+
+        Args:
+            found: What its folder says.
+            spool: Its frames.
+        """
+
+        def describe() -> RunRecord:
+            raise AssertionError("nothing is logged to a stream of another process")
+
+        stream = cls(found.run_id, spool, describe)
+        stream._id, stream._run_frame, stream._last_seq = found.stream_id, found.run_frame, found.last_seq
+        stream._acked_seq = min(found.acked_seq, found.last_seq)
+        for lost in found.lost:
+            stream._declare_lost(lost)
+        return stream
 
     def restart_after_fork(self) -> None:
         """Forget what belongs to the parent; the child's first record starts a stream of its own."""
-        self._spool.clear()
+        self._spool.restart_after_fork()
         self._start()
 
     @property
@@ -74,7 +128,11 @@ class Stream:
 
     def delivery(self) -> Delivery:
         """How much was logged, acknowledged and lost."""
-        return Delivery(self._last_seq, self._acked_seq, self._num_lost)
+        return Delivery(self._last_seq, self._acked_seq, sum(one.last - one.first + 1 for one in self._lost))
+
+    def end(self, timeout_seconds: float) -> None:
+        """Nothing more is logged; what waits stays in the spool."""
+        self._spool.end(timeout_seconds)
 
     # ---- the training thread
 
@@ -87,21 +145,23 @@ class Stream:
         with self._lock:
             if self._is_appending:
                 self._deferred.append(record)
-                return self._spool.num_records
+                return self._last_seq - self._acked_seq
             self._is_appending = True
             try:
                 if self._id is None:
-                    self._open()
+                    self._open(str(uuid.uuid4()))
                 self._number(record)
                 while self._deferred:
                     self._number(self._deferred.pop(0))
             finally:
                 self._is_appending = False
-            return self._spool.num_records
+            return self._last_seq - self._acked_seq
 
-    def _open(self) -> None:
-        self._id = str(uuid.uuid4())
-        self._run_frame = encode(1, self._describe())
+    def _open(self, stream_id: str) -> None:
+        note = self._spool.begin(self.run_id, stream_id)
+        if not self._run_frame:
+            self._run_frame = encode(1, noted(self._describe(), note))
+        self._id = stream_id
         self._last_seq = 1
         self._spool.append(self._run_frame)
 
@@ -109,55 +169,86 @@ class Stream:
         self._last_seq += 1
         reason = "not_encodable"
         try:
-            reason = "" if self._spool.append(encode(self._last_seq, record)) else "memory_full"
+            frame = encode(self._last_seq, record)
+            reason = "too_large"
+            if len(frame) <= MAX_FRAME_BYTES:
+                reason = "not_stored"
+                self._spool.append(frame)
+                reason = ""
         finally:
             if reason:
                 self._declare_lost(LostRange(self._last_seq, self._last_seq, reason))
+            self._take_losses()
+
+    def _take_losses(self) -> None:
+        for lost in self._spool.take_losses():
+            self._declare_lost(lost)
 
     def _declare_lost(self, lost: LostRange) -> None:
-        self._num_lost += lost.last - lost.first + 1
-        self._lost.append(lost)
-        self._lost.sort(key=lambda one: one.first)
-        merged: list[LostRange] = []
-        for one in self._lost:
-            if merged and merged[-1].last + 1 == one.first and merged[-1].reason == one.reason:
-                merged[-1] = LostRange(merged[-1].first, one.last, one.reason)
-            else:
-                merged.append(one)
-        self._lost = merged
+        """Add what is new about a loss: each number is lost once, and not while it is on its way to the server.
+
+        The run's own record is never lost: it heads every file.
+        """
+        known = [(one.first, one.last) for one in self._lost]
+        if self._unanswered is not None:
+            known.append((self._unanswered.batch.first_seq, self._unanswered.batch.last_seq))
+        for first, last in without(max(lost.first, 2), lost.last, known):
+            self._lost = merged([*self._lost, LostRange(first, last, lost.reason)])
+            self._spool.lose(LostRange(first, last, lost.reason))
 
     # ---- the uploader
 
     def next_batch(self, *, max_records: int, max_bytes: int) -> Batch | None:
-        """The oldest records and losses without an acknowledgement; None where there are none."""
+        """The oldest records and losses without an acknowledgement; None where there are none.
+
+        A batch without an answer comes again as it was: the server may have stored it.
+        """
         with self._lock:
-            frames = list(self._spool.oldest(max_records=max_records, max_bytes=max_bytes))
-            if self._acked_seq == 0 and self._run_frame and (not frames or seq_of(frames[0]) != 1):
-                frames.insert(0, self._run_frame)
-            frames = list(up_to_second_run(frames))
-            last_seq = seq_of(frames[-1]) if frames else self._acked_seq
-            for lost in self._lost:
-                if lost.first == last_seq + 1:
-                    last_seq = lost.last
-            lost_here = [lost for lost in self._lost if lost.first <= last_seq]
-            first_seq = self._acked_seq + 1
-        if last_seq < first_seq:
+            sending, after, until, run_frame = self._unanswered, self._acked_seq, self._last_seq, self._run_frame
+            self._take_losses()
+        if sending is not None and len(sending.frames) <= max_records:
+            return dataclasses.replace(sending.batch, sent_at=_now())
+        if until <= after or not run_frame:
             return None
-        crc32 = 0
+        held = self._spool.oldest(after, until, max_records=max_records, max_bytes=max_bytes)
+        with self._lock:
+            self._unanswered = None
+            self._take_losses()
+            frames = [frame for frame in held.frames if not is_in(self._lost, seq_of(frame))]
+            if after == 0 and (not frames or seq_of(frames[0]) != 1):
+                frames.insert(0, self._run_frame)
+            sent = list(up_to_second_run(frames))[:max_records]
+            if len(sent) < len(frames):
+                until = seq_of(sent[-1])
+            elif not held.is_all:
+                until = seq_of(held.frames[-1])
+            self._unanswered = self._sending(after, until, sent)
+            return self._unanswered.batch
+
+    def _sending(self, after: int, until: int, frames: Sequence[bytes]) -> Sending:
+        """A batch of these frames; what is neither held nor known to be lost was damaged on the disk."""
+        records, kept = [], []
         for frame in frames:
+            try:
+                records.append(decode(frame))
+                kept.append(frame)
+            except (ValueError, TypeError, KeyError, struct.error):
+                self._spool.quarantine(frame)
+        accounted = [(seq, seq) for seq, _ in records] + [(one.first, one.last) for one in self._lost]
+        for first, last in without(after + 1, until, accounted):
+            self._declare_lost(LostRange(first, last, "spool_corrupt"))
+        crc32 = 0
+        for frame in kept:
             crc32 = zlib.crc32(frame, crc32)
-        return Batch(self.run_id, first_seq, last_seq, crc32, _now(), [decode(frame) for frame in frames], lost_here)
+        lost = clipped(self._lost, after + 1, until)
+        return Sending(Batch(self.run_id, after + 1, until, crc32, _now(), records, lost), kept)
 
     def acknowledge(self, seq: int) -> None:
         """The server has an account of every record up to this one."""
         with self._lock:
+            self._unanswered = None
             self._acked_seq = min(seq, self._last_seq)
-            self._spool.drop_until(self._acked_seq)
-            self._lost = [
-                LostRange(max(lost.first, self._acked_seq + 1), lost.last, lost.reason)
-                for lost in self._lost
-                if lost.last > self._acked_seq
-            ]
+        self._spool.acknowledge(self._acked_seq)
 
     def rewind(self, expected_seq: int) -> bool:
         """Go to the record that the server expects; what is no longer held is declared lost, reason "trimmed".
@@ -165,38 +256,65 @@ class Stream:
         Returns:
             False where the server is ahead of everything logged: then this stream is not its own.
         """
-        with self._lock:
-            if expected_seq > self._last_seq + 1 or expected_seq < 1:
-                return False
-            if expected_seq > self._acked_seq:
-                self.acknowledge(expected_seq - 1)
-                return True
-            first_trimmed = 2 if expected_seq == 1 else expected_seq  # the run record is always held
-            if first_trimmed <= self._acked_seq:
-                self._declare_lost(LostRange(first_trimmed, self._acked_seq, "trimmed"))
-            self._acked_seq = expected_seq - 1
+        if expected_seq > self._last_seq + 1 or expected_seq < 1:
+            return False
+        if expected_seq > self._acked_seq:
+            self.acknowledge(expected_seq - 1)
             return True
+        first_held = min(self._spool.first_held(expected_seq), self._acked_seq + 1)
+        with self._lock:
+            self._unanswered = None
+            first_trimmed = 2 if expected_seq == 1 else expected_seq  # the run record is always held
+            if first_trimmed < first_held:
+                self._declare_lost(LostRange(first_trimmed, first_held - 1, "trimmed"))
+            self._acked_seq = expected_seq - 1
+        return True
 
     def reject(self, seq: int) -> None:
-        """Declare a record lost that the server refused."""
+        """Declare a record lost that the server refused, and put it aside."""
+        self.put_aside([seq])
         with self._lock:
-            self._spool.drop_until(seq)
+            self._unanswered = None
             self._declare_lost(LostRange(seq, seq, "rejected"))
+
+    def put_aside(self, numbers: Collection[int]) -> None:
+        """Keep refused records of the batch on its way, for people to look at."""
+        for frame in self._unanswered.frames if self._unanswered is not None else ():
+            if seq_of(frame) in numbers:
+                self._spool.quarantine(frame)
+
+    def split(self) -> None:
+        """The server has refused the batch as a whole: it need not come again as it was."""
+        with self._lock:
+            self._unanswered = None
 
     def start_anew(self) -> None:
         """Take what the server has no account of over into a new stream, after a conflict."""
         with self._lock:
-            frames = list(self._spool.oldest(max_records=self._spool.num_records, max_bytes=1 << 62))
-            shift = max(0, self._acked_seq - 1)  # the run record comes first again
-            lost = [LostRange(one.first - shift, one.last - shift, one.reason) for one in self._lost]
-            self._spool.clear()
-            self._id = str(uuid.uuid4())
-            self._last_seq -= shift
-            self._acked_seq = 0
-            self._lost = lost
+            self._unanswered = None
+            acked, last = self._acked_seq, self._last_seq
+            held = self._spool.oldest(acked, last, max_records=last, max_bytes=1 << 62)
+            self._take_losses()
+            shift = max(0, acked - 1)  # the run record comes first again
+            lost = clipped(self._lost, acked + 1, last)
+            frames = [frame for frame in held.frames if seq_of(frame) > 1 and not is_in(lost, seq_of(frame))]
+            self._lost, self._acked_seq = [], 0
+            self._open(str(uuid.uuid4()))
+            self._last_seq = last - shift
+            for one in lost:
+                self._declare_lost(LostRange(one.first - shift, one.last - shift, one.reason))
             for frame in frames:
                 seq, record = decode(frame)
                 self._spool.append(encode(seq - shift, record))
+            self._take_losses()
+
+
+def noted(record: RunRecord, note: str | None) -> RunRecord:
+    """The run record with one more fact about its stream."""
+    if note is None:
+        return record
+    notes = record.stream.get("notes")
+    return RunRecord(record.run, {**record.stream, "notes": [*(notes if isinstance(notes, list) else []), note][-16:]})
 
 
 def up_to_second_run(frames: Sequence[bytes]) -> Iterator[bytes]:

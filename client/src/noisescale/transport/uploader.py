@@ -74,6 +74,7 @@ class Uploader:
 
     def _start(self) -> None:
         self._thread: threading.Thread | None = None
+        self._start_once = threading.Lock()  # never given back: a signal handler may log while the thread is started
         self._changed = threading.Condition()
         self._is_urgent = False
         self._num_flushing = 0
@@ -95,7 +96,7 @@ class Uploader:
 
     def notify(self, num_waiting: int) -> None:
         """Records were appended; the thread starts with the first and hurries when a batch is full."""
-        if self._thread is None and not self._is_closing:
+        if self._thread is None and not self._is_closing and self._start_once.acquire(blocking=False):
             self._thread = threading.Thread(target=self._run, name="noisescale-uploader", daemon=True)
             self._thread.start()
         if num_waiting == MAX_RECORDS:
@@ -175,6 +176,7 @@ class Uploader:
         told = f"{self._server.url} answered {answer.status} {answer.body.get('detail', '')}".strip()
         match decision.action:
             case Action.ADVANCE if decision.seq >= batch.last_seq:
+                self._put_aside(answer)
                 self._advance(decision.seq)
                 return self._stream.delivery().num_waiting >= self._max_records or self._num_flushing > 0
             case Action.RESEND_RUN if batch.first_seq > 1:
@@ -201,8 +203,20 @@ class Uploader:
         self._num_failures_in_a_row = 0
         self._max_records = min(MAX_RECORDS, 2 * self._max_records)
 
+    def _put_aside(self, answer: Answer) -> None:
+        """Keep what the server has taken note of and not stored."""
+        listed = answer.body.get("rejected")
+        refused = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        if refused:
+            first = refused[0]
+            self._complain(
+                f"{self._server.url} refused {len(refused)} records, record {first.get('seq')} first: {first}"
+            )
+            self._stream.put_aside([seq for one in refused if isinstance(seq := one.get("seq"), int)])
+
     def _split(self, batch: Batch, told: str) -> bool:
         if len(batch.records) > 1:
+            self._stream.split()
             self._max_records = len(batch.records) // 2
             return True
         if not batch.records or batch.first_seq == 1:
@@ -219,7 +233,7 @@ class Uploader:
     def _back_off(self, reason: str | None = None) -> None:
         """Wait a random part of a time that doubles: a thousand jobs must not come back at the same moment."""
         if reason is not None:
-            self._complain(f"{reason}: records wait in memory, training goes on")
+            self._complain(f"{reason}: records wait, training goes on")
         longest = min(LAST_BACKOFF_SECONDS, self._first_backoff_seconds * 2 ** min(self._num_failures_in_a_row, 20))
         self._num_failures_in_a_row += 1
         self._wait(random.uniform(0, longest), is_told=False)  # noqa: S311  # no secret, only spread

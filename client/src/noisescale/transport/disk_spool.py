@@ -1,0 +1,472 @@
+"""Frames in files: every record is with the kernel when `append` returns, whatever happens to the process then.
+
+The caller writes, one system call a record. A thread does what may take long: it brings the files to the disk once a
+second, and it writes in the caller's place where the disk is slow, full or gone. Until then records wait in memory.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from noisescale.transport.frames import encode_loss, seq_of
+from noisescale.transport.losses import merged, without
+from noisescale.transport.segment import Segment
+from noisescale.transport.segments import Segments
+from noisescale.transport.spool import Held
+from noisescale.transport.stream_folder import StreamFolder, is_on_a_network
+from noisescale.transport.wire import LostRange
+from noisescale.transport.write_speed import WriteSpeed
+
+SYNC_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+FREE_DISK_SECONDS = 10.0
+COMPLAINT_SECONDS = 60.0
+
+Durability = Literal["auto", "direct", "async"]
+
+logger = logging.getLogger("noisescale")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a spool may take; the defaults are those of `docs/delivery.md`.
+
+    Attributes:
+        segment_bytes: Of one file.
+        stream_bytes: Of all files of a stream; the oldest undelivered file is given up for more.
+        free_share: Of the disk that stays free.
+        memory_bytes: Of records that wait for the disk.
+        memory_records: How many they may be.
+        acked_bytes: Of files that are kept although all has arrived, in case the server goes back.
+        acked_seconds: How long they are kept.
+    """
+
+    segment_bytes: int = 8 << 20
+    stream_bytes: int = 1 << 30
+    free_share: float = 0.05
+    memory_bytes: int = 16 << 20
+    memory_records: int = 10_000
+    acked_bytes: int = 256 << 20
+    acked_seconds: float = 86_400.0
+
+
+class DiskSpool:
+    """The spool of one stream below the first of several folders that can be written to.
+
+    Args:
+        roots: Where to try, in order; a stream lies at `<root>/<run>/<stream>`.
+        meta: Facts for whoever finds the folder later, no secrets.
+        limits: How much it may take.
+        durability: "direct": the caller writes. "async": a thread does. "auto": the thread on file systems of a
+            network, and for as long as writes are slow.
+
+    Attributes:
+        folder: Where the stream lies; None before the first record, and where no folder can be written to.
+        num_failed_syncs: How often the disk did not confirm what was written.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        meta: dict[str, object] | None = None,
+        *,
+        limits: Limits | None = None,
+        durability: Durability = "auto",
+    ) -> None:
+        self._roots = list(roots)
+        self._meta = meta or {}
+        self._limits = limits or Limits()
+        self._durability = durability
+        self._reset()
+
+    def _reset(self) -> None:
+        self.folder: StreamFolder | None = None
+        self.num_failed_syncs = 0
+        self._segments = Segments(self._limits.segment_bytes)
+        self._head = b""
+        self._io = threading.Lock()  # of writing; the caller never waits for it
+        self._queue_lock = threading.Lock()  # of a few lines, never held over a system call
+        self._queue: deque[bytes] = deque()
+        self._queue_bytes = 0
+        self._in_flight: bytes | None = None
+        self._losses: deque[LostRange] = deque()
+        self._known_losses: list[LostRange] = []
+        self._unwritten_losses: deque[LostRange] = deque()
+        self._acked_seq = 0
+        self._speed = WriteSpeed()
+        self._is_async = self._durability == "async"
+        self._is_disk_low = False
+        self._fault: str | None = None
+        self._not_before = 0.0
+        self._complained_at = -COMPLAINT_SECONDS
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
+        self._is_ending = False
+        self._is_dirty = False
+
+    # ---- the training thread
+
+    def begin(self, run_id: str, stream_id: str) -> str | None:
+        """Make the stream's folder, below the first root where that is possible.
+
+        A stream that was written to before ends here: what it held is the caller's to append again.
+        """
+        old = self.folder
+        self.end(timeout_seconds=1.0)
+        self._reset()
+        reasons = []
+        for root in self._roots:
+            folder = StreamFolder(root / run_id / stream_id)
+            try:
+                folder.create({**self._meta, "run_id": run_id, "stream_id": stream_id})
+                self._segments.start(folder, b"")
+            except OSError as error:
+                reasons.append(str(error))
+                continue
+            self.folder = folder
+            self._is_async = self._is_async or (self._durability == "auto" and is_on_a_network(folder.path))
+            if old is not None:
+                old.moved_to(stream_id)
+            return None
+        logger.warning(
+            "records of this run wait in memory only, and are gone when the process is killed: %s; "
+            "set NOISESCALE_DIR to a folder that can be written to",
+            "; ".join(reasons),
+        )
+        return "records waited in memory: no folder could be written to"
+
+    def add_written(self, folder: StreamFolder, path: Path, segment: Segment) -> None:
+        """A file of a stream that another process has written, to be read from here."""
+        self.folder = folder
+        self._segments.add(path, segment)
+
+    def append(self, frame: bytes) -> None:
+        """Take a frame: into the file at once, or into memory where the disk cannot have it now."""
+        if not self._head:
+            self._head = frame  # the run's own record heads every file
+        if self.folder is not None and not self._queue and self._is_direct() and self._io.acquire(blocking=False):
+            try:
+                if self._in_flight is None and not self._queue and self._write(frame):
+                    self._start_thread()
+                    return
+            finally:
+                self._io.release()
+        self._wait_in_memory(frame)
+
+    def _is_direct(self) -> bool:
+        if self._is_async or self._fault is not None:
+            return False
+        return self._durability == "direct" or not self._speed.is_slow
+
+    def _wait_in_memory(self, frame: bytes) -> None:
+        with self._queue_lock:
+            self._queue.append(frame)
+            self._queue_bytes += len(frame)
+            while self._queue_bytes > self._limits.memory_bytes or len(self._queue) > self._limits.memory_records:
+                reason = "memory_full" if self.folder is None or self._fault is None else "disk_full"
+                seq = seq_of(self._queue[0])
+                if seq > 1:  # the run's own record is held by the stream
+                    self._losses.append(LostRange(seq, seq, reason))
+                self._queue_bytes -= len(self._queue.popleft())
+        if self.folder is not None:
+            self._start_thread()
+            self._wake.set()
+
+    def _start_thread(self) -> None:
+        if self._thread is None and not self._is_ending:
+            self._thread = threading.Thread(target=self._run, name="noisescale-spool", daemon=True)
+            self._thread.start()
+        if not self._is_dirty:
+            self._is_dirty = True
+            self._wake.set()
+
+    def lose(self, lost: LostRange) -> None:
+        """Have a loss written behind the records, so that whoever finds the folder knows the reason."""
+        if self.folder is not None and self._head and self._remember(lost):
+            self._start_thread()
+            self._wake.set()
+
+    def _remember(self, lost: LostRange) -> bool:
+        """Whether something is new about a loss."""
+        with self._queue_lock:
+            known = [(one.first, one.last) for one in self._known_losses]
+            parts = [LostRange(first, last, lost.reason) for first, last in without(lost.first, lost.last, known)]
+            self._known_losses = merged([*self._known_losses, *parts])
+            self._unwritten_losses.extend(parts)
+        return bool(parts)
+
+    def take_losses(self) -> Sequence[LostRange]:
+        """What was given up since the last call: to make room, or because the disk could not have it."""
+        losses = []
+        while self._losses:
+            losses.append(self._losses.popleft())
+        return losses
+
+    # ---- writing, by whoever holds the lock
+
+    def _write(self, frame: bytes, *, is_record: bool = True) -> bool:
+        """Whether the kernel has a frame now."""
+        start = time.perf_counter()
+        try:
+            if self._segments.needs_new(len(frame)):
+                self._next_segment()
+            newest = self._segments.newest
+            if newest.size == 0 and frame is not self._head:
+                newest.append(self._head, 0)
+            newest.append(frame, seq_of(frame) if is_record else 0)
+        except (OSError, MemoryError) as error:
+            self._fail(f"{type(error).__name__}: {error}")
+            return False
+        self._fault = None
+        self._speed.see(time.perf_counter() - start)
+        return True
+
+    def _next_segment(self) -> None:
+        assert self.folder is not None
+        self._make_room()
+        try:
+            self._segments.start(self.folder, self._head)
+        except FileNotFoundError:
+            self._remake_folder()
+            self._segments.start(self.folder, self._head)
+
+    def _remake_folder(self) -> None:
+        assert self.folder is not None
+        self._complain(f"{self.folder.path} was deleted while the run goes on: it is made again")
+        self.folder.create({**self._meta, "run_id": self.folder.path.parent.name, "stream_id": self.folder.path.name})
+
+    def _make_room(self) -> None:
+        """Give up the oldest file where limits are passed: one that has arrived, or else a whole one that has not."""
+        limits, segments = self._limits, self._segments
+        while segments.num_bytes + limits.segment_bytes > limits.stream_bytes or self._is_disk_low:
+            oldest = segments.oldest_but_newest()
+            if oldest is None:
+                break
+            first = max(oldest.first_seq, self._acked_seq + 1)
+            if oldest.last_seq >= first:
+                lost = LostRange(first, oldest.last_seq, "spool_full")
+                self._losses.append(lost)
+                self._remember(lost)
+                self._complain(f"the spool is full: records {first} to {oldest.last_seq} are given up")
+                self._is_disk_low = False  # looked at again before the next one goes
+            segments.drop(oldest)
+            with self._queue_lock:
+                self._unwritten_losses = deque(self._known_losses)  # what the file knew about losses goes with it
+
+    def _fail(self, fault: str) -> None:
+        self._fault = fault
+        self._not_before = time.monotonic() + RETRY_SECONDS
+        self._complain(f"the spool cannot be written to, records wait in memory: {fault}")
+
+    def _complain(self, message: str) -> None:
+        now = time.monotonic()
+        if now - self._complained_at >= COMPLAINT_SECONDS:
+            self._complained_at = now
+            logger.warning("%s", message)
+
+    # ---- the spool's own thread
+
+    def _run(self) -> None:
+        synced_at = looked_at = -FREE_DISK_SECONDS
+        while True:
+            self._wake.wait(self._pause(synced_at))
+            self._wake.clear()
+            is_last = self._is_ending
+            self._drain()
+            now = time.monotonic()
+            if now - looked_at >= FREE_DISK_SECONDS:
+                looked_at = now
+                self._look_at_free_disk()
+            if now - synced_at >= SYNC_SECONDS or is_last:
+                synced_at = now
+                self.sync()
+            if is_last:
+                return
+
+    def _pause(self, synced_at: float) -> float | None:
+        """Seconds until there is something to do; None until somebody calls."""
+        now = time.monotonic()
+        if self._is_ending:
+            return 0.0
+        if self._queue or self._unwritten_losses:
+            return max(0.0, self._not_before - now) if self._fault is not None else 0.0
+        return max(0.0, synced_at + SYNC_SECONDS - now) if self._is_dirty else None
+
+    def _drain(self) -> None:
+        """Write what waits in memory, then the losses."""
+        if self._fault is not None and time.monotonic() < self._not_before and not self._is_ending:
+            return
+        while self._queue:
+            with self._io:
+                frame = self._take()
+                if frame is None:
+                    break
+                is_written = self._write(frame)
+                self._give_back(None if is_written else frame)
+                if not is_written:
+                    return
+        while lost := self._next_unwritten():
+            with self._io:
+                if not self._write(encode_loss(lost), is_record=False):
+                    self._unwritten_losses.appendleft(lost)
+                    return
+
+    def _next_unwritten(self) -> LostRange | None:
+        with self._queue_lock:
+            return self._unwritten_losses.popleft() if self._unwritten_losses else None
+
+    def _take(self) -> bytes | None:
+        with self._queue_lock:
+            if not self._queue:
+                return None
+            self._in_flight = self._queue.popleft()
+            self._queue_bytes -= len(self._in_flight)
+            return self._in_flight
+
+    def _give_back(self, frame: bytes | None) -> None:
+        with self._queue_lock:
+            self._in_flight = None
+            if frame is not None:
+                self._queue.appendleft(frame)
+                self._queue_bytes += len(frame)
+
+    def _look_at_free_disk(self) -> None:
+        assert self.folder is not None
+        with contextlib.suppress(OSError):
+            found = os.statvfs(self.folder.path)
+            self._is_disk_low = found.f_bavail < self._limits.free_share * found.f_blocks
+
+    def sync(self) -> None:
+        """Bring to the disk what is not there yet; what the disk does not confirm is written once more, elsewhere."""
+        assert self.folder is not None
+        self._is_dirty = False
+        failed = self._first_gone()
+        for segment in self._segments.listed():
+            if failed is not None:
+                break
+            try:
+                if segment.is_dirty:
+                    segment.sync()
+            except (OSError, MemoryError) as error:
+                self._complain(f"not sure to be on the disk, so written again: {error}")
+                self.num_failed_syncs += 1
+                failed = segment
+        with contextlib.suppress(OSError):
+            self.folder.sync()
+        if failed is not None:
+            self._write_again(failed)
+        self._segments.close_dropped()
+
+    def _first_gone(self) -> Segment | None:
+        """The oldest file whose name is gone, where somebody has deleted the folder of this running job."""
+        segments = self._segments.listed()
+        if segments[-1].last_seq <= self._acked_seq or segments[-1].is_in_place():
+            return None
+        return next((segment for segment in segments if not segment.is_in_place()), None)
+
+    def _write_again(self, first: Segment) -> None:
+        """Copy everything undelivered from a file on into a new one; a failed sync says nothing about a second one."""
+        with self._io:
+            old = self._segments.from_on(first)
+            frames = list(self._segments.records(old, after=self._acked_seq))
+            try:
+                self._next_segment()
+                for frame in frames:
+                    if self._segments.needs_new(len(frame)):
+                        self._next_segment()
+                    if seq_of(frame) > 1:
+                        self._segments.newest.append(frame, seq_of(frame))
+            except (OSError, MemoryError) as error:
+                self._fail(f"{type(error).__name__}: {error}")
+                self._segments.drop_after(old)
+                return
+            for segment in old:
+                self._segments.drop(segment)
+
+    # ---- the uploader
+
+    def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
+        """Frames from the files, then those that wait in memory."""
+        waiting = self._waiting()  # before the files: what is written in between is found twice, never not at all
+        frames: list[bytes] = []
+        size = 0
+        for frame in self._in_order(after, until, waiting):
+            size += len(frame)
+            if frames and (len(frames) >= max_records or size > max_bytes):
+                return Held(frames, is_all=False)
+            frames.append(frame)
+        return Held(frames, is_all=True)
+
+    def _in_order(self, after: int, until: int, waiting: Sequence[bytes]) -> Iterator[bytes]:
+        last = after
+        for frames in (self._segments.records_after(after), iter(waiting)):
+            for frame in frames:
+                if last < seq_of(frame) <= until:
+                    last = seq_of(frame)
+                    yield frame
+
+    def _waiting(self) -> list[bytes]:
+        with self._queue_lock:
+            return [*([] if self._in_flight is None else [self._in_flight]), *self._queue]
+
+    def acknowledge(self, seq: int) -> None:
+        """Remember it, forget what waits in memory up to there, and delete files that are no longer kept."""
+        self._acked_seq = seq
+        with self._queue_lock:
+            self._known_losses = [lost for lost in self._known_losses if lost.last > seq]
+            while self._queue and seq_of(self._queue[0]) <= seq:
+                self._queue_bytes -= len(self._queue.popleft())
+        if self.folder is not None:
+            self.folder.acknowledge(seq)
+            self._segments.trim(seq, max_bytes=self._limits.acked_bytes, max_seconds=self._limits.acked_seconds)
+
+    def first_held(self, seq: int) -> int:
+        """The first number from this one on that a file may hold."""
+        first = self._segments.first_seq()
+        waiting = self._waiting()
+        if first is None:
+            first = seq_of(waiting[0]) if waiting else self._acked_seq + 1
+        return max(seq, first)
+
+    def quarantine(self, frame: bytes) -> None:
+        """Keep it in the folder `quarantine`, for people."""
+        if self.folder is not None:
+            self.folder.quarantine(seq_of(frame), frame)
+
+    # ---- the end
+
+    def end(self, timeout_seconds: float) -> None:
+        """Seal the newest file, bring it to the disk for at most so long, and let the folder go."""
+        self._is_ending = True
+        if self.folder is None:
+            return
+        if self._thread is not None:
+            self._wake.set()
+            self._thread.join(timeout_seconds)
+            if self._thread.is_alive():
+                return  # the disk hangs; what was written is with the kernel
+        with self._io:
+            self._segments.seal()
+        if self._thread is not None:
+            self._finish_on_disk(timeout_seconds)
+        self._segments.close()
+        self.folder.release()
+
+    def _finish_on_disk(self, timeout_seconds: float) -> None:
+        last = threading.Thread(target=self.sync, name="noisescale-spool", daemon=True)
+        last.start()
+        last.join(timeout_seconds)
+
+    def restart_after_fork(self) -> None:
+        """Give the parent's descriptors back; the child's first record makes a folder of its own."""
+        self._segments.forget()
+        if self.folder is not None:
+            self.folder.release()
+        self._reset()

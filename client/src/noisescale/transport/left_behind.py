@@ -1,0 +1,83 @@
+"""Streams on disk that another process has written: what is in their folders, and who may deliver it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from noisescale.transport.disk_spool import DiskSpool
+from noisescale.transport.frames import SEAL, decode_loss, frames_in, is_run
+from noisescale.transport.segment import Segment
+from noisescale.transport.stream import LeftStream, Stream
+from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.wire import LostRange
+
+
+def stream_folders(root: Path) -> Iterator[StreamFolder]:
+    """The streams below a folder, or at it: of a whole state folder, of one run, or a single one; ours only.
+
+    Args:
+        root: A state folder, its `spool`, the folder of a run, or that of a stream.
+    """
+    for depth in ("", "*", "*/*", "spool/*/*"):
+        for path in sorted(root.glob(depth) if depth else [root]):
+            if (path / "lock").is_file() and path.stat().st_uid == os.geteuid():
+                yield StreamFolder(path)
+
+
+def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Stream, DiskSpool]:
+    """A stream as far as it is written, ready to be delivered, and its spool.
+
+    A record that is cut off at the very end was still being written: nobody was told that it is safe.
+
+    Args:
+        folder: Where it lies.
+        acked_seq: What the server has an account of; None: what the folder says.
+
+    Raises:
+        OSError: Where the folder cannot be read.
+    """
+    spool = DiskSpool([folder.path.parent.parent])
+    run_frame, last_seq, lost = b"", 0, []
+    for path in folder.segment_paths():
+        found = _Contents(path)
+        spool.add_written(folder, path, found.segment)
+        run_frame = run_frame or found.run_frame
+        last_seq = max(last_seq, found.last_seq)
+        lost += found.lost
+    last_seq = max([last_seq, *(one.last for one in lost)])
+    acked = folder.acked_seq() if acked_seq is None else acked_seq
+    left = LeftStream(folder.path.parent.name, folder.path.name, run_frame, last_seq, acked, lost)
+    return Stream.left_behind(left, spool), spool
+
+
+class _Contents:
+    """What a file holds: its range of records, the run's own record, and losses."""
+
+    def __init__(self, path: Path) -> None:
+        self.run_frame = b""
+        self.last_seq = 0
+        self.lost: list[LostRange] = []
+        self.segment = Segment(path)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read()
+        numbers = []
+        for found in frames_in(data):
+            if not found.is_record:
+                self._see_loss_or_seal(found.kind, found.seq, found.frame)
+            elif found.seq == 1 and is_run(found.frame):
+                self.run_frame = found.frame
+                numbers.append(1)
+            else:
+                numbers.append(found.seq)
+        own = [seq for seq in numbers if seq > 1] or numbers
+        self.segment.size = len(data)
+        self.segment.first_seq, self.segment.last_seq = (min(own), max(own)) if own else (0, 0)
+        self.segment.created_at = os.stat(path).st_mtime
+        self.last_seq = max(self.last_seq, self.segment.last_seq)
+
+    def _see_loss_or_seal(self, kind: int, seq: int, frame: bytes) -> None:
+        if kind == SEAL:
+            self.last_seq = max(self.last_seq, seq)
+        else:
+            self.lost.append(decode_loss(frame))

@@ -1,0 +1,130 @@
+"""One file of a spool: frames are appended by its writer and never changed."""
+
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
+
+from noisescale.transport.frames import encode_seal
+
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Segment:
+    """A file of frames, by path or by the descriptor that its writer keeps until all of it has arrived.
+
+    The descriptor outlives the file's name: whoever deletes the folder of a running job takes nothing from it.
+
+    Args:
+        path: Of the file.
+        size: Bytes that are known to be whole.
+        first_seq: First record in it, but for the run's own that heads every file; 0 while there is none.
+        last_seq: Last record in it.
+
+    Attributes:
+        is_sealed: Nothing more is appended.
+        is_dirty: Something is not on the disk yet, for all we know.
+        created_at: Unix seconds.
+    """
+
+    def __init__(self, path: Path, *, size: int = 0, first_seq: int = 0, last_seq: int = 0) -> None:
+        self.path = path
+        self.size = size
+        self.first_seq = first_seq
+        self.last_seq = last_seq
+        self.is_sealed = False
+        self.is_dirty = False
+        self.created_at = time.time()
+        self.num_failed_reads = 0
+        self._descriptor: int | None = None
+        self._lock = threading.Lock()  # of the descriptor, against closing while it is used; appending never takes it
+
+    def create(self) -> None:
+        """Make the file.
+
+        Raises:
+            OSError: Where that is not possible, or there is one.
+        """
+        self._descriptor = os.open(self.path, FLAGS, 0o600)
+
+    def append(self, frame: bytes, seq: int) -> None:
+        """Write a frame in one call; seq 0 for what is no record of its own.
+
+        Raises:
+            OSError: Where not all of it was written; the file ends as before then, or is sealed.
+        """
+        assert self._descriptor is not None
+        num_written = os.write(self._descriptor, frame)
+        if num_written != len(frame):
+            self.is_sealed = True  # until it is known that the torn frame is gone
+            os.ftruncate(self._descriptor, self.size)
+            self.is_sealed = False
+            raise OSError(f"wrote {num_written} of {len(frame)} bytes to {self.path}: the disk is full")
+        self.is_dirty = True
+        if seq:
+            self.first_seq = self.first_seq or seq
+            self.last_seq = seq
+        self.size += num_written
+
+    def seal(self) -> None:
+        """End the file, as far as the disk lets us."""
+        if not self.is_sealed and self._descriptor is not None:
+            self.is_sealed = True
+            with contextlib.suppress(OSError):
+                frame = encode_seal(self.last_seq)
+                os.write(self._descriptor, frame)
+                self.is_dirty = True
+
+    def sync(self) -> None:
+        """Wait until all of it is on the disk.
+
+        Raises:
+            OSError: Where that is not sure; what was written so far may or may not survive a loss of power.
+        """
+        with self._lock:
+            self.is_dirty = False
+            if self._descriptor is not None:
+                os.fdatasync(self._descriptor)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of the file, fewer at its end.
+
+        Raises:
+            OSError: Where the file cannot be read.
+        """
+        with self._lock:
+            if self._descriptor is not None:
+                return os.pread(self._descriptor, length, offset)
+            descriptor = os.open(self.path, READ_FLAGS)
+            try:
+                return os.pread(descriptor, length, offset)
+            finally:
+                os.close(descriptor)
+
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to this file."""
+        try:
+            named = os.stat(self.path, follow_symlinks=False)
+            return self._descriptor is None or os.path.samestat(named, os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, None
+            if descriptor is not None:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+
+    def forget(self) -> None:
+        """Give an inherited descriptor back, in a forked child, where another thread of the parent held the lock."""
+        self._lock = threading.Lock()
+        self.close()
+
+    def remove(self) -> None:
+        """Take the name away; who holds the descriptor can still read."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)

@@ -1,0 +1,180 @@
+"""The folder of one stream: `<state>/spool/<run>/<stream>/` with its segments, lock, cursor and quarantine."""
+
+import contextlib
+import fcntl
+import json
+import os
+from pathlib import Path
+
+OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+
+NETWORK_FILE_SYSTEMS = (
+    "nfs", "cifs", "smb", "fuse", "lustre", "ceph", "gpfs", "9p", "afs", "beegfs", "gluster", "pvfs", "panfs",
+)  # fmt: skip
+"""How the types of file systems begin on which a write may take seconds."""
+
+
+class StreamFolder:
+    """Where a stream lies on disk. Folders are 0700, files 0600, and nothing in them is secret.
+
+    Args:
+        path: Of the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    def create(self, meta: dict[str, object]) -> None:
+        """Make the folder and take its lock; one that is there stays.
+
+        Args:
+            meta: Facts about the writer, to be read by whoever finds the folder.
+
+        Raises:
+            OSError: Where that is not possible.
+        """
+        for folder in (self.path.parent.parent, self.path.parent, self.path):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.stat(self.path).st_uid != os.geteuid():
+            raise PermissionError(f"{self.path} belongs to somebody else")
+        self.release()
+        self.try_lock()
+        inode = os.stat(self.path).st_ino
+        self.write("meta.json", json.dumps({**meta, **_this_process(), "inode": inode}).encode())
+
+    def try_lock(self) -> bool:
+        """Whether nobody else writes here; from then on we do. Where a file system has no locks, nobody does."""
+        descriptor = os.open(self.path / "lock", OPEN_FLAGS, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except OSError:
+            os.close(descriptor)
+            return True
+        self._lock = descriptor
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; in a forked child this leaves the parent's as it is."""
+        descriptor, self._lock = self._lock, None
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def meta(self) -> dict[str, object]:
+        """What the writer said of itself; empty where nothing can be read."""
+        try:
+            found = json.loads(self.read("meta.json"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def acked_seq(self) -> int:
+        """Up to which record the server had an account when somebody last asked; 0 where nobody knows."""
+        try:
+            return max(0, int(self.read(".ack")))
+        except (OSError, ValueError):
+            return 0
+
+    def acknowledge(self, seq: int) -> None:
+        """Remember what the server has an account of: a hint, the server knows better."""
+        with contextlib.suppress(OSError):
+            self.write(".ack", b"%d\n" % seq)
+
+    def moved_to(self, stream_id: str) -> None:
+        """Note that what was left here goes on in another stream."""
+        with contextlib.suppress(OSError):
+            self.write(".moved", stream_id.encode())
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether what was left here goes on in another stream."""
+        return (self.path / ".moved").exists()
+
+    def quarantine(self, seq: int, frame: bytes) -> None:
+        """Keep a record that the server refused."""
+        with contextlib.suppress(OSError):
+            (self.path / "quarantine").mkdir(mode=0o700, exist_ok=True)
+            self.write(f"quarantine/{seq:012d}.frame", frame)
+
+    def segment_paths(self) -> list[Path]:
+        """Its segments, in order.
+
+        Raises:
+            OSError: Where the folder cannot be read.
+        """
+        return sorted(path for path in self.path.iterdir() if path.suffix == ".seg" and path.stem.isdigit())
+
+    def sync(self) -> None:
+        """Put the names of new files on the disk.
+
+        Raises:
+            OSError: Where the folder is gone or does not know how.
+        """
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def read(self, name: str) -> bytes:
+        """The content of a small file.
+
+        Raises:
+            OSError: Where it cannot be read.
+        """
+        descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a small file in place, whole or not at all.
+
+        Raises:
+            OSError: Where that is not possible; what was there before is still there.
+        """
+        path = self.path / name
+        aside = path.with_name(path.name + ".new")
+        descriptor = os.open(aside, NEW_FLAGS, 0o600)
+        try:
+            num_written = os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+        if num_written != len(content):
+            raise OSError(f"wrote {num_written} of {len(content)} bytes to {aside}")
+        os.rename(aside, path)
+
+
+def is_on_a_network(path: Path) -> bool:
+    """Whether a folder lies on a file system where a write may take seconds; False where nobody says."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        real = os.path.realpath(path)
+    except OSError:
+        return False
+    longest, found = -1, ""
+    for line in lines:
+        mounted, _, described = line.partition(" - ")
+        fields = mounted.split()
+        if len(fields) < 5 or not described:
+            continue
+        point = fields[4].replace("\\040", " ")
+        is_above = real == point or real.startswith(point.rstrip("/") + "/")
+        if is_above and len(point) >= longest:
+            longest, found = len(point), described.split()[0]
+    return found.startswith(NETWORK_FILE_SYSTEMS)
+
+
+def _this_process() -> dict[str, object]:
+    """Which process of which boot of this machine this is."""
+    facts: dict[str, object] = {"pid": os.getpid()}
+    with contextlib.suppress(OSError, IndexError):
+        after_name = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        facts["start_ticks"] = int(after_name[19])
+    with contextlib.suppress(OSError):
+        facts["boot_id"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return facts

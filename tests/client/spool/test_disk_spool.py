@@ -1,0 +1,355 @@
+"""Records on disk: what append returned for is there, whatever happens next; the ledger stays true."""
+
+import json
+import os
+import stat
+import threading
+import time
+
+import pytest
+
+from noisescale.transport.disk_spool import DiskSpool, Limits
+from noisescale.transport.frames import encode
+from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.transport.stream import Stream
+from noisescale.transport.wire import MetricRecord, RunRecord
+from spooled_streams import deliver, make_stream, metric, numbers
+from stub_server import Ledger
+
+SMALL = Limits(segment_bytes=1000, stream_bytes=8000, free_share=0.0)
+
+
+def test_what_append_returned_for_is_read_by_another_process_at_once(tmp_path):
+    stream, ledger = make_stream(tmp_path), Ledger()
+    for number in range(100):
+        stream.append(metric(number))
+
+    [folder] = stream_folders(tmp_path)
+    found, _ = open_stream(folder)
+    deliver(found, ledger)
+
+    assert (found.run_id, found.stream_id) == ("run", stream.stream_id)
+    assert numbers(ledger, found) == list(range(100))
+    assert ledger.stored[stream.stream_id][1][1]["run"] == {"project": "demo"}
+    ledger.check()
+
+
+def test_a_record_is_one_system_call(tmp_path, monkeypatch):
+    stream = make_stream(tmp_path)
+    stream.append(metric(0))
+    written = []
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: written.append(len(data)) or write(descriptor, data))
+
+    for number in range(10):
+        stream.append(metric(number))
+
+    assert written == [len(encode(2, metric(0)))] * 10
+
+
+def test_folders_and_files_are_for_the_user_alone_and_hold_no_key(tmp_path):
+    stream = make_stream(tmp_path, limits=SMALL)
+    for number in range(50):
+        stream.append(metric(number))
+    deliver(stream, Ledger())
+
+    paths = [*tmp_path.rglob("*")]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_dir()} == {0o700}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_file()} == {0o600}
+    meta = json.loads((tmp_path / "run" / stream.stream_id / "meta.json").read_text())
+    assert set(meta) == {"run_id", "stream_id", "pid", "start_ticks", "boot_id", "inode"}
+    assert meta["pid"] == os.getpid()
+
+
+def test_files_end_with_a_seal_and_begin_with_the_run(tmp_path):
+    stream = make_stream(tmp_path, limits=SMALL)
+    for number in range(50):
+        stream.append(metric(number))
+    stream.end(5)
+
+    [folder] = stream_folders(tmp_path)
+    paths = folder.segment_paths()
+    found, spool = open_stream(folder)
+    assert len(paths) > 3
+    assert all(path.stat().st_size < 1100 for path in paths)
+    assert all(b'"project":"demo"' in path.read_bytes() for path in paths)
+    assert found.delivery().num_logged == 51
+    assert spool.first_held(1) <= 2
+
+
+def test_what_has_arrived_is_kept_for_a_server_that_goes_back(tmp_path):
+    stream, ledger = make_stream(tmp_path, limits=SMALL), Ledger()
+    for number in range(50):
+        stream.append(metric(number))
+    deliver(stream, ledger, max_records=7)
+    restored = Ledger()
+
+    assert stream.rewind(1)
+    deliver(stream, restored)
+
+    assert numbers(restored, stream) == list(range(50))
+    assert restored.lost[stream.stream_id] == {}
+    restored.check()
+
+
+def test_what_has_arrived_is_deleted_beyond_the_trim_window(tmp_path):
+    limits = Limits(segment_bytes=1000, free_share=0.0, acked_bytes=2000)
+    stream, ledger = make_stream(tmp_path, limits=limits), Ledger()
+    for number in range(200):
+        stream.append(metric(number))
+    num_before = len([*tmp_path.rglob("*.seg")])
+
+    deliver(stream, ledger)
+    restored = Ledger()
+    assert stream.rewind(1)
+    deliver(stream, restored)
+
+    assert num_before > 10
+    assert len([*tmp_path.rglob("*.seg")]) <= 3
+    lost = restored.lost[stream.stream_id]
+    assert set(lost.values()) == {"trimmed"}
+    assert len(lost) + len(restored.stored[stream.stream_id]) == 201
+    restored.check()
+
+
+def test_a_full_spool_gives_up_its_oldest_file_whole_and_says_so(tmp_path, caplog):
+    stream, ledger = make_stream(tmp_path, limits=SMALL), Ledger()
+
+    for number in range(500):
+        stream.append(metric(number))
+    deliver(stream, ledger)
+
+    lost = ledger.lost[stream.stream_id]
+    assert set(lost.values()) == {"spool_full"}
+    assert numbers(ledger, stream) == list(range(500 - len(numbers(ledger, stream)), 500))
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.seg")) < 9000
+    assert "the spool is full" in caplog.text
+    ledger.check()
+
+
+def test_who_finds_the_folder_later_knows_the_reasons_of_losses(tmp_path):
+    stream, ledger = make_stream(tmp_path, limits=SMALL), Ledger()
+    for number in range(500):
+        stream.append(metric(number))
+    with pytest.raises(ValueError, match="JSON compliant"):
+        stream.append(MetricRecord(0, 0.0, {"n": float("nan")}))
+    stream.append(metric(500))
+    stream.end(5)
+
+    [folder] = stream_folders(tmp_path)
+    found, _ = open_stream(folder)
+    deliver(found, ledger)
+
+    assert set(ledger.lost[stream.stream_id].values()) == {"spool_full", "not_encodable"}
+    assert ledger.acked[stream.stream_id] == 503
+    assert numbers(ledger, found)[-1] == 500
+    ledger.check()
+
+
+def test_a_record_that_is_too_large_is_declared_lost(tmp_path):
+    stream, ledger = make_stream(tmp_path), Ledger()
+
+    stream.append(MetricRecord(0, 0.0, {"x" * 600_000: 1.0}))
+    stream.append(metric(1))
+    deliver(stream, ledger)
+
+    assert ledger.lost[stream.stream_id] == {2: "too_large"}
+    ledger.check()
+
+
+def test_a_folder_that_is_deleted_takes_nothing_and_is_made_again(tmp_path, caplog):
+    stream, ledger = make_stream(tmp_path), Ledger()
+    for number in range(10):
+        stream.append(metric(number))
+    [folder] = stream_folders(tmp_path)
+    for path in sorted(folder.path.rglob("*"), reverse=True):
+        path.unlink()
+    folder.path.rmdir()
+
+    stream.append(metric(10))
+    stream._spool.sync()
+    stream.append(metric(11))
+
+    [again] = stream_folders(tmp_path)
+    found, _ = open_stream(again)
+    deliver(found, ledger)
+    assert numbers(ledger, found) == list(range(12))
+    assert "was deleted while the run goes on" in caplog.text
+    stream.end(5)
+
+
+def test_a_sync_that_fails_is_not_trusted_and_the_records_are_written_again(tmp_path, monkeypatch, caplog):
+    stream, ledger = make_stream(tmp_path), Ledger()
+    for number in range(10):
+        stream.append(metric(number))
+    deliver(stream, ledger, max_records=4, max_batches=1)
+    faults = [OSError(5, "Input/output error")]
+    sync = os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda file: raise_(faults.pop()) if faults else sync(file))
+
+    stream.append(metric(10))
+    stream._spool.sync()
+
+    assert stream._spool.num_failed_syncs == 1
+    assert [path.name for path in tmp_path.rglob("*.seg")] == ["00000002.seg"]
+    assert "written again" in caplog.text
+    deliver(stream, ledger)
+    assert numbers(ledger, stream) == list(range(11))
+    ledger.check()
+    stream.end(5)
+
+
+def test_a_disk_that_is_full_leaves_records_in_memory_and_gets_them_later(tmp_path, monkeypatch, caplog):
+    stream, ledger = make_stream(tmp_path), Ledger()
+    stream.append(metric(0))
+    is_full = True
+    write = os.write
+
+    def write_half(descriptor, data):
+        return write(descriptor, data[: len(data) // 2]) if is_full and len(data) > 60 else write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write_half)
+    for number in range(1, 20):
+        stream.append(metric(number))
+    deliver(stream, ledger, max_records=5, max_batches=2)
+    is_full = False
+    wait_until(lambda: not stream._spool._queue)
+    stream.append(metric(20))
+
+    [folder] = stream_folders(tmp_path)
+    found, _ = open_stream(folder, acked_seq=ledger.acked[stream.stream_id])
+    deliver(found, ledger)
+    assert numbers(ledger, found) == list(range(21))
+    assert found.delivery().num_lost == 0
+    assert "the disk is full" in caplog.text
+    ledger.check()
+    stream.end(5)
+
+
+def test_a_disk_that_stays_full_costs_the_oldest_records_and_says_so(tmp_path, monkeypatch):
+    limits = Limits(free_share=0.0, memory_records=10)
+    stream, ledger = make_stream(tmp_path, limits=limits), Ledger()
+    stream.append(metric(0))
+    monkeypatch.setattr(os, "write", lambda descriptor, data: raise_(OSError(28, "No space left on device")))
+
+    for number in range(1, 40):
+        stream.append(metric(number))
+    deliver(stream, ledger)
+
+    assert numbers(ledger, stream) == [0, *range(30, 40)]
+    assert set(ledger.lost[stream.stream_id].values()) == {"disk_full"}
+    ledger.check()
+    stream.end(0.1)
+
+
+def test_without_any_folder_records_wait_in_memory_and_the_run_says_so(tmp_path, caplog):
+    (tmp_path / "file").write_text("no folder")
+    stream, ledger = Stream("run", DiskSpool([tmp_path / "file"]), lambda: RunRecord({}, {"notes": ["one"]})), Ledger()
+
+    for number in range(10):
+        stream.append(metric(number))
+    deliver(stream, ledger)
+
+    assert numbers(ledger, stream) == list(range(10))
+    assert ledger.stored[stream.stream_id][1][1]["stream"]["notes"] == [
+        "one", "records waited in memory: no folder could be written to"
+    ]  # fmt: skip
+    assert caplog.text.count("wait in memory only") == 1
+    stream.end(1)
+
+
+def test_the_second_folder_takes_records_where_the_first_cannot(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    stream = Stream("run", DiskSpool([tmp_path / "file", tmp_path / "home"]), lambda: RunRecord({}, {}))
+
+    stream.append(metric(0))
+
+    assert len([*(tmp_path / "home").rglob("*.seg")]) == 1
+    stream.end(1)
+
+
+def test_a_slow_write_moves_the_writing_to_a_thread_until_writes_are_quick_again(tmp_path, monkeypatch):
+    stream, ledger = make_stream(tmp_path, durability="auto"), Ledger()
+    stream.append(metric(0))
+    write = os.write
+    writers = []
+
+    def slow_once(descriptor, data):
+        writers.append(threading_name())
+        if len(writers) == 1:
+            time.sleep(0.06)
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", slow_once)
+    for number in range(1, 130):
+        stream.append(metric(number))
+        wait_until(lambda: not stream._spool._waiting())
+
+    assert writers[0] == "MainThread"
+    assert writers[1:101] == ["noisescale-spool"] * 100
+    assert writers[-1] == "MainThread"
+    deliver(stream, ledger)
+    assert numbers(ledger, stream) == list(range(130))
+    stream.end(5)
+
+
+def test_with_durability_async_a_thread_writes_and_the_end_waits_for_it(tmp_path):
+    stream, ledger = make_stream(tmp_path, durability="async"), Ledger()
+    for number in range(1000):
+        stream.append(metric(number))
+    stream.end(10)
+
+    [folder] = stream_folders(tmp_path)
+    found, _ = open_stream(folder)
+    deliver(found, ledger)
+
+    assert numbers(ledger, found) == list(range(1000))
+
+
+def test_a_refused_record_is_kept_aside(tmp_path):
+    stream, ledger = make_stream(tmp_path), Ledger()
+    for number in range(3):
+        stream.append(metric(number))
+    deliver(stream, ledger, max_records=2, max_batches=1)
+    stream.next_batch(max_records=1, max_bytes=1 << 20)
+
+    stream.reject(3)
+    deliver(stream, ledger)
+
+    assert ledger.lost[stream.stream_id] == {3: "rejected"}
+    [kept] = tmp_path.rglob("*.frame")
+    assert kept.read_bytes() == encode(3, metric(1))
+    stream.end(1)
+
+
+def test_a_conflict_goes_on_in_a_new_folder_and_the_old_one_is_left_alone(tmp_path):
+    stream, ledger = make_stream(tmp_path), Ledger()
+    for number in range(10):
+        stream.append(metric(number))
+    deliver(stream, ledger, max_records=4, max_batches=1)
+    old_id = stream.stream_id
+
+    stream.start_anew()
+    stream.append(metric(10))
+    deliver(stream, ledger)
+
+    assert numbers(ledger, stream) == list(range(3, 11))
+    [old] = [folder for folder in stream_folders(tmp_path) if folder.path.name == old_id]
+    assert old.has_moved
+    ledger.check()
+    stream.end(1)
+
+
+def raise_(error):
+    raise error
+
+
+def threading_name():
+    return threading.current_thread().name
+
+
+def wait_until(is_so, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)

@@ -1,0 +1,42 @@
+"""Streams with a spool on disk, and what a correct server would make of them."""
+
+import json
+from pathlib import Path
+
+from noisescale.transport.disk_spool import DiskSpool, Durability, Limits
+from noisescale.transport.stream import Stream
+from noisescale.transport.wire import MetricRecord, RunRecord, to_json
+from stub_server import Ledger
+
+NO_LIMIT_OF_THE_DISK = Limits(free_share=0.0)
+
+
+def make_stream(folder: Path, *, limits: Limits = NO_LIMIT_OF_THE_DISK, durability: Durability = "direct") -> Stream:
+    """A stream of run `run` below a folder."""
+    return Stream(
+        "run", DiskSpool([folder], limits=limits, durability=durability), lambda: RunRecord({"project": "demo"}, {})
+    )
+
+
+def metric(number: int) -> MetricRecord:
+    """A record that says which one it is."""
+    return MetricRecord(number, 0.0, {"n": float(number)})
+
+
+def deliver(stream: Stream, ledger: Ledger, *, max_records: int = 1000, max_batches: int = 10_000) -> None:
+    """Post batches until nothing waits; gaps are answered by going back, as the uploader does."""
+    for _ in range(max_batches):
+        batch = stream.next_batch(max_records=max_records, max_bytes=1 << 20)
+        if batch is None:
+            return
+        answer = ledger.accept(str(stream.stream_id), json.loads(to_json(batch)))
+        if answer.status == 200:
+            stream.acknowledge(answer.body["acked_seq"])
+        else:
+            assert stream.rewind(answer.body["expected_seq"])
+
+
+def numbers(ledger: Ledger, stream: Stream) -> list[float]:
+    """What arrived, in the order of the record numbers."""
+    stored = ledger.stored[str(stream.stream_id)]
+    return [stored[seq][1]["value"] for seq in sorted(stored) if stored[seq][0] == "metrics"]
