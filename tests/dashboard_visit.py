@@ -9,8 +9,9 @@ RUN = f"/runs/{RUNS[0].id}"
 FINISHED = next(f"/runs/{run.id}" for run in RUNS if run.status == "finished" and run.resolved)
 SWEEP = f"/sweeps/{SWEEPS[0].id}"
 BRANCH = f"/sweeps/{SWEEPS[2].id}"
-PAGES = ("/runs", RUN, SWEEP)
+PAGES = ("/", "/runs", RUN, SWEEP)
 DRAWN = {
+    "/": ("#overview-misfit .trace", "#overview-small .trace", ".events li"),
     "/runs": (".ag-row .spark",),
     RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
     FINISHED: ("#run-against .trace", "#run-tradeoff .trace"),

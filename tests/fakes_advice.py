@@ -19,7 +19,7 @@ def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
         "current_batch_size": float(run.batch),
         "preference": preference,
         "calibration": {
-            "state": "uncalibrated",
+            "state": "calibrated" if run.is_calibrated else "uncalibrated",
             "kappa_log10_sd": 0.87,
             "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
         },
@@ -95,6 +95,7 @@ def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
             "steps_factor": {"value": steps, "low": steps * 0.9, "high": steps * 1.1},
             "examples_factor": {"value": examples, "low": examples * 0.93, "high": examples * 1.08},
         },
+        "predictions": {"steps_left": 1000, "assumes": "", "batches": predictions(run.batch, best, steps, examples)},
         "waste": {
             "examples": {
                 "value": run.steps * run.batch * (1 - efficiency),
@@ -117,3 +118,18 @@ def effect(steps: float, examples: float, noun: str) -> str:
     fewer = f"{100 * abs(1 - steps):.0f} % {'fewer' if steps < 1 else 'more'} steps"
     more = f"{100 * abs(examples - 1):.0f} % {'more' if examples > 1 else 'fewer'} {noun}"
     return f"{fewer}, {more} to the same loss, predicted."
+
+
+def predictions(batch: float, best: float, steps: float, examples: float) -> list[dict[str, Any]]:
+    """The rest of the plan: 50 h and 400 USD at the present batch."""
+
+    def at(size: float, hours: float, usd: float, error: float) -> dict[str, Any]:
+        return {
+            "batch_size": size,
+            "is_present": size == batch,
+            "is_recommended": size == best,
+            "hours": {"value": hours, "low": hours * (1 - error), "high": hours * (1 + error), "level": 0.95},
+            "usd": {"value": usd, "low": usd * (1 - error), "high": usd * (1 + error), "level": 0.95},
+        }
+
+    return [at(batch, 50.0, 400.0, 0.0), *([at(best, 50.0 * steps, 400.0 * examples, 0.1)] if best != batch else [])]

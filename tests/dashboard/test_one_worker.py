@@ -16,6 +16,8 @@ VALUES: dict[str, Any] = {
     "runs-rows.data": [{"id": RUNS[0].id, "stamp": "now"}],
     "runs-sparks.data": {},
     "runs-project.id": "runs-project",
+    "overview-view.data": {"scope": "running", "pref": "0.5", "project": None},
+    "overview-project.id": "overview-project",
     "run-series-view.data": RUN_VIEW,
     "run-pref-view.data": 0.5,
     "run-slow-pulse.data": 1.0,

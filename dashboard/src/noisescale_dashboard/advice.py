@@ -45,6 +45,17 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the rest of the plan takes at a batch; hours and USD are empty where nobody said what they take."""
+
+    batch_size: float
+    is_present: bool = False
+    is_recommended: bool = False
+    hours: Interval = UNKNOWN
+    usd: Interval = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
 class Caution:
     """A caution that goes with a recommendation."""
 
@@ -71,6 +82,7 @@ class Recommendation:
     examples_factor: Interval
     waste: Waste
     warnings: tuple[Caution, ...]
+    predictions: tuple[Prediction, ...] = ()
     step: int | None = None
     effect: str | None = None
     current_batch_size: float | None = None
@@ -95,6 +107,7 @@ def recommendation(data: Json) -> Recommendation:
         "steps_factor": interval(predicted.get("steps_factor")),
         "examples_factor": interval(predicted.get("examples_factor")),
         "waste": _waste(data.get("waste") or {}),
+        "predictions": tuple(_prediction(row) for row in (data.get("predictions") or {}).get("batches", ())),
         "warnings": tuple(picked(Caution, row) for row in data.get("warnings") or ()),
     }
     return picked(Recommendation, {"headline": None, "reason": None, **data, **nested})
@@ -103,6 +116,10 @@ def recommendation(data: Json) -> Recommendation:
 def _now_and_then(data: Json | None) -> NowAndThen:
     pair = data or {}
     return NowAndThen(interval(pair.get("now")), interval(pair.get("recommended")))
+
+
+def _prediction(data: Json) -> Prediction:
+    return picked(Prediction, {**data, "hours": interval(data.get("hours")), "usd": interval(data.get("usd"))})
 
 
 def _waste(data: Json) -> Waste:

@@ -12,7 +12,7 @@ from fastapi.middleware.gzip import GZipMiddleware
 
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.page_routes import PageRoutes
-from noisescale_dashboard.pages import run, runs, shell, states, sweep, sweeps
+from noisescale_dashboard.pages import overview, run, runs, shell, states, sweep, sweeps
 from noisescale_dashboard.pages.parts import Child
 from noisescale_dashboard.settings import DashboardSettings
 
@@ -80,7 +80,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     # no callback uses a socket, and with it every open tab would hold one
     dashboard.backend.websocket_capability = False
     dashboard.layout = shell.layout()
-    for page in (shell, runs, run, sweeps, sweep):
+    for page in (shell, overview, runs, run, sweeps, sweep):
         page.register(dashboard, api)
     _register_routing(dashboard, settings)
     present: list[object] = [middleware.cls for middleware in app.user_middleware]
@@ -105,7 +105,9 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
     parts = [unquote(part) for part in pathname.split("/") if part]
     look: dict[str, Any] = {"narrow": narrow, "refresh_seconds": settings.refresh_seconds}
     match parts:
-        case [] | ["runs"]:
+        case []:
+            return overview.layout(**look)
+        case ["runs"]:
             return runs.layout(**look)
         case ["runs", run_id]:
             return run.layout(run_id, **look)

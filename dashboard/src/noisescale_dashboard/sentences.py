@@ -116,14 +116,15 @@ def runs_sentence(runs: Sequence[Run], total: int) -> str:
     off = sum(run.decision.decision in ("increase", "decrease") for run in runs)
     unsure = sum(run.decision.decision not in ("increase", "decrease", "keep") for run in runs)
     scope = f"Of the {len(runs)} shown, " if total > len(runs) else ""
-    parts = [f"{scope}{_number(off)} would gain from another batch size"]
-    parts += [f"{_number(unsure)} {'is' if unsure == 1 else 'are'} undecided"] if unsure else []
+    parts = [f"{scope}{number_word(off)} would gain from another batch size"]
+    parts += [f"{number_word(unsure)} {'is' if unsure == 1 else 'are'} undecided"] if unsure else []
     said = ", ".join(parts)
-    said += f"; {_number(running)} {'is' if running == 1 else 'are'} running" if running else ""
+    said += f"; {number_word(running)} {'is' if running == 1 else 'are'} running" if running else ""
     return f"{said[0].upper()}{said[1:]}. {about}"
 
 
-def _number(n: int) -> str:
+def number_word(n: int) -> str:
+    """In words up to ten: "none", "one", "11"."""
     words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     return words[n] if n < len(words) else str(n)
 

@@ -15,7 +15,7 @@ from noisescale_dashboard import pages
 @pytest.mark.parametrize(
     ("pathname", "shown"),
     [
-        ("/", "runs-grid"),
+        ("/", "overview-misfit"),
         ("/runs", "runs-grid"),
         (f"/runs/{RUNS[0].id}", RUNS[0].id),
         ("/sweeps", "sweeps-table"),
@@ -30,7 +30,8 @@ async def test_each_address_has_its_page(callbacks: Callbacks, pathname: str, sh
 
 
 @pytest.mark.parametrize(
-    ("pathname", "word"), [("/", "Runs"), (f"/runs/{RUNS[0].id}", "Runs"), (f"/sweeps/{SWEEPS[0].id}", "Sweeps")]
+    ("pathname", "word"),
+    [("/", "Overview"), ("/runs", "Runs"), (f"/runs/{RUNS[0].id}", "Runs"), (f"/sweeps/{SWEEPS[0].id}", "Sweeps")],
 )
 async def test_the_navigation_marks_the_page_that_is_open(callbacks: Callbacks, pathname: str, word: str) -> None:
     changed = await callbacks.post("page.children", {"address.pathname": pathname, "narrow.data": False})

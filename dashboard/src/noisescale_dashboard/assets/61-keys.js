@@ -2,7 +2,7 @@
 (function () {
   const PAGES = { o: "/", r: "/runs", c: "/compare", s: "/sweeps", p: "/planner" };
   const HELP = [
-    ["g, then r or s", "go to Runs or Sweeps"],
+    ["g, then o, r or s", "go to Overview, Runs or Sweeps"],
     ["/", "search"],
     ["e", "menu of the card under the pointer, or of the first one"],
     ["t", "light or dark"],

@@ -10,10 +10,8 @@ from noisescale_dashboard.figures.theme import FONT, dark_of_light
 from noisescale_dashboard.pages.parts import Child, Children, aria, icon, link, listed
 
 NAMESPACE = "noisescale"
-PAGES = (("runs", "Runs", "/runs"), ("sweeps", "Sweeps", "/sweeps"))
+PAGES = (("overview", "Overview", "/"), ("runs", "Runs", "/runs"), ("sweeps", "Sweeps", "/sweeps"))
 """Icon, word and address of the pages in the navigation, in its order; a page stands here once it exists."""
-FIRST_PAGE = "runs"
-"""What the address "/" shows."""
 
 
 def layout() -> dmc.MantineProvider:
@@ -43,7 +41,7 @@ def _side_bar() -> list[Child]:
 
 def navigation(pathname: str) -> list[Child]:
     """Links to the pages; the one that this address belongs to is marked."""
-    here = pathname.strip("/").split("/")[0] or FIRST_PAGE
+    here = pathname.strip("/").split("/")[0]
     return [
         link([icon(name), html.Span(word)], address, class_name="on" if is_here else "", is_current=is_here, title=word)
         for name, word, address in PAGES

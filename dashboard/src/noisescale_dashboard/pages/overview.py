@@ -1,0 +1,412 @@
+"""The first page: which runs should change their batch size, and what has happened."""
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard import sentences
+from noisescale_dashboard.advice import Recommendation
+from noisescale_dashboard.answers import NoiseScaleSeries, Run
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.figures import misfit, small_multiples
+from noisescale_dashboard.pages import overview_events, overview_facts, overview_judged, shell, states
+from noisescale_dashboard.pages.overview_judged import Judged
+from noisescale_dashboard.pages.parts import Child, aria, card, figure_box, link
+
+REFRESH_FACTOR = 6
+"""What is recommended changes slower than a series grows: the page asks a sixth as often as a run's page."""
+MAX_JUDGED, MAX_NARROW_ROWS, MAX_PANELS = 16, 6, 6
+PANEL_POINTS, AT_ONCE = 80, 6
+EVENT_PIXELS = 62
+SCOPES = (("running", "Running"), ("7d", "7 days"), ("30d", "30 days"))
+DAYS = {"7d": 7, "30d": 30}
+PREFERENCES = (("0.2", "Save examples"), ("0.5", "Balanced"), ("0.8", "Save time"))
+"""From fewest examples to fewest steps."""
+LEDE = "Each batch in use against the best one for its noise scale."
+CHANGED = (
+    Output("overview-figures", "data"),
+    Output("overview-shown", "data"),
+    Output("overview-head", "children"),
+    Output("overview-lede", "children"),
+    Output("overview-note", "children"),
+    Output("overview-missing", "children"),
+    Output("overview-body", "className"),
+    Output("overview-facts", "children"),
+    Output("overview-events", "children"),
+    Output("overview-events-card-footer", "children"),
+    Output("overview-misfit-card-subtitle", "children"),
+    Output("overview-misfit-card-footer", "children"),
+    Output("overview-misfit-sentence", "children"),
+    Output("overview-small-sentence", "children"),
+    Output("overview-misfit", "style"),
+    Output("overview-small", "style"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the page shows: runs with their advice, series of some, how many runs there are in the scope."""
+
+    judged: tuple[Judged, ...]
+    series: Mapping[str, NoiseScaleSeries]
+    total: int
+
+
+def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
+    """The page before its first data."""
+    body = [
+        html.Div(
+            [
+                html.Div(
+                    [
+                        html.H1("Which runs should change?", className="h1", id="overview-head"),
+                        html.P(LEDE, className="lede", id="overview-lede"),
+                    ]
+                ),
+                html.Div(_choices(), className="row wrap overview-choices"),
+            ],
+            className="head row apart mb16",
+        ),
+        html.Div(id="overview-note"),
+        html.Div(id="overview-missing"),
+        html.Div(
+            [
+                html.Div(id="overview-facts", className="facts mb16"),
+                html.Div([_misfit_card(narrow), _events_card()], className="grid overview-columns mb16"),
+                _small_card(narrow),
+            ],
+            id="overview-body",
+            className="loading",
+        ),
+        dcc.Store(id="overview-view"),
+        dcc.Store(id="overview-figures"),
+        dcc.Store(id="overview-shown"),
+        dcc.Store(id="overview-pulse"),
+        dcc.Store(id="overview-opened"),
+        dcc.Store(id="overview-live", data={"running": True}),
+        dcc.Interval(id="overview-clock", interval=int(1000 * REFRESH_FACTOR * refresh_seconds)),
+    ]
+    return shell.page([html.B("Overview")], body)
+
+
+def _choices() -> list[Child]:
+    scope = dmc.SegmentedControl(
+        id="overview-scope",
+        data=[{"value": value, "label": label} for value, label in SCOPES],
+        value="running",
+        size="xs",
+        **aria({"aria-label": "Which runs"}),
+    )
+    project = dmc.Select(
+        id="overview-project",
+        data=[],
+        placeholder="Project: any",
+        clearable=True,
+        searchable=True,
+        size="xs",
+        w=150,
+        **aria({"aria-label": "Project"}),
+    )
+    return [project, scope]
+
+
+def _misfit_card(narrow: bool) -> html.Section:
+    preference = dmc.Select(
+        id="overview-pref",
+        data=[{"value": value, "label": label} for value, label in PREFERENCES],
+        value="0.5",
+        allowDeselect=False,
+        size="xs",
+        w=138,
+        **aria({"aria-label": "Preference"}),
+    )
+    return card(
+        "Batch size against the recommendation",
+        misfit_subtitle(narrow=narrow),
+        figure_box("overview-misfit", card_id="overview-misfit-card", height=misfit.height_of(6, narrow=narrow)),
+        card_id="overview-misfit-card",
+        actions=preference,
+        footer=[],
+        class_name="misfit-card",
+        is_figure=True,
+    )
+
+
+def _events_card() -> html.Section:
+    return card(
+        "What has happened",
+        "Resolved estimates, crossings, changed batches, stalls",
+        html.Div(id="overview-events"),
+        card_id="overview-events-card",
+        footer=[],
+    )
+
+
+def _small_card(narrow: bool) -> html.Section:
+    key = [
+        html.Span([html.Span(className="sw n"), " noise scale"], className="nb"),
+        html.Span([html.Span(className="sw b"), " batch"], className="nb"),
+    ]
+    return card(
+        "Noise scale and batch",
+        "Since the start · log, each panel with its own unit and scale · band: 95 % interval",
+        figure_box("overview-small", card_id="overview-small-card", height=small_multiples.height_of(6, narrow=narrow)),
+        card_id="overview-small-card",
+        actions=html.Div(key, className="row key"),
+        class_name="small-card",
+        is_figure=True,
+    )
+
+
+def misfit_subtitle(*, narrow: bool) -> str:
+    """What x is and what the bars are."""
+    if narrow:
+        return "Batch ÷ recommended, log · bars: 95 %"
+    return "Batch ÷ recommended, log · thick bar: 95 % by the measurement, thin: with κ's error"
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """Callbacks of the page: address and controls, everything it shows, projects, colours, clicks."""
+    _register_clientside(app)
+    _register_load(app, api)
+
+    @app.callback(Output("overview-project", "data"), Input("overview-project", "id"))
+    async def load_projects(_component_id: str) -> list[str]:
+        try:
+            projects = await api.projects(visitor_headers(ctx.headers))
+        except ApiProblem:
+            # the filter stays empty; the page itself says what is wrong
+            raise PreventUpdate from None
+        return [project.name for project in projects]
+
+
+def _register_load(app: Dash, api: ApiClient) -> None:
+    @app.callback(
+        *CHANGED,
+        Input("overview-view", "data"),
+        Input("overview-pulse", "data"),
+        State("overview-shown", "data"),
+        State("narrow", "data"),
+    )
+    async def load_overview(
+        view: dict[str, Any] | None, _pulse: float | None, shown: Any, narrow: bool
+    ) -> tuple[Any, ...]:
+        if view is None:
+            raise PreventUpdate
+        visitor = visitor_headers(ctx.headers)
+        now = datetime.now(UTC)
+        try:
+            page = await api.runs(visitor, query(view, now))
+            stamps = {run.id: run.updated_at for run in page.runs}
+            is_old_news = ctx.triggered_id == "overview-pulse" and shown and shown.get("stamps") == stamps
+            if is_old_news:
+                return _only({"overview-note.children": None})
+            if not page.runs:
+                there_is_one = (await api.runs(visitor, {"limit": 1})).total > 0
+                return _only(_nothing(view, there_are_runs=there_is_one))
+            found = await find(api, visitor, page.runs, page.total, preference=float(view["pref"]))
+        except ApiProblem as problem:
+            return _only(_not_shown(problem, is_shown=bool(shown)))
+        return _only({**_shown(found, view, narrow=narrow, now=now), "overview-shown.data": {"stamps": stamps}})
+
+
+def query(view: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The API's query for the runs of the scope, the furthest off first."""
+    days = DAYS.get(view["scope"])
+    return {
+        "project": view["project"],
+        "status": None if days else ["running", "silent"],
+        "updated_after": (now - timedelta(days=days)).isoformat() if days else None,
+        "sort": "-misfit",
+        "limit": MAX_JUDGED,
+    }
+
+
+async def find(
+    api: ApiClient, visitor: Mapping[str, str], runs: Sequence[Run], total: int, *, preference: float
+) -> Found:
+    """The runs with their recommendations, and the series of those that get a panel."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def advise(run: Run) -> Recommendation | None:
+        async with gate:
+            try:
+                return await api.recommendation(visitor, run.id, preference)
+            except ApiProblem as problem:
+                # one that cannot be read is left undecided; no answer at all is the page's own problem
+                if problem.status is None:
+                    raise
+                return None
+
+    advice, series = await asyncio.gather(
+        asyncio.gather(*(advise(run) for run in runs)),
+        api.sparklines(visitor, [run.id for run in with_panels(runs)], points=PANEL_POINTS, at_once=AT_ONCE),
+    )
+    return Found(tuple(Judged(*pair) for pair in zip(runs, advice, strict=True)), series, total)
+
+
+def with_panels(runs: Sequence[Run]) -> list[Run]:
+    """Running ones first, each group in its own order."""
+    return sorted(runs, key=lambda run: run.status != "running")[:MAX_PANELS]
+
+
+def _shown(found: Found, view: Mapping[str, Any], *, narrow: bool, now: datetime) -> dict[str, Any]:
+    """Everything that the page sets when there are runs."""
+    judged = found.judged
+    rows = [row for one in judged if (row := overview_judged.misfit_row(one)) is not None]
+    drawn = _furthest(rows)[:MAX_NARROW_ROWS] if narrow else rows
+    panels = [
+        small_multiples.Panel(run.id, run.name, sentences.short_noun_of(run), found.series[run.id])
+        for run in with_panels([one.run for one in judged])
+        if run.id in found.series
+    ]
+    events = [event for one in judged for event in overview_events.happenings(one.run, found.series.get(one.run.id))]
+    num_events = _events_beside(len(drawn))
+    earlier = len(events) - num_events
+    return {
+        "overview-figures.data": {
+            "misfit": misfit.misfit(drawn, narrow=narrow),
+            "small": small_multiples.small_multiples(panels, narrow=narrow),
+        },
+        "overview-head.children": overview_judged.headline(judged, found.total, scope=view["scope"]),
+        "overview-lede.children": overview_judged.lede(judged) or LEDE,
+        "overview-note.children": None,
+        "overview-missing.children": None,
+        "overview-body.className": "",
+        "overview-facts.children": overview_facts.facts(judged, found.total, scope=view["scope"]),
+        "overview-events.children": overview_events.listed(events, now=now.timestamp(), at_most=num_events),
+        "overview-events-card-footer.children": f"{earlier} earlier" if earlier > 0 else None,
+        "overview-misfit-card-subtitle.children": misfit_subtitle(narrow=narrow),
+        "overview-misfit-card-footer.children": _misfit_footer(view, found, num_drawn=len(drawn)),
+        "overview-misfit-sentence.children": misfit_sentence(drawn),
+        "overview-small-sentence.children": small_sentence(panels),
+        "overview-misfit.style": _style(misfit.height_of(len(drawn), narrow=narrow)),
+        "overview-small.style": _style(small_multiples.height_of(len(panels), narrow=narrow)),
+    }
+
+
+def _events_beside(num_rows: int) -> int:
+    """As many events as fit beside so many rows: the two cards share their height."""
+    return min(max(round(misfit.height_of(num_rows, narrow=False) / EVENT_PIXELS), 4), 9)
+
+
+def _furthest(rows: Sequence[misfit.MisfitRow]) -> list[misfit.MisfitRow]:
+    return sorted(rows, key=lambda row: (row.best is None, -abs(math.log(row.ratio))))
+
+
+def _style(height: int) -> dict[str, Any]:
+    return {"width": "100%", "height": height}
+
+
+def _misfit_footer(view: Mapping[str, Any], found: Found, *, num_drawn: int) -> list[Child]:
+    status = "&status=running" if view["scope"] == "running" else ""
+    left_out = found.total - num_drawn
+    key = [
+        html.Span([html.Span(className="sw square"), " batch now"], className="nb"),
+        html.Span([html.Span(className="sw open"), " not resolved: at most"], className="nb"),
+        html.Span([html.Span(className="sw zone"), " within 2 ×: costs at most 12.5 %"], className="nb"),
+    ]
+    words = f"{left_out} more in Runs" if left_out > 0 else "All in Runs"
+    return [*key, html.Span(className="sp"), link(words, f"/runs?sort=-misfit{status}", class_name="inline")]
+
+
+def misfit_sentence(rows: Sequence[misfit.MisfitRow]) -> str:
+    """The figure for those who do not see it."""
+    said = [f"{row.name[:60]}: {misfit.result_words(row).replace('<b>', '').replace('</b>', '')}" for row in rows]
+    return "Batch in use and recommended batch. " + "; ".join(said) + "."
+
+
+def small_sentence(panels: Sequence[small_multiples.Panel]) -> str:
+    """Likewise."""
+    return " ".join(f"{panel.name[:60]}: {sentences.series_sentence(panel.series, panel.noun)}" for panel in panels)
+
+
+def _nothing(view: Mapping[str, Any], *, there_are_runs: bool) -> dict[str, Any]:
+    """No run in the scope: how to make one, or where others are."""
+    hidden = {
+        "overview-body.className": "hidden",
+        "overview-note.children": None,
+        "overview-shown.data": None,
+        "overview-lede.children": LEDE,
+    }
+    if not there_are_runs:
+        return {
+            **hidden,
+            "overview-head.children": "Which runs should change?",
+            "overview-missing.children": states.no_runs(is_filtered=False),
+        }
+    what = {"7d": "No run in the last 7 days", "30d": "No run in the last 30 days"}.get(
+        view["scope"], "Nothing is running"
+    )
+    where = f" in project {view['project'][:80]}" if view["project"] else ""
+    return {
+        **hidden,
+        "overview-head.children": f"{what}{where}",
+        "overview-missing.children": html.Section(
+            [
+                html.P("A run is judged here as soon as it sends measurements.", className="t2"),
+                html.P(
+                    [
+                        link("Last 30 days", "/?scope=30d", class_name="btn"),
+                        " ",
+                        link("All runs", "/runs", class_name="btn"),
+                    ]
+                ),
+            ],
+            className="card empty",
+        ),
+    }
+
+
+def _not_shown(problem: ApiProblem, *, is_shown: bool) -> dict[str, Any]:
+    if is_shown:
+        return {"overview-note.children": states.paused(None)}
+    return {"overview-missing.children": states.not_loaded(problem), "overview-body.className": "hidden"}
+
+
+def _only(changes: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(changes.get(f"{output.component_id}.{output.component_property}", no_update) for output in CHANGED)
+
+
+def _register_clientside(app: Dash) -> None:
+    def own(function: str) -> ClientsideFunction:
+        return ClientsideFunction(shell.NAMESPACE, function)
+
+    app.clientside_callback(
+        own("overviewView"),
+        Output("overview-view", "data"),
+        Output("overview-scope", "value"),
+        Output("overview-pref", "value"),
+        Output("overview-project", "value"),
+        Input("address", "search"),
+        Input("overview-scope", "value"),
+        Input("overview-pref", "value"),
+        Input("overview-project", "value"),
+        State("overview-view", "data"),
+    )
+    app.clientside_callback(
+        own("pulse"),
+        Output("overview-pulse", "data"),
+        Input("overview-clock", "n_intervals"),
+        State("overview-live", "data"),
+    )
+    app.clientside_callback(
+        own("openClicked"),
+        Output("overview-opened", "data"),
+        Input("overview-misfit", "clickData"),
+        Input("overview-small", "clickData"),
+    )
+    app.clientside_callback(
+        own("paintAll"),
+        [Output("overview-misfit", "figure"), Output("overview-small", "figure")],
+        Input("overview-figures", "data"),
+        Input("theme", "data"),
+        State("palettes", "data"),
+    )

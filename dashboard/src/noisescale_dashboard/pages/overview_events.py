@@ -1,0 +1,137 @@
+"""What has happened to runs lately: resolved estimates, crossings, changed batches, stalls."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from dash import html
+
+from noisescale_dashboard.answers import Event, NoiseScaleSeries, Run
+from noisescale_dashboard.figures.labels import event_words
+from noisescale_dashboard.number_format import count, duration, si, significant
+from noisescale_dashboard.pages.parts import Child, icon, link
+from noisescale_dashboard.sentences import short_noun_of
+
+NAME_LIMIT = 40
+STATUS_WORDS = {
+    "silent": ("clock", "No data for a minute"),
+    "crashed": ("warn", "No data for ten minutes"),
+    "failed": ("warn", "Failed"),
+    "finished": ("check", "Finished"),
+}
+JUST_NOW_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One event: when (seconds since 1970), what, and of which run."""
+
+    at: float
+    icon: str
+    words: str
+    detail: str
+    run: Run
+
+
+def happenings(run: Run, series: NoiseScaleSeries | None) -> list[Happening]:
+    """Events of one run, in no order; of each kind the last one."""
+    found = []
+    if run.status in STATUS_WORDS:
+        name, words = STATUS_WORDS[run.status]
+        at = datetime.fromisoformat(run.finished_at or run.updated_at).timestamp()
+        found.append(Happening(at, name, words, f"last step {si(run.last_step)}", run))
+    if series is not None:
+        found += [*_first_resolved(run, series), *_last_crossing(run, series), *_changes(run, series)]
+    return found
+
+
+def _first_resolved(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
+    points = series.points
+    for i, state in enumerate(points.state):
+        at, value = points.wall_time[i], points.value[i]
+        if state == "resolved" and at is not None:
+            # a series that begins resolved says nothing about when that happened
+            if i and value is not None:
+                said = f"{significant(value)} {short_noun_of(run)}, about step {si(points.step[i])}"
+                yield Happening(at, "check", "Noise scale resolved", said, run)
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    at: float
+    step: int
+    value: float
+    batch: float
+
+
+def _last_crossing(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
+    known = list(_resolved_moments(series))
+    crossings = [
+        after
+        for before, after in pairwise(known)
+        if before.batch == after.batch and (before.value > before.batch) != (after.value > after.batch)
+    ]
+    if crossings:
+        last = crossings[-1]
+        side = "rose above" if last.value > last.batch else "fell below"
+        said = f"batch {count(last.batch)}, about step {si(last.step)}"
+        yield Happening(last.at, "info", f"Noise scale {side} the batch", said, run)
+
+
+def _resolved_moments(series: NoiseScaleSeries) -> Iterator[_Moment]:
+    points = series.points
+    rows = zip(points.state, points.wall_time, points.step, points.value, points.global_batch, strict=True)
+    for state, at, step, value, batch in rows:
+        if state == "resolved" and at is not None and value is not None and batch:
+            yield _Moment(at, step, value, batch)
+
+
+def _changes(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
+    last: dict[str, Event] = {event.kind: event for event in series.events}
+    for event in last.values():
+        at = _moment(series, event.step)
+        if at is None:
+            continue
+        words, name = event_words(event), "info"
+        words = words[:1].upper() + words[1:]
+        if event.kind == "batch" and event.before and event.after:
+            is_raised = event.after > event.before
+            name = "up" if is_raised else "down"
+            words = f"Batch {'raised' if is_raised else 'lowered'} {count(event.before)} → {count(event.after)}"
+        yield Happening(at, name, words, f"step {si(event.step)}", run)
+
+
+def _moment(series: NoiseScaleSeries, step: int) -> float | None:
+    points = series.points
+    return next((at for at, there in zip(points.wall_time, points.step, strict=True) if there >= step and at), None)
+
+
+def listed(found: Sequence[Happening], *, now: float, at_most: int) -> Child:
+    """The newest events, newest first."""
+    newest = sorted(found, key=lambda one: -one.at)[:at_most]
+    if not newest:
+        return html.P("Nothing has happened in these runs yet.", className="t2")
+    return html.Ul([_item(one, now=now) for one in newest], className="events")
+
+
+def _item(one: Happening, *, now: float) -> html.Li:
+    name = one.run.name if len(one.run.name) <= NAME_LIMIT else one.run.name[: NAME_LIMIT - 1] + "…"
+    return html.Li(
+        [
+            icon(one.icon),
+            html.Div(
+                [
+                    html.Div(one.words, className="what"),
+                    html.Div([link(name, f"/runs/{one.run.id}"), f" · {one.detail}"], className="small t2"),
+                ]
+            ),
+            html.Span(age_words(now - one.at), className="dim small nb"),
+        ]
+    )
+
+
+def age_words(seconds: float) -> str:
+    """How long ago: "just now", "12 min", "5.3 days"."""
+    return "just now" if seconds < JUST_NOW_SECONDS else duration(seconds)

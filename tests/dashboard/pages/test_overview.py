@@ -1,0 +1,175 @@
+"""The overview: its answer, what it sums, its events, and what it says when there is nothing."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import fakes_api
+from dashboard_callbacks import Callbacks
+from fakes_advice import recommendation_json
+from fakes_api import FakeApi
+from fakes_runs import RUNS, FakeRun, run_json, series_json
+from noisescale_dashboard.advice import recommendation
+from noisescale_dashboard.answers import noise_scale_series, run
+from noisescale_dashboard.pages.overview_events import age_words, happenings
+from noisescale_dashboard.pages.overview_judged import Judged, headline, hours_to_gain, lede, usd_to_save
+
+
+def view(**changes: Any) -> dict[str, Any]:
+    asked = {"scope": "running", "pref": "0.5", "project": None, **changes}
+    return {"overview-view.data": asked, "overview-shown.data": None, "narrow.data": False}
+
+
+def judged(fake: FakeRun) -> Judged:
+    return Judged(run(run_json(fake)), recommendation(recommendation_json(fake, 0.5)))
+
+
+RAISE = replace(RUNS[0], is_calibrated=True)
+LOWER = replace(RUNS[3], is_calibrated=True)
+
+
+async def test_the_first_sentence_says_which_runs_should_change(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("overview-figures.data", view())
+
+    assert changed["overview-head"]["children"] == "4 of 5 running jobs would gain from another batch size"
+    assert changed["overview-lede"]["children"].startswith(
+        "Three are too small and lose time, one wastes examples. One is not resolved yet"
+    )
+
+
+async def test_the_scope_project_and_order_are_the_servers(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    await callbacks.post("overview-figures.data", view(scope="7d", project="demo"))
+
+    asked = fake_api.requests[0].query_params
+    since = datetime.now(UTC) - datetime.fromisoformat(asked["updated_after"])
+    assert (asked["project"], asked["sort"]) == ("demo", "-misfit")
+    assert abs(since - timedelta(days=7)) < timedelta(minutes=1)
+    assert "status" not in asked
+
+
+async def test_running_means_running_or_silent(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    await callbacks.post("overview-figures.data", view())
+
+    assert fake_api.requests[0].query_params.getlist("status") == ["running", "silent"]
+
+
+async def test_a_preference_moves_what_is_recommended(callbacks: Callbacks) -> None:
+    balanced = await callbacks.post("overview-figures.data", view())
+    hasty = await callbacks.post("overview-figures.data", view(pref="0.8"))
+
+    def best(changed: dict[str, Any]) -> list[float]:
+        columns = dict(changed["overview-figures"]["data"]["misfit"]["layout"]["meta"]["columns"])
+        return [batch for batch in columns["recommended batch (examples)"] if batch is not None]
+
+    assert sum(best(hasty)) > sum(best(balanced))
+
+
+async def test_where_no_run_has_news_only_the_list_is_asked_for(
+    callbacks: Callbacks, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fakes_api, "run_json", lambda fake: {**run_json(fake), "updated_at": "2026-11-20T12:00:00Z"})
+    shown = (await callbacks.post("overview-figures.data", view()))["overview-shown"]["data"]
+    body = callbacks.payload("overview-figures.data", {**view(), "overview-shown.data": shown})
+    fake_api.requests.clear()
+
+    await callbacks.client.post("/_dash-update-component", json={**body, "changedPropIds": ["overview-pulse.data"]})
+
+    assert fake_api.paths() == ["/api/v1/runs"]
+
+
+async def test_where_nothing_runs_the_page_says_where_to_look(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = (RUNS[4],)
+
+    changed = await callbacks.post("overview-figures.data", view())
+
+    assert changed["overview-head"]["children"] == "Nothing is running"
+    assert "Last 30 days" in str(changed["overview-missing"]["children"])
+    assert changed["overview-body"]["className"] == "hidden"
+
+
+async def test_without_any_run_it_says_how_to_make_one(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = ()
+
+    changed = await callbacks.post("overview-figures.data", view())
+
+    assert "import noisescale" in str(changed["overview-missing"]["children"])
+
+
+async def test_a_silent_api_is_said_and_what_is_shown_stays(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+
+    fresh = await callbacks.post("overview-figures.data", view())
+    shown = await callbacks.post("overview-figures.data", {**view(), "overview-shown.data": {"stamps": {}}})
+
+    assert "Training is not affected" in str(fresh["overview-missing"]["children"])
+    assert "Live updates paused" in str(shown["overview-note"]["children"])
+    assert "overview-figures" not in shown
+
+
+def test_only_calibrated_runs_are_summed_and_the_others_are_counted_aside() -> None:
+    aside = RUNS[2]
+
+    gain = hours_to_gain([judged(RAISE), judged(aside), judged(LOWER)])
+
+    predicted = {p.is_recommended: p.hours for p in judged(RAISE).advice.predictions}  # type: ignore[union-attr]
+    then = predicted[True]
+    assert (gain.num_counted, gain.num_aside) == (1, 1)
+    assert gain.total.value == pytest.approx(50 - then.value)  # type: ignore[operator]
+    assert gain.total.low == pytest.approx(50 - then.high)  # type: ignore[operator]
+    assert gain.total.high == pytest.approx(50 - then.low)  # type: ignore[operator]
+
+
+def test_money_is_saved_by_lowered_batches_alone() -> None:
+    save = usd_to_save([judged(RAISE), judged(LOWER)])
+
+    assert (save.num_counted, save.num_aside) == (1, 0)
+    assert save.total.value is not None
+    assert save.total.value > 0
+
+
+def test_without_a_calibrated_run_there_is_no_sum() -> None:
+    gain = hours_to_gain([judged(RUNS[0])])
+
+    assert gain.total.value is None
+    assert (gain.num_counted, gain.num_aside) == (0, 1)
+
+
+def test_where_more_run_than_are_judged_the_sentence_says_so() -> None:
+    said = headline([judged(RUNS[0]), judged(RUNS[4])], 812, scope="running")
+
+    assert said == "1 of the 2 running jobs furthest off, of 812, would gain from another batch size"
+
+
+def test_none_off_is_said_without_a_promise() -> None:
+    assert headline([judged(RUNS[4])], 1, scope="7d") == "None of 1 run is known to gain from another batch size"
+    assert lede([judged(RUNS[4])]) == ""
+
+
+def test_events_are_resolved_estimates_crossings_and_changes() -> None:
+    found = []
+    for fake in (RUNS[0], replace(RUNS[2], status="running")):
+        found += happenings(run(run_json(fake)), noise_scale_series(series_json(fake, points=100)))
+
+    assert {event.words for event in found} == {
+        "Noise scale resolved", "Noise scale rose above the batch", "Batch raised 256 → 512", "LR ÷3",
+    }  # fmt: skip
+
+
+def test_a_run_that_was_resolved_from_the_first_point_is_no_event() -> None:
+    fake = replace(RUNS[1], tentative_until=0.0, batch=1)
+    one, series = run(run_json(fake)), noise_scale_series(series_json(fake, points=100))
+
+    assert happenings(one, series) == []
+
+
+def test_a_silent_run_is_an_event() -> None:
+    found = happenings(run(run_json(RUNS[2])), None)
+
+    assert [event.words for event in found] == ["No data for a minute"]
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(5, "just now"), (1560, "26 min"), (40_680, "11.3 h")])
+def test_ages_are_short(seconds: float, words: str) -> None:
+    assert age_words(seconds) == words
