@@ -10,9 +10,9 @@ from noisescale.recommending.question import Question
 from noisescale.recommending.reading import recommendation_from
 from noisescale.recommending.recommendation import Recommendation, Writer
 from noisescale.run_history import Moment
+from noisescale.theory.advice.answer import Recommendation as AdviceOfTheory
 from noisescale.theory.advice.measurement_flags import reason_without_estimate
 from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
-from noisescale.theory.advice.plan import Schedule
 from noisescale.theory.advice.recommendation import recommend
 from noisescale.theory.advice.trainer_flags import Trainer, as_flags
 
@@ -51,7 +51,7 @@ def recommend_in_job(measured: MeasuredRun, question: Question, *, run_id: str, 
         "noise_scale": _noise_scale(run),
     }
     missing = tuple(_missing(measured))
-    return recommendation_from(answer, "job", note=note, missing=missing, writer=_writer(advice.schedule, given, run))
+    return recommendation_from(answer, "job", note=note, missing=missing, writer=_writer(advice, given, run))
 
 
 def _constraints(question: Question) -> Constraints:
@@ -139,9 +139,9 @@ def _missing(measured: MeasuredRun) -> Iterator[str]:
     yield NOT_CALIBRATED
 
 
-def _writer(schedule: Schedule | None, given: Constraints, run: RunSoFar) -> Writer | None:
-    batch = run.batch_size
-    if schedule is None or batch is None:
+def _writer(advice: AdviceOfTheory, given: Constraints, run: RunSoFar) -> Writer | None:
+    schedule, rate, batch = advice.schedule, advice.exchange_rate, run.batch_size
+    if schedule is None or rate is None or batch is None:
         return None
 
     def write(trainer: str) -> str:
@@ -149,6 +149,14 @@ def _writer(schedule: Schedule | None, given: Constraints, run: RunSoFar) -> Wri
         known = next((one for one in trainers if one == trainer), None)
         if known is None:
             return f"# no flags for {trainer}: known are {', '.join(trainers)}\n"
-        return as_flags(schedule, known, given, batch_now=batch, units_per_example=run.units_per_example)
+        return as_flags(
+            schedule,
+            known,
+            given,
+            batch_now=batch,
+            units_per_example=run.units_per_example,
+            num_devices=run.num_devices,
+            examples_per_step=rate.examples_per_step,
+        )
 
     return write

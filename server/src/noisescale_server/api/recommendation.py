@@ -45,10 +45,19 @@ def flags_answer(advice: RunAdvice, trainer: Trainer, asked: run_advice.Question
     Raises:
         InvalidInput: Where there is no schedule, with what is missing.
     """
-    found, batch_now = advice.recommendation.schedule, advice.so_far.batch_size
-    if found is None or batch_now is None:
+    found, rate = advice.recommendation.schedule, advice.recommendation.exchange_rate
+    batch_now = advice.so_far.batch_size
+    if found is None or rate is None or batch_now is None:
         raise refuse("format", f"there is no schedule to write: {advice.recommendation.schedule_missing}", trainer)
-    return as_flags(found, trainer, asked.given, batch_now=batch_now, units_per_example=advice.run.units_per_example)
+    return as_flags(
+        found,
+        trainer,
+        asked.given,
+        batch_now=batch_now,
+        units_per_example=advice.run.units_per_example,
+        num_devices=advice.run.num_devices,
+        examples_per_step=rate.examples_per_step,
+    )
 
 
 def recommendation_answer(advice: RunAdvice) -> RecommendationAnswer:

@@ -130,12 +130,19 @@ def _flags(advice: TaskAdvice, query: TaskRecommendationQuery, asked: Question) 
     Raises:
         InvalidInput: Where there is no schedule, with what is missing.
     """
-    found = advice.recommendation.schedule
-    if found is None or query.format == "json":
+    found, rate = advice.recommendation.schedule, advice.recommendation.exchange_rate
+    if found is None or rate is None or query.format == "json":
         missing = advice.recommendation.schedule_missing
         raise refuse("format", f"there is no schedule to write: {missing}", query.format)
-    units = advice.evidence.units_per_example
-    return as_flags(found, query.format, asked.given, batch_now=found.stages[0].batch_size, units_per_example=units)
+    return as_flags(
+        found,
+        query.format,
+        asked.given,
+        batch_now=found.stages[0].batch_size,
+        units_per_example=advice.evidence.units_per_example,
+        num_devices=None,
+        examples_per_step=rate.examples_per_step,
+    )
 
 
 def _sweep(one: TaskSweep) -> TaskSweepAnswer:

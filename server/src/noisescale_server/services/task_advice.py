@@ -5,7 +5,7 @@ is that of the nearest tuned run of a sweep; where there is none, that of the lo
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -14,8 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale.theory.advice.answer import Recommendation
 from noisescale.theory.advice.kappa import Kappa
+from noisescale.theory.advice.limited import inside, round_batch, rounding
+from noisescale.theory.advice.pace import pace_of
 from noisescale.theory.advice.parts import RunSoFar
+from noisescale.theory.advice.pricing import price
 from noisescale.theory.advice.recommendation import calibration, recommend
+from noisescale.theory.advice.worth import Missing, worth_of
 from noisescale_server.analysis.calibration_levels import LEVEL
 from noisescale_server.services import run_history, task_evidence, task_schedule, task_wording
 from noisescale_server.services.errors import refuse
@@ -96,7 +100,7 @@ async def advise(
     needed = None if is_enough else await tasks.updates_needed(session, evidence.task.task_id)
     said = _in_words_of_a_task(evidence, found, to_target, needed)
     if setting is not None and past is not None:
-        said = task_schedule.replayed(said, past, setting, evidence, asked.given)
+        said = task_schedule.replayed(said, past, setting, evidence, _rounding(standing, asked, _kappa(evidence)))
     return TaskAdvice(evidence, setting, is_enough, said, noise_scale_of(evidence), to_target)
 
 
@@ -147,6 +151,16 @@ def _kappa(evidence: TaskEvidence) -> Kappa:
     sd = math.log(critical.high / critical.low) / (2 * NormalDist().inv_cdf(0.5 + LEVEL / 2))
     fitted = sum(one.row.critical_batch is not None for one in evidence.sweeps)
     return Kappa(0.0, sd, max(evidence.kappa.measurements, fitted), evidence.kappa.said)
+
+
+def _rounding(standing: RunSoFar, asked: Question, kappa: Kappa) -> Callable[[float], int]:
+    """From a wanted batch to one that can be run, as the recommended batch was rounded."""
+    worth = worth_of(asked.wish, standing)
+    priced = None if isinstance(worth, Missing) else price(standing.noise_scale, asked.wish, kappa, worth)
+    if priced is None:
+        return round_batch
+    found = inside(priced, standing, asked.given, pace_of(standing, asked.wish, asked.given))
+    return round_batch if found.batch is None else rounding(found, asked.given, priced)
 
 
 def _in_words_of_a_task(

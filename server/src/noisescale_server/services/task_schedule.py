@@ -1,12 +1,12 @@
 """A schedule for a run that has not begun: the noise scale of an earlier run, replayed from its first step."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from noisescale.theory import schedule as theory
 from noisescale.theory.advice.answer import Recommendation
-from noisescale.theory.advice.parts import Constraints, RunSoFar
+from noisescale.theory.advice.parts import RunSoFar
 from noisescale.theory.advice.plan import AdvisedStage, Schedule
 from noisescale.theory.efficiency import step_efficiency
 from noisescale.theory.learning_rate import rescale
@@ -38,18 +38,28 @@ class Setting:
 
 
 def replayed(
-    found: Recommendation, past: RunSoFar, setting: Setting, evidence: TaskEvidence, given: Constraints
+    found: Recommendation,
+    past: RunSoFar,
+    setting: Setting,
+    evidence: TaskEvidence,
+    rounded: Callable[[float], int],
 ) -> Recommendation:
-    """The advice with a schedule that follows the earlier run's noise scale, where that run shows enough of it."""
+    """The advice with a schedule that follows the earlier run's noise scale, where that run shows enough of it.
+
+    Args:
+        found: The advice.
+        past: The earlier run.
+        setting: That learning rates are changed from.
+        evidence: What is known of the task.
+        rounded: From a wanted batch to one inside the limits that can be run.
+    """
     critical, scale, rate = evidence.critical_batch, evidence.noise_scale, _rate(found)
     if found.recommended_batch_size is None or critical is None or scale is None or rate is None:
         return found
     profile = _profile(past, critical.value / scale.value)
     if not profile:
         return replace(found, schedule=None, schedule_missing=_TOO_LITTLE)
-    multiple = given.multiple_of
-    largest = math.inf if given.max_micro_batches is None else float(multiple * given.max_micro_batches)
-    planned = stages(profile, examples_per_step=rate, bounds=Bounds(multiple_of=multiple, largest=largest))
+    planned = stages(profile, examples_per_step=rate, bounds=Bounds(), rounded=rounded)
     gamma, mean = theory.gamma(profile), theory.trade_off_of(profile, target="the end of the run").critical_batch
     growth = f"rises from {profile[0].noise_scale:,.3g} to {profile[-1].noise_scale:,.3g}"
     schedule = Schedule(

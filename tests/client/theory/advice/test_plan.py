@@ -7,9 +7,9 @@ from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale.theory import schedule as theory
 from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
 from noisescale.theory.advice.plan import forecast, growth
-from noisescale.theory.advice.recommendation import recommend
-from noisescale.theory.advice.trainer_flags import as_flags
+from noisescale.theory.advice.recommendation import recommend, round_batch
 from noisescale.theory.learning_rate import rescale
+from noisescale.theory.stages import Bounds, outcome_of, stages
 
 PHI, BATCH = 1000.0, 250.0
 
@@ -43,10 +43,10 @@ def planned(so_far=None, rate=1000.0, steps_left=1000, **given):
 def test_a_constant_noise_scale_needs_one_batch_and_saves_nothing():
     found = planned().schedule
 
-    assert [(stage.step, stage.batch_size) for stage in found.stages] == [(1000, 1000)]
+    assert [(stage.step, stage.batch_size) for stage in found.stages] == [(1000, 1024)]
     assert found.gamma == pytest.approx(1)
     assert found.saving == pytest.approx(0, abs=1e-12)
-    assert found.stages[0].num_steps == pytest.approx(1000 * (1 + PHI / 1000) / (1 + PHI / BATCH))
+    assert found.stages[0].num_steps == pytest.approx(1000 * (1 + PHI / 1024) / (1 + PHI / BATCH))
     assert found.stages[0].examples == 1000 * BATCH
 
 
@@ -78,7 +78,8 @@ def test_a_growing_noise_scale_gives_rising_stages_with_the_learning_rate_of_eac
 
     batches = [stage.batch_size for stage in found.stages]
     assert len(batches) > 1
-    assert all(after / before > 1.4 for before, after in pairwise(batches))
+    assert all(after / before > 1.3 for before, after in pairwise(batches))
+    assert batches == [round_batch(batch) for batch in batches]
     for stage in found.stages:
         rule = rescale(optimizer="SGD", from_batch=BATCH, to_batch=stage.batch_size, noise_scale=PHI)
         assert stage.learning_rate == pytest.approx(0.1 * rule.factor)
@@ -99,7 +100,8 @@ def test_a_deadline_that_binds_is_met_by_the_schedule():
 
     assert found.limited.binding == ("steps",)
     assert found.limited.batch_size == pytest.approx(2 * PHI)
-    assert sum(stage.num_steps for stage in found.schedule.stages) == pytest.approx(1.5 * least)
+    assert [stage.batch_size for stage in found.schedule.stages] == [found.recommended_batch_size] == [2048]
+    assert 1.48 * least < sum(stage.num_steps for stage in found.schedule.stages) < 1.5 * least
 
 
 def test_an_impossible_deadline_says_what_is_possible_and_plans_nothing():
@@ -165,22 +167,50 @@ def test_the_forecast_reaches_what_the_plan_would_reach():
 
 
 @pytest.mark.parametrize(
-    ("trainer", "line"),
+    ("rate", "given"),
     [
-        ("megatron", '--step-batch-size-schedule "0:250 512000000:960"'),
-        ("torchtitan", "--training.global_batch_size=960 --training.local_batch_size=8 --optimizer.lr=0.245"),
-        ("nanogpt", "    (1000, 120, 0.2449),"),
-        ("huggingface", "--per_device_train_batch_size 8 --gradient_accumulation_steps 30 --learning_rate 0.2449"),
+        (1480.0, {}),
+        (100.0, {"max_steps": 310}),
+        (100.0, {"max_steps": 281, "max_examples": 1e6}),
+        (700.0, {"num_devices": 96}),
+        (700.0, {"examples_per_device": 24, "num_devices": 8}),
+        (1e5, {"examples_per_device": 24, "num_devices": 8, "max_micro_batches": 3}),
+        (1480.0, {"max_micro_batches": 4}),
     ],
 )
-def test_the_schedule_is_written_in_the_trainers_words(trainer, line):
-    given = {"examples_per_device": 8, "num_devices": 4}
-    found = planned(rate=921.6, **given).schedule
+def test_one_batch_for_the_rest_is_the_recommended_one(rate, given):
+    found = planned(rate=rate, **given)
 
-    text = as_flags(found, trainer, Constraints(**given), batch_now=BATCH, units_per_example=2048.0)
+    assert [stage.batch_size for stage in found.schedule.stages] == [found.recommended_batch_size]
 
-    assert text.startswith("# The noise scale is ")
-    assert line[:60] in text
+
+def test_where_no_whole_batch_fits_nothing_is_planned_either():
+    found = planned(max_examples=450_000, examples_per_device=600, num_devices=8)
+
+    assert found.recommended_batch_size is None
+    assert found.schedule is None
+    assert (
+        found.schedule_missing == found.reason == "No whole multiple of devices × micro-batch lies inside the limits."
+    )
+
+
+def test_a_price_that_the_run_cannot_tell_is_what_the_schedule_misses():
+    now = replace(run(), steps_done=1000, planned_steps=2000)
+
+    found = recommend(now, Preference(fixed_hardware=True))
+
+    assert found.schedule_missing == found.reason
+    assert "step times of two batch sizes" in found.schedule_missing
+
+
+def test_waiting_for_the_next_whole_batch_costs_no_more_than_the_hysteresis():
+    foretold = [theory.Stretch(1.0, 100 * 1.01**place) for place in range(300)]
+
+    found = stages(foretold, examples_per_step=100.0, bounds=Bounds(), rounded=round_batch)
+
+    exact = theory.best_outcome(foretold, examples_per_step=100.0).cost(100.0)
+    assert outcome_of(found).cost(100.0) < 1.02 * exact
+    assert len(found) > 3
 
 
 @pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-3, 1e160, 1.7e308])

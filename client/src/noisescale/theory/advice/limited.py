@@ -1,7 +1,7 @@
 """The best batch inside what the reader has, which limit moves it, how sure that is, and whole batches to run."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from noisescale.theory import trade_off
@@ -19,6 +19,8 @@ BUDGETS = frozenset({LimitKind.EXAMPLES, LimitKind.USD})
 EVEN_STEP = 1.25
 EVEN_REGRET = 0.01
 """The next power of two, or three times one, inside a limit is taken where it costs at most this much more."""
+
+NO_WHOLE_BATCH = "No whole multiple of devices × micro-batch lies inside the limits."
 
 NEXT_TO_NOTHING = 1e-9
 """Stands for an open lower end, as a share of the value."""
@@ -57,6 +59,7 @@ class Inside:
             of B_crit and the ends of its interval it is most; infinite where an end has no batch.
         batch: A whole batch that can be run; None where none can.
         regret: What rounding costs against the unrounded batch, as a share.
+        allowed: All limits, at the value of B_crit.
     """
 
     choice: Choice
@@ -65,6 +68,7 @@ class Inside:
     present_regret: float
     batch: int | None
     regret: float | None
+    allowed: Sequence[Limit]
 
 
 def inside(priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None) -> Inside:
@@ -95,7 +99,27 @@ def inside(priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None)
         present_regret=_present_regret(ends, priced, run.batch_size),
         batch=batch,
         regret=None if batch is None or choice.batch is None else _regret(batch, choice.batch, priced),
+        allowed=here,
     )
+
+
+def rounding(found: Inside, given: Constraints, priced: Priced) -> Callable[[float], int]:
+    """From a wanted batch to the whole one inside the limits that can be run, as the recommended batch was rounded.
+
+    Args:
+        found: With a batch that can be run.
+        given: Devices and micro-batch.
+        priced: B_crit and the price.
+    """
+    smallest, largest = _range(found.allowed)
+
+    def rounded(wanted: float) -> int:
+        whole = whole_batch(min(max(wanted, smallest), largest), found.allowed, given, priced)
+        # where a batch can be run at all, one of them is the recommended one
+        assert found.batch is not None
+        return found.batch if whole is None else whole
+
+    return rounded
 
 
 def whole_batch(wanted: float, allowed: Sequence[Limit], given: Constraints, priced: Priced) -> int | None:
@@ -109,8 +133,7 @@ def whole_batch(wanted: float, allowed: Sequence[Limit], given: Constraints, pri
         given: Devices and micro-batch.
         priced: B_crit and the price.
     """
-    smallest = max((limit.low for limit in allowed), default=0.0)
-    largest = min((limit.high for limit in allowed), default=math.inf)
+    smallest, largest = _range(allowed)
     if given.multiple_of > 1:
         try:
             return round_to_feasible(
@@ -130,6 +153,11 @@ def whole_batch(wanted: float, allowed: Sequence[Limit], given: Constraints, pri
     even = round_batch(wanted * EVEN_STEP if wanted < smallest * EVEN_STEP else wanted / EVEN_STEP)
     is_cheap = smallest <= even <= largest and _regret(even, wanted, priced) <= EVEN_REGRET
     return even if is_cheap else exact
+
+
+def _range(allowed: Sequence[Limit]) -> tuple[float, float]:
+    smallest = max((limit.low for limit in allowed), default=0.0)
+    return smallest, min((limit.high for limit in allowed), default=math.inf)
 
 
 def round_batch(batch: float) -> int:

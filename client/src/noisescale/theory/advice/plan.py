@@ -5,14 +5,14 @@ has shown, and is only as good as that; nothing is foretold from a noise scale t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression
 
 from noisescale.estimators.uncertainty import State
 from noisescale.theory import schedule as theory
 from noisescale.theory.advice.decay import informs
-from noisescale.theory.advice.limited import Inside
+from noisescale.theory.advice.limited import NO_WHOLE_BATCH, Inside, rounding
 from noisescale.theory.advice.parts import Constraints, RunSoFar, SpentPoint
 from noisescale.theory.advice.pricing import Priced
 from noisescale.theory.efficiency import step_efficiency
@@ -88,7 +88,9 @@ class Plan:
     missing: str | None
 
 
-def plan(run: RunSoFar, given: Constraints, *, priced: Priced | None, found: Inside | None) -> Plan:
+def plan(
+    run: RunSoFar, given: Constraints, *, priced: Priced | None, found: Inside | None, not_judged: str | None = None
+) -> Plan:
     """What to do for the rest of the run.
 
     Args:
@@ -96,26 +98,33 @@ def plan(run: RunSoFar, given: Constraints, *, priced: Priced | None, found: Ins
         given: What limits it.
         priced: B_crit and the price; None where nothing can be said.
         found: The best batch inside the limits; None where they cannot be judged.
+        not_judged: What is missing for the price or the limits; None where nothing is.
     """
-    if priced is None or run.batch_size is None or run.noise_scale.state is not State.RESOLVED:
-        return Plan(None, "A schedule needs a resolved noise scale and a known batch size.")
-    if run.steps_left <= 0:
-        return Plan(None, "A schedule needs planned_steps beyond now.")
-    if found is None:
-        return Plan(None, "The limits cannot be judged yet, so nothing is planned inside them.")
-    if found.choice.batch is None:
-        return Plan(None, found.choice.text)
+    missing = _missing(run, priced, found, not_judged)
+    if missing is not None or priced is None or found is None or found.choice.batch is None:
+        return Plan(None, missing)
     # a limit that binds raises or lowers what a step is worth: the r at which its batch is the best
     limited_rate = found.choice.batch * (found.choice.batch / priced.critical.value)
     rate = limited_rate if found.choice.binding else priced.exchange_rate
-    return Plan(_schedule(run, given, critical_batch=priced.critical.value, rate=rate), None)
+    rounded = rounding(found, given, priced)
+    return Plan(_schedule(run, critical_batch=priced.critical.value, rate=rate, rounded=rounded), None)
 
 
-def _schedule(run: RunSoFar, given: Constraints, *, critical_batch: float, rate: float) -> Schedule:
+def _missing(run: RunSoFar, priced: Priced | None, found: Inside | None, not_judged: str | None) -> str | None:
+    if run.noise_scale.state is not State.RESOLVED or run.batch_size is None:
+        return "A schedule needs a resolved noise scale and a known batch size."
+    if run.steps_left <= 0:
+        return "A schedule needs planned_steps beyond now."
+    if not_judged is not None or priced is None or found is None:
+        return not_judged or "The limits cannot be judged yet, so nothing is planned inside them."
+    if found.choice.batch is None:
+        return found.choice.text
+    return NO_WHOLE_BATCH if found.batch is None else None
+
+
+def _schedule(run: RunSoFar, *, critical_batch: float, rate: float, rounded: Callable[[float], int]) -> Schedule:
     exponent, foretold = profile(run, critical_batch)
-    multiple = given.multiple_of
-    largest = math.inf if given.max_micro_batches is None else float(multiple * given.max_micro_batches)
-    found = stages(foretold, examples_per_step=rate, bounds=Bounds(multiple_of=multiple, largest=largest))
+    found = stages(foretold, examples_per_step=rate, bounds=Bounds(), rounded=rounded)
     gamma = theory.gamma(foretold)
     mean = theory.trade_off_of(foretold, target="the end of the plan").critical_batch
     used = math.fsum(point.examples for point in run.spent)

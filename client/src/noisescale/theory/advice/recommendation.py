@@ -142,7 +142,9 @@ def _answer(case: _Case) -> Recommendation:
     options = surer(run, case.kappa, whole, case.pace)
     factors = _factors(case)
     said = _verdict(case, factors, foretold, options)
-    rest, set_with = plan(run, case.given, priced=priced, found=found), rescaling(run, run.config, to_batch)
+    not_judged = None if case.missing is None else case.missing.text
+    rest = plan(run, case.given, priced=priced, found=found, not_judged=not_judged)
+    set_with = rescaling(run, run.config, to_batch)
     return Recommendation(
         decision=said.decision,
         headline=said.headline,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from noisescale.theory.advice import decision, wording
 from noisescale.theory.advice.decay import is_decayed
 from noisescale.theory.advice.kappa import Kappa
-from noisescale.theory.advice.limited import Inside
+from noisescale.theory.advice.limited import NO_WHOLE_BATCH, Inside
 from noisescale.theory.advice.parts import DecisionWord, Predicted, RunSoFar
 from noisescale.theory.advice.predictions import Prediction, Predictions
 from noisescale.theory.advice.pricing import Priced
@@ -61,8 +61,7 @@ def infeasible(run: RunSoFar, kappa: Kappa, found: Inside) -> Verdict:
     num_limits = len(found.choice.binding)
     headline = "No batch meets both limits" if num_limits > 1 else "No batch meets the limit"
     if found.choice.batch is not None:
-        reason = "No whole multiple of devices × micro-batch lies inside the limits."
-        return Verdict(word, headline, reason, None, "Use fewer devices or a smaller micro-batch.")
+        return Verdict(word, headline, NO_WHOLE_BATCH, None, "Use fewer devices or a smaller micro-batch.")
     relax = "Relax either." if num_limits > 1 else "Relax it, or train longer than the plan."
     if run.noise_scale.value is not None and not kappa.measurements:
         relax += " The critical batch is not calibrated here, and the limits rest on it."
