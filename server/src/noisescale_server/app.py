@@ -34,6 +34,7 @@ from noisescale_server.api import (
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
 from noisescale_server.api.openapi import Api
+from noisescale_server.api.rate_limit import BatchRate
 from noisescale_server.api.recalibration import Recalibrations
 from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
@@ -92,6 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.migrations = shipped_migrations()
+    app.state.batch_rate = BatchRate(settings.batches_per_minute)
     app.state.whole_runs = WholeRuns()
     app.state.comparisons = Comparisons()
     app.state.known_windows = KnownWindows()

@@ -50,5 +50,7 @@ class Settings(BaseSettings):
     max_body_bytes: Annotated[int, Field(ge=KIBIBYTE)] = 5 * MEBIBYTE
     max_inflated_body_bytes: Annotated[int, Field(ge=KIBIBYTE)] = 16 * MEBIBYTE
 
+    batches_per_minute: Annotated[int, Field(ge=1)] = 60_000
+
     silent_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     crashed_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from noisescale_server.api.body import BodyTooLarge, MediaTypeNotSupported, invalid_input
+from noisescale_server.api.rate_limit import TooManyBatches
 from noisescale_server.api.rejection import VersionNotSupported
 from noisescale_server.services.errors import (
     DatabaseNotDurable,
@@ -55,6 +56,7 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     BodyTooLarge: (413, "body-too-large", "Body is too large"),
     MediaTypeNotSupported: (415, "media-type-not-supported", "Content type or encoding not supported"),
     VersionNotSupported: (426, "version-not-supported", "Version of the wire format not supported"),
+    TooManyBatches: (429, "too-many-batches", "Too many batches from one sender"),
     DatabaseUnreachable: (503, "database-unreachable", "Database does not answer"),
     DatabaseNotDurable: (503, "database-not-durable", "Database may lose what it has committed"),
     SchemaOutdated: (503, "schema-outdated", "Database schema is older than this server"),
@@ -107,7 +109,7 @@ def domain_problem(error: DomainError) -> ProblemResponse:
         detail=str(error),
         errors=error.problems if isinstance(error, InvalidInput) else (),
         members={name: getattr(error, name) for name in error.members},
-        headers={"Retry-After": str(error.retry_after_seconds)} if isinstance(error, DatabaseUnreachable) else None,
+        headers={"Retry-After": str(error.retry_after_seconds)} if error.retry_after_seconds is not None else None,
     )
 
 

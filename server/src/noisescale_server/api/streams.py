@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, BackgroundTasks, Request
+from fastapi import APIRouter, BackgroundTasks, Depends, Request
 from pydantic import Field
 
 from noisescale_server.api.body import read_body
 from noisescale_server.api.deps import ReadSession, RunId, Session, StreamId, body_of
+from noisescale_server.api.rate_limit import count_batch
 from noisescale_server.api.rejection import read_batch
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.transactions import commit_with_retry
@@ -105,7 +106,7 @@ class StreamsAnswer(Answer):
     streams: list[StreamOfRunAnswer]
 
 
-@router.post("/streams/{stream_id}/batches", openapi_extra=body_of(BatchBody))
+@router.post("/streams/{stream_id}/batches", openapi_extra=body_of(BatchBody), dependencies=[Depends(count_batch)])
 async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: BackgroundTasks) -> Acked:
     """Store a batch once, however often it is sent; the answer comes after COMMIT."""
     read = read_batch(await read_body(request))

@@ -40,6 +40,9 @@ class DomainError(Exception):
     members: ClassVar[tuple[str, ...]] = ()
     """Attributes that the answer carries beside the sentence."""
 
+    retry_after_seconds: int | None = None
+    """When the same request may succeed; None where it will not by itself."""
+
 
 class NotFound(DomainError):
     """Something named by the caller does not exist."""
@@ -176,6 +179,8 @@ class DatabaseNotDurable(DomainError):
             "set NOISESCALE_ALLOW_UNSAFE_DATABASE=true"
         )
         self.switched_off = switched_off
+        # a person has to change it; meanwhile jobs keep what they have
+        self.retry_after_seconds = 60
 
 
 class SchemaOutdated(DomainError):

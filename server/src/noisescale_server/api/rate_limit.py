@@ -1,0 +1,70 @@
+"""Not more batches from one sender than agreed: one job that sends without end must not starve the others.
+
+Each server process counts for itself, so several of them let through that many times as much.
+"""
+
+import math
+import time
+from hashlib import blake2b
+from typing import Final
+
+from fastapi import Request
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
+
+from noisescale_server.services.errors import DomainError
+
+NOBODY: Final = "nobody"
+"""A request without key and address, as through a Unix socket."""
+
+
+class TooManyBatches(DomainError):
+    """A sender is over its share; it may try again when its window has moved on."""
+
+    members = ("limit_per_minute",)
+
+    def __init__(self, limit_per_minute: int, retry_after_seconds: int) -> None:
+        super().__init__(
+            f"more than {limit_per_minute} batches a minute from one sender: try again in {retry_after_seconds} s, "
+            "or raise NOISESCALE_BATCHES_PER_MINUTE"
+        )
+        self.limit_per_minute = limit_per_minute
+        self.retry_after_seconds = retry_after_seconds
+
+
+class BatchRate:
+    """Who has sent how many batches in the last minute, by the sliding-window counter of `limits`."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._limit = RateLimitItemPerMinute(per_minute)
+        self._counts = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    def count(self, sender: str) -> None:
+        """Nothing; the sender's batch is counted.
+
+        Raises:
+            TooManyBatches: When it is one too many.
+        """
+        if self._counts.hit(self._limit, sender):
+            return
+        opens_at = self._counts.get_window_stats(self._limit, sender).reset_time
+        raise TooManyBatches(self._limit.amount, max(1, math.ceil(opens_at - time.time())))
+
+
+def count_batch(request: Request) -> None:
+    """Nothing; a batch of this sender is counted.
+
+    Raises:
+        TooManyBatches: When it is one too many.
+    """
+    rate: BatchRate = request.app.state.batch_rate
+    rate.count(sender_of(request))
+
+
+def sender_of(request: Request) -> str:
+    """The key that the request carries, as a digest, else the address it comes from."""
+    key = request.headers.get("authorization")
+    if key is not None:
+        return "key " + blake2b(key.encode(), digest_size=16).hexdigest()
+    return "address " + (request.client.host if request.client else NOBODY)
