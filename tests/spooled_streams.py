@@ -1,6 +1,7 @@
 """Streams with a spool on disk, and what a correct server would make of them."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from noisescale.transport.disk_spool import DiskSpool, Durability, Limits
@@ -16,6 +17,17 @@ def make_stream(folder: Path, *, limits: Limits = NO_LIMIT_OF_THE_DISK, durabili
     return Stream(
         "run", DiskSpool([folder], limits=limits, durability=durability), lambda: RunRecord({"project": "demo"}, {})
     )
+
+
+def spooled(folder: Path, values: Iterable[int], *, url: str = "http://any", is_ended: bool = True) -> Stream:
+    """A stream that has these metrics on disk and was never delivered."""
+    spool = DiskSpool([folder], {"url": url}, limits=NO_LIMIT_OF_THE_DISK, durability="direct")
+    stream = Stream("run", spool, lambda: RunRecord({"project": "demo"}, {}))
+    for value in values:
+        stream.append(metric(value))
+    if is_ended:
+        stream.end(5)
+    return stream
 
 
 def metric(number: int) -> MetricRecord:

@@ -151,7 +151,13 @@ def http_stub() -> Iterator[HttpStub]:
             self.answer(answer.status, {}, json.dumps(answer.body).encode())
 
         def do_GET(self) -> None:
-            self.answer(*(stub.answers.pop(0) if stub.answers else (200, {}, b"{}")))
+            if stub.answers:
+                self.answer(*stub.answers.pop(0))
+            elif self.path.startswith("/api/v1/streams/"):
+                acked = stub.ledger.acked.get(self.path.split("/")[4])
+                self.answer(404 if acked is None else 200, {}, json.dumps({"acked_seq": acked}).encode())
+            else:
+                self.answer(200, {}, b"{}")
 
         def answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
             self.send_response(status)

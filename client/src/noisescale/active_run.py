@@ -57,7 +57,7 @@ def init(
     run_id: str | None = None,
     url: str | None = None,
     api_key: str | None = None,
-    mode: Literal["online", "disabled"] | None = None,
+    mode: Literal["online", "offline", "disabled"] | None = None,
     log_every: int | None = None,
     group_seconds: float | None = None,
     strict: bool | None = None,
@@ -83,7 +83,8 @@ def init(
             also passes `step` to its first log call: what it then records takes the place of the older steps.
         url: Address of the server; NOISESCALE_URL.
         api_key: NOISESCALE_API_KEY.
-        mode: "online", or "disabled": nothing is measured or sent; NOISESCALE_MODE.
+        mode: "online"; "offline": records stay on disk until `noisescale sync`; "disabled": nothing is measured or
+            sent; NOISESCALE_MODE.
         log_every: Updates per row sent; NOISESCALE_LOG_EVERY.
         group_seconds: Least time between two records of layers; NOISESCALE_GROUP_SECONDS.
         strict: Our own errors are raised instead of logged, for tests.

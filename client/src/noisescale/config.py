@@ -18,7 +18,7 @@ from noisescale.kernels.preference import Kernels
 
 DEFAULT_URL = "http://127.0.0.1:8321"
 
-MODES = ("online", "disabled")
+MODES = ("online", "offline", "disabled")
 
 KERNELS = ("auto", "triton", "torch")
 
@@ -33,7 +33,7 @@ class Config:
     Attributes:
         url: Address of the server, without a path.
         api_key: Sent as `Authorization: Bearer`; never stored, printed or logged.
-        mode: "online", or "disabled": no hooks, no thread, nothing sent.
+        mode: "online"; "offline": records stay on disk until `noisescale sync`; "disabled": no hooks, no thread.
         project: Project of runs that name none.
         task: Task of runs that name none.
         run_id: The run to write to; several processes and resumed jobs share one. None: a new run.
@@ -64,8 +64,6 @@ class Config:
     durability: Durability = "auto"
 
     def __post_init__(self) -> None:
-        if self.mode == "offline":
-            raise ConfigError("mode 'offline' is not there yet: use 'online', which trains on while no server answers")
         if self.mode not in MODES:
             raise ConfigError(f"mode must be one of {', '.join(MODES)}, got {self.mode!r}: set NOISESCALE_MODE=online")
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:

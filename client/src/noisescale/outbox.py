@@ -1,13 +1,14 @@
 """Hands a run's records to the transport, and says at the end what did not arrive."""
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from noisescale import transport
 from noisescale.config import Config
-from noisescale.guard import logger
+from noisescale.guard import announce, logger
 from noisescale.transport.wire import Record, RunRecord
 from noisescale.version import __version__
 
@@ -33,8 +34,11 @@ class Outbox:
         self._pid = os.getpid()
         self._disk = None if not config.folders else _disk_spool(config)
         self._stream = transport.Stream(run_id, self._disk or transport.MemorySpool(), describe)
-        server = transport.HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
-        self._uploader = transport.Uploader(self._stream, server, on_fault)
+        server = _server(config)
+        self._uploader: transport.Uploader | None = None
+        if config.mode == "online":
+            adopting = None if self._disk is None else lambda: _adopt_in_background(config)
+            self._uploader = transport.Uploader(self._stream, server, on_fault, on_first_answer=adopting)
 
     @property
     def is_inherited(self) -> bool:
@@ -43,20 +47,25 @@ class Outbox:
 
     def send(self, record: Record) -> None:
         """Hand a record over; returns at once."""
-        self._uploader.notify(self._stream.append(record))
+        num_waiting = self._stream.append(record)
+        if self._uploader is not None:
+            self._uploader.notify(num_waiting)
 
     def flush(self, timeout_seconds: float) -> bool:
         """Whether everything has arrived; waits for at most so long."""
-        return self._uploader.flush(timeout_seconds)
+        return self._uploader is not None and self._uploader.flush(timeout_seconds)
 
     def close(self, timeout_seconds: float) -> None:
         """Deliver what is left for at most so long, and say what did not arrive."""
         start = time.monotonic()
-        has_arrived = self._uploader.flush(timeout_seconds)
-        self._uploader.close()
+        has_arrived = self.flush(timeout_seconds)
+        if self._uploader is not None:
+            self._uploader.close()
         self._stream.end(max(0.5, timeout_seconds - (time.monotonic() - start)))
-        if not has_arrived:
-            delivery = self._stream.delivery()
+        delivery = self._stream.delivery()
+        if self._uploader is None and self._disk is not None and self._disk.folder is not None:
+            announce(f"run {self._run_id} is on disk; to send it: noisescale sync {self._disk.folder.path}")
+        elif not has_arrived and delivery.num_waiting:
             logger.warning(
                 "%d of %d records of run %s were not delivered to %s: %s%s",
                 delivery.num_waiting,
@@ -68,6 +77,8 @@ class Outbox:
             )
 
     def _why(self) -> str:
+        if self._uploader is None:
+            return "mode 'offline', and no folder could be written to"
         if self._uploader.stop_reason is not None:
             return self._uploader.stop_reason
         if self._uploader.has_reached_server:
@@ -81,9 +92,35 @@ class Outbox:
         return f". They are kept: noisescale sync {self._disk.folder.path}"
 
 
+def _server(config: Config) -> transport.HttpServer:
+    return transport.HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
+
+
+def _adopt_in_background(config: Config) -> None:
+    """Send what earlier processes of this user have left, once a process, beside the run's own records."""
+    if _has_adopted.acquire(blocking=False):
+        threading.Thread(target=_adopt, args=(config,), name="noisescale-adopting", daemon=True).start()
+
+
+def _adopt(config: Config) -> None:
+    server = _server(config)
+    for folder in config.folders:
+        for outcome in transport.adopt(folder / SPOOL, server):
+            logger.info(
+                "sent %d records that an earlier process of run %s had left, %d are left",
+                outcome.num_delivered,
+                outcome.run_id,
+                outcome.num_left,
+            )
+    server.close()
+
+
+_has_adopted = threading.Lock()  # taken by whoever does it, and never given back
+
+
 def _disk_spool(config: Config) -> transport.DiskSpool:
     """The meta file names the server, without what may be a password in its address."""
     folders = [folder / SPOOL for folder in config.folders]
     address = urlsplit(config.url)
-    url = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+    url = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl().rstrip("/")
     return transport.DiskSpool(folders, {"url": url}, durability=config.durability)

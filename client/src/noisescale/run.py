@@ -70,7 +70,7 @@ class Run:
         self.config = config
         self.faults = Faults(is_strict=config.strict)
         self.is_finished = False
-        self._open_outbox = open_outbox or (self._open_own_outbox if config.mode == "online" else None)
+        self._open_outbox = open_outbox or (self._open_own_outbox if config.mode != "disabled" else None)
         mirroring = None if mirror is None else Mirroring(mirror, time.monotonic, self.faults)
         self._main = Recorder(self.id, config, description, self._open_outbox, self.faults, mirroring)
         self._recorders = Recorders(self._main, self._recorder_beside)

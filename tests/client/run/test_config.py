@@ -72,8 +72,8 @@ def test_a_damaged_server_file_is_as_good_as_none(tmp_path, content):
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
-        ({"NOISESCALE_MODE": "offline"}, "not there yet"),
-        ({"NOISESCALE_MODE": "of"}, "online, disabled"),
+        ({"NOISESCALE_MODE": "nearline"}, "online, offline, disabled"),
+        ({"NOISESCALE_DURABILITY": "maybe"}, "auto, direct, async"),
         ({"NOISESCALE_URL": "localhost:8321"}, "http://127.0.0.1:8321"),
         ({"NOISESCALE_LOG_EVERY": "often"}, "NOISESCALE_LOG_EVERY must be a number, got 'often'"),
         ({"NOISESCALE_LOG_EVERY": "0"}, "at least 1"),

@@ -7,6 +7,7 @@ from noisescale.lazy import exports
 if TYPE_CHECKING:
     from noisescale.transport.disk_spool import DiskSpool
     from noisescale.transport.http import HttpServer
+    from noisescale.transport.late_delivery import adopt
     from noisescale.transport.spool import MemorySpool, Spool
     from noisescale.transport.stream import Stream
     from noisescale.transport.uploader import Uploader
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "DiskSpool": "noisescale.transport.disk_spool",
     "HttpServer": "noisescale.transport.http",
+    "adopt": "noisescale.transport.late_delivery",
     "MemorySpool": "noisescale.transport.spool",
     "Spool": "noisescale.transport.spool",
     "Stream": "noisescale.transport.stream",
@@ -22,4 +24,4 @@ _MODULES = {
 
 __getattr__, __dir__ = exports(__name__, _MODULES)
 
-__all__ = ["DiskSpool", "HttpServer", "MemorySpool", "Spool", "Stream", "Uploader"]
+__all__ = ["DiskSpool", "HttpServer", "MemorySpool", "Spool", "Stream", "Uploader", "adopt"]

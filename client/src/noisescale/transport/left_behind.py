@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import SEAL, decode_loss, frames_in, is_run
+from noisescale.transport.frames import SEAL, decode_loss, encode_seal, frames_in, is_run
 from noisescale.transport.segment import Segment
 from noisescale.transport.stream import LeftStream, Stream
 from noisescale.transport.stream_folder import StreamFolder
@@ -48,6 +48,22 @@ def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Str
     acked = folder.acked_seq() if acked_seq is None else acked_seq
     left = LeftStream(folder.path.parent.name, folder.path.name, run_frame, last_seq, acked, lost)
     return Stream.left_behind(left, spool), spool
+
+
+def sealed_at(folder: StreamFolder) -> int | None:
+    """The last record of a stream that has ended; None where its last file has no seal.
+
+    Raises:
+        OSError: Where the folder cannot be read.
+    """
+    paths = folder.segment_paths()
+    if not paths:
+        return None
+    descriptor = os.open(paths[-1], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(max(0, os.fstat(descriptor).st_size - len(encode_seal(0))))
+        found = list(frames_in(file.read()))
+    return found[-1].seq if found and found[-1].kind == SEAL else None
 
 
 class _Contents:

@@ -58,6 +58,17 @@ class StreamFolder:
         self._lock = descriptor
         return True
 
+    def is_free(self) -> bool:
+        """Whether nobody writes here now.
+
+        Raises:
+            OSError: Where the folder cannot be read.
+        """
+        if not self.try_lock():
+            return False
+        self.release()
+        return True
+
     def release(self) -> None:
         """Give the lock back; in a forked child this leaves the parent's as it is."""
         descriptor, self._lock = self._lock, None
@@ -108,6 +119,14 @@ class StreamFolder:
             OSError: Where the folder cannot be read.
         """
         return sorted(path for path in self.path.iterdir() if path.suffix == ".seg" and path.stem.isdigit())
+
+    def newest_change(self) -> float:
+        """When a segment was last written to, Unix seconds; 0 where there is none.
+
+        Raises:
+            OSError: Where the folder cannot be read.
+        """
+        return max((os.stat(path).st_mtime for path in self.segment_paths()), default=0.0)
 
     def sync(self) -> None:
         """Put the names of new files on the disk.

@@ -53,6 +53,7 @@ class Uploader:
         on_fault: Told about our own faults.
         interval_seconds: Longest time that a record waits for company.
         first_backoff_seconds: Upper end of the first pause after a failure; doubles up to a minute.
+        on_first_answer: Called once, by the thread, when a server has answered for the first time.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class Uploader:
         *,
         interval_seconds: float = INTERVAL_SECONDS,
         first_backoff_seconds: float = FIRST_BACKOFF_SECONDS,
+        on_first_answer: Callable[[], None] | None = None,
     ) -> None:
         self._stream = stream
         self._server = server
         self._on_fault = on_fault
         self._interval_seconds = interval_seconds
         self._first_backoff_seconds = first_backoff_seconds
+        self._on_first_answer = on_first_answer
         self._start()
         _live.add(self)
 
@@ -166,10 +169,16 @@ class Uploader:
             except TransportError as error:
                 self._back_off(str(error))
                 return
-            self.has_reached_server = True
+            self._be_reached()
             is_behind = self._act(batch, answer, decide(answer))
             with self._changed:
                 self._changed.notify_all()
+
+    def _be_reached(self) -> None:
+        if not self.has_reached_server:
+            self.has_reached_server = True
+            if self._on_first_answer is not None:
+                self._on_first_answer()
 
     def _act(self, batch: Batch, answer: Answer, decision: Decision) -> bool:
         """Whether to post the next batch at once."""

@@ -1,0 +1,184 @@
+"""What dead jobs have left is sent by a command, or by the next job of the same user."""
+
+import os
+import threading
+import time
+
+import pytest
+
+import noisescale
+from noisescale import commands, outbox
+from noisescale.transport.http import HttpServer
+from noisescale.transport.late_delivery import adopt, has_arrived
+from noisescale.transport.left_behind import stream_folders
+from spooled_streams import metric, spooled
+from stub_server import http_stub
+
+
+@pytest.fixture
+def stub(monkeypatch, tmp_path):
+    monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    with http_stub() as running:
+        yield running
+
+
+def values(stub):
+    stored = [stub.ledger.stored[name][seq] for name in stub.ledger.stored for seq in sorted(stub.ledger.stored[name])]
+    return [row["value"] for kind, row in stored if kind == "metrics"]
+
+
+def test_sync_sends_what_was_left_and_nothing_twice(stub, tmp_path, capsys):
+    spooled(tmp_path / "own" / "spool", range(2500))
+
+    status = commands.main(["sync", str(tmp_path / "own"), "--url", stub.url])
+
+    assert status == 0, capsys.readouterr().err
+    assert values(stub) == list(range(2500))
+    assert "2501 records sent" in capsys.readouterr().out
+    [folder] = stream_folders(tmp_path / "own")
+    num_posts = len(stub.requests)
+    assert commands.main(["sync", "--url", stub.url]) == 0
+    assert len(stub.requests) == num_posts
+    assert has_arrived(folder)
+    stub.ledger.check()
+
+
+def test_sync_goes_on_where_the_server_stands(stub, tmp_path):
+    stream = spooled(tmp_path, range(10))
+    stub.ledger.acked[stream.stream_id] = 5
+    stub.ledger.stored[stream.stream_id] = {seq: ("earlier", {}) for seq in range(1, 6)}
+
+    assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 0
+
+    assert values(stub) == [*range(4, 10)]
+    stub.ledger.check()
+
+
+def test_sync_sends_what_a_running_job_has_written_so_far(stub, tmp_path):
+    stream = spooled(tmp_path, range(10), is_ended=False)
+
+    assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 0
+
+    assert values(stub) == list(range(10))
+    stream.append(metric(10))
+    stream.end(1)
+
+
+@pytest.mark.parametrize(
+    ("folder", "url", "status", "said"),
+    [
+        ("own", "http://127.0.0.1:9", 1, "no answer"),
+        ("nowhere", "http://127.0.0.1:9", 2, "no folder"),
+        ("own", "nonsense", 2, "url must look like"),
+    ],
+)
+def test_sync_that_cannot_says_why(stub, tmp_path, capsys, folder, url, status, said):
+    spooled(tmp_path / "own", range(3))
+
+    assert commands.main(["sync", str(tmp_path / folder), "--url", url]) == status
+    assert said in capsys.readouterr().err
+
+
+def test_sync_with_a_refused_stream_says_so(stub, tmp_path, capsys):
+    spooled(tmp_path, range(3))
+    stub.answers += [(404, {}, b"{}"), (410, {}, b'{"detail": "gone"}')]
+
+    assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 1
+    assert "was deleted" in capsys.readouterr().err
+
+
+def test_sync_without_anything_to_send_is_content(stub, tmp_path, capsys):
+    assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 0
+    assert "nothing to send" in capsys.readouterr().out
+
+
+def test_a_later_job_adopts_what_is_meant_for_its_server_and_no_running_stream(stub, tmp_path):
+    left = spooled(tmp_path, range(10), url=stub.url)
+    spooled(tmp_path, range(100, 110), url="http://elsewhere")
+    running = spooled(tmp_path, range(200, 210), url=stub.url, is_ended=False)
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    [outcome] = adopt(tmp_path, server)
+
+    assert (outcome.stream_id, outcome.num_delivered, outcome.num_left) == (left.stream_id, 11, 0)
+    assert values(stub) == list(range(10))
+    running.end(1)
+    server.close()
+
+
+def test_what_has_arrived_is_deleted_after_a_day(stub, tmp_path):
+    spooled(tmp_path, range(10), url=stub.url)
+    server = HttpServer(stub.url, None, "noisescale/test")
+    assert len([*adopt(tmp_path, server)]) == 1
+    [folder] = stream_folders(tmp_path)
+    assert [*adopt(tmp_path, server)] == []
+    assert folder.path.exists()
+
+    for path in folder.segment_paths():
+        os.utime(path, (0, 0))
+
+    assert [*adopt(tmp_path, server)] == []
+    assert not folder.path.exists()
+    server.close()
+
+
+def test_a_job_that_reaches_its_server_sends_what_an_earlier_one_has_left(stub, tmp_path, monkeypatch):
+    monkeypatch.setattr(outbox, "_has_adopted", threading.Lock())
+    spooled(tmp_path / "own" / "spool", range(10), url=stub.url)
+    adopted = []
+    monkeypatch.setattr(outbox.logger, "info", lambda message, *values: adopted.append(values))
+
+    run = noisescale.init(url=stub.url)
+    run.log_metrics(0, accuracy=0.5)
+    run.finish()
+    wait_until(lambda: adopted)
+
+    assert adopted[0][0] == 11
+    assert sorted(values(stub)) == [0.0, 0.5, *range(1, 10)]
+    stub.ledger.check()
+
+
+def test_offline_runs_stay_on_disk_until_they_are_sent(stub, tmp_path, capsys):
+    run = noisescale.init(url=stub.url, mode="offline")
+    for step in range(20):
+        run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=3.0, big_sq_norm=1.0, step=step)
+    run.finish()
+
+    [folder] = stream_folders(tmp_path / "own")
+    assert stub.requests == []
+    assert commands.main(["sync", str(folder.path), "--url", stub.url]) == 0
+    assert stub.ledger.steps() == list(range(20))
+    assert stub.ledger.kinds()[-1] == "finish"
+
+
+def test_status_says_what_waits_on_disk(stub, tmp_path, capsys):
+    spooled(tmp_path / "own" / "spool", range(3))
+    running = spooled(tmp_path / "own" / "spool", range(3), is_ended=False)
+
+    assert commands.main(["status", "--url", stub.url]) == 0
+
+    out = capsys.readouterr().out
+    assert "1 streams of running jobs, 1 others" in out
+    assert "noisescale sync" in out
+    running.end(1)
+
+
+def test_the_doctor_looks_at_folder_and_server(stub, tmp_path, capsys, monkeypatch):
+    assert commands.main(["doctor", "--url", stub.url]) == 0
+    assert "to the disk" in capsys.readouterr().out
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path / "file"))
+    assert commands.main(["doctor", "--url", "http://127.0.0.1:9"]) == 1
+    out = capsys.readouterr().out
+    assert "cannot be written to" in out
+    assert "not reachable" in out
+    assert commands.main(["doctor", "--url", "nonsense"]) == 2
+
+
+def wait_until(is_so, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
