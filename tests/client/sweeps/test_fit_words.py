@@ -24,7 +24,7 @@ def test_values_come_with_interval_unit_and_level():
     assert first.split("; ") == [
         "B_crit 256 [128, 512] examples",
         "S_min 100 [50, 200] steps",
-        "E_min 2.56e+04 [1.28e+04, 5.12e+04] examples (95 %).",
+        "E_min 25,600 [12,800, 51,200] examples (95 %).",
     ]
     assert second == "Nothing speaks against the fit."
 

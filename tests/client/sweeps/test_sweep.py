@@ -164,6 +164,29 @@ def test_a_training_draws_from_global_generators_as_if_it_ran_alone():
     ]
 
 
+def test_a_training_that_seeds_nothing_draws_by_its_seed_and_nothing_else():
+    """Otherwise repeats share their first weights, and a sweep that is resumed in another process has others."""
+
+    def first_draws():
+        drawn = {}
+
+        def train(batch_size, lr, seed):
+            drawn[seed, lr] = (random.random(), float(np.random.rand()), float(torch.rand(())))
+            yield 1, 0.0
+
+        sweep(train, batch_sizes=(8,), target=0.5, learning_rates=[0.1, 0.2], seeds=2)
+        return drawn
+
+    torch.manual_seed(5)
+    before = first_draws()
+    torch.manual_seed(6)
+    after = first_draws()
+
+    assert before == after
+    assert before[0, 0.1] == before[0, 0.2]
+    assert all(one != other for one, other in zip(before[0, 0.1], before[1, 0.1], strict=True))
+
+
 def test_global_generators_are_left_as_they_were():
     random.seed(7)
     expected = random.Random(7).random()

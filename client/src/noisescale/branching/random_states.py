@@ -45,3 +45,13 @@ class RandomStates:
             torch.set_rng_state(self.torch)
             if self.cuda:
                 torch.cuda.set_rng_state_all(list(self.cuda))
+
+
+def begin_with(seed: int) -> None:
+    """Nothing; the global generators of Python, NumPy and PyTorch, as far as they are loaded, begin with the seed."""
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    random.seed(seed)
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+    if torch is not None:
+        torch.manual_seed(seed)

@@ -61,5 +61,11 @@ def _interval(estimate: object) -> str:
     if not isinstance(estimate, Mapping):
         return "unknown"
     value, low, high = (estimate.get(name) for name in ("value", "low", "high"))
-    shown = ["?" if number is None else f"{number:,.4g}" for number in (value, low, high)]
+    shown = [_number(number) if isinstance(number, int | float) else "?" for number in (value, low, high)]
     return f"{shown[0]} [{shown[1]}, {shown[2]}]"
+
+
+def _number(value: float) -> str:
+    """Four significant digits, with thousands separators instead of an exponent."""
+    rounded = float(f"{value:.4g}")
+    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < 1e15 else f"{rounded:.4g}"

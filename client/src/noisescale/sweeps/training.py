@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from noisescale.branching.random_states import RandomStates
+from noisescale.branching.random_states import RandomStates, begin_with
 from noisescale.errors import ConfigError
 from noisescale.sweeps.evaluations import Evaluations, ReadRun
 from noisescale.sweeps.trial import Curve, Goal, Setting, Status, Trial, rising
@@ -35,8 +35,8 @@ class Limits:
 class _Seed:
     """A training that is advanced one evaluation at a time, with random generators of its own.
 
-    The global generators are exchanged around each turn, so that a training which draws from them draws the same as
-    if it ran alone.
+    The global generators begin with the seed, or repeats would share their first weights, and are exchanged around each
+    turn: a training that draws from them draws the same as if it ran alone.
     """
 
     def __init__(self, train: Train, setting: Setting, seed: int, metric: str | None, read_run: ReadRun) -> None:
@@ -60,7 +60,9 @@ class _Seed:
             ConfigError: For an evaluation that is no pair of a rising step and a number.
         """
         outer = RandomStates.now()
-        if self._states is not None:
+        if self._states is None:
+            begin_with(self.seed)
+        else:
             self._states.restore()
         try:
             if self._evaluations is None:
