@@ -1,0 +1,106 @@
+"""A durable Postgres of its own that a test may kill -9 and start again at the same address."""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from noisescale_server.embedded import binaries, cluster, postmaster_pid, programs, socket_folder
+from noisescale_server.embedded.privileges import postgres_identity
+from noisescale_server.migrating import migrate
+
+PORT = 5432
+
+
+class KillablePostgres:
+    """One cluster: unlike `EmbeddedPostgres` it keeps its socket over restarts, as a Postgres of one's own does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._identity = postgres_identity()
+        self._binaries = binaries.locate()
+        if self._identity is not None and not binaries.runnable_by(self._binaries, self._identity):
+            self._binaries = binaries.copied_to(folder, self._binaries)
+        # made without fsync, which nothing here can tell from another; it runs with it
+        self._cluster = cluster.ensure(folder, self._binaries, identity=self._identity, durable=False)
+        self._sockets = socket_folder.create(self._identity)
+        self._log = (folder / "postgres.log").open("ab")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, driver: str = "postgresql+asyncpg") -> str:
+        """Its address, the same for as long as it exists."""
+        where = f"host={self._sockets}&port={PORT}"
+        return f"{driver}://{cluster.SUPERUSER}@/{cluster.DATABASE}?{where}"
+
+    def start(self) -> None:
+        """Begin to start; `until_ready` waits."""
+        arguments = cluster.postmaster_arguments(
+            self._cluster, self._binaries, socket_folder=self._sockets, port=PORT, durable=True
+        )
+        pid_file = postmaster_pid.path_in(self._cluster)
+        self._process = programs.start(
+            arguments,
+            identity=self._identity,
+            death_signal=signal.SIGKILL,
+            output=self._log.fileno(),
+            stale_pid_file=pid_file if pid_file.exists() else None,
+        )
+
+    async def until_ready(self) -> None:
+        """Returns when it accepts connections, recovery included."""
+        assert self._process is not None
+        async with asyncio.timeout(60):
+            while not self._is_ready(self._process):  # noqa: ASYNC110 - another process says so in a file
+                await asyncio.sleep(0.005)
+
+    def _is_ready(self, process: subprocess.Popen[bytes]) -> bool:
+        assert process.poll() is None, "Postgres ended while it was starting"
+        found = postmaster_pid.read(self._cluster)
+        return found is not None and found.pid == process.pid and found.status == "ready"
+
+    def kill(self) -> None:
+        """kill -9 of the postmaster and all its backends, and wait until they are gone."""
+        assert self._process is not None
+        family = [psutil.Process(self._process.pid), *self._children()]
+        for process in family:
+            process.kill()
+        self._process.wait()
+        psutil.wait_procs(family, timeout=30)
+
+    def kill_one_backend(self) -> None:
+        """kill -9 of one session: Postgres then ends all others and recovers by itself."""
+        sessions = [child for child in self._children() if "idle" in "".join(child.cmdline())]
+        busy = [child for child in self._children() if "INSERT" in "".join(child.cmdline())]
+        (busy or sessions or self._children())[0].kill()
+
+    def _children(self) -> list[psutil.Process]:
+        assert self._process is not None
+        return psutil.Process(self._process.pid).children()
+
+    def close(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        socket_folder.remove(self._sockets)
+        self._log.close()
+
+
+@contextmanager
+def killable_postgres() -> Iterator[KillablePostgres]:
+    """A migrated, running cluster in a folder of its own, gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="noisescale-test-", dir="/tmp"))
+    folder.chmod(0o711)
+    postgres = KillablePostgres(folder)
+    try:
+        postgres.start()
+        asyncio.run(postgres.until_ready())
+        migrate(postgres.url())
+        yield postgres
+    finally:
+        postgres.close()
+        shutil.rmtree(folder)
