@@ -1,0 +1,94 @@
+"""The results as CSV and JSON, for other programs to draw."""
+
+import csv
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from noisescale.reproduce.claim.hooks_check import hooks_check
+from noisescale.reproduce.claim.other_claims import growth, rate_growth
+from noisescale.reproduce.claim.retrospect import Series, exclusions
+from noisescale.reproduce.claim.task_result import TaskResult
+
+SUMMARY = "summary"
+"""Folder of these files below that of the tasks."""
+
+
+def write_files(folder: Path, results: Sequence[TaskResult], found: Sequence[Series]) -> Path:
+    """Write targets, curves, windows and figures; the folder that holds them."""
+    folder = folder / SUMMARY
+    folder.mkdir(exist_ok=True)
+    _csv(folder / "targets.csv", _target_rows(results))
+    _csv(folder / "steps.csv", _step_rows(results))
+    _csv(folder / "windows.csv", _window_rows(results))
+    _csv(folder / "figures.csv", _figure_rows(found))
+    content = {
+        "series": [dataclasses.asdict(one) for one in found],
+        "exclusions": exclusions(results),
+        "hooks": [dataclasses.asdict(one) for one in hooks_check(results)],
+        "growth": [dataclasses.asdict(one) for one in growth(results)],
+        "rate_growth": [dataclasses.asdict(one) for one in rate_growth(results)],
+    }
+    (folder / "summary.json").write_text(json.dumps(content, indent=1))
+    return folder
+
+
+def _target_rows(results: Sequence[TaskResult]) -> Iterable[Mapping[str, object]]:
+    for result in results:
+        for target in result.targets:
+            fitted = target.fit
+            yield {
+                "task": result.task,
+                "group": result.group,
+                "optimizer": result.optimizer,
+                "unit": result.unit,
+                "num_seeds": result.num_seeds,
+                "target": target.target,
+                "min_steps": None if fitted is None else fitted.min_steps,
+                "critical_batch": None if fitted is None else fitted.critical_batch,
+                "critical_batch_low": None if fitted is None else fitted.low,
+                "critical_batch_high": None if fitted is None else fitted.high,
+                "near_critical": target.near_critical,
+                "ideal_steps": target.ideal_steps,
+                "all_batches": target.all_batches,
+                "exact_near_critical": target.exact_near_critical,
+                "exclusion": target.exclusion,
+            }
+
+
+def _step_rows(results: Sequence[TaskResult]) -> Iterable[Mapping[str, object]]:
+    for result in results:
+        for target in result.targets:
+            for batch, steps in target.points:
+                row: dict[str, object] = {"task": result.task, "target": target.target, "batch": batch, "steps": steps}
+                if target.fit is not None:
+                    row["fitted_steps"] = target.fit.min_steps * (1 + target.fit.critical_batch / batch)
+                yield row | {"fitted_steps": row.get("fitted_steps")}
+
+
+def _window_rows(results: Sequence[TaskResult]) -> Iterable[Mapping[str, object]]:
+    for result in results:
+        for run in result.runs:
+            for window in run.windows:
+                yield {"task": result.task, "batch": run.batch, "lr": run.lr} | dataclasses.asdict(window)
+
+
+def _figure_rows(found: Sequence[Series]) -> Iterable[Mapping[str, object]]:
+    for one in found:
+        if one.agreement is None:
+            continue
+        head = {"average": one.average, "targets": one.targets, "tasks": one.tasks, "points": len(one.points)}
+        for name, figure in dataclasses.asdict(one.agreement).items():
+            if isinstance(figure, dict):
+                yield head | {"figure": name} | figure
+        yield head | {"figure": "decades", "value": one.agreement.decades, "low": None, "high": None}
+
+
+def _csv(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    listed = list(rows)
+    with path.open("w", newline="") as file:
+        if listed:
+            writer = csv.DictWriter(file, list(listed[0]))
+            writer.writeheader()
+            writer.writerows(listed)

@@ -1,0 +1,125 @@
+"""The noise scale along a tuned run: window by window with the product's estimator, beside the exact one.
+
+The ratio of whole-run sums reads several times low, as |G|² falls fast early; so windows are short, and their
+noise scales are averaged.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from noisescale.estimators.uncertainty import estimate
+from noisescale.estimators.windows import WindowSums
+from noisescale.reproduce.claim.watched_run import Terms
+from noisescale.reproduce.stacked.trainer import Array
+from noisescale.theory.efficiency import step_efficiency
+
+WINDOW_SHARES = (0.05, 0.1, 0.2)
+"""Lengths of windows as shares of the run: the first at which four windows in five have a bounded interval.
+
+Small batches far below the noise scale show |G|² so badly that short windows stay open, and those with the largest
+noise scales most often: an average of the others reads low."""
+
+ENOUGH_BOUNDED = 0.8
+BLOCKS_OF_WINDOW = 16
+
+SEED_STEPS = 320
+"""Steps times seeds: a twentieth of it is a window of sixteen blocks; eight are the fewest that give an interval."""
+
+MOST_SEEDS = 16
+
+
+def seeds_needed(steps: float) -> int:
+    """How many times a run of so many steps is watched."""
+    return max(1, min(MOST_SEEDS, math.ceil(SEED_STEPS / steps)))
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseWindow:
+    """A window of the runs of all seeds at one setting.
+
+    Attributes:
+        first: First step.
+        num_steps: How many.
+        value: Noise scale in examples; None while it is not resolved.
+        low: Lower end of its 95 % interval, or the lower bound; None where there is none.
+        high: Upper end; None while it is open.
+        exact: Of every single example's gradient on the same trajectories; None where |G|² came out not positive.
+    """
+
+    first: int
+    num_steps: int
+    value: float | None
+    low: float | None
+    high: float | None
+    exact: float | None
+
+
+def windows_of(watched: Terms, exact: Terms) -> tuple[NoiseWindow, ...]:
+    """Windows of a twentieth of the run or more, one after the other; both terms are [steps, seeds]."""
+    steps = len(watched.trace_cov)
+    found: tuple[NoiseWindow, ...] = ()
+    for share in WINDOW_SHARES:
+        length = max(1, round(share * steps))
+        found = tuple(_window(watched, exact, first, min(first + length, steps)) for first in range(0, steps, length))
+        if sum(one.value is not None for one in found) >= ENOUGH_BOUNDED * len(found):
+            break
+    return found
+
+
+def run_average(windows: Sequence[NoiseWindow], until: float = math.inf) -> float | None:
+    """Mean over steps of the windows that have a value and begin before a step; None where there is none.
+
+    Source: McCandlish et al. 2018, arXiv:1812.06162, Table 1, averages over training runs.
+    """
+    return _weighted([(one.num_steps, one.value) for one in windows if one.first < until])
+
+
+def ideal_step_average(windows: Sequence[NoiseWindow], batch: int, until: float = math.inf) -> float | None:
+    """The mean with weights B / (B + noise scale): progress counted in ideal steps.
+
+    Source: McCandlish et al. 2018, arXiv:1812.06162, appendix D.1.
+    """
+    return _weighted(
+        [
+            (one.num_steps * step_efficiency(one.value, batch), one.value)
+            for one in windows
+            if one.first < until and one.value is not None
+        ]
+    )
+
+
+def exact_average(windows: Sequence[NoiseWindow], until: float = math.inf) -> float | None:
+    """`run_average` of the exact noise scales, of the windows where the watched run has one."""
+    return _weighted([(one.num_steps, one.exact) for one in windows if one.first < until and one.value is not None])
+
+
+def _weighted(pairs: Sequence[tuple[float, float | None]]) -> float | None:
+    known = [(weight, value) for weight, value in pairs if value is not None]
+    total = sum(weight for weight, _ in known)
+    return sum(weight * value for weight, value in known) / total if total > 0 else None
+
+
+def _window(watched: Terms, exact: Terms, first: int, end: int) -> NoiseWindow:
+    trace, square = watched.trace_cov[first:end], watched.grad_sq_norm[first:end]
+    found = estimate(WindowSums.from_blocks(_blocks(trace, square)))
+    true_square = float(exact.grad_sq_norm[first:end].sum())
+    ratio = float(exact.trace_cov[first:end].sum()) / true_square if true_square > 0 else None
+    return NoiseWindow(first, end - first, found.value, found.low, found.high, ratio)
+
+
+def _blocks(trace: Array, square: Array) -> list[tuple[float, float, float]]:
+    """Stretches of each seed's steps, at least eight in all where there are as many steps."""
+    steps, seeds = trace.shape
+    edges = np.linspace(0, steps, min(steps, math.ceil(BLOCKS_OF_WINDOW / seeds)) + 1).round().astype(int)
+    blocks = []
+    for seed in range(seeds):
+        for low, high in pairwise(edges):
+            x, y = trace[low:high, seed], square[low:high, seed]
+            known = np.isfinite(x) & np.isfinite(y)
+            if known.any():
+                blocks.append((float(known.sum()), float(x[known].sum()), float(y[known].sum())))
+    return blocks

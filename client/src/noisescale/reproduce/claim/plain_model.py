@@ -1,0 +1,103 @@
+"""The models of the stacked engine as plain PyTorch modules, with the same weights: what users write.
+
+B examples, I inputs, O outputs, T symbols of a context, L numbers of a code.
+"""
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from noisescale.reproduce.stacked.model import StackedModel
+from noisescale.reproduce.stacked.network import Network
+from noisescale.reproduce.stacked.optimizers import Optimizer
+from noisescale.reproduce.stacked.variational import VariationalAutoencoder
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "linear": nn.Identity}
+
+
+class PlainAutoencoder(nn.Module):
+    """A variational autoencoder whose inputs carry the noise of the code, and whose outputs carry the code.
+
+    Args:
+        model: The stacked one.
+        parameters: Its weights, [P].
+    """
+
+    def __init__(self, model: VariationalAutoencoder, parameters: Tensor) -> None:
+        super().__init__()
+        self._code_size = model.code_size
+        middle = model.encoder.num_parameters
+        self.encoder = plain_network(model.encoder, parameters[:middle])
+        self.decoder = plain_network(model.decoder, parameters[middle:])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits of the pixels, means and log variances, [B, I + 2 L]."""
+        pixels, noise = inputs[:, : -self._code_size], inputs[:, -self._code_size :]
+        code = self.encoder(pixels)
+        mean, log_variance = code.chunk(2, -1)
+        logits = self.decoder(mean + noise * (log_variance / 2).exp())
+        return torch.cat([logits, code], -1)
+
+
+def plain_network(network: Network, parameters: Tensor) -> nn.Sequential:
+    """Embedding, where there is one, then linear layers with their activations.
+
+    Args:
+        network: The stacked one.
+        parameters: Its weights, [P].
+    """
+    layers: list[nn.Module] = []
+    offset = 0
+    if network.embedding is not None:
+        table = network.embedding
+        embedding = nn.Embedding(table.num_symbols, table.width)
+        embedding.weight.data.copy_(parameters[: table.num_parameters].view(table.num_symbols, table.width))
+        layers += [embedding, nn.Flatten()]
+        offset = table.num_parameters
+    for dense in network.layers:
+        linear = nn.Linear(dense.num_inputs, dense.num_outputs)
+        middle, end = offset + dense.num_inputs * dense.num_outputs, offset + dense.num_parameters
+        linear.weight.data.copy_(parameters[offset:middle].view(dense.num_inputs, dense.num_outputs).T)
+        linear.bias.data.copy_(parameters[middle:end])
+        layers += [linear, ACTIVATIONS[dense.activation]()]
+        offset = end
+    return nn.Sequential(*layers)
+
+
+def plain_model(model: StackedModel, seed: int) -> nn.Module:
+    """The module that starts where the stacked model starts with this seed.
+
+    Raises:
+        TypeError: For a stacked model that has no plain form.
+    """
+    parameters = model.initial([seed])[0]
+    match model:
+        case Network():
+            return plain_network(model, parameters)
+        case VariationalAutoencoder():
+            return PlainAutoencoder(model, parameters)
+    raise TypeError(f"{type(model).__name__} has no plain form: it must be a Network or a VariationalAutoencoder")
+
+
+def plain_optimizer(optimizer: Optimizer, model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
+    """PyTorch's own optimizer with the same constants."""
+    if optimizer.name == "sgd":
+        return torch.optim.SGD(model.parameters(), learning_rate)
+    return torch.optim.Adam(
+        model.parameters(), learning_rate, betas=(optimizer.beta1, optimizer.beta2), eps=optimizer.epsilon
+    )
+
+
+def flat_parameters(model: nn.Module) -> Tensor:
+    """The weights in the order of the stacked engine, [P]."""
+    parts = []
+    for parameter in itertools.chain(model.parameters()):
+        parts.append(
+            parameter.detach().T.flatten() if _is_matrix_of_linear(model, parameter) else parameter.detach().flatten()
+        )
+    return torch.cat(parts)
+
+
+def _is_matrix_of_linear(model: nn.Module, parameter: Tensor) -> bool:
+    return any(isinstance(part, nn.Linear) and part.weight is parameter for part in model.modules())

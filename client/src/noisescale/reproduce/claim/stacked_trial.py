@@ -1,0 +1,113 @@
+"""Several learning rates at one batch size, each with several seeds, trained in one stack up to a target.
+
+Equal seeds see the same examples at every rate and batch size, so that settings differ by themselves and not by luck.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from noisescale.reproduce.stacked.random_stream import RandomStream
+from noisescale.reproduce.stacked.trainer import Replicas, evaluate, train
+from noisescale.reproduce.task import Task
+from noisescale.sweeps.crossing import steps_to_target
+from noisescale.sweeps.trial import Curve, Setting, Status, Trial
+
+GRID_RATIO = 1.08
+"""Steps from one evaluation to the next; loss and steps are interpolated between them on log scales."""
+
+PATIENCE = 1.3
+"""A rate that takes this much longer than the best one is given up."""
+
+DIVERGED = 10.0
+"""A mean loss this much above that of untrained weights will not come back."""
+
+
+@dataclass(slots=True)
+class _Rate:
+    """A learning rate while it is trained: its replicas' rows in the stack, and what was evaluated."""
+
+    learning_rate: float
+    values: list[list[float]] = field(default_factory=list)
+    status: Status = "complete"
+    crossed: float = math.inf
+
+
+def train_rates(
+    task: Task, *, batch: int, rates: Sequence[float], seeds: Sequence[int], limit: float, best: float = math.inf
+) -> list[Trial]:
+    """One trial a rate, stopped at the hardest target, at `limit` steps, or when another rate is 1.3 times as fast.
+
+    Args:
+        task: What is trained.
+        batch: In examples.
+        rates: Learning rates.
+        seeds: Each rate is run with every seed.
+        limit: Most steps.
+        best: Steps of the best rate known so far.
+    """
+    start = time.perf_counter()
+    running = [_Rate(rate) for rate in rates]
+    alive = list(running)
+    stream, replicas = RandomStream(), Replicas.new(task, list(seeds) * len(rates))
+    first = _look(task, replicas, alive, len(seeds))
+    steps = [0]
+    while alive and steps[-1] < min(limit, PATIENCE * best):
+        count = max(1, int(steps[-1] * (GRID_RATIO - 1)))
+        learning_rate = [rate.learning_rate for rate in alive for _ in seeds]
+        train(
+            task,
+            stream,
+            replicas,
+            seeds=list(seeds) * len(alive),
+            learning_rate=learning_rate,
+            batch=batch,
+            steps=count,
+        )
+        steps.append(steps[-1] + count)
+        _look(task, replicas, alive, len(seeds))
+        for rate in alive:
+            _judge(rate, task, first, steps)
+        best = min([best, *(rate.crossed for rate in alive)])
+        kept = [place for place, rate in enumerate(alive) if rate.status == "complete" and math.isinf(rate.crossed)]
+        if len(kept) < len(alive):
+            alive = [alive[place] for place in kept]
+            rows = [place * len(seeds) + seed for place in kept for seed in range(len(seeds))]
+            replicas = Replicas.gather([replicas.take(row) for row in rows]) if rows else replicas
+    seconds = (time.perf_counter() - start) / len(rates)
+    return [_trial(rate, batch, seeds, steps, seconds) for rate in running]
+
+
+def steps_of(trial: Trial, target: float) -> float:
+    """Steps of the loss averaged over seeds and then crossed; infinite where it was not reached or diverged."""
+    if trial.status == "infeasible":
+        return math.inf
+    found = steps_to_target(trial.mean_curve(), target, "min").steps
+    return math.inf if found is None else found
+
+
+def _look(task: Task, replicas: Replicas, alive: Sequence[_Rate], num_seeds: int) -> float:
+    """Evaluate all; the mean over those of the first rate."""
+    losses = evaluate(task, replicas.parameters)
+    for place, rate in enumerate(alive):
+        rate.values.append(losses[place * num_seeds : (place + 1) * num_seeds].tolist())
+    return math.fsum(alive[0].values[-1]) / num_seeds
+
+
+def _judge(rate: _Rate, task: Task, first: float, steps: Sequence[int]) -> None:
+    mean = math.fsum(rate.values[-1]) / len(rate.values[-1])
+    if not mean < DIVERGED * first:
+        rate.status = "infeasible"
+    elif mean <= task.targets[-1]:
+        rate.crossed = float(steps[-1])
+
+
+def _trial(rate: _Rate, batch: int, seeds: Sequence[int], steps: Sequence[int], seconds: float) -> Trial:
+    values = rate.values if rate.status == "complete" else rate.values[:-1]
+    # the evaluation before the first step comes at step 0, where the logarithm of the step has no value
+    curves = tuple(
+        Curve(seed, tuple(steps[: len(values)]), tuple(row[place] for row in values))
+        for place, seed in enumerate(seeds)
+    )
+    return Trial(Setting(batch, rate.learning_rate), rate.status, curves, seconds)
