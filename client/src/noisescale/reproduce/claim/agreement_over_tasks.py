@@ -17,6 +17,9 @@ FEWEST_POINTS = 5
 NUM_RESAMPLES = 2_000
 SEED = 20181214
 
+TINY = 1e-9
+"""Below it a sum of squared logarithms is rounding: all points are one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -76,14 +79,10 @@ def agreement(points: Sequence[Point]) -> Agreement | None:
     tasks = sorted({point.task for point in points})
     if len(tasks) < FEWEST_POINTS:
         return None
-    logs = {task: np.log10([(p.noise_scale, p.critical_batch) for p in points if p.task == task]) for task in tasks}
-    own = _figures(np.concatenate(list(logs.values())))
-    generator = np.random.default_rng(SEED)
-    resampled: dict[str, list[float]] = {name: [] for name in own}
-    for _ in range(NUM_RESAMPLES):
-        drawn = [logs[tasks[place]] for place in generator.integers(len(tasks), size=len(tasks))]
-        for name, value in _figures(np.concatenate(drawn)).items():
-            resampled[name].append(value)
+    sums = np.array([_sums([point for point in points if point.task == task]) for task in tasks])
+    drawn = np.random.default_rng(SEED).multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), NUM_RESAMPLES)
+    own = {name: float(values[0]) for name, values in _figures(sums.sum(0, keepdims=True)).items()}
+    resampled = _figures(drawn @ sums)
     return Agreement(
         num_points=len(points),
         num_tasks=len(tasks),
@@ -92,23 +91,31 @@ def agreement(points: Sequence[Point]) -> Agreement | None:
     )
 
 
-def _figures(logs: Array) -> dict[str, float]:
-    """The figures of rows of log noise scale and log B_crit; not a number where all rows are one."""
-    scale, critical = logs[:, 0], logs[:, 1]
-    log_kappa = critical - scale
-    x, y = scale - scale.mean(), critical - critical.mean()
-    xx, yy, xy = float(x @ x), float(y @ y), float(x @ y)
-    is_spread = xx > 0 and yy > 0
-    return {
-        "r_squared_of_fit": xy**2 / (xx * yy) if is_spread else math.nan,
-        "r_squared_of_identity": 1 - float(log_kappa @ log_kappa) / yy if is_spread else math.nan,
-        "rms_factor": 10 ** math.sqrt(float((log_kappa**2).mean())),
-        "within_factor_2": float((np.abs(log_kappa) <= math.log10(2)).mean()),
-        "within_factor_3": float((np.abs(log_kappa) <= math.log10(3)).mean()),
-        "slope": xy / xx if is_spread else math.nan,
-    }
+def _sums(points: Sequence[Point]) -> list[float]:
+    """Of one task: what the figures are made of, and what adds over tasks."""
+    logs = np.log10([(point.noise_scale, point.critical_batch) for point in points])
+    x, y = logs[:, 0], logs[:, 1]
+    distance = np.abs(y - x)
+    # a factor that is met exactly is within it, whatever the rounding of logarithms
+    within = [float((distance <= math.log10(factor) + 1e-12).sum()) for factor in (2, 3)]
+    return [float(len(x)), *(float(term.sum()) for term in (x, y, x * x, y * y, x * y, distance**2)), *within]
 
 
-def _figure(value: float, resampled: Sequence[float]) -> Figure:
+def _figures(sums: Array) -> dict[str, Array]:
+    """The figures of rows of sums; not a number where all points of a row are one."""
+    n, x, y, x_sq, y_sq, cross, distance_sq, within_2, within_3 = sums.T
+    xx, yy, xy = x_sq - x * x / n, y_sq - y * y / n, cross - x * y / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "r_squared_of_fit": np.where(xx * yy > TINY, xy**2 / (xx * yy), np.nan),
+            "r_squared_of_identity": np.where(yy > TINY, 1 - distance_sq / yy, np.nan),
+            "rms_factor": 10 ** np.sqrt(distance_sq / n),
+            "within_factor_2": within_2 / n,
+            "within_factor_3": within_3 / n,
+            "slope": np.where(xx > TINY, xy / xx, np.nan),
+        }
+
+
+def _figure(value: float, resampled: Array) -> Figure:
     low, high = np.nanquantile(resampled, [0.025, 0.975])
     return Figure(value, float(low), float(high))

@@ -35,6 +35,7 @@ class Effort:
         batch_ratio: From one batch size to the next.
         reach: The batch sizes go to B_crit over and times this factor.
         widest: Largest batch size, in examples.
+        watched_steps: Steps of all seeds at one setting up to which more seeds are watched while windows are open.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Effort:
     batch_ratio: int
     reach: float
     widest: int
+    watched_steps: int
 
     def num_seeds(self, task: str) -> int:
         """Repeats of each setting of a task."""
@@ -52,8 +54,26 @@ class Effort:
         return self.character_seeds if task in CHARACTERS else self.network_seeds
 
 
-QUICK = Effort("quick", convex_seeds=8, network_seeds=3, character_seeds=2, batch_ratio=4, reach=3.0, widest=4096)
-FULL = Effort("full", convex_seeds=16, network_seeds=4, character_seeds=3, batch_ratio=2, reach=5.0, widest=8192)
+QUICK = Effort(
+    "quick",
+    convex_seeds=8,
+    network_seeds=3,
+    character_seeds=2,
+    batch_ratio=4,
+    reach=3.0,
+    widest=4096,
+    watched_steps=800,
+)
+FULL = Effort(
+    "full",
+    convex_seeds=16,
+    network_seeds=4,
+    character_seeds=3,
+    batch_ratio=2,
+    reach=5.0,
+    widest=8192,
+    watched_steps=4000,
+)
 EFFORTS = {effort.name: effort for effort in (QUICK, FULL)}
 
 

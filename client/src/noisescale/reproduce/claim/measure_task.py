@@ -11,6 +11,7 @@ from noisescale.reproduce.claim.effort import TASKS, Effort, group_of
 from noisescale.reproduce.claim.noise_over_run import (
     exact_average,
     ideal_step_average,
+    is_well_seen,
     run_average,
     seeds_needed,
     windows_of,
@@ -50,7 +51,7 @@ def measure_task(
     runs = []
     for batch, trial in sorted(sweep.best.items()):
         if math.isfinite(steps_of(trial, task.targets[-1])):
-            run, kept = _watch(task, trial, seed, config)
+            run, kept = _watch(task, trial, seed, effort.watched_steps, config)
             runs.append(run)
             watched[batch] = kept
             progress(f"{name}: batch {batch:,} watched with {run.num_watched} seeds")
@@ -71,20 +72,31 @@ def measure_task(
     return replace(result, sweep_id=store(task, sweep, watched), seconds=time.perf_counter() - start)
 
 
-def _watch(task: Task, trial: Trial, seed: int, config: Config) -> tuple[TunedRun, list[Watched]]:
-    """A tuned run watched to the hardest target, with as many seeds as its windows need."""
+def _watch(task: Task, trial: Trial, seed: int, most_steps: int, config: Config) -> tuple[TunedRun, list[Watched]]:
+    """A tuned run watched to the hardest target, with as many seeds as its windows need.
+
+    Seeds are doubled while the windows are open, until all of them together have taken `most_steps`.
+    """
     batch, lr = trial.setting.batch_size, trial.setting.lr
     steps = math.ceil(steps_of(trial, task.targets[-1]))
-    seeds = range(seed, seed + seeds_needed(steps))
-    evaluated_at = [step for step in trial.curves[0].steps if 0 < step < steps] + [steps]
-    watched = [
-        watch_run(task, batch=batch, learning_rate=lr, seed=one, steps=steps, evaluated_at=evaluated_at, config=config)
-        for one in seeds
-    ]
-    exact = exact_terms(task, batch=batch, learning_rate=lr, seeds=seeds, steps=steps)
+    evaluated_at = frozenset(step for step in trial.curves[0].steps if 0 < step < steps) | {steps}
+    wanted = seeds_needed(steps)
+    watched: list[Watched] = []
+    while True:
+        watched += [
+            watch_run(
+                task, batch=batch, learning_rate=lr, seed=one, steps=steps, evaluated_at=evaluated_at, config=config
+            )
+            for one in range(seed + len(watched), seed + wanted)
+        ]
+        exact = exact_terms(task, batch=batch, learning_rate=lr, seeds=range(seed, seed + wanted), steps=steps)
+        windows = windows_of(terms_of(watched), exact)
+        if is_well_seen(windows) or 2 * wanted * steps > most_steps:
+            break
+        wanted *= 2
     found = (steps_of(trial, target) for target in task.targets)
     reached = tuple(value if math.isfinite(value) else None for value in found)
-    return TunedRun(batch, lr, reached, len(seeds), windows_of(terms_of(watched), exact)), watched
+    return TunedRun(batch, lr, reached, wanted, windows), watched
 
 
 def _target_result(sweep: TunedSweep, runs: Sequence[TunedRun], place: int) -> TargetResult:

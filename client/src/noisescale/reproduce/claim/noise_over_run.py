@@ -58,6 +58,11 @@ class NoiseWindow:
     exact: float | None
 
 
+def is_well_seen(windows: Sequence[NoiseWindow]) -> bool:
+    """Whether four windows in five have a bounded interval."""
+    return sum(one.value is not None for one in windows) >= ENOUGH_BOUNDED * len(windows)
+
+
 def windows_of(watched: Terms, exact: Terms) -> tuple[NoiseWindow, ...]:
     """Windows of a twentieth of the run or more, one after the other; both terms are [steps, seeds]."""
     steps = len(watched.trace_cov)
@@ -65,7 +70,7 @@ def windows_of(watched: Terms, exact: Terms) -> tuple[NoiseWindow, ...]:
     for share in WINDOW_SHARES:
         length = max(1, round(share * steps))
         found = tuple(_window(watched, exact, first, min(first + length, steps)) for first in range(0, steps, length))
-        if sum(one.value is not None for one in found) >= ENOUGH_BOUNDED * len(found):
+        if is_well_seen(found):
             break
     return found
 

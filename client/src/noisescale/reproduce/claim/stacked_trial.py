@@ -8,6 +8,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import torch
+from torch import Tensor
+
 from noisescale.reproduce.stacked.random_stream import RandomStream
 from noisescale.reproduce.stacked.trainer import Replicas, evaluate, train
 from noisescale.reproduce.task import Task
@@ -24,6 +27,21 @@ DIVERGED = 10.0
 """A mean loss this much above that of untrained weights will not come back."""
 
 
+class SharedStream(RandomStream):
+    """A stream that lays the tables of the same seeds below each other once: a trial asks at every evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stacked: dict[tuple[int, ...], Tensor] = {}
+
+    def tables(self, seeds: list[int]) -> tuple[Tensor, Tensor]:
+        """The tables of different seeds below each other, [seeds, LENGTH], and each replica's row, [R, 1]."""
+        different = tuple(sorted(set(seeds)))
+        if different not in self._stacked:
+            self._stacked = {different: super().tables(list(different))[0]}
+        return self._stacked[different], torch.tensor([[different.index(seed)] for seed in seeds])
+
+
 @dataclass(slots=True)
 class _Rate:
     """A learning rate while it is trained: its replicas' rows in the stack, and what was evaluated."""
@@ -35,7 +53,14 @@ class _Rate:
 
 
 def train_rates(
-    task: Task, *, batch: int, rates: Sequence[float], seeds: Sequence[int], limit: float, best: float = math.inf
+    task: Task,
+    *,
+    batch: int,
+    rates: Sequence[float],
+    seeds: Sequence[int],
+    limit: float,
+    best: float = math.inf,
+    stream: RandomStream | None = None,
 ) -> list[Trial]:
     """One trial a rate, stopped at the hardest target, at `limit` steps, or when another rate is 1.3 times as fast.
 
@@ -46,11 +71,13 @@ def train_rates(
         seeds: Each rate is run with every seed.
         limit: Most steps.
         best: Steps of the best rate known so far.
+        stream: Where examples come from; None: a new one, which is the same.
     """
     start = time.perf_counter()
+    stream = stream or SharedStream()
     running = [_Rate(rate) for rate in rates]
     alive = list(running)
-    stream, replicas = RandomStream(), Replicas.new(task, list(seeds) * len(rates))
+    replicas = Replicas.new(task, list(seeds) * len(rates))
     first = _look(task, replicas, alive, len(seeds))
     steps = [0]
     while alive and steps[-1] < min(limit, PATIENCE * best):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from noisescale.reproduce.claim.critical_fit import fit
 from noisescale.reproduce.claim.effort import Effort
-from noisescale.reproduce.claim.stacked_trial import steps_of, train_rates
+from noisescale.reproduce.claim.stacked_trial import SharedStream, steps_of, train_rates
 from noisescale.reproduce.task import Task
 from noisescale.sweeps.trial import Trial
 
@@ -42,6 +42,7 @@ class RateSearch:
 
     def __init__(self, task: Task, batch: int, seeds: Sequence[int], limit: float) -> None:
         self._task, self._batch, self._seeds, self._limit = task, batch, seeds, limit
+        self._stream = SharedStream()
         self.trials: dict[float, Trial] = {}
 
     def best(self, guess: float, octaves: Sequence[float] = (-1.0, 0.0, 1.0)) -> Trial:
@@ -68,6 +69,7 @@ class RateSearch:
                 seeds=self._seeds,
                 limit=self._limit,
                 best=known,
+                stream=self._stream,
             )
             self.trials.update(zip(new, found, strict=True))
         return min(self.trials, key=lambda octave: (self._steps(octave), abs(octave)))

@@ -4,7 +4,7 @@ B examples of a step. It starts from the same weights as the stacked engine and 
 order, so the engine's exact per-example values on that trajectory check what the hooks say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +95,7 @@ def watch_run(
     learning_rate: float,
     seed: int,
     steps: int,
-    evaluated_at: Sequence[int],
+    evaluated_at: Collection[int],
     config: Config,
 ) -> Watched:
     """Train and watch, with every step split into at most four micro-batches.
