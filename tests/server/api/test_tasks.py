@@ -173,6 +173,40 @@ class TestRecommendation:
         assert flags.status_code == 200
         assert flags.headers["content-type"].startswith("text/plain")
 
+    async def test_a_run_that_reads_otherwise_than_the_rest_does_not_contradict_the_batch_by_its_schedule(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project = f"unlike {uuid4()}"
+        await planted_task(shared_client, "one", project=project, noise_scale=NOISE_SCALE)
+        await stored_run(shared_client, project=project, task="one", noise_scale=10 * NOISE_SCALE, num_steps=400)
+
+        found = await advice(shared_client, project, examples_per_step=256)
+
+        stages = [stage["batch_size"] for stage in found["schedule"]["stages"]]
+        assert all(
+            found["recommended_batch_size"] / 1.4 < size < found["recommended_batch_size"] * 1.4 for size in stages
+        )
+
+    async def test_a_run_at_a_rate_that_a_sweep_found_worse_does_not_count(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project, run_id, described = f"untuned {uuid4()}", str(uuid4()), make_run(task="one")
+        sweep_id, _ = await planted_task(shared_client, "one", project=project, noise_scale=NOISE_SCALE)
+        rows = rows_of(noise_scale=20 * NOISE_SCALE, num_steps=400)
+        rows["sum_loss"] = [2 * value for value in rows["sum_loss"]]
+        described["project"] = project
+        batch = make_batch(run_id=run_id, run=described, stream=make_stream(), measurements=rows)
+        assert (await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)).status_code == 200
+        before = await advice(shared_client, project)
+
+        given = {"run_id": run_id, "batch_size": 256, "lr": 0.8, "seed": 0}
+        await shared_client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": [given]})
+
+        after = await advice(shared_client, project)
+        assert before["noise_scale"]["value"] > 2 * NOISE_SCALE
+        assert after["noise_scale"]["value"] == pytest.approx(NOISE_SCALE, rel=0.15)
+        assert "1 earlier run (noise scale" in after["reason"]
+
     async def test_a_decayed_learning_rate_does_not_count(self, shared_client: httpx.AsyncClient) -> None:
         """Its noise scale is 50 times as large for no other reason than the decay."""
         project, rows = f"decay {uuid4()}", rows_of(noise_scale=100.0, later=5000.0, num_steps=400)

@@ -53,10 +53,11 @@ def replayed(
         evidence: What is known of the task.
         rounded: From a wanted batch to one inside the limits that can be run.
     """
-    critical, scale, rate = evidence.critical_batch, evidence.noise_scale, _rate(found)
-    if found.recommended_batch_size is None or critical is None or scale is None or rate is None:
+    critical, rate = evidence.critical_batch, _rate(found)
+    if found.recommended_batch_size is None or critical is None or not evidence.runs or rate is None:
         return found
-    profile = _profile(past, critical.value / scale.value)
+    # by its own average, or a run that reads otherwise than the rest would contradict the recommended batch
+    profile = _profile(past, critical.value / evidence.runs[0].run_average.value)
     if not profile:
         return replace(found, schedule=None, schedule_missing=_TOO_LITTLE)
     planned = stages(profile, examples_per_step=rate, bounds=Bounds(), rounded=rounded)

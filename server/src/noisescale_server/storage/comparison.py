@@ -90,7 +90,13 @@ _RESOLVED = """
 SELECT id, task_id, optimizer FROM (
   SELECT id, task_id, optimizer,
     row_number() OVER (PARTITION BY task_id, optimizer ORDER BY latest_step DESC, id) AS place
-  FROM run WHERE task_id = ANY ($1::uuid[]) AND NOT archived AND noise_scale_state = 'resolved'
+  FROM run WHERE task_id = ANY ($1::uuid[]) AND NOT archived AND noise_scale_state = 'resolved' AND id NOT IN (
+    SELECT sweep_run.run_id FROM calibration JOIN sweep_run USING (sweep_id)
+    WHERE calibration.task_id = ANY ($1::uuid[]) AND is_stored AND tuned <> '[]' AND NOT EXISTS (
+      SELECT FROM jsonb_to_recordset(tuned) AS best(batch_size float8, lr float8)
+      WHERE best.batch_size = sweep_run.batch_size AND best.lr = sweep_run.lr
+    )
+  )
 ) AS ordered
 WHERE place <= $2 ORDER BY task_id, place
 """
@@ -118,7 +124,10 @@ async def measured_runs(session: AsyncSession, run_ids: Sequence[UUID]) -> dict[
 async def resolved_runs(
     session: AsyncSession, task_ids: Sequence[UUID], *, at_most: int
 ) -> dict[tuple[UUID, str | None], list[UUID]]:
-    """The longest runs with a resolved latest window, by task and optimizer."""
+    """The longest runs with a resolved latest window, by task and optimizer.
+
+    None at a learning rate that a sweep has found not to be the best: its noise scale is that of the rate.
+    """
     found: dict[tuple[UUID, str | None], list[UUID]] = {}
     for run_id, task_id, optimizer in await read(session, _RESOLVED, list(task_ids), at_most):
         found.setdefault((task_id, optimizer), []).append(run_id)
