@@ -155,7 +155,7 @@ def _kappa(evidence: TaskEvidence) -> Kappa:
 
 def _rounding(standing: RunSoFar, asked: Question, kappa: Kappa) -> Callable[[float], int]:
     """From a wanted batch to one that can be run, as the recommended batch was rounded."""
-    worth = worth_of(asked.wish, standing)
+    worth = worth_of(asked.wish, standing, spot_price_share=asked.given.spot_price_share)
     priced = None if isinstance(worth, Missing) else price(standing.noise_scale, asked.wish, kappa, worth)
     if priced is None:
         return round_batch

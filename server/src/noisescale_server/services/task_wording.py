@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale.theory.advice.answer import Recommendation
-from noisescale.theory.advice.wording import number
+from noisescale.theory.advice.numbers import number
 from noisescale_server.services.task_evidence import TaskEvidence, TaskSweep
 
 

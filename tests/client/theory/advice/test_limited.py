@@ -35,7 +35,7 @@ def test_hours_are_steps_where_devices_are_added_with_the_batch():
     assert found.recommended_batch_size == math.ceil(needed)
     assert found.limited.binding == ("seconds",)
     assert found.headline == f"Raise the batch to {math.ceil(needed)}, your deadline"
-    assert f"1.5 h need a batch of {needed:,.4g} or more." in found.reason
+    assert f"1.5 h need a batch of {math.ceil(needed):,} or more." in found.reason
 
 
 def test_usd_are_examples_where_devices_are_added_with_the_batch():
@@ -90,9 +90,12 @@ def test_a_deadline_and_a_budget_that_exclude_each_other_say_what_each_alone_all
     fastest = (MIN_STEPS + MIN_EXAMPLES / allowed) * HOURS_PER_STEP
     assert found.headline == "No batch meets both limits"
     assert set(found.limited.binding) == {"seconds", "usd"}
-    assert found.effect == (
-        f"Cheapest within the deadline: {cheapest:,.4g} USD. Fastest within the budget: {fastest:,.3g} h."
+    assert found.limited.possible == (
+        f"Cheapest within the deadline: {cheapest:,.3g} USD. Fastest within the budget: {fastest:,.3g} h. "
+        "That is at a critical batch of 1,000, which may be 689 – 1,450."
     )
+    assert found.effect.startswith(found.limited.possible)
+    assert found.next_step == "Relax either."
 
 
 def test_interruptible_devices_stretch_the_hours_and_cut_the_price():
@@ -208,7 +211,7 @@ def test_counting_in_another_unit_changes_no_recommendation(scale, wish, given):
     assert other.limited.binding == plain.limited.binding
     if plain.limited.batch_size is None:
         assert other.limited.batch_size is None
-        assert other.effect == plain.effect
+        assert other.effect.split(" That is")[0] == plain.effect.split(" That is")[0]
     else:
         assert other.limited.batch_size == pytest.approx(plain.limited.batch_size * scale)
         now, before = (next(one for one in found.predictions.batches if one.is_present).usd for found in (other, plain))

@@ -46,7 +46,7 @@ def test_on_the_same_devices_a_step_takes_longer_at_a_larger_batch():
 
     assert at(found, 512).num_devices == 8
     assert at(found, 512).hours.value == pytest.approx(at(found, 512).steps.value * 2 * HOURS_PER_STEP)
-    assert "one batch only" in found.predictions.assumes
+    assert "in proportion to its batch" in found.predictions.assumes
 
 
 def test_without_a_plan_nothing_is_foretold_and_without_times_no_hours():
@@ -96,5 +96,7 @@ def test_the_text_of_the_effect_says_hours_and_usd_of_both_batches():
 
     found = advice().effect
 
-    assert f"{steps * HOURS_PER_STEP:.3g} h instead of 2.78 h" in found
+    assert (
+        f"{steps * HOURS_PER_STEP:.3g} (1.01 – 1.26) h instead of 2.78 h, 107 (96.7 – 121) USD instead of 66.7" in found
+    )
     assert "USD instead of 66.7 USD" in found

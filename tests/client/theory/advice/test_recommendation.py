@@ -5,10 +5,10 @@ import pytest
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.theory.advice.measurement_flags import NOTICES, Flags, notices
+from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.parts import Preference, RunSoFar, SpentPoint
 from noisescale.theory.advice.recommendation import decide, recommend, round_batch
 from noisescale.theory.advice.waste import waste
-from noisescale.theory.advice.wording import number
 
 BALANCED = Preference()
 

@@ -21,6 +21,26 @@ def test_what_an_hour_is_worth_becomes_examples_by_the_price_of_the_devices():
     assert found.interval.value == pytest.approx((512 * 1000) ** 0.5)
 
 
+def test_interruptible_devices_make_an_hour_worth_more_of_them():
+    wish = Preference(usd_per_hour_sooner=48.0)
+
+    found = recommend(advised_run(), wish, KNOWN, Constraints(spot_price_share=0.25))
+
+    # at 0.75 USD a device-hour the 48 USD are 64 of them
+    assert found.exchange_rate.examples_per_step == pytest.approx(64 * 32)
+
+
+def test_steps_that_took_no_longer_at_a_larger_batch_are_not_foretold_to():
+    run = advised_run(spent=[stretch(128.0, 20.0)] * 20 + [stretch(256.0, 20.0)] * 20)
+
+    found = recommend(run, Preference(), KNOWN, Constraints(num_devices=8, max_hours=2.0, max_usd=60.0), [128.0])
+
+    hours = {one.batch_size: one.hours.value / one.steps.value for one in found.predictions.batches}
+    assert hours[128.0] == hours[256.0] == pytest.approx(2 / 3600)
+    assert "takes as long at any batch" in found.predictions.assumes
+    assert {"seconds", "usd"} >= set(found.limited.binding)
+
+
 def test_on_fixed_hardware_the_step_times_decide():
     found = recommend(advised_run(spent=two_batches()), Preference(fixed_hardware=True), KNOWN)
 
@@ -39,6 +59,11 @@ def test_on_fixed_hardware_the_step_times_decide():
             {"spent": [stretch(128.0, 10.0)] * 4 + [stretch(256.0, 20.0)] * 4},
             Preference(fixed_hardware=True),
             "in proportion to its batch",
+        ),
+        (
+            {"spent": [stretch(128.0, 10.0)] * 4 + [stretch(256.0, 10.0)] * 4},
+            Preference(fixed_hardware=True),
+            "took no longer at the larger of the batches that the run has used (128 and 256 images)",
         ),
     ],
 )

@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 from noisescale.theory import limits
+from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.pace import Pace
 from noisescale.theory.advice.parts import Constraints, RunSoFar
 from noisescale.theory.advice.worth import Missing
@@ -18,6 +19,10 @@ from noisescale.theory.trade_off import TradeOff
 
 SIZE_NAMES = ("dataset_size", "num_examples", "num_train_examples", "train_examples")
 """Names by which a run's config tells how many examples its data hold."""
+
+
+WHOLE, LARGEST_WRITTEN = 10.0, 1e15
+"""Between these a limit is written as the whole batch next to it that meets it."""
 
 
 def missing_for(run: RunSoFar, given: Constraints, pace: Pace | None) -> Missing | None:
@@ -34,14 +39,16 @@ def missing_for(run: RunSoFar, given: Constraints, pace: Pace | None) -> Missing
     if run.steps_left <= 0:
         return Missing(
             f"A deadline or a budget ({names}) is held against the rest of the plan, and no plan reaches beyond now.",
-            "Pass planned_steps to noisescale.init().",
+            f"Pass planned_steps{f' beyond {run.steps_done:,}' if run.planned_steps else ''} to noisescale.init().",
         )
     if (given.max_hours is not None or given.max_usd is not None) and pace is None:
         return Missing(f"{names}: no step time has been measured yet.", "Train a few hundred steps more.")
     if given.max_usd is not None and pace is not None and not pace.usd_per_step(pace.batch):
+        known = {"num_devices": pace.num_devices, "usd_per_device_hour": pace.usd_per_device_hour}
+        missing = " and ".join(name for name, value in known.items() if not value)
         return Missing(
-            "max_usd: what a step costs is not known without num_devices and usd_per_device_hour.",
-            "Pass num_devices and usd_per_device_hour to noisescale.init(), or with the question.",
+            f"max_usd: what a step costs is not known without {missing}.",
+            f"Pass {missing} to noisescale.init(), or with the question.",
         )
     return None
 
@@ -70,7 +77,7 @@ def limits_at(critical_batch: float, run: RunSoFar, given: Constraints, pace: Pa
         pace: Time and price of a step.
     """
     to_plan = trade_off_of(run, critical_batch)
-    found = [] if to_plan is None else limits_of_plan(to_plan, given, pace)
+    found = [] if to_plan is None else limits_of_plan(to_plan, given, pace, example=run.example)
     if given.num_devices is not None:
         found.append(limits.every_device_busy(num_devices=given.num_devices))
     if given.examples_per_device is not None:
@@ -100,19 +107,27 @@ def data_size(run: RunSoFar) -> float | None:
     return None
 
 
-def limits_of_plan(to_plan: TradeOff, given: Constraints, pace: Pace | None) -> list[Limit]:
+def limits_of_plan(
+    to_plan: TradeOff, given: Constraints, pace: Pace | None, *, example: str = "example"
+) -> list[Limit]:
     """Deadlines and budgets, held against a target.
 
     Args:
         to_plan: Steps and examples to it.
         given: The limits; hours and USD are left out without a step time and a price.
         pace: Time and price of a step.
+        example: What is sampled independently, as a word.
     """
     found = []
     if given.max_steps is not None:
-        found.append(limits.deadline_in_steps(to_plan, max_steps=given.max_steps))
+        steps = limits.deadline_in_steps(to_plan, max_steps=given.max_steps)
+        found.append(
+            _said(steps, LimitKind.STEPS, f"{_as_said(given.max_steps)} steps", f"{number(to_plan.min_steps)} steps")
+        )
     if given.max_examples is not None:
-        found.append(limits.budget_of_examples(to_plan, max_examples=given.max_examples))
+        examples = limits.budget_of_examples(to_plan, max_examples=given.max_examples)
+        least = f"{number(to_plan.min_examples)} {example}s"
+        found.append(_said(examples, LimitKind.EXAMPLES, f"{_as_said(given.max_examples)} {example}s", least))
     if pace is None:
         return found
     if given.max_hours is not None:
@@ -124,13 +139,13 @@ def limits_of_plan(to_plan: TradeOff, given: Constraints, pace: Pace | None) -> 
 
 
 def _deadline(to_plan: TradeOff, pace: Pace, hours: float) -> Limit:
-    seconds, wording = hours * SECONDS_PER_HOUR, f"{hours:,.4g} h"
-    if pace.hardware == "devices_with_the_batch":
+    seconds, wording = hours * SECONDS_PER_HOUR, f"{_as_said(hours)} h"
+    if pace.hardware in ("devices_with_the_batch", "flat"):
         limit = limits.deadline_in_steps(to_plan, max_steps=seconds / pace.seconds(pace.batch))
         least = to_plan.min_steps * pace.seconds(pace.batch) / SECONDS_PER_HOUR
     else:
         limit, least = _on_same_devices(to_plan, pace, seconds)
-    return _said(limit, LimitKind.SECONDS, wording, f"{least:,.3g} h")
+    return _said(limit, LimitKind.SECONDS, wording, f"{number(least)} h")
 
 
 def _budget(to_plan: TradeOff, pace: Pace, usd: float, price: float) -> Limit:
@@ -138,11 +153,14 @@ def _budget(to_plan: TradeOff, pace: Pace, usd: float, price: float) -> Limit:
         usd_per_second = price / pace.seconds(pace.batch)
         limit, least_hours = _on_same_devices(to_plan, pace, usd / usd_per_second)
         least = least_hours * SECONDS_PER_HOUR * usd_per_second
+    elif pace.hardware == "flat":
+        limit = limits.deadline_in_steps(to_plan, max_steps=usd / price)
+        least = to_plan.min_steps * price
     else:
         usd_per_example = price / pace.batch
         limit = limits.budget_of_examples(to_plan, max_examples=usd / usd_per_example)
         least = to_plan.min_examples * usd_per_example
-    return _said(limit, LimitKind.USD, f"{usd:,.4g} USD", f"{least:,.3g} USD")
+    return _said(limit, LimitKind.USD, f"{_as_said(usd)} USD", f"{number(least)} USD")
 
 
 def _on_same_devices(to_plan: TradeOff, pace: Pace, seconds: float) -> tuple[Limit, float]:
@@ -164,9 +182,21 @@ def _said(limit: Limit, kind: LimitKind, what: str, least: str) -> Limit:
     if not limit.is_possible:
         text = f"{what} are too few: the end of the plan takes more than {least} at any batch size."
     elif limit.high == math.inf:
-        text = f"{what} need a batch of {limit.low:,.4g} or more."
+        text = f"{what} need a batch of {_at_least(limit.low)} or more."
     elif limit.low == 0:
-        text = f"{what} allow a batch of {limit.high:,.4g} or less."
+        text = f"{what} allow a batch of {_at_most(limit.high)} or less."
     else:
-        text = f"{what} need a batch between {limit.low:,.4g} and {limit.high:,.4g}."
+        text = f"{what} need a batch between {_at_least(limit.low)} and {_at_most(limit.high)}."
     return replace(limit, kind=kind, text=text)
+
+
+def _at_least(batch: float) -> str:
+    return f"{math.ceil(batch):,}" if WHOLE <= batch < LARGEST_WRITTEN else number(batch)
+
+
+def _at_most(batch: float) -> str:
+    return f"{math.floor(batch):,}" if WHOLE <= batch < LARGEST_WRITTEN else number(batch)
+
+
+def _as_said(value: float) -> str:
+    return f"{value:,.10g}"

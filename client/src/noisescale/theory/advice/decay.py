@@ -19,6 +19,23 @@ def is_decayed(run: RunSoFar) -> bool:
     return not informs_critical_batch(learning_rate=run.learning_rate, peak_learning_rate=peak)
 
 
+def last_informed_step(run: RunSoFar) -> int | None:
+    """The last step at which the learning rate still said something; None where the stretches do not tell.
+
+    Args:
+        run: With the learning rates and steps of what it has spent.
+    """
+    peak = max((point.learning_rate or 0.0 for point in run.spent), default=0.0)
+    step = float(run.steps_done)
+    for point in reversed(run.spent):
+        if informs(point, peak):
+            return round(step) - 1 if step >= 1 else None
+        if point.num_steps is None:
+            return None
+        step -= point.num_steps
+    return None
+
+
 def informs(point: SpentPoint, peak_learning_rate: float) -> bool:
     """Whether the learning rate was high enough for the noise scale to say something about B_crit.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from noisescale.theory import trade_off
 from noisescale.theory.advice.bounds import limits_at, trade_off_of
+from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.pace import Pace
 from noisescale.theory.advice.parts import Constraints, Interval, RunSoFar
 from noisescale.theory.advice.pricing import Priced
@@ -184,14 +185,18 @@ def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pa
     found = []
     if deadline is not None and 0 < deadline < math.inf:
         usd = None if pace is None else pace.usd_per_step(deadline)
-        examples = f"{to_plan.examples(deadline):,.4g} {run.example}s"
-        cost = examples if usd is None else f"{usd * to_plan.steps(deadline):,.4g} USD"
+        examples = f"{number(to_plan.examples(deadline))} {run.example}s"
+        cost = examples if usd is None else f"{number(usd * to_plan.steps(deadline))} USD"
         found.append(f"Cheapest within the deadline: {cost}.")
     if budget is not None and 0 < budget < math.inf:
         steps = to_plan.steps(budget)
-        hours = f"{steps:,.4g} steps" if pace is None else f"{steps * pace.seconds(budget) / SECONDS_PER_HOUR:,.3g} h"
-        found.append(f"Fastest within the budget: {hours}.")
-    return " ".join(found) or None
+        hours = None if pace is None else steps * pace.seconds(budget) / SECONDS_PER_HOUR
+        said = f"{number(steps)} steps" if hours is None else f"{number(hours)} h"
+        found.append(f"Fastest within the budget: {said}.")
+    if not found:
+        return None
+    ends = f"{number(priced.critical_batch.low)} – {number(priced.critical_batch.high)}"
+    return f"{' '.join(found)} That is at a critical batch of {number(priced.critical.value)}, which may be {ends}."
 
 
 def _at_ends(

@@ -19,8 +19,9 @@ MIN_TIMED = 3
 SAME_BATCH = 1.01
 """Stretches whose batches differ by less than this factor had the same one."""
 
-Hardware = Literal["devices_with_the_batch", "line", "proportional"]
-"""How a step's time follows the batch: not at all where devices are added with it; α + β B; in proportion."""
+Hardware = Literal["devices_with_the_batch", "line", "flat", "proportional"]
+"""How a step's time follows the batch: not at all where devices are added with it, or none was seen; α + β B; in
+proportion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Pace:
         Args:
             batch: In examples.
         """
-        if self.hardware == "devices_with_the_batch":
+        if self.hardware in ("devices_with_the_batch", "flat"):
             return self.step_seconds * self.stretch
         if self.hardware == "line" and self.line is not None:
             # the line says how the time changes, the latest window where it is now
@@ -93,7 +94,12 @@ class Pace:
                 return "Devices are added with the batch, so a step takes as long at any."
             case "line":
                 return "On the same devices, by the step times of the batches that the run has used."
-        return "On the same devices, a step's time taken in proportion to its batch: the run has timed one batch only."
+            case "flat":
+                return "On the same devices, a step takes as long at any batch, as at those that the run has used."
+        return (
+            "On the same devices, a step's time taken in proportion to its batch: the run has not shown otherwise at "
+            "two batches."
+        )
 
 
 def pace_of(run: RunSoFar, wish: Preference, given: Constraints) -> Pace | None:
@@ -112,7 +118,7 @@ def pace_of(run: RunSoFar, wish: Preference, given: Constraints) -> Pace | None:
         return None
     line = step_line(run.spent)
     keeps_devices = wish.fixed_hardware or given.num_devices is not None
-    on_same_devices: Hardware = "proportional" if line is None else "line"
+    on_same_devices: Hardware = "line" if line is not None else "flat" if is_flat(run.spent) else "proportional"
     num_devices = given.num_devices or run.num_devices
     return Pace(
         batch=batch,
@@ -169,15 +175,35 @@ def step_line(spent: Sequence[SpentPoint]) -> StepTime | None:
     Args:
         spent: The run so far, oldest first.
     """
+    points = timed_batches(spent)
+    if len(points) < 2:
+        return None
+    line = linear_regression(*zip(*points, strict=True))
+    return StepTime(line.intercept, line.slope) if line.slope > 0 and line.intercept >= 0 else None
+
+
+def is_flat(spent: Sequence[SpentPoint]) -> bool:
+    """Whether steps took no longer at the larger of the batches that the run has used.
+
+    Args:
+        spent: The run so far, oldest first.
+    """
+    points = timed_batches(spent)
+    return len(points) >= 2 and linear_regression(*zip(*points, strict=True)).slope <= 0
+
+
+def timed_batches(spent: Sequence[SpentPoint]) -> list[tuple[float, float]]:
+    """Each batch that was timed over three stretches or more, and the median seconds of its steps.
+
+    Args:
+        spent: The run so far, oldest first.
+    """
     points = []
     for _, group in groupby(sorted(_timed(spent)), key=_SameBatch()):
         pairs = list(group)
         if len(pairs) >= MIN_TIMED:
             points.append((median(batch for batch, _ in pairs), median(seconds for _, seconds in pairs)))
-    if len(points) < 2:
-        return None
-    line = linear_regression(*zip(*points, strict=True))
-    return StepTime(line.intercept, line.slope) if line.slope > 0 and line.intercept >= 0 else None
+    return points
 
 
 class _SameBatch:

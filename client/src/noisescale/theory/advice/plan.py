@@ -11,7 +11,7 @@ from statistics import linear_regression
 
 from noisescale.estimators.uncertainty import State
 from noisescale.theory import schedule as theory
-from noisescale.theory.advice.decay import informs
+from noisescale.theory.advice.decay import informs, is_decayed
 from noisescale.theory.advice.limited import NO_WHOLE_BATCH, Inside, rounding
 from noisescale.theory.advice.parts import Constraints, RunSoFar, SpentPoint
 from noisescale.theory.advice.pricing import Priced
@@ -115,6 +115,8 @@ def _missing(run: RunSoFar, priced: Priced | None, found: Inside | None, not_jud
         return "A schedule needs a resolved noise scale and a known batch size."
     if run.steps_left <= 0:
         return "A schedule needs planned_steps beyond now."
+    if is_decayed(run):
+        return "A schedule needs a noise scale from before the learning rate fell below a tenth of its peak."
     if not_judged is not None or priced is None or found is None:
         return not_judged or "The limits cannot be judged yet, so nothing is planned inside them."
     if found.choice.batch is None:
@@ -213,5 +215,6 @@ def _why(exponent: float, num_stages: int) -> str:
         if exponent
         else "The noise scale is held as it is now: the run so far does not show how it grows"
     )
-    change = "one batch is enough" if num_stages == 1 else f"the batch rises {num_stages - 1} times"
+    times = {2: "once", 3: "twice"}.get(num_stages, f"{num_stages - 1} times")
+    change = "one batch is enough" if num_stages == 1 else f"the batch rises {times}"
     return f"{course}; a change below {HYSTERESIS:g} × costs at most 3 %, so {change}."

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from noisescale.theory import counterfactual, parallelism
+from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.pace import Pace
 from noisescale.theory.advice.parts import Interval, RunSoFar, SpentPoint
 from noisescale.theory.advice.pricing import Priced
@@ -240,14 +241,27 @@ def parallelism_of(run: RunSoFar, priced: Priced, examples_per_device: float | N
     halved = (
         "No batch makes the run half as expensive."
         if half is None
-        else f"Half the device-hours take {half.time_factor.value:.3g} times as long, at {half.batch_size:,.0f}."
+        else f"Half the device-hours take {half.time_factor.value:.3g} ({half.time_factor.low:.3g} – "
+        f"{half.time_factor.high:.3g}) times as long, at a batch of {number(half.batch_size)}."
+    )
+    low, high = (
+        parallelism.max_useful_devices(batch=max(end, each), min_examples_per_device=each)
+        for end in (priced.best.low, priced.best.high)
     )
     text = (
-        f"{useful:,} devices keep busy at the best batch. Twice the devices take "
-        f"{100 * (1 - twice.time_factor.value):.0f} % off the time for "
-        f"{100 * (twice.compute_factor.value - 1):.0f} % more device-hours. {halved}"
+        f"{useful:,} device{'' if useful == 1 else 's'} ({low:,} – {high:,}) of {number(each)} {run.example}s keep "
+        f"busy at the best batch. Twice the present devices take {_share_off(twice.time_factor)} off the time for "
+        f"{_share_more(twice.compute_factor)} more device-hours. {halved}"
     )
     return Parallelism(useful, each, speedup, twice, half, text)
+
+
+def _share_off(factor: Interval) -> str:
+    return f"{100 * (1 - factor.value):.0f} % ({100 * (1 - factor.high):.0f} – {100 * (1 - factor.low):.0f})"
+
+
+def _share_more(factor: Interval) -> str:
+    return f"{100 * (factor.value - 1):.0f} % ({100 * (factor.low - 1):.0f} – {100 * (factor.high - 1):.0f})"
 
 
 def scaled(found: Interval, factor: float) -> Interval:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from noisescale.theory.advice import effects, verdict, wording
 from noisescale.theory.advice.answer import Recommendation
 from noisescale.theory.advice.bounds import missing_for
+from noisescale.theory.advice.cautions import cautions
 from noisescale.theory.advice.decision import word_of
 from noisescale.theory.advice.hyperparameters import rescaling
 from noisescale.theory.advice.kappa import UNCALIBRATED, Kappa
@@ -99,7 +100,7 @@ def recommend(
     Raises:
         ValueError: If the preference, the exchange rate or a limit is out of range.
     """
-    worth, pace = worth_of(wish, run), pace_of(run, wish, given)
+    worth, pace = worth_of(wish, run, spot_price_share=given.spot_price_share), pace_of(run, wish, given)
     case = _Case(run, wish, kappa, given, tuple(batches), pace)
     if isinstance(worth, Missing):
         return _answer(replace(case, missing=worth))
@@ -138,7 +139,7 @@ def _answer(case: _Case) -> Recommendation:
     run, priced, found = case.run, case.priced, case.found
     to_batch = None if found is None else found.batch
     whole = None if found is None else priced
-    foretold = None if whole is None else predictions(run, whole, case.pace, recommended=to_batch, asked=case.batches)
+    foretold = _foretold(case)
     options = surer(run, case.kappa, whole, case.pace)
     factors = _factors(case)
     said = _verdict(case, factors, foretold, options)
@@ -164,7 +165,7 @@ def _answer(case: _Case) -> Recommendation:
         step_efficiency=None if to_batch is None else effects.now_and_then(step_efficiency, run, to_batch),
         predicted=factors,
         waste=waste(run.spent, run.usd_spent),
-        warnings=wording.warnings(run, case.wish, case.kappa),
+        warnings=(*wording.warnings(run, case.wish, case.kappa), *cautions(run, case.given, found, foretold)),
         next_step=said.next_step,
         next_steps=options,
         limited=None if found is None else found.limited,
@@ -177,6 +178,14 @@ def _answer(case: _Case) -> Recommendation:
     )
 
 
+def _foretold(case: _Case) -> Predictions | None:
+    if case.priced is None or case.found is None:
+        return None
+    # where no batch meets the limits, what the price alone would take is what is possible
+    best = () if case.found.batch is not None else (float(round_batch(case.priced.best.value)),)
+    return predictions(case.run, case.priced, case.pace, recommended=case.found.batch, asked=(*case.batches, *best))
+
+
 def _factors(case: _Case) -> Predicted | None:
     if case.priced is None or case.found is None or case.found.batch is None or case.run.batch_size is None:
         return None
@@ -187,7 +196,7 @@ def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | Non
     if case.priced is None or case.found is None:
         return verdict.without_value(case.run, case.kappa, case.missing, options)
     if factors is None:
-        return verdict.infeasible(case.run, case.kappa, case.found)
+        return verdict.infeasible(case.run, case.kappa, case.priced, case.found, foretold)
     return verdict.verdict(case.run, case.kappa, case.priced, case.found, factors, foretold, options)
 
 

@@ -125,10 +125,8 @@ def _nanogpt(found: Schedule, launch: Launch) -> list[str]:
     if micro is None:
         said = "# (from step, examples in a step, learning rate); examples_per_device= makes them accumulation steps"
     else:
-        over = (
-            "a multiple of the number of devices: pass num_devices=" if devices is None else f"over {devices} devices"
-        )
-        said = f"# (from step, gradient_accumulation_steps, {over}, learning rate); batch_size = {micro}"
+        over = "a multiple of num_devices=, if given" if devices is None else f"over {_count(devices, 'device')}"
+        said = f"# (from step, gradient_accumulation_steps, learning rate); batch_size = {micro}, {over}"
     return [said, "# rates before any decay of the loop's own", "schedule = [", *_each(found, line), "]"]
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from noisescale.theory.advice import decision, wording
 from noisescale.theory.advice.decay import is_decayed
 from noisescale.theory.advice.kappa import Kappa
-from noisescale.theory.advice.limited import NO_WHOLE_BATCH, Inside
+from noisescale.theory.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
+from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.parts import DecisionWord, Predicted, RunSoFar
 from noisescale.theory.advice.predictions import Prediction, Predictions
 from noisescale.theory.advice.pricing import Priced
@@ -49,23 +50,39 @@ def without_value(run: RunSoFar, kappa: Kappa, missing: Missing | None, options:
     return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, kappa, options))
 
 
-def infeasible(run: RunSoFar, kappa: Kappa, found: Inside) -> Verdict:
+def infeasible(run: RunSoFar, kappa: Kappa, priced: Priced, found: Inside, foretold: Predictions | None) -> Verdict:
     """The verdict where no batch meets the limits: which, and what is possible instead.
 
     Args:
         run: As it stands.
         kappa: What is known of B_crit / B_simple.
+        priced: The best batch without limits.
         found: Without a batch.
+        foretold: The rest of the plan, at the batch of the price alone too; None without one.
     """
     word: DecisionWord = "insufficient_evidence"
     num_limits = len(found.choice.binding)
     headline = "No batch meets both limits" if num_limits > 1 else "No batch meets the limit"
     if found.choice.batch is not None:
         return Verdict(word, headline, NO_WHOLE_BATCH, None, "Use fewer devices or a smaller micro-batch.")
-    relax = "Relax either." if num_limits > 1 else "Relax it, or train longer than the plan."
+    one_alone = [limit for limit in found.choice.binding if not limit.is_possible]
+    relax = "Relax it, or end the plan at an earlier loss."
+    if num_limits > 1:
+        relax = "Relax both: neither can be met alone." if len(one_alone) == num_limits else "Relax either."
     if run.noise_scale.value is not None and not kappa.measurements:
         relax += " The critical batch is not calibrated here, and the limits rest on it."
-    return Verdict(word, headline, found.choice.text, found.limited.possible, relax)
+    effect = " ".join(part for part in (found.limited.possible, _without_limits(priced, foretold)) if part)
+    return Verdict(word, headline, found.choice.text, effect or None, relax)
+
+
+def _without_limits(priced: Priced, foretold: Predictions | None) -> str | None:
+    wanted = round_batch(priced.best.value)
+    row = next((one for one in foretold.batches if one.batch_size == wanted), None) if foretold else None
+    if row is None:
+        return None
+    parts = ((row.steps, "steps"), (row.hours, "h"), (row.usd, "USD"))
+    said = ", ".join(f"{wording.banded(value)} {unit}" for value, unit in parts if value is not None)
+    return f"Without limits the price chooses a batch of {wanted:,}: {said} for the rest of the plan."
 
 
 def verdict(
@@ -97,15 +114,17 @@ def verdict(
     if is_decayed(run):
         reason = wording.DECAYED
     elif found.choice.binding:
-        alone = f"the price alone would choose {wording.number(priced.best.value)}"
+        alone = f"the price alone would choose {number(priced.best.value)}"
         reason = f"{wording.compared(run)}; {alone}. {found.choice.text}"
     effect = wording.effect(word, predicted, run)
     in_money = None if foretold is None else _hours_and_usd(foretold)
+    effect = effect if in_money is None else f"{effect} {in_money}"
     return Verdict(
         decision=word,
         headline=headline,
         reason=reason,
-        effect=effect if in_money is None else f"{effect} {in_money}",
+        # what a decayed rate foretells would be taken for a gain
+        effect=None if is_decayed(run) else effect,
         next_step=_next_step(word, run, kappa, options),
     )
 
@@ -126,11 +145,11 @@ def _hours_and_usd(foretold: Predictions) -> str | None:
     then = next((one for one in foretold.batches if one.is_recommended), None)
     if now is None or then is None or now.hours is None or then.hours is None or now is then:
         return None
-    hours = f"{wording.number(then.hours.value)} h instead of {wording.number(now.hours.value)} h"
+    hours = f"{wording.banded(then.hours)} h instead of {number(now.hours.value)} h"
     return f"The rest of the plan: {hours}{_usd(now, then)}."
 
 
 def _usd(now: Prediction, then: Prediction) -> str:
     if now.usd is None or then.usd is None:
         return ""
-    return f", {wording.number(then.usd.value)} USD instead of {wording.number(now.usd.value)} USD"
+    return f", {wording.banded(then.usd)} USD instead of {number(now.usd.value)} USD"

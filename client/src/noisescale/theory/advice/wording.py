@@ -5,9 +5,11 @@ import math
 from noisescale.estimators.time_to_resolve import RESOLVED_Z
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.theory.advice import measurement_flags
-from noisescale.theory.advice.decay import is_decayed
+from noisescale.theory.advice.decay import is_decayed, last_informed_step
 from noisescale.theory.advice.kappa import Kappa
+from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.parts import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
+from noisescale.theory.advice.predictions import Banded
 from noisescale.theory.learning_rate import Family, Rule, family_of
 from noisescale.theory.limits import LimitKind
 
@@ -36,15 +38,6 @@ _NO_ESTIMATE = {
     "unmatched_gradient": "The gradients were clipped, unscaled or averaged before they were logged.",
     "duplicated_small_batches": "All small batches of a step have the same gradient: a bug in the data loading.",
 }
-
-
-def number(value: float) -> str:
-    """Three significant digits with thousands separators: 1,490, 44.2, 0.031."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    text = f"{round(value, 2 - math.floor(math.log10(abs(value)))):,.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def ratio(value: float) -> str:
@@ -113,12 +106,13 @@ def because(run: RunSoFar, word: DecisionWord, best: Interval, kappa: Kappa) -> 
     said = compared(run)
     if word == "keep":
         return f"{said}: within 2 × of the best batch at this price."
+    span = _span(best, run.example)
     if word != "insufficient_evidence":
-        return f"{said}, and the whole interval of the best batch, {_span(best)}, lies on one side of it."
+        return f"{said}, and the whole interval of the best batch, {span}, lies on one side of it."
     if scale.state is State.TENTATIVE:
         return f"{said}, but that is tentative: {_what_resolves(scale)}."
     until = ", on either side of the present one" if kappa.measurements else " until a sweep or a branch calibrates it"
-    return f"{said}, but the best batch may lie anywhere in {_span(best)}{until}."
+    return f"{said}, but the best batch may lie anywhere in {span}{until}."
 
 
 def _what_resolves(scale: NoiseScaleEstimate) -> str:
@@ -146,8 +140,17 @@ def compared(run: RunSoFar) -> str:
     return f"The batch of {batch(size)} {example}s is {ratio(size / noise_scale)} the noise scale"
 
 
-def _span(interval: Interval) -> str:
-    return f"{number(interval.low)} – {number(interval.high)}"
+def _span(interval: Interval, example: str) -> str:
+    if interval.high == math.inf:
+        return f"{number(interval.low)} {example}s or more"
+    return f"{number(interval.low)} – {number(interval.high)} {example}s"
+
+
+def banded(found: Banded) -> str:
+    """A predicted number with its interval: 0.131 (0.08 – 0.72); without one where it is exact."""
+    if number(found.low) == number(found.high):
+        return number(found.value)
+    return f"{number(found.value)} ({number(found.low)} – {number(found.high)})"
 
 
 def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, kappa: Kappa) -> str:
@@ -161,6 +164,8 @@ def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, kapp
             return f"Keep {batch(run.batch_size or best)}"
         case _ if run.noise_scale.state is State.TENTATIVE or run.batch_size is None:
             return "Not enough evidence yet"
+        case _ if is_decayed(run):
+            return "Not enough evidence: the learning rate has decayed"
     open_question = "not sure yet" if kappa.measurements else "not calibrated here"
     if max(best / run.batch_size, run.batch_size / best) <= 2:
         return f"Probably keep; {open_question}"
@@ -204,10 +209,18 @@ def warnings(run: RunSoFar, wish: Preference, kappa: Kappa) -> tuple[Caution, ..
             Caution("adam_language_model", f"Noise scale can under-read for Adam language models.{calibrated}")
         )
     if is_decayed(run):
-        found.append(Caution("learning_rate_decayed", f"{DECAYED} Ask for the advice of a step before it (to_step)."))
+        found.append(Caution("learning_rate_decayed", f"{DECAYED} {before_the_decay(run)}"))
     if not wish.is_stated:
         found.append(Caution("no_price", _NO_PRICE))
     return tuple(found)
+
+
+def before_the_decay(run: RunSoFar) -> str:
+    """Which step's advice to ask for instead."""
+    step = last_informed_step(run)
+    if step is None:
+        return "Ask for the advice of a step before the decay (to_step)."
+    return f"Ask for the advice of a step before the decay: to_step={step}."
 
 
 def _is_language(run: RunSoFar) -> bool:
@@ -230,7 +243,7 @@ def next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa) -> str:
     if scale.state is not State.RESOLVED:
         return "Keep training, and split each step into more micro-batches."
     if is_decayed(run):
-        return "Ask for the advice of a step before the decay (to_step)."
+        return before_the_decay(run)
     if word == "keep":
         return "Nothing to change now; look again when the noise scale has doubled."
     if word == "insufficient_evidence" and kappa.measurements:
