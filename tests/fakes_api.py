@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from fakes_advice import recommendation_json
@@ -39,6 +39,9 @@ class FakeApi:
         self.failing = False
         self.delay_seconds = 0.0
         self.refused_groups: tuple[str, ...] = ()
+        self.archived: set[str] = set()
+        self.deleted: list[str] = []
+        self.tags: dict[str, list[str]] = {}
         self.app = FastAPI()
         self._add_routes()
 
@@ -48,6 +51,8 @@ class FakeApi:
     def _add_routes(self) -> None:
         self.app.middleware("http")(self._remember)
         self.app.get("/api/v1/runs")(self.list_runs)
+        self.app.post("/api/v1/runs/changes")(self.change_runs)
+        self.app.delete("/api/v1/runs/{run_id}")(self.delete_run)
         self.app.get("/api/v1/projects")(self.list_projects)
         self.app.get("/api/v1/runs/{run_id}")(self.read_run)
         for name, answer in (
@@ -83,15 +88,18 @@ class FakeApi:
         q: str = "",
         project: str = "",
         status: list[str] = Query([]),
+        archived: bool = False,
+        tag: str = "",
         sort: str = "-updated_at",
         limit: int = 100,
         cursor: str = "",
     ) -> Any:
         found = [
-            run_json(run)
+            self.with_changes(run)
             for run in self.runs
             if q in run.name and project in ("", run.project) and (not status or run.status in status)
         ]
+        found = [row for row in found if row["archived"] == archived and tag in ("", *row["tags"])]
         key = sort.lstrip("-")
         if key in ("name", "last_step", "loss", "global_batch"):
             found.sort(key=lambda row: row[key], reverse=sort.startswith("-"))
@@ -99,6 +107,26 @@ class FakeApi:
         page = found[first : first + limit]
         after = str(first + limit) if first + limit < len(found) else None
         return {"runs": page, "next_cursor": after, "total": len(found)}
+
+    def with_changes(self, run: FakeRun) -> dict[str, Any]:
+        tags = self.tags.get(run.id, list(run.tags))
+        return {**run_json(run), "archived": run.id in self.archived, "tags": tags}
+
+    async def change_runs(self, body: dict[str, Any]) -> Any:
+        ids = [run_id for run_id in body["ids"] if self.find(run_id)]
+        for run in (run for run in self.runs if run.id in ids):
+            tags = self.tags.get(run.id, list(run.tags))
+            kept = [tag for tag in tags if tag not in body.get("remove_tags", ())]
+            self.tags[run.id] = [*kept, *(tag for tag in body.get("add_tags", ()) if tag not in kept)]
+        if body.get("archived") is not None:
+            self.archived = self.archived | set(ids) if body["archived"] else self.archived - set(ids)
+        missing_ids = [run_id for run_id in body["ids"] if run_id not in ids]
+        return {"changed": ids, "missing": missing_ids, "too_many_tags": []}
+
+    async def delete_run(self, run_id: str) -> Any:
+        self.deleted.append(run_id)
+        self.runs = tuple(run for run in self.runs if run.id != run_id)
+        return Response(status_code=204)
 
     async def list_projects(self) -> Any:
         names = sorted({run.project for run in self.runs})

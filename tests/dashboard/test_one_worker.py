@@ -10,8 +10,23 @@ from fakes_runs import RUNS
 from fakes_sweeps import SWEEPS
 
 RUN_VIEW = {"x": "step", "w": "auto", "from": None, "to": None, "layer": None, "kind": "simple", "pref": 0.5}
+NOBODY = "00000000-0000-4000-8000-000000009999"
 VALUES: dict[str, Any] = {
-    "runs-view.data": {"q": "", "project": None, "status": None, "sort": "-updated_at", "page": 0},
+    "runs-view.data": {
+        "q": "",
+        "project": None,
+        "status": None,
+        "tag": "",
+        "since": "90d",
+        "shelf": "current",
+        "cols": "",
+        "sort": "-misfit",
+        "page": 0,
+    },
+    "runs-archive.n_clicks": 1,
+    "runs-grid.selectedRows": [{"id": NOBODY, "tags": []}],
+    "runs-purge.data": 1,
+    "runs-done.data": {"words": "", "doomed": [NOBODY]},
     "runs-cursors.data": [None],
     "runs-rows.data": [{"id": RUNS[0].id, "stamp": "now"}],
     "runs-sparks.data": {},

@@ -147,6 +147,20 @@ def run_page(data: Json) -> RunPage:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedRuns:
+    """Ids of the runs that were changed together, and of those that were not."""
+
+    changed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    too_many_tags: tuple[str, ...] = ()
+
+
+def changed_runs(data: Json) -> ChangedRuns:
+    """What became of runs that were to be changed."""
+    return picked(ChangedRuns, {name: tuple(ids) for name, ids in data.items()})
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """A project and its tasks."""
 

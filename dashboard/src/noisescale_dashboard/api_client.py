@@ -1,7 +1,7 @@
 """Answers of the REST API as dataclasses. The only file of the dashboard that speaks HTTP."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -37,7 +37,7 @@ Query = Mapping[str, str | int | float | bool | list[str] | None]
 
 
 class ApiClient:
-    """Reads the API on behalf of one visitor at a time: `visitor` is the headers that came with the call."""
+    """Asks the API on behalf of one visitor at a time: `visitor` is the headers that came with the call."""
 
     def __init__(
         self, *, base_url: str, transport: httpx.AsyncBaseTransport | None = None, timeout_seconds: float = 10.0
@@ -47,6 +47,17 @@ class ApiClient:
     async def runs(self, visitor: Mapping[str, str], query: Query) -> answers.RunPage:
         """One page of runs, filtered and sorted by the server."""
         return answers.run_page(await self._get(visitor, f"{API}/runs", query))
+
+    async def change_runs(
+        self, visitor: Mapping[str, str], run_ids: Sequence[str], **changes: Any
+    ) -> answers.ChangedRuns:
+        """Tag or archive runs together: `archived`, `add_tags`, `remove_tags`."""
+        body = {"ids": list(run_ids), **changes}
+        return answers.changed_runs(await self._send("POST", visitor, f"{API}/runs/changes", body))
+
+    async def delete_run(self, visitor: Mapping[str, str], run_id: str) -> None:
+        """Delete a run with all its data."""
+        await self._send("DELETE", visitor, _run_path(run_id), None)
 
     async def projects(self, visitor: Mapping[str, str]) -> tuple[answers.Project, ...]:
         """All projects the visitor may see."""
@@ -155,6 +166,16 @@ class ApiClient:
             raise ApiProblem(request, None, "The server did not answer", str(error)) from error
         if response.is_success:
             return response.json()
+        raise _problem(request, response)
+
+    async def _send(self, method: str, visitor: Mapping[str, str], path: str, body: Mapping[str, Any] | None) -> Any:
+        request = f"{method} {path}"
+        try:
+            response = await self._http.request(method, path, json=body, headers=dict(visitor))
+        except httpx.TransportError as error:
+            raise ApiProblem(request, None, "The server did not answer", str(error)) from error
+        if response.is_success:
+            return response.json() if response.content else None
         raise _problem(request, response)
 
 

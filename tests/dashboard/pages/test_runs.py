@@ -9,7 +9,10 @@ from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, FakeRun
 
-ALL: dict[str, Any] = {"q": "", "project": None, "status": None, "sort": "-updated_at", "page": 0}
+ALL: dict[str, Any] = {
+    "q": "", "project": None, "status": None, "tag": "", "since": "90d", "shelf": "current", "cols": "",
+    "sort": "-misfit", "page": 0,
+}  # fmt: skip
 
 
 def view(**changes: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@
   functions.reportSort = (params) => {
     if (params.source !== "uiColumnSorted") return;
     const sorted = params.api.getColumnState().find((column) => column.sort);
-    window.dash_clientside.set_props("runs-sort", { data: sorted ? (sorted.sort === "desc" ? "-" : "") + sorted.colId : "-updated_at" });
+    window.dash_clientside.set_props("runs-sort", { data: sorted ? (sorted.sort === "desc" ? "-" : "") + sorted.colId : "-misfit" });
   };
 
   function status(d) {
@@ -69,6 +69,11 @@
   cells.Batch = (p) => h("span", null, p.data.batch, h("span", { className: "dim after" }, p.data.unit));
 
   cells.Efficiency = (p) => h("span", { title: p.data.efficiencyTitle }, p.data.efficiency);
+
+  cells.More = (p) => {
+    const words = p.data.more && p.data.more[p.colDef.colId];
+    return words === undefined || words === null ? h("span", { className: "dim" }, "–") : h("span", { title: words }, words);
+  };
 
   cells.Step = (p) => h("span", { title: p.data.stepTitle }, p.data.step);
 

@@ -1,7 +1,8 @@
 /* The address holds all of a view, defaults left out. A choice makes a new entry of the history, a drag or zoom replaces it. */
 (function () {
   const skip = () => window.dash_clientside.no_update;
-  const RUNS = { q: "", project: null, status: null, sort: "-updated_at", page: 0 };
+  const RUNS = { q: "", project: null, status: null, tag: "", since: "90d", shelf: "current", cols: "", sort: "-misfit", page: 0 };
+  const SINCE = ["24h", "7d", "30d", "90d", "any"], SHELVES = ["current", "archived"];
   const RUN = { x: "step", w: "auto", from: null, to: null, layer: null, kind: "simple", pref: 0.5 };
   const X_CHOICES = ["step", "units", "time", "loss"];
   const KINDS = ["simple", "adam", "sign", "spectral", "hessian"];
@@ -28,9 +29,10 @@
   window.noisescaleAddress = { skip, same, triggers, write };
 
   function readRuns(search) {
-    const query = new URLSearchParams(search || "");
+    const query = new URLSearchParams(search || ""), one = (key, known) => (known.includes(query.get(key)) ? query.get(key) : RUNS[key]);
     return Object.assign({}, RUNS, {
-      q: query.get("q") || "", project: query.get("project"), status: query.get("status"), sort: query.get("sort") || RUNS.sort,
+      q: query.get("q") || "", project: query.get("project"), status: query.get("status"), tag: query.get("tag") || "",
+      since: one("since", SINCE), shelf: one("shelf", SHELVES), cols: query.get("cols") || "", sort: query.get("sort") || RUNS.sort,
     });
   }
 
@@ -46,25 +48,31 @@
     });
   }
 
-  function runsView(search, q, project, status, order, sort, back, next, view, cursors) {
-    const by = triggers();
+  /* Names of columns in one word of the address; a comma inside a name is written as %2C. */
+  const joined = (names) => (names || []).map((name) => name.replace(/%/g, "%25").replace(/,/g, "%2C")).join(",");
+  const split = (word) => (word ? word.split(",").map((name) => name.replace(/%2C/gi, ",").replace(/%25/g, "%")) : []);
+
+  function runsView(search, q, project, status, tag, since, shelf, cols, order, sort, back, next, view, cursors) {
+    const by = triggers(), nothing = Array(9).fill(skip());
+    if (window.location.pathname !== "/runs") return nothing;
     const known = view || null;
     let now;
     if (!known || by.includes("address.search")) {
       now = readRuns(search);
-      if (known && same(Object.assign({}, known, { page: 0 }), now)) return [skip(), skip(), skip(), skip(), skip()];
-      return [now, now.q, now.project, now.status, now.sort];
+      if (known && same(Object.assign({}, known, { page: 0 }), now)) return nothing;
+      return [now, now.q, now.project, now.status, now.tag, now.since, now.shelf, split(now.cols), now.sort];
     }
+    const alone = (changed) => [changed].concat(Array(8).fill(skip()));
     const turn = by.includes("runs-next.n_clicks") ? 1 : by.includes("runs-previous.n_clicks") ? -1 : 0;
-    if (turn) {
-      const page = Math.min(Math.max(0, known.page + turn), cursors.length - 1);
-      return [Object.assign({}, known, { page }), skip(), skip(), skip(), skip()];
-    }
+    if (turn) return alone(Object.assign({}, known, { page: Math.min(Math.max(0, known.page + turn), cursors.length - 1) }));
     const chosen = by.includes("runs-sort.data") ? sort : by.includes("runs-order.value") && order ? order : known.sort;
-    now = { q: q || "", project: project || null, status: status || null, sort: chosen || RUNS.sort, page: 0 };
-    if (same(Object.assign({}, known, { page: 0 }), now)) return [skip(), skip(), skip(), skip(), skip()];
-    write(now, RUNS, by.includes("runs-q.value"));
-    return [now, skip(), skip(), skip(), now.sort];
+    now = {
+      q: q || "", project: project || null, status: status || null, tag: tag || "", since: since || RUNS.since, shelf: shelf || RUNS.shelf,
+      cols: joined(cols), sort: chosen || RUNS.sort, page: 0,
+    };
+    if (same(Object.assign({}, known, { page: 0 }), now)) return nothing;
+    write(now, RUNS, by.includes("runs-q.value") || by.includes("runs-tag.value"));
+    return alone(now).slice(0, 8).concat([now.sort]);
   }
 
   /* Steps that a zoomed range of the x axis covers, read from the points that are drawn. */

@@ -34,6 +34,17 @@
     return names[Math.round(click.points[0].y)] || skip();
   }
 
+  /* Runs that were deleted are gone once the time for undoing is over, unless something else was done meanwhile. */
+  let purge = 0;
+  function purgeLater(done, wait) {
+    window.clearTimeout(purge);
+    if (!done || !done.doomed || !done.doomed.length) return skip();
+    purge = window.setTimeout(() => {
+      if (document.getElementById("runs-outcome")) window.dash_clientside.set_props("runs-purge", { data: Date.now() });
+    }, wait);
+    return skip();
+  }
+
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, slowPulse, liveWords, received, withSparklines, layerClicked });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, slowPulse, liveWords, received, withSparklines, layerClicked, purgeLater });
 })();

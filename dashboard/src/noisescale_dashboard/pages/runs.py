@@ -1,10 +1,10 @@
 """The list of runs: what there is, and which are off."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import dash_ag_grid as dag
-import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
@@ -12,26 +12,11 @@ from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import RunPage
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.number_format import count
-from noisescale_dashboard.pages import runs_table, shell, states
+from noisescale_dashboard.pages import runs_columns, runs_filters, runs_selection, runs_table, shell, states
 from noisescale_dashboard.pages.parts import Child, aria, icon
 
-DEFAULT_SORT = "-updated_at"
-STATUSES = ("running", "finished", "failed", "silent", "crashed")
-SORT_CHOICES = (
-    ("-updated_at", "newest"),
-    ("-last_step", "most steps"),
-    ("last_step", "fewest steps"),
-    ("-noise_scale", "largest noise scale"),
-    ("noise_scale", "smallest noise scale"),
-    ("-global_batch", "largest batch"),
-    ("global_batch", "smallest batch"),
-    ("example_efficiency", "least efficient"),
-    ("-example_efficiency", "most efficient"),
-    ("loss", "lowest loss"),
-    ("-loss", "highest loss"),
-    ("name", "name, A to Z"),
-    ("-name", "name, Z to A"),
-)
+DEFAULT_SORT = "-misfit"
+NO_FILTER = {"q": "", "project": None, "status": None, "tag": "", "since": "90d", "shelf": "current"}
 MAX_SPARKLINES = 100
 CHANGED = (
     Output("runs-rows", "data"),
@@ -46,6 +31,7 @@ CHANGED = (
     Output("runs-next", "disabled"),
     Output("runs-grid", "columnDefs"),
     Output("runs-grid", "style"),
+    Output("runs-cols", "data"),
 )
 """What a page of runs sets."""
 
@@ -63,9 +49,10 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         html.P(
             "Judged by the noise scale B_noise against the batch in use.", id="runs-sentence", className="lede mb12"
         ),
-        html.Div(_filters(), className="row filters mb12", role="search"),
+        html.Div(runs_filters.layout(), className="row filters mb12", role="search"),
         html.Div(id="runs-note"),
         html.Div(id="runs-empty"),
+        runs_selection.outcome(),
         html.Section([_grid(narrow), _footer()], className="card", id="runs-card", **aria({"aria-label": "Runs"})),
         dcc.Store(id="runs-view"),
         dcc.Store(id="runs-sort"),
@@ -77,49 +64,6 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         dcc.Interval(id="runs-clock", interval=int(1000 * refresh_seconds)),
     ]
     return shell.page([html.B("Runs")], body)
-
-
-def _filters() -> list[Child]:
-    # search debounced: a request a letter would be wasted
-    return [
-        dmc.TextInput(
-            id="runs-q",
-            placeholder="Part of a name",
-            debounce=300,
-            leftSection=icon("search", "sm"),
-            className="search",
-            size="xs",
-            **aria({"aria-label": "Search runs"}),
-        ),
-        dmc.Select(
-            id="runs-project",
-            data=[],
-            placeholder="Project: any",
-            clearable=True,
-            searchable=True,
-            size="xs",
-            w=150,
-            **aria({"aria-label": "Project"}),
-        ),
-        dmc.Select(
-            id="runs-status",
-            data=list(STATUSES),
-            placeholder="Status: any",
-            clearable=True,
-            size="xs",
-            w=136,
-            **aria({"aria-label": "Status"}),
-        ),
-        dmc.Select(
-            id="runs-order",
-            data=[{"value": value, "label": f"Sort: {label}"} for value, label in SORT_CHOICES],
-            value=DEFAULT_SORT,
-            size="xs",
-            w=204,
-            allowDeselect=False,
-            **aria({"aria-label": "Sort by"}),
-        ),
-    ]
 
 
 def _grid(narrow: bool) -> dag.AgGrid:
@@ -139,6 +83,7 @@ def _grid(narrow: bool) -> dag.AgGrid:
             "suppressCellFocus": True,
             "suppressNoRowsOverlay": True,
             "enableBrowserTooltips": True,
+            **({} if narrow else runs_table.SELECTION),
         },
         style={"height": runs_table.grid_height(4, narrow=narrow), "width": "100%"},
     )
@@ -147,8 +92,9 @@ def _grid(narrow: bool) -> dag.AgGrid:
 def _footer() -> html.Div:
     return html.Div(
         [
-            html.Span(id="runs-range"),
+            runs_selection.bar(),
             html.Span(className="sp"),
+            html.Span(id="runs-range"),
             _turn("runs-previous", "chevl", "Previous page"),
             _turn("runs-next", "chevr", "Next page"),
         ],
@@ -166,6 +112,7 @@ def register(app: Dash, api: ApiClient) -> None:
     _register_rows(app, api)
     _register_sparklines(app, api)
     _register_projects(app, api)
+    runs_selection.register(app, api)
 
 
 def _register_rows(app: Dash, api: ApiClient) -> None:
@@ -173,12 +120,13 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
         *CHANGED,
         Input("runs-view", "data"),
         Input("runs-pulse", "data"),
+        Input("runs-done", "data"),
         State("runs-cursors", "data"),
         State("runs-rows", "data"),
         State("narrow", "data"),
     )
     async def load_rows(
-        view: dict[str, Any] | None, _pulse: float | None, cursors: list[str | None], shown: Any, narrow: bool
+        view: dict[str, Any] | None, _pulse: Any, _done: Any, cursors: list[str | None], shown: Any, narrow: bool
     ) -> tuple[Any, ...]:
         if view is None:
             raise PreventUpdate
@@ -189,10 +137,15 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             failed = states.paused(None) if shown else states.not_loaded(problem)
             return (no_update, no_update, failed, None, not shown, *[no_update] * (len(CHANGED) - 5))
         known = [*cursors[: place + 1], *([page.next_cursor] if page.next_cursor else [])]
-        is_filtered = bool(view["q"] or view["project"] or view["status"])
-        empty = None if page.runs else states.no_runs(is_filtered=is_filtered)
+        chosen = [] if narrow else runs_columns.chosen(view["cols"])
+        is_filtered = any(view[name] != default for name, default in NO_FILTER.items())
+        empty = None
+        if not page.runs:
+            # without a filter the list still leaves out what sent nothing for 90 days
+            is_empty = not is_filtered and (await api.runs(visitor_headers(ctx.headers), {"limit": 1})).total == 0
+            empty = states.no_runs(is_filtered=not is_empty)
         return (
-            [runs_table.row(run) for run in page.runs],
+            [runs_table.row(run, chosen) for run in page.runs],
             known,
             None,
             empty,
@@ -202,8 +155,9 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             range_words(page, place),
             place == 0,
             page.next_cursor is None,
-            runs_table.columns(view["sort"], narrow=narrow) if ctx.triggered_id != "runs-pulse" else no_update,
+            runs_table.columns(view["sort"], chosen, narrow=narrow) if ctx.triggered_id == "runs-view" else no_update,
             {"height": runs_table.grid_height(len(page.runs), narrow=narrow), "width": "100%"},
+            runs_columns.choices(page.runs, also=chosen),
         )
 
 
@@ -237,13 +191,17 @@ def _register_projects(app: Dash, api: ApiClient) -> None:
         return [project.name for project in projects]
 
 
-def query(view: Mapping[str, Any], cursor: str | None) -> dict[str, Any]:
+def query(view: Mapping[str, Any], cursor: str | None, now: datetime | None = None) -> dict[str, Any]:
     """The API's query for a view of the page."""
-    status = view["status"] if view["status"] in STATUSES else None
+    status = view["status"] if view["status"] in runs_filters.STATUSES else None
+    since = runs_filters.SINCE.get(view["since"])
     return {
         "q": view["q"],
         "project": view["project"],
         "status": status,
+        "tag": view["tag"],
+        "updated_after": None if since is None else ((now or datetime.now(UTC)) - since).isoformat(),
+        "archived": True if view["shelf"] == "archived" else None,
         "sort": view["sort"] or DEFAULT_SORT,
         "limit": runs_table.PAGE_SIZE,
         "cursor": cursor,
@@ -259,18 +217,13 @@ def range_words(page: RunPage, place: int) -> str:
 
 
 def _register_clientside(app: Dash) -> None:
+    controls = ("q", "project", "status", "tag", "since", "shelf", "cols", "order")
     app.clientside_callback(
         ClientsideFunction(shell.NAMESPACE, "runsView"),
         Output("runs-view", "data"),
-        Output("runs-q", "value"),
-        Output("runs-project", "value"),
-        Output("runs-status", "value"),
-        Output("runs-order", "value"),
+        *(Output(f"runs-{name}", "value") for name in controls),
         Input("address", "search"),
-        Input("runs-q", "value"),
-        Input("runs-project", "value"),
-        Input("runs-status", "value"),
-        Input("runs-order", "value"),
+        *(Input(f"runs-{name}", "value") for name in controls),
         Input("runs-sort", "data"),
         Input("runs-previous", "n_clicks"),
         Input("runs-next", "n_clicks"),

@@ -1,10 +1,12 @@
 """Rows and columns of the table of runs: every cell is ready-made text or numbers, drawn by assets/grid.js."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from noisescale_dashboard.answers import NoiseScaleSeries, Run
 from noisescale_dashboard.number_format import NOTHING, count, share, share_span, si, significant, span
+from noisescale_dashboard.pages import runs_columns
 from noisescale_dashboard.pages.parts import DECISION_STYLES, decision_label
 from noisescale_dashboard.sentences import STATUS_WORDS, interval_words, noun_of, short_noun_of
 
@@ -13,6 +15,7 @@ ROW_HEIGHT, NARROW_ROW_HEIGHT, HEADER_HEIGHT = 40, 74, 36
 SORTS = {
     "name": "name",
     "noise": "noise_scale",
+    "decision": "misfit",
     "batch": "global_batch",
     "efficiency": "example_efficiency",
     "loss": "loss",
@@ -31,6 +34,12 @@ THEME = (
 )
 
 
+SELECTION = {
+    "rowSelection": {"mode": "multiRow", "checkboxes": True, "headerCheckbox": True, "enableClickSelection": False},
+    "selectionColumnDef": {"width": 44, "suppressHeaderMenuButton": True, "sortable": False, "resizable": False},
+}
+"""Rows are chosen by their boxes; a click on a row is left to its link."""
+
 ANY_COLUMN = {
     "sortable": True,
     "resizable": True,
@@ -42,8 +51,8 @@ ANY_COLUMN = {
 }
 
 
-def row(run: Run) -> dict[str, Any]:
-    """One run as the table shows it."""
+def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
+    """One run as the table shows it, with the chosen further columns."""
     estimate = run.noise_scale
     efficiency = run.example_efficiency
     return {
@@ -53,6 +62,7 @@ def row(run: Run) -> dict[str, Any]:
         "statusWords": STATUS_WORDS.get(run.status, run.status),
         "tags": [tag[:NAME_LIMIT] for tag in run.tags],
         "project": run.project,
+        "archived": run.archived,
         "stamp": run.updated_at,
         "noise": si(estimate.value) if estimate.value is not None else _bound(estimate.low),
         "state": estimate.state,
@@ -70,6 +80,7 @@ def row(run: Run) -> dict[str, Any]:
         "efficiencyTitle": "" if efficiency.value is None else f"95 %: {share_span(efficiency.low, efficiency.high)}",
         "loss": significant(run.loss, 4) if run.loss is not None else NOTHING,
         "step": si(run.last_step) if run.last_step is not None else NOTHING,
+        "more": {f"more {name}": runs_columns.words(run, name) for name in chosen},
         "stepTitle": f"step {count(run.last_step)}" if run.last_step is not None else "no step yet",
     }
 
@@ -116,27 +127,38 @@ def _log(value: float | None) -> float | None:
     return round(math.log10(value), 3) if value is not None and value > 0 else None
 
 
-def columns(sort: str, *, narrow: bool) -> list[dict[str, Any]]:
-    """Column definitions; `sort` is the API's word and direction, such as "-loss"."""
+def columns(sort: str, chosen: Sequence[str] = (), *, narrow: bool) -> list[dict[str, Any]]:
+    """Column definitions; `sort` is the API's word and direction, such as "-loss"; `chosen`: further columns."""
     if narrow:
         return [{"field": "name", "headerName": "Run", "cellRenderer": "RunLine", "flex": 1, "sortable": False}]
     wide: list[dict[str, Any]] = [
         {"field": "name", "headerName": "Run", "cellRenderer": "RunName", "minWidth": 200, "flex": 1},
-        {"field": "spark", "headerName": "Over training", "cellRenderer": "Spark", "width": 152, "sortable": False},
-        {"field": "noise", "headerName": "Noise scale, 95 %", "cellRenderer": "NoiseScale", "width": 170},
-        {"field": "batch", "headerName": "Batch", "cellRenderer": "Batch", "width": 106},
-        {"field": "fit", "headerName": "Fit", "cellRenderer": "Fit", "width": 122, "sortable": False},
-        {"field": "decision", "headerName": "Decision", "cellRenderer": "Decision", "width": 150, "sortable": False},
-        {"field": "efficiency", "headerName": "Efficiency", "cellRenderer": "Efficiency", "width": 106},
-        {"field": "loss", "headerName": "Loss", "width": 88},
-        {"field": "step", "headerName": "Step", "cellRenderer": "Step", "width": 84},
+        {"field": "spark", "headerName": "Over training", "cellRenderer": "Spark", "width": 142, "sortable": False},
+        {"field": "noise", "headerName": "Noise scale, 95 %", "cellRenderer": "NoiseScale", "width": 160},
+        {"field": "batch", "headerName": "Batch", "cellRenderer": "Batch", "width": 102},
+        {"field": "fit", "headerName": "Fit", "cellRenderer": "Fit", "width": 114, "sortable": False},
+        {"field": "decision", "headerName": "Decision", "cellRenderer": "Decision", "width": 146},
+        {"field": "efficiency", "headerName": "Efficiency", "cellRenderer": "Efficiency", "width": 98},
+        {"field": "loss", "headerName": "Loss", "width": 80},
+        {"field": "step", "headerName": "Step", "cellRenderer": "Step", "width": 78},
+    ]
+    wide += [
+        {
+            "colId": f"more {name}",
+            "headerName": runs_columns.label(name),
+            "cellRenderer": "More",
+            "width": 130,
+            "sortable": False,
+        }
+        for name in chosen
     ]
     tooltips = {
+        "decision": "sorted by what a change would save: how far the batch is from the noise scale",
         "fit": "batch ÷ recommended batch; shaded: within 2 ×",
         "efficiency": "example efficiency: how much of each example is used",
     }
     for column in wide:
-        name = column["field"]
+        name = column.get("field", "")
         column["headerTooltip"] = tooltips.get(name)
         if name in ("noise", "batch", "efficiency", "loss", "step"):
             column["type"] = "rightAligned"

@@ -1,0 +1,68 @@
+"""Further columns of the table of runs, by choice: what the run says of itself, and any key of its config."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from noisescale_dashboard.answers import Run
+from noisescale_dashboard.number_format import count, rate, share, si
+
+CONFIG: Final = "config."
+MAX_CHOSEN = 12
+MAX_KEYS = 200
+WORD_LIMIT = 80
+
+OWN: Final[Mapping[str, tuple[str, Callable[[Run], str | None]]]] = MappingProxyType(
+    {
+        "task": ("Task", lambda run: run.task),
+        "project": ("Project", lambda run: run.project),
+        "tags": ("Tags", lambda run: ", ".join(run.tags) or None),
+        "optimizer": ("Optimizer", lambda run: run.optimizer),
+        "lr": ("Learning rate", lambda run: None if run.lr is None else rate(run.lr)),
+        "step_efficiency": (
+            "Step efficiency",
+            lambda run: None if run.step_efficiency.value is None else share(run.step_efficiency.value),
+        ),
+        "examples": ("Examples", lambda run: None if run.examples is None else si(run.examples)),
+        "devices": ("Devices", lambda run: None if run.num_devices is None else count(run.num_devices)),
+        "device": ("Device", lambda run: run.device),
+        "estimator": ("Measured from", lambda run: run.estimator),
+        "created": ("Created", lambda run: run.created_at[:10]),
+    }
+)
+"""Name in the address → (header, what a run shows there)."""
+
+
+def chosen(word: str) -> list[str]:
+    """The columns in a word of the address, those that exist or name a key of a config, each once."""
+    names = (part.replace("%2C", ",").replace("%25", "%") for part in word.split(","))
+    known = dict.fromkeys(name for name in names if name in OWN or (name.startswith(CONFIG) and name != CONFIG))
+    return list(known)[:MAX_CHOSEN]
+
+
+def choices(runs: Iterable[Run], also: Iterable[str] = ()) -> list[dict[str, str]]:
+    """What can be chosen: the run's own columns, then the keys of these runs' configs."""
+    keys = sorted({f"{CONFIG}{key}" for run in runs for key in run.config or {}})[:MAX_KEYS]
+    names = dict.fromkeys([*OWN, *also, *keys])
+    return [{"value": name, "label": label(name)[:WORD_LIMIT]} for name in names]
+
+
+def label(name: str) -> str:
+    """The header of a column."""
+    return OWN[name][0] if name in OWN else name.removeprefix(CONFIG)
+
+
+def words(run: Run, name: str) -> str | None:
+    """What a run shows in a column; None where it has nothing to say."""
+    if name in OWN:
+        found = OWN[name][1](run)
+        return None if found is None else found[:WORD_LIMIT]
+    return config_words((run.config or {}).get(name.removeprefix(CONFIG)))
+
+
+def config_words(value: Any) -> str | None:
+    """A value of a config as text: as it is written in JSON, strings without quotes."""
+    if value is None:
+        return None
+    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:WORD_LIMIT]
