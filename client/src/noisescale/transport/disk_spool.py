@@ -20,7 +20,7 @@ from noisescale.transport.losses import merged, without
 from noisescale.transport.segment import Segment
 from noisescale.transport.segments import Segments
 from noisescale.transport.spool import Held
-from noisescale.transport.stream_folder import StreamFolder, is_on_a_network
+from noisescale.transport.stream_folder import FAULTS, StreamFolder, is_on_a_network
 from noisescale.transport.wire import LostRange
 from noisescale.transport.write_speed import WriteSpeed
 
@@ -127,7 +127,7 @@ class DiskSpool:
             try:
                 folder.create({**self._meta, "run_id": run_id, "stream_id": stream_id})
                 self._segments.start(folder, b"")
-            except OSError as error:
+            except FAULTS as error:
                 reasons.append(str(error))
                 continue
             self.folder = folder
@@ -221,7 +221,7 @@ class DiskSpool:
             if newest.size == 0 and frame is not self._head:
                 newest.append(self._head, 0)
             newest.append(frame, seq_of(frame) if is_record else 0)
-        except (OSError, MemoryError) as error:
+        except FAULTS as error:
             self._fail(f"{type(error).__name__}: {error}")
             return False
         self._fault = None
@@ -339,7 +339,7 @@ class DiskSpool:
 
     def _look_at_free_disk(self) -> None:
         assert self.folder is not None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*FAULTS):
             found = os.statvfs(self.folder.path)
             self._is_disk_low = found.f_bavail < self._limits.free_share * found.f_blocks
 
@@ -347,21 +347,21 @@ class DiskSpool:
         """Bring to the disk what is not there yet; what the disk does not confirm is written once more, elsewhere."""
         assert self.folder is not None
         self._is_dirty = False
-        failed = self._first_gone()
         for segment in self._segments.listed():
-            if failed is not None:
-                break
             try:
                 if segment.is_dirty:
                     segment.sync()
-            except (OSError, MemoryError) as error:
+            except FAULTS as error:
                 self._complain(f"not sure to be on the disk, so written again: {error}")
                 self.num_failed_syncs += 1
-                failed = segment
-        with contextlib.suppress(OSError):
+                segment.is_doubtful = True
+        with contextlib.suppress(*FAULTS):
             self.folder.sync()
-        if failed is not None:
-            self._write_again(failed)
+        again = next((one for one in self._segments.listed() if one.is_doubtful), None) or self._first_gone()
+        if again is not None:
+            with self._io, contextlib.suppress(*FAULTS):
+                self._write_again(again)
+            self._is_dirty = True
         self._segments.close_dropped()
 
     def _first_gone(self) -> Segment | None:
@@ -372,23 +372,26 @@ class DiskSpool:
         return next((segment for segment in segments if not segment.is_in_place()), None)
 
     def _write_again(self, first: Segment) -> None:
-        """Copy everything undelivered from a file on into a new one; a failed sync says nothing about a second one."""
-        with self._io:
-            old = self._segments.from_on(first)
-            frames = list(self._segments.records(old, after=self._acked_seq))
-            try:
-                self._next_segment()
-                for frame in frames:
-                    if self._segments.needs_new(len(frame)):
-                        self._next_segment()
-                    if seq_of(frame) > 1:
-                        self._segments.newest.append(frame, seq_of(frame))
-            except (OSError, MemoryError) as error:
-                self._fail(f"{type(error).__name__}: {error}")
-                self._segments.drop_after(old)
-                return
-            for segment in old:
-                self._segments.drop(segment)
+        """Copy everything undelivered from a file on into a new one; a failed sync says nothing about a second one.
+
+        Raises:
+            OSError, MemoryError: Where it cannot be read now; then all is as before, and tried again.
+        """
+        old = self._segments.from_on(first)
+        frames = list(self._segments.records(old, after=self._acked_seq))
+        try:
+            self._next_segment()
+            for frame in frames:
+                if self._segments.needs_new(len(frame)):
+                    self._next_segment()
+                if seq_of(frame) > 1:
+                    self._segments.newest.append(frame, seq_of(frame))
+        except FAULTS as error:
+            self._fail(f"{type(error).__name__}: {error}")
+            self._segments.drop_after(old)
+            return
+        for segment in old:
+            self._segments.drop(segment)
 
     # ---- the uploader
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from noisescale.transport.frames import encode_seal
+from noisescale.transport.stream_folder import FAULTS
 
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -26,6 +27,7 @@ class Segment:
     Attributes:
         is_sealed: Nothing more is appended.
         is_dirty: Something is not on the disk yet, for all we know.
+        is_doubtful: The disk has not confirmed it, and will not be asked a second time.
         created_at: Unix seconds.
     """
 
@@ -36,6 +38,7 @@ class Segment:
         self.last_seq = last_seq
         self.is_sealed = False
         self.is_dirty = False
+        self.is_doubtful = False
         self.created_at = time.time()
         self.num_failed_reads = 0
         self._descriptor: int | None = None
@@ -72,7 +75,7 @@ class Segment:
         """End the file, as far as the disk lets us."""
         if not self.is_sealed and self._descriptor is not None:
             self.is_sealed = True
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(*FAULTS):
                 frame = encode_seal(self.last_seq)
                 os.write(self._descriptor, frame)
                 self.is_dirty = True
@@ -108,15 +111,17 @@ class Segment:
         try:
             named = os.stat(self.path, follow_symlinks=False)
             return self._descriptor is None or os.path.samestat(named, os.fstat(self._descriptor))
-        except OSError:
+        except FileNotFoundError:
             return False
+        except FAULTS:
+            return True  # nobody knows
 
     def close(self) -> None:
         """Give the descriptor back."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, None
             if descriptor is not None:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(*FAULTS):
                     os.close(descriptor)
 
     def forget(self) -> None:
@@ -126,5 +131,5 @@ class Segment:
 
     def remove(self) -> None:
         """Take the name away; who holds the descriptor can still read."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*FAULTS):
             os.unlink(self.path)

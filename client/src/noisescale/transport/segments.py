@@ -8,10 +8,11 @@ from pathlib import Path
 
 from noisescale.transport.frames import MAGIC, Found, frames_in
 from noisescale.transport.segment import Segment
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.stream_folder import FAULTS, StreamFolder
 
 CHUNK_BYTES = 1 << 20
-MAX_FAILED_READS = 5
+MAX_FAILED_READS = 20
+"""In a row, with the pauses of the uploader in between: some minutes."""
 
 
 class Segments:
@@ -63,7 +64,7 @@ class Segments:
         if head:
             try:
                 segment.append(head, 0)
-            except OSError:
+            except FAULTS:
                 segment.close()
                 segment.remove()
                 raise

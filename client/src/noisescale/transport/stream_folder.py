@@ -9,6 +9,9 @@ from pathlib import Path
 OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
+FAULTS = (OSError, MemoryError)
+"""What a system call may raise."""
+
 NETWORK_FILE_SYSTEMS = (
     "nfs", "cifs", "smb", "fuse", "lustre", "ceph", "gpfs", "9p", "afs", "beegfs", "gluster", "pvfs", "panfs",
 )  # fmt: skip
@@ -73,7 +76,7 @@ class StreamFolder:
         """Give the lock back; in a forked child this leaves the parent's as it is."""
         descriptor, self._lock = self._lock, None
         if descriptor is not None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(*FAULTS):
                 os.close(descriptor)
 
     def meta(self) -> dict[str, object]:
@@ -93,12 +96,12 @@ class StreamFolder:
 
     def acknowledge(self, seq: int) -> None:
         """Remember what the server has an account of: a hint, the server knows better."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*FAULTS):
             self.write(".ack", b"%d\n" % seq)
 
     def moved_to(self, stream_id: str) -> None:
         """Note that what was left here goes on in another stream."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*FAULTS):
             self.write(".moved", stream_id.encode())
 
     @property
@@ -108,7 +111,7 @@ class StreamFolder:
 
     def quarantine(self, seq: int, frame: bytes) -> None:
         """Keep a record that the server refused."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*FAULTS):
             (self.path / "quarantine").mkdir(mode=0o700, exist_ok=True)
             self.write(f"quarantine/{seq:012d}.frame", frame)
 
@@ -194,6 +197,6 @@ def _this_process() -> dict[str, object]:
     with contextlib.suppress(OSError, IndexError):
         after_name = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         facts["start_ticks"] = int(after_name[19])
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(*FAULTS):
         facts["boot_id"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return facts
