@@ -1,0 +1,88 @@
+"""Overview and Runs in Chromium: views in the address, clicks that open runs, changes that can be undone."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import BrowserContext, expect
+
+from dashboard_visit import Visit
+from fakes_api import FakeApi
+from fakes_runs import RUNS
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+async def visit(reader: BrowserContext, address: str) -> AsyncIterator[Visit]:
+    opened = Visit(await reader.new_page(), address)
+    yield opened
+    assert (opened.complaints, opened.strangers()) == ([], set())
+    await opened.page.close()
+
+
+async def test_scope_and_preference_are_in_the_address_and_go_back(visit: Visit) -> None:
+    page = await visit.open("/")
+    await expect(page.locator("h1")).to_have_text("4 of 5 running jobs would gain from another batch size")
+
+    await page.locator("#overview-scope").get_by_text("7 days").click()
+
+    await expect(page.locator("h1")).to_have_text("7 of 10 runs would have gained from another batch size")
+    assert page.url.endswith("/?scope=7d")
+    await page.locator("#overview-pref").click()
+    await page.get_by_role("option", name="Save time").click()
+    await page.wait_for_url("**/?scope=7d&pref=0.8")
+    await page.go_back()
+    await page.go_back()
+    await expect(page.locator("h1")).to_have_text("4 of 5 running jobs would gain from another batch size")
+    await expect(page.locator("#overview-pref")).to_have_value("Balanced")
+
+
+async def test_a_click_on_a_run_in_the_figure_opens_it(visit: Visit) -> None:
+    page = await visit.open("/")
+    mark = page.locator("#overview-misfit .scatterlayer .trace path.point").last
+
+    # the layer for dragging lies above the marks and takes the click
+    await mark.click(force=True)
+
+    await page.wait_for_url("**/runs/00000000-*")
+
+
+async def test_chosen_runs_are_archived_and_come_back(visit: Visit, served_api: FakeApi) -> None:
+    page = await visit.open("/runs")
+    boxes = page.locator(".ag-row .ag-checkbox-input")
+    await expect(page.locator("#runs-bar")).to_be_hidden()
+
+    await boxes.nth(0).click()
+    await boxes.nth(1).click()
+    await expect(page.locator("#runs-chosen")).to_have_text("2 chosen")
+    await page.locator("#runs-archive").click()
+
+    await expect(page.locator("#runs-done-words")).to_have_text("2 runs archived.")
+    await expect(page.locator(".ag-center-cols-container .ag-row")).to_have_count(len(RUNS) - 2)
+    await expect(page.locator("#runs-bar")).to_be_hidden()
+    await page.locator("#runs-undo").click()
+    await expect(page.locator(".ag-center-cols-container .ag-row")).to_have_count(len(RUNS))
+    assert served_api.archived == set()
+
+
+async def test_a_deletion_waits_for_its_time_and_then_is_made(visit: Visit, served_api: FakeApi) -> None:
+    page = await visit.open("/runs")
+    doomed = served_api.runs
+    await page.evaluate("window.dash_clientside.set_props('runs-purge-timer', {data: 300})")
+    await page.locator(".ag-row .ag-checkbox-input").last.click()
+
+    await page.locator("#runs-delete").click()
+
+    await expect(page.locator("#runs-done-words")).to_have_text("1 run deleted.")
+    assert len(served_api.deleted) == 1
+    served_api.runs, served_api.archived = doomed, set()
+    served_api.deleted.clear()
+
+
+async def test_a_pasted_address_shows_the_same_columns_and_filters(visit: Visit) -> None:
+    page = await visit.open("/runs?since=any&cols=task,config.hidden&sort=-loss&q=gpt")
+
+    await expect(page.locator(".ag-header-cell-text").filter(has_text="hidden")).to_have_count(1)
+    await expect(page.locator("#runs-since")).to_have_value("Any time")
+    await expect(page.locator("#runs-q")).to_have_value("gpt")
+    assert page.url.endswith("/runs?since=any&cols=task,config.hidden&sort=-loss&q=gpt")
