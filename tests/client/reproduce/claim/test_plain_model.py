@@ -1,15 +1,15 @@
 import pytest
 import torch
 
-from noisescale.reproduce.claim.effort import TASKS
 from noisescale.reproduce.claim.plain_model import flat_parameters, plain_model, plain_optimizer
+from noisescale.reproduce.registry import ALL
 
-KINDS_OF_MODELS = ["digits_mlp", "charlm_mlp", "char_bigram", "digits_vae_adam"]
+KINDS_OF_MODELS = ["digits_mlp", "charlm_mlp", "char_bigram", "digits_vae_adam", "charlm_transformer"]
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODELS)
 def test_a_plain_model_says_what_the_stacked_one_says(name: str) -> None:
-    task = TASKS[name]()
+    task = ALL[name]()
     inputs, _ = task.evaluation
 
     model = plain_model(task.network, 3)
@@ -20,7 +20,7 @@ def test_a_plain_model_says_what_the_stacked_one_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS_OF_MODELS)
 def test_weights_of_a_plain_model_come_back_in_the_order_of_the_stacked_one(name: str) -> None:
-    task = TASKS[name]()
+    task = ALL[name]()
 
     parameters = flat_parameters(plain_model(task.network, 5))
 
@@ -39,7 +39,7 @@ def test_a_model_without_a_plain_form_is_refused_by_name() -> None:
 
 
 def test_plain_adam_has_the_constants_of_the_stacked_one() -> None:
-    task = TASKS["digits_vae_adam"]()
+    task = ALL["digits_vae_adam"]()
 
     optimizer = plain_optimizer(task.optimizer, plain_model(task.network, 0), 0.01)
 

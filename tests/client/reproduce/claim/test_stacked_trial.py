@@ -2,12 +2,12 @@ import math
 
 import pytest
 
-from noisescale.reproduce.claim.effort import TASKS
 from noisescale.reproduce.claim.stacked_trial import steps_of, train_rates
+from noisescale.reproduce.registry import ALL
 
 
 def test_a_rate_takes_the_same_steps_alone_and_in_a_stack() -> None:
-    task = TASKS["iris_softmax"]()
+    task = ALL["iris_softmax"]()
 
     (alone,) = train_rates(task, batch=32, rates=[2.0], seeds=range(4), limit=500)
     together = train_rates(task, batch=32, rates=[1.0, 2.0], seeds=range(4), limit=500)
@@ -16,7 +16,7 @@ def test_a_rate_takes_the_same_steps_alone_and_in_a_stack() -> None:
 
 
 def test_a_rate_is_given_up_at_thirteen_tenths_of_the_best() -> None:
-    task = TASKS["iris_softmax"]()
+    task = ALL["iris_softmax"]()
 
     fast, slow = train_rates(task, batch=32, rates=[4.0, 0.01], seeds=range(4), limit=5000)
 
@@ -26,7 +26,7 @@ def test_a_rate_is_given_up_at_thirteen_tenths_of_the_best() -> None:
 
 
 def test_a_rate_that_diverges_is_infeasible_and_never_arrives() -> None:
-    task = TASKS["powerlaw_regression"]()
+    task = ALL["powerlaw_regression"]()
 
     (trial,) = train_rates(task, batch=8, rates=[50.0], seeds=range(2), limit=500)
 

@@ -1,11 +1,12 @@
 from noisescale.reproduce.claim.critical_fit import fit
-from noisescale.reproduce.claim.effort import QUICK, TASKS
+from noisescale.reproduce.claim.effort import QUICK
 from noisescale.reproduce.claim.stacked_trial import steps_of
 from noisescale.reproduce.claim.tuned_sweep import TunedSweep
+from noisescale.reproduce.registry import ALL
 
 
 def test_batch_sizes_lie_on_both_sides_of_the_critical_one_and_rates_at_no_edge() -> None:
-    task = TASKS["iris_softmax"]()
+    task = ALL["iris_softmax"]()
     sweep = TunedSweep(task, QUICK, 0, lambda line: None)
 
     sweep.run()

@@ -2,16 +2,19 @@ import numpy as np
 import pytest
 
 from noisescale.config import Config
-from noisescale.reproduce.claim.effort import TASKS
 from noisescale.reproduce.claim.watched_run import exact_terms, terms_of, watch_run
+from noisescale.reproduce.registry import ALL
 
 NOWHERE = Config(mode="disabled")
 
 
-@pytest.mark.parametrize(("name", "rate"), [("digits_mlp", 0.3), ("digits_ae_adam", 0.003), ("charlm_mlp", 0.3)])
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [("digits_mlp", 0.3), ("digits_ae_adam", 0.003), ("charlm_mlp", 0.3), ("charlm_transformer", 0.003)],
+)
 def test_hooks_on_single_examples_give_the_terms_of_the_stacked_engine(name: str, rate: float) -> None:
     """Four examples a step are four micro-batches of one: hooks and engine see the same per-example gradients."""
-    task = TASKS[name]()
+    task = ALL[name]()
 
     runs = [
         watch_run(task, batch=4, learning_rate=rate, seed=seed, steps=6, evaluated_at=[3], config=NOWHERE)
@@ -26,7 +29,7 @@ def test_hooks_on_single_examples_give_the_terms_of_the_stacked_engine(name: str
 
 
 def test_larger_batches_are_split_into_micro_batches_that_agree_within_their_noise() -> None:
-    task = TASKS["digits_mlp"]()
+    task = ALL["digits_mlp"]()
 
     run = watch_run(task, batch=64, learning_rate=0.3, seed=1, steps=40, evaluated_at=[], config=NOWHERE)
     watched, exact = terms_of([run]), exact_terms(task, batch=64, learning_rate=0.3, seeds=(1,), steps=40)

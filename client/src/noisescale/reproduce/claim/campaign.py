@@ -13,10 +13,11 @@ import torch
 
 from noisescale.config import Config
 from noisescale.errors import ConfigError
-from noisescale.reproduce.claim.effort import EFFORTS, TASKS
+from noisescale.reproduce.claim.effort import EFFORTS, LEFT_OUT
 from noisescale.reproduce.claim.measure_task import measure_task
 from noisescale.reproduce.claim.task_result import TaskResult, read, write
 from noisescale.reproduce.claim.to_server import PROJECT, store_sweep
+from noisescale.reproduce.registry import ALL
 
 LONGEST_FIRST = ("charlm_mlp", "digits_labelnoise9", "digits_labelnoise", "charlm_mlp_adam", "powerlaw_regression")
 """These begin first, so that no process is left alone with one of them."""
@@ -126,9 +127,9 @@ def _said(result: TaskResult, number: int, total: int, seconds: float) -> str:
     return f"{head} {critical}, noise scale {hardest.near_critical:,.0f} {result.unit}"
 
 
-def all_tasks() -> tuple[str, ...]:
-    """Names of all tasks."""
-    return tuple(sorted(TASKS))
+def usual_tasks() -> tuple[str, ...]:
+    """Names of the tasks that run unless others are named."""
+    return tuple(sorted(set(ALL) - set(LEFT_OUT)))
 
 
 def settings(config: Config, *, is_online: bool) -> Config:

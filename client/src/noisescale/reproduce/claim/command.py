@@ -5,11 +5,12 @@ from pathlib import Path
 
 from noisescale.config import Config
 from noisescale.errors import ConfigError
-from noisescale.reproduce.claim.campaign import Campaign, all_tasks, run_campaign, settings
+from noisescale.reproduce.claim.campaign import Campaign, run_campaign, settings, usual_tasks
 from noisescale.reproduce.claim.files import write_files
 from noisescale.reproduce.claim.retrospect import series
 from noisescale.reproduce.claim.tables import tables
 from noisescale.reproduce.claim.to_server import answers
+from noisescale.reproduce.registry import ALL
 
 
 def run(
@@ -57,11 +58,11 @@ def run(
 
 def _named(tasks: str | None) -> tuple[str, ...]:
     if tasks is None:
-        return all_tasks()
+        return usual_tasks()
     names = tuple(name.strip() for name in tasks.split(","))
-    unknown = [name for name in names if name not in all_tasks()]
+    unknown = [name for name in names if name not in ALL]
     if unknown:
-        raise ConfigError(f"tasks has no {unknown[0]!r}: known are {', '.join(all_tasks())}")
+        raise ConfigError(f"tasks has no {unknown[0]!r}: known are {', '.join(sorted(ALL))}")
     return names
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from noisescale.config import Config
 from noisescale.reproduce.claim.critical_fit import CriticalFit, exclusion, fit
-from noisescale.reproduce.claim.effort import TASKS, Effort, group_of
+from noisescale.reproduce.claim.effort import Effort, group_of
 from noisescale.reproduce.claim.noise_over_run import (
     exact_average,
     ideal_step_average,
@@ -20,6 +20,7 @@ from noisescale.reproduce.claim.stacked_trial import steps_of
 from noisescale.reproduce.claim.task_result import TargetResult, TaskResult, TunedRun
 from noisescale.reproduce.claim.tuned_sweep import TunedSweep
 from noisescale.reproduce.claim.watched_run import Watched, exact_terms, terms_of, watch_run
+from noisescale.reproduce.registry import ALL
 from noisescale.reproduce.task import Task
 from noisescale.sweeps.trial import Trial
 
@@ -44,7 +45,7 @@ def measure_task(
         store: Keeps the sweep and its watched runs; gives its id, or None.
     """
     start = time.perf_counter()
-    task = TASKS[name]()
+    task = ALL[name]()
     sweep = TunedSweep(task, effort, seed, progress)
     sweep.run()
     watched: dict[int, list[Watched]] = {}

@@ -3,11 +3,10 @@
 B examples, I inputs, O outputs, T symbols of a context, L numbers of a code.
 """
 
-import itertools
-
 import torch
 from torch import Tensor, nn
 
+from noisescale.reproduce.stacked.functional import FunctionalModel
 from noisescale.reproduce.stacked.model import StackedModel
 from noisescale.reproduce.stacked.network import Network
 from noisescale.reproduce.stacked.optimizers import Optimizer
@@ -38,6 +37,27 @@ class PlainAutoencoder(nn.Module):
         mean, log_variance = code.chunk(2, -1)
         logits = self.decoder(mean + noise * (log_variance / 2).exp())
         return torch.cat([logits, code], -1)
+
+
+class PlainFunction(nn.Module):
+    """A model given by what it computes for one example.
+
+    Args:
+        model: The stacked one.
+        parameters: Its weights, [P].
+    """
+
+    def __init__(self, model: FunctionalModel, parameters: Tensor) -> None:
+        super().__init__()
+        self._function = model.function
+        parts = torch.split(parameters, [weight.size for weight in model.weights.values()])
+        for (name, weight), part in zip(model.weights.items(), parts, strict=True):
+            self.register_parameter(name, nn.Parameter(part.clone().view(weight.shape)))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The outputs of every example."""
+        weights: dict[str, Tensor] = dict(self.named_parameters())
+        return torch.func.vmap(lambda one: self._function(weights, one))(inputs)
 
 
 def plain_network(network: Network, parameters: Tensor) -> nn.Sequential:
@@ -77,7 +97,9 @@ def plain_model(model: StackedModel, seed: int) -> nn.Module:
             return plain_network(model, parameters)
         case VariationalAutoencoder():
             return PlainAutoencoder(model, parameters)
-    raise TypeError(f"{type(model).__name__} has no plain form: it must be a Network or a VariationalAutoencoder")
+        case FunctionalModel():
+            return PlainFunction(model, parameters)
+    raise TypeError(f"{type(model).__name__} has no plain form: write one beside the others")
 
 
 def plain_optimizer(optimizer: Optimizer, model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
@@ -91,13 +113,7 @@ def plain_optimizer(optimizer: Optimizer, model: nn.Module, learning_rate: float
 
 def flat_parameters(model: nn.Module) -> Tensor:
     """The weights in the order of the stacked engine, [P]."""
-    parts = []
-    for parameter in itertools.chain(model.parameters()):
-        parts.append(
-            parameter.detach().T.flatten() if _is_matrix_of_linear(model, parameter) else parameter.detach().flatten()
-        )
-    return torch.cat(parts)
-
-
-def _is_matrix_of_linear(model: nn.Module, parameter: Tensor) -> bool:
-    return any(isinstance(part, nn.Linear) and part.weight is parameter for part in model.modules())
+    # a linear layer keeps its weights as outputs × inputs, the engine as inputs × outputs
+    turned = {id(part.weight) for part in model.modules() if isinstance(part, nn.Linear)}
+    rows = ((id(one) in turned, one.detach()) for one in model.parameters())
+    return torch.cat([values.T.flatten() if is_turned else values.flatten() for is_turned, values in rows])

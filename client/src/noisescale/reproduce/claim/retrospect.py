@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from noisescale.reproduce.claim.agreement_over_tasks import Agreement, Point, agreement
-from noisescale.reproduce.claim.effort import NOT_BUILT
+from noisescale.reproduce.claim.effort import LEFT_OUT
 from noisescale.reproduce.claim.published import PUBLISHED
 from noisescale.reproduce.claim.task_result import TargetResult, TaskResult
 
@@ -63,7 +63,8 @@ def exclusions(results: Sequence[TaskResult]) -> tuple[str, ...]:
         for found in result.targets
         if found.exclusion is not None
     ]
-    return (*left_out, *(f"{task}: not built, {reason}" for task, reason in NOT_BUILT.items()))
+    done = {result.task for result in results}
+    return (*left_out, *(f"{task}: {reason}" for task, reason in LEFT_OUT.items() if task not in done))
 
 
 def _points(results: Iterable[TaskResult], average: str, *, only_hardest: bool) -> Iterable[Point]:

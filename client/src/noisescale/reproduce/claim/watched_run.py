@@ -170,12 +170,10 @@ def _opener(config: Config, kept: list[KeptRows]) -> Callable[[str, Callable[[],
 
 
 def _description(task: Task, batch: int, learning_rate: float, seed: int) -> RunDescription:
-    example = task.unit[:-1] if task.unit.endswith("s") else task.unit
     return RunDescription(
         project="reproduce",
         task=task.name,
         name=f"{task.name}, batch {batch}, seed {seed}",
-        example=example,
         unit=task.unit,
         config={"seed": seed, "lr": learning_rate, "batch_size": batch},
         tags=("reproduce",),
