@@ -10,6 +10,7 @@ import pytest
 from compared_tasks import planted_task, rows_of, stored_run
 from factories import make_batch, make_run, make_stream
 from noisescale.recommending.reading import recommendation_from
+from noisescale.theory.advice.limited import round_batch
 from problems import assert_problem
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
 
@@ -133,7 +134,8 @@ class TestRecommendation:
         assert found["critical_batch"]["high"] > 1000 * found["critical_batch"]["low"]
         assert {one["run_id"] for one in found["runs"]} == set(run_ids)
         assert not found["changed_from"]["is_tuned"]
-        assert "sweep" in found["next_step"]
+        assert "Sweep 5 batches to one loss, a run each: at most " in found["next_step"]
+        assert " h; " in found["next_step"]
         assert "uncalibrated" in [one["code"] for one in found["warnings"]]
 
     async def test_what_a_family_knows_helps_a_task_that_was_never_swept(
@@ -167,6 +169,9 @@ class TestRecommendation:
         sizes = [stage["batch_size"] for stage in stages]
         assert sizes == sorted(sizes)
         assert sizes[-1] > 2 * sizes[0]
+        assert sizes == [round_batch(size) for size in sizes]
+        assert "noise scale of the longest earlier run goes from " in found["schedule"]["why"]
+        assert "e+" not in found["schedule"]["why"]
         flags = await shared_client.get(
             f"/api/v1/projects/{project}/tasks/one/recommendation", params={"format": "nanogpt"}
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from noisescale.theory import schedule as theory
 from noisescale.theory.advice.answer import Recommendation
+from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.parts import RunSoFar
 from noisescale.theory.advice.plan import AdvisedStage, Schedule
 from noisescale.theory.efficiency import step_efficiency
@@ -62,7 +63,7 @@ def replayed(
         return replace(found, schedule=None, schedule_missing=_TOO_LITTLE)
     planned = stages(profile, examples_per_step=rate, bounds=Bounds(), rounded=rounded)
     gamma, mean = theory.gamma(profile), theory.trade_off_of(profile, target="the end of the run").critical_batch
-    growth = f"rises from {profile[0].noise_scale:,.3g} to {profile[-1].noise_scale:,.3g}"
+    growth = f"goes from {number(profile[0].noise_scale)} to {number(profile[-1].noise_scale)}"
     schedule = Schedule(
         stages=tuple(
             AdvisedStage(

@@ -32,14 +32,17 @@ def words(evidence: TaskEvidence, found: Recommendation, updates_needed: int | N
     is_known = evidence.kappa.measurements or _fitted(evidence.sweeps)
     start = f"Start with {found.recommended_batch_size:,}"
     headline = start if is_known else f"{start}; not calibrated here"
-    return Words(headline, _because(evidence), _AFTER if is_known else _SWEEP)
+    return Words(headline, _because(evidence), _AFTER if is_known else _calibrate(found))
 
 
 _AFTER = "Watch the first steps of the run and ask for its own recommendation: its noise scale makes this surer."
-_SWEEP = (
-    "Run a small sweep of this task, or branch from its first run: either ties the noise scale to a critical batch. "
-    "GET /api/v1/sweeps/{sweep_id}/plan says what a sweep costs."
-)
+_SWEEP = "Branch from the next run, or sweep this task: either ties the noise scale to a critical batch."
+
+
+def _calibrate(found: Recommendation) -> str:
+    """What would make it surer, with what a sweep costs where the earlier run tells."""
+    sweep = next((one.text for one in found.next_steps if one.kind == "sweep"), None)
+    return _SWEEP if sweep is None else f"{_SWEEP} {sweep}"
 
 
 def effect(sweep: TaskSweep, steps: float, low: float, high: float) -> str:
@@ -80,7 +83,8 @@ def _missing(evidence: TaskEvidence) -> str:
 
 def _way_out(updates_needed: int | None) -> str:
     if updates_needed is not None:
-        return f"Let a run of the task measure about {updates_needed:,} steps in one window: that resolves it."
+        steps = f"about {updates_needed:,} steps in one window"
+        return f"Let a run of the task measure {steps}: that resolves it, and costs nothing besides the training."
     return (
         "Train at any batch with watch() and 8 or more micro-batches a step: it costs no run of its own, and the "
         "advice of that run says after 8 steps how many more it takes. Or run a sweep: noisescale.sweep()."

@@ -193,10 +193,7 @@ def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pa
         hours = None if pace is None else steps * pace.seconds(budget) / SECONDS_PER_HOUR
         said = f"{number(steps)} steps" if hours is None else f"{number(hours)} h"
         found.append(f"Fastest within the budget: {said}.")
-    if not found:
-        return None
-    ends = f"{number(priced.critical_batch.low)} – {number(priced.critical_batch.high)}"
-    return f"{' '.join(found)} That is at a critical batch of {number(priced.critical.value)}, which may be {ends}."
+    return " ".join(found) or None
 
 
 def _at_ends(

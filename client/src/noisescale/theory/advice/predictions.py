@@ -248,8 +248,9 @@ def parallelism_of(run: RunSoFar, priced: Priced, examples_per_device: float | N
         parallelism.max_useful_devices(batch=max(end, each), min_examples_per_device=each)
         for end in (priced.best.low, priced.best.high)
     )
+    ends = "" if low == high else f" ({low:,} – {high:,})"
     text = (
-        f"{useful:,} device{'' if useful == 1 else 's'} ({low:,} – {high:,}) of {number(each)} {run.example}s keep "
+        f"{useful:,} device{'' if useful == 1 else 's'}{ends} of {number(each)} {run.example}s keep "
         f"busy at the best batch. Twice the present devices take {_share_off(twice.time_factor)} off the time for "
         f"{_share_more(twice.compute_factor)} more device-hours. {halved}"
     )

@@ -82,7 +82,9 @@ def _without_limits(priced: Priced, foretold: Predictions | None) -> str | None:
         return None
     parts = ((row.steps, "steps"), (row.hours, "h"), (row.usd, "USD"))
     said = ", ".join(f"{wording.banded(value)} {unit}" for value, unit in parts if value is not None)
-    return f"Without limits the price chooses a batch of {wanted:,}: {said} for the rest of the plan."
+    ends = f"{number(priced.critical_batch.low)} – {number(priced.critical_batch.high)}"
+    least = f"All of it rests on a critical batch of {number(priced.critical.value)}, which may be {ends}."
+    return f"Without limits the price chooses a batch of {wanted:,}: {said} for the rest of the plan. {least}"
 
 
 def verdict(
