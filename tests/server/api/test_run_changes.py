@@ -97,3 +97,38 @@ class TestUpdatedAfter:
         answer = await client.get("/api/v1/runs", params={"updated_after": "2026-11-20T12:00:00"})
 
         assert_problem(answer, 422, "invalid-input", field="updated_after")
+
+
+class TestSummary:
+    async def test_groups_have_counts_and_medians_of_what_is_resolved(
+        self, client: httpx.AsyncClient, app: FastAPI
+    ) -> None:
+        for value in (100.0, 300.0, 200.0):
+            await store_run(app, task="a", **resolved(value, low=value / 2, high=value * 2, batch=value / 10))
+        await store_run(app, task="a", noise_scale_state="tentative", noise_scale_value=9e9)
+        await store_run(app, task="b", latest_loss=2.5)
+
+        found = (await client.get("/api/v1/runs/summary", params={"by": "task"})).json()["groups"]
+
+        assert found == [
+            {"value": "a", "num_runs": 4, "num_resolved": 3, "noise_scale": 200, "global_batch": 20, "loss": 0.31},
+            {"value": "b", "num_runs": 1, "num_resolved": 0, "noise_scale": None, "global_batch": None, "loss": 2.5},
+        ]
+
+    async def test_runs_are_grouped_by_a_key_of_their_config_within_the_filter(
+        self, client: httpx.AsyncClient, app: FastAPI
+    ) -> None:
+        for config in ({"width": 64}, {"width": 64}, {"width": "wide"}, {}):
+            await store_run(app, project="demo", config=config)
+        await store_run(app, project="other", config={"width": 64})
+
+        params = {"by": "config.width", "project": "demo"}
+        found = (await client.get("/api/v1/runs/summary", params=params)).json()["groups"]
+
+        assert [(group["value"], group["num_runs"]) for group in found] == [("64", 2), ("wide", 1), (None, 1)]
+
+    async def test_an_unknown_word_is_refused_with_those_that_are_known(self, client: httpx.AsyncClient) -> None:
+        answer = await client.get("/api/v1/runs/summary", params={"by": "colour"})
+
+        assert_problem(answer, 422, "invalid-input", field="by")
+        assert "optimizer" in answer.json()["errors"][0]["message"]

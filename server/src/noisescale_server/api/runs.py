@@ -1,5 +1,6 @@
 """/api/v1/runs: create, list, read, change, delete."""
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 from uuid import UUID, uuid4
@@ -27,8 +28,10 @@ from noisescale_server.api.schemas_runs import (
     NewRun,
     RunAnswer,
     RunChanges,
+    RunGroupAnswer,
     RunPage,
     RunPatch,
+    RunSummary,
 )
 from noisescale_server.api.transactions import commit_with_retry
 from noisescale_server.services import calibration, runs
@@ -64,8 +67,8 @@ SortName = Literal[
 ]
 
 
-class RunQuery(BaseModel):
-    """Which runs, in which order, from where."""
+class WhichRuns(BaseModel):
+    """Which runs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,6 +84,11 @@ class RunQuery(BaseModel):
     noise_scale_max: Number | None = None
     ids: Annotated[str | None, Field(max_length=10_000, description="UUIDs, separated by commas")] = None
     updated_after: Annotated[AwareDatetime | None, Field(description="runs with data since then")] = None
+
+
+class RunQuery(WhichRuns):
+    """Which runs, in which order, from where."""
+
     sort: SortName = "-updated_at"
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     cursor: Annotated[str | None, Field(max_length=cursors.MAX_CURSOR_CHARACTERS)] = None
@@ -114,6 +122,22 @@ async def list_runs(
         patience=patience(settings),
     )
     return page_answer(page, sort)
+
+
+class SummaryQuery(WhichRuns):
+    """Which runs, and what to group them by."""
+
+    by: Annotated[Text, Field(description="project, task, optimizer, family, device, or config. and a key")]
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+@router.get("/summary")
+async def summarize_runs(
+    query: Annotated[SummaryQuery, Query()], session: ReadSession, settings: AppSettings, now: Now
+) -> RunSummary:
+    """The largest groups of runs: how many, and medians."""
+    found = await runs.summary(session, run_filter(query, now, settings), query.by, limit=query.limit)
+    return RunSummary(by=query.by, groups=[RunGroupAnswer(**asdict(group)) for group in found])
 
 
 @router.post("/changes", response_model=ChangedRuns, openapi_extra=body_of(RunChanges))
@@ -152,7 +176,7 @@ def patience(settings: Settings) -> Patience:
     return Patience(timedelta(seconds=settings.silent_after_seconds), timedelta(seconds=settings.crashed_after_seconds))
 
 
-def run_filter(query: RunQuery, now: datetime, settings: Settings) -> RunFilter:
+def run_filter(query: WhichRuns, now: datetime, settings: Settings) -> RunFilter:
     """The filter that the query asks for.
 
     Raises:

@@ -223,6 +223,24 @@ class RunAnswer(Answer):
     decision: RowDecision
 
 
+class RunGroupAnswer(Answer):
+    """Runs that agree in something, with medians over them."""
+
+    value: str | None
+    num_runs: int
+    num_resolved: int
+    noise_scale: float | None
+    global_batch: float | None
+    loss: float | None
+
+
+class RunSummary(Answer):
+    """The largest groups of runs."""
+
+    by: str
+    groups: list[RunGroupAnswer]
+
+
 class ChangedRuns(Answer):
     """What became of runs that were to be changed together."""
 

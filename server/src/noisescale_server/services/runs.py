@@ -16,9 +16,9 @@ from noisescale.theory.advice.recommendation import decide
 from noisescale.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.services import known_kappa
-from noisescale_server.services.errors import RunDeleted, RunIdTaken, RunNotFound
+from noisescale_server.services.errors import RunDeleted, RunIdTaken, RunNotFound, refuse
 from noisescale_server.storage import run_queries, runs
-from noisescale_server.storage.run_queries import After, RunFilter, RunRow, Sort
+from noisescale_server.storage.run_queries import After, RunFilter, RunGroup, RunRow, Sort
 from noisescale_server.storage.runs import NewRun
 from noisescale_server.storage.tables import Run
 
@@ -142,6 +142,19 @@ async def change(
         await run_queries.change(session, run_id, values)
     await session.refresh(row.run)
     return await get(session, run_id, now=now, patience=patience)
+
+
+async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> list[RunGroup]:
+    """The largest groups of runs that agree in `by`.
+
+    Raises:
+        InvalidInput: Where `by` is neither a known name nor "config." with a key.
+    """
+    is_key = by.startswith(run_queries.CONFIG) and by != run_queries.CONFIG
+    if not is_key and by not in run_queries.GROUPS:
+        known = ", ".join(run_queries.GROUPS)
+        raise refuse("by", f"must be one of {known} or config. and a key of the config", by)
+    return await run_queries.summary(session, wanted, by, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)

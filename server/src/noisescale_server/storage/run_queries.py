@@ -34,6 +34,16 @@ MISFIT: ColumnElement[Any] = case(
 SORTS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {**SORT_COLUMNS, "misfit": MISFIT}
 """What a list of runs can be sorted by."""
 
+GROUPS: dict[str, InstrumentedAttribute[Any]] = {
+    "project": Project.name,
+    "task": Task.name,
+    "optimizer": Run.optimizer,
+    "family": Run.family,
+    "device": Run.device,
+}
+"""What runs can be grouped by, besides the keys of their configs."""
+CONFIG = "config."
+
 DELETE_TIMEOUT = "10min"
 
 
@@ -45,6 +55,27 @@ class RunRow:
     project: str
     task: str
     sorted_by: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """Runs that agree in something: how many, and the medians of what is known of them; in examples.
+
+    Attributes:
+        value: What they agree in; None for those that do not say it.
+        num_runs: How many.
+        num_resolved: Those with a resolved noise scale.
+        noise_scale: Median over the resolved ones.
+        global_batch: Median of the batch in use.
+        loss: Median of the newest training loss.
+    """
+
+    value: str | None
+    num_runs: int
+    num_resolved: int
+    noise_scale: float | None
+    global_batch: float | None
+    loss: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +155,35 @@ async def count(session: AsyncSession, wanted: RunFilter) -> int:
 async def change(session: AsyncSession, run_id: UUID, values: dict[str, Any]) -> None:
     """Set columns of a run."""
     await session.execute(update(Run).where(Run.id == run_id).values(values))
+
+
+async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> list[RunGroup]:
+    """The largest groups of runs that agree in `by`, a name of `GROUPS` or "config." and a key; largest first."""
+    value = GROUPS[by] if by in GROUPS else Run.config[by.removeprefix(CONFIG)].astext
+
+    def median(column: InstrumentedAttribute[Any], *, of_resolved: bool = False) -> ColumnElement[Any]:
+        found = func.percentile_cont(0.5).within_group(column)
+        return found.filter(Run.noise_scale_state == "resolved") if of_resolved else found
+
+    query = (
+        select(
+            value.label("value"),
+            func.count(),
+            func.count().filter(Run.noise_scale_state == "resolved"),
+            median(Run.noise_scale_value, of_resolved=True),
+            median(Run.latest_global_batch),
+            median(Run.latest_loss),
+        )
+        .select_from(Run)
+        .join(Project, Project.id == Run.project_id)
+        .join(Task, Task.id == Run.task_id)
+        .where(*_conditions(wanted))
+        # by its place: the same expression with a bound key twice would not be the same for Postgres
+        .group_by(text("1"))
+        .order_by(func.count().desc(), text("1 NULLS LAST"))
+        .limit(limit)
+    )
+    return [RunGroup(*found) for found in await session.execute(query)]
 
 
 async def change_many(
