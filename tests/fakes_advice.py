@@ -1,11 +1,19 @@
 """What the REST API would recommend for a made-up run, in the shape of docs/rest.md."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fakes_runs import FakeRun, decision_json, efficiency_json, estimate_json
 
+UNCALIBRATED = {
+    "code": "uncalibrated",
+    "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
+}
+FLAGS = "--step-batch-size-schedule 0:512 184200:1536"
+"""What the schedule is for a trainer."""
 
-def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
+
+def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, str] | None = None) -> dict[str, Any]:
     decision = decision_json(run, preference)
     best, noun = decision["batch_size"], run.unit if run.units_per_example == 1 else run.example + "s"
     nothing = {"value": None, "low": None, "high": None}
@@ -20,16 +28,20 @@ def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
         "preference": preference,
         "calibration": {
             "state": "calibrated" if run.is_calibrated else "uncalibrated",
+            "kappa": {"value": 0.97, "low": 0.57, "high": 1.65, "level": 0.95},
+            "measurements": 3 if run.is_calibrated else 0,
             "kappa_log10_sd": 0.87,
             "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
         },
-        "exchange_rate": {"examples_per_step": 640.0, "source": "preference"},
+        "exchange_rate": exchange_rate_json(limits or {}),
+        "limited": None,
+        "rescaling": None,
+        "schedule": None,
+        "schedule_missing": "The noise scale is not resolved.",
+        "next_steps": [],
         "noise_scale": estimate_json(run),
         "warnings": [
-            {
-                "code": "uncalibrated",
-                "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
-            },
+            *([] if run.is_calibrated else [UNCALIBRATED]),
             *({"code": code, "text": text} for code, text in run.notices),
         ],
     }
@@ -95,7 +107,19 @@ def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
             "steps_factor": {"value": steps, "low": steps * 0.9, "high": steps * 1.1},
             "examples_factor": {"value": examples, "low": examples * 0.93, "high": examples * 1.08},
         },
-        "predictions": {"steps_left": 1000, "assumes": "", "batches": predictions(run.batch, best, steps, examples)},
+        "predictions": {
+            "steps_left": 1000,
+            "assumes": "Devices added with the batch, so that a step takes as long.",
+            "batches": predictions(run, best, steps, examples),
+        },
+        "limited": limited_json(best, limits or {}),
+        "schedule": schedule_json(run, best),
+        "schedule_missing": None,
+        "rescaling": rescaling_json(),
+        "next_steps": [
+            {"kind": "branch", "is_extra": True, "text": "A branch at 768 and 3,072: 400 steps, 0.5 h, $4."},
+            {"kind": "sweep", "is_extra": True, "text": "A sweep of 5 runs: 40 h, $180."},
+        ],
         "waste": {
             "examples": {
                 "value": run.steps * run.batch * (1 - efficiency),
@@ -107,7 +131,8 @@ def recommendation_json(run: FakeRun, preference: float) -> dict[str, Any]:
                 "low": (1 - efficiency) * 0.8,
                 "high": min(1, (1 - efficiency) * 1.2),
             },
-            "usd": nothing if run.number == 2 else None,
+            "usd": nothing if run.number == 2 else {"value": 228.0, "low": 182.0, "high": 274.0, "level": 0.95},
+            "hours": None,
             "text": "predicted",
         },
         "next_step": "Plan a sweep or a short branch at the new batch before changing the whole run.",
@@ -120,16 +145,56 @@ def effect(steps: float, examples: float, noun: str) -> str:
     return f"{fewer}, {more} to the same loss, predicted."
 
 
-def predictions(batch: float, best: float, steps: float, examples: float) -> list[dict[str, Any]]:
-    """The rest of the plan: 50 h and 400 USD at the present batch."""
+def exchange_rate_json(limits: Mapping[str, str]) -> dict[str, Any]:
+    if "examples_per_step" in limits:
+        said = float(limits["examples_per_step"])
+        return {
+            "examples_per_step": said,
+            "source": "examples_per_step",
+            "text": f"you would spend {said:,.0f} examples to save a step",
+        }
+    return {"examples_per_step": 640.0, "source": "preference", "text": "balanced"}
 
-    def at(size: float, hours: float, usd: float, error: float) -> dict[str, Any]:
+
+def limited_json(best: float, limits: Mapping[str, str]) -> dict[str, Any]:
+    if "num_devices" not in limits:
+        return {"batch_size": best, "low": best / 7, "high": best * 7, "binding": [], "text": "No limit binds."}
+    inside = best / 2
+    text = f"The memory of {limits['num_devices']} devices holds {inside:,.0f} at most."
+    return {"batch_size": inside, "low": inside, "high": inside, "binding": ["memory"], "text": text, "possible": None}
+
+
+def schedule_json(run: FakeRun, best: float) -> dict[str, Any]:
+    first = {"step": run.steps, "examples": 1e6, "num_steps": 400.0, "batch_size": best, "learning_rate": 1.04e-3}
+    second = {**first, "step": run.steps + 400, "num_steps": 260.0, "batch_size": 2 * best, "learning_rate": 1.47e-3}
+    why = "The noise scale has gone as progress^0.40."
+    return {"stages": [first, second], "saving": 0.008, "hysteresis": 1.4, "why": why}
+
+
+def rescaling_json() -> list[dict[str, Any]]:
+    lr = {"field": "lr", "before": 6e-4, "after": 1.04e-3, "rule": "square root", "holds_for": "batches below φ"}
+    decay = {"field": "weight_decay", "before": 0.1, "after": None, "rule": "none", "holds_for": "AdamW"}
+    trusted = {"is_in_range": True, "is_verified": True, "source": "arXiv:2205.10287", "text": ""}
+    return [{**lr, **trusted}, {**decay, **trusted, "is_in_range": False, "is_verified": False, "source": None}]
+
+
+def predictions(run: FakeRun, best: float, steps: float, examples: float) -> list[dict[str, Any]]:
+    """The rest of the plan: 1,000 steps, 50 h and 400 USD at the present batch."""
+
+    def at(size: float, steps: float, examples: float, error: float) -> dict[str, Any]:
+        def within(value: float) -> dict[str, Any]:
+            return {"value": value, "low": value * (1 - error), "high": value * (1 + error), "level": 0.95}
+
+        used = 1000.0 * run.batch * examples
         return {
             "batch_size": size,
-            "is_present": size == batch,
+            "is_present": size == run.batch,
             "is_recommended": size == best,
-            "hours": {"value": hours, "low": hours * (1 - error), "high": hours * (1 + error), "level": 0.95},
-            "usd": {"value": usd, "low": usd * (1 - error), "high": usd * (1 + error), "level": 0.95},
+            "steps": within(1000.0 * steps),
+            "examples": within(used),
+            "units": within(used * run.units_per_example),
+            "hours": within(50.0 * steps),
+            "usd": within(400.0 * examples),
         }
 
-    return [at(batch, 50.0, 400.0, 0.0), *([at(best, 50.0 * steps, 400.0 * examples, 0.1)] if best != batch else [])]
+    return [at(run.batch, 1.0, 1.0, 0.0), *([at(best, steps, examples, 0.1)] if best != run.batch else [])]

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from fakes_advice import recommendation_json
+from fakes_advice import FLAGS, recommendation_json
 from fakes_laws import forecast_json, learning_rates_json, run_forecast_json
 from fakes_runs import (
     RUNS,
@@ -54,6 +54,7 @@ class FakeApi:
         self.app.post("/api/v1/runs/changes")(self.change_runs)
         self.app.delete("/api/v1/runs/{run_id}")(self.delete_run)
         self.app.get("/api/v1/projects")(self.list_projects)
+        self.app.get("/api/v1/runs/summary")(self.run_groups)
         self.app.get("/api/v1/runs/{run_id}")(self.read_run)
         for name, answer in (
             ("noise-scale", self.noise_scale),
@@ -108,6 +109,16 @@ class FakeApi:
         after = str(first + limit) if first + limit < len(found) else None
         return {"runs": page, "next_cursor": after, "total": len(found)}
 
+    async def run_groups(self, by: str) -> Any:
+        rows = [run_json(run) for run in self.runs]
+        found = [str(row["config"].get(by.removeprefix("config.")) if "." in by else row[by]) for row in rows]
+        groups = [
+            {"value": value, "num_runs": found.count(value), "num_resolved": 1, "noise_scale": 640.0,
+             "global_batch": 512.0, "loss": 2.9}
+            for value in sorted(set(found))
+        ]  # fmt: skip
+        return {"by": by, "groups": groups}
+
     def with_changes(self, run: FakeRun) -> dict[str, Any]:
         tags = self.tags.get(run.id, list(run.tags))
         return {**run_json(run), "archived": run.id in self.archived, "tags": tags}
@@ -159,9 +170,13 @@ class FakeApi:
         run = self.find(run_id)
         return streams_json(run) if run else missing(run_id)
 
-    async def recommendation(self, run_id: str, preference: float = 0.5) -> Any:
-        run = self.find(run_id)
-        return recommendation_json(run, preference) if run else missing(run_id)
+    async def recommendation(self, request: Request, run_id: str, preference: float = 0.5) -> Any:
+        run, query = self.find(run_id), request.query_params
+        if run is None:
+            return missing(run_id)
+        if float(query.get("max_hours", 1)) <= 0:
+            return refused("max_hours", "Input should be greater than 0")
+        return Response(FLAGS) if "format" in query else recommendation_json(run, preference, query)
 
     async def run_forecast(self, run_id: str) -> Any:
         run = self.find(run_id)
@@ -212,6 +227,15 @@ def problem(status: int, title: str, detail: str) -> JSONResponse:
 
 def missing(run_id: str) -> JSONResponse:
     return problem(404, "Run not found", f"no run {run_id}: it was deleted or never existed")
+
+
+def refused(field: str, message: str) -> JSONResponse:
+    body = {
+        "title": "Input cannot be accepted",
+        "detail": f"{field}: {message}",
+        "errors": [{"field": field, "message": message, "value": None}],
+    }
+    return JSONResponse(body, 422, media_type="application/problem+json")
 
 
 def missing_sweep(sweep_id: str) -> JSONResponse:

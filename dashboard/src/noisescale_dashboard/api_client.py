@@ -17,6 +17,9 @@ PREFERENCES = (0.001, 0.999)
 BALANCED = 0.5
 """Where the slider stands before anybody moves it."""
 
+STATED_PRICES = ("examples_per_step", "usd_per_hour_sooner")
+"""What says a step's worth instead of the preference; the API refuses two at once."""
+
 
 @dataclass(eq=False)
 class ApiProblem(Exception):
@@ -26,6 +29,8 @@ class ApiProblem(Exception):
     status: int | None
     title: str
     detail: str
+    errors: tuple[tuple[str, str], ...] = ()
+    """Field and message of what was refused."""
 
     @property
     def is_missing(self) -> bool:
@@ -47,6 +52,10 @@ class ApiClient:
     async def runs(self, visitor: Mapping[str, str], query: Query) -> answers.RunPage:
         """One page of runs, filtered and sorted by the server."""
         return answers.run_page(await self._get(visitor, f"{API}/runs", query))
+
+    async def run_groups(self, visitor: Mapping[str, str], query: Query) -> tuple[answers.RunGroup, ...]:
+        """Runs grouped by what `by` names, largest group first."""
+        return answers.run_groups(await self._get(visitor, f"{API}/runs/summary", query))
 
     async def change_runs(
         self, visitor: Mapping[str, str], run_ids: Sequence[str], **changes: Any
@@ -89,13 +98,19 @@ class ApiClient:
         """The processes that logged into the run, with what was stored and lost."""
         return answers.streams(await self._get(visitor, f"{_run_path(run_id)}/streams"))
 
-    async def recommendation(self, visitor: Mapping[str, str], run_id: str, preference: float) -> advice.Recommendation:
-        """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps)."""
-        low, high = PREFERENCES
-        path = f"{_run_path(run_id)}/recommendation"
-        # a slider that nobody moved states no price: the answer is then that of the run's row, and asks for one
-        said = None if preference == BALANCED else min(max(preference, low), high)
-        return advice.recommendation(await self._get(visitor, path, {"preference": said}))
+    async def recommendation(
+        self, visitor: Mapping[str, str], run_id: str, preference: float, limits: Query | None = None
+    ) -> advice.Recommendation:
+        """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps), inside limits."""
+        asked = _question(preference, limits or {})
+        return advice.recommendation(await self._get(visitor, f"{_run_path(run_id)}/recommendation", asked))
+
+    async def schedule_text(
+        self, visitor: Mapping[str, str], run_id: str, trainer: str, preference: float, limits: Query | None = None
+    ) -> str:
+        """The schedule of the same recommendation as a trainer takes it."""
+        asked = {**_question(preference, limits or {}), "format": trainer}
+        return (await self._read(visitor, f"{_run_path(run_id)}/recommendation", asked)).text
 
     async def sweeps(self, visitor: Mapping[str, str], query: Query) -> sweep_answers.SweepPage:
         """One page of sweeps and branches, newest first."""
@@ -158,6 +173,9 @@ class ApiClient:
         return dict(pair for pair in found if pair is not None)
 
     async def _get(self, visitor: Mapping[str, str], path: str, query: Query | None = None) -> Any:
+        return (await self._read(visitor, path, query)).json()
+
+    async def _read(self, visitor: Mapping[str, str], path: str, query: Query | None = None) -> httpx.Response:
         request = f"GET {path}"
         params = {name: value for name, value in (query or {}).items() if value is not None and value != ""}
         try:
@@ -165,7 +183,7 @@ class ApiClient:
         except httpx.TransportError as error:
             raise ApiProblem(request, None, "The server did not answer", str(error)) from error
         if response.is_success:
-            return response.json()
+            return response
         raise _problem(request, response)
 
     async def _send(self, method: str, visitor: Mapping[str, str], path: str, body: Mapping[str, Any] | None) -> Any:
@@ -183,6 +201,13 @@ def visitor_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Those request headers by which the API knows the visitor."""
     lower = {name.lower(): value for name, value in headers.items()}
     return {name: lower[name] for name in FORWARDED_HEADERS if name in lower}
+
+
+def _question(preference: float, limits: Query) -> dict[str, Any]:
+    low, high = PREFERENCES
+    # a slider that nobody moved states no price: the answer is then that of the run's row, and asks for one
+    is_silent = preference == BALANCED or any(limits.get(name) is not None for name in STATED_PRICES)
+    return {"preference": None if is_silent else min(max(preference, low), high), **limits}
 
 
 def _run_path(run_id: str) -> str:
@@ -207,4 +232,5 @@ def _problem(request: str, response: httpx.Response) -> ApiProblem:
     is_problem = response.headers.get("content-type", "").startswith("application/problem+json")
     body = response.json() if is_problem else {}
     title = body.get("title") or response.reason_phrase or "Refused"
-    return ApiProblem(request, response.status_code, title, body.get("detail") or title)
+    errors = tuple((str(one.get("field")), str(one.get("message"))) for one in body.get("errors") or ())
+    return ApiProblem(request, response.status_code, title, body.get("detail") or title, errors)

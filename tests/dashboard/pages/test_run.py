@@ -29,7 +29,7 @@ def series_view(number: int = 1, **changes: Any) -> dict[str, Any]:
 
 
 def advice_view(number: int = 1, preference: float = 0.5) -> dict[str, Any]:
-    return {"run-pref-view.data": preference, "run-id.data": RUNS[number - 1].id}
+    return {"run-pref-view.data": {"pref": preference}, "run-id.data": RUNS[number - 1].id}
 
 
 def joined(text: str) -> str:

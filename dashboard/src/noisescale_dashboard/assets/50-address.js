@@ -1,9 +1,15 @@
 /* The address holds all of a view, defaults left out. A choice makes a new entry of the history, a drag or zoom replaces it. */
 (function () {
   const skip = () => window.dash_clientside.no_update;
-  const RUNS = { q: "", project: null, status: null, tag: "", since: "90d", shelf: "current", cols: "", sort: "-misfit", page: 0 };
+  const RUNS = { q: "", project: null, task: null, group: null, status: null, tag: "", since: "90d", shelf: "current", cols: "", sort: "-misfit", page: 0 };
   const SINCE = ["24h", "7d", "30d", "90d", "any"], SHELVES = ["current", "archived"];
   const RUN = { x: "step", w: "auto", from: null, to: null, layer: null, kind: "simple", pref: 0.5 };
+  /* Price and limits of the recommendation, by the API's words; null where the reader has said nothing. */
+  const LIMITS = [
+    "examples_per_step", "usd_per_hour_sooner", "max_hours", "max_steps", "max_usd", "max_examples", "num_devices",
+    "examples_per_device", "max_micro_batches", "usd_per_device_hour",
+  ];
+  LIMITS.forEach((name) => { RUN[name] = null; });
   const X_CHOICES = ["step", "units", "time", "loss"];
   const KINDS = ["simple", "adam", "sign", "spectral", "hessian"];
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
@@ -26,12 +32,13 @@
   }
 
   /* what the views of other pages are made of, too */
-  window.noisescaleAddress = { skip, same, triggers, write };
+  window.noisescaleAddress = { skip, same, triggers, write, RUN, LIMITS };
 
   function readRuns(search) {
     const query = new URLSearchParams(search || ""), one = (key, known) => (known.includes(query.get(key)) ? query.get(key) : RUNS[key]);
     return Object.assign({}, RUNS, {
-      q: query.get("q") || "", project: query.get("project"), status: query.get("status"), tag: query.get("tag") || "",
+      q: query.get("q") || "", project: query.get("project"), task: query.get("task"), group: query.get("group"),
+      status: query.get("status"), tag: query.get("tag") || "",
       since: one("since", SINCE), shelf: one("shelf", SHELVES), cols: query.get("cols") || "", sort: query.get("sort") || RUNS.sort,
     });
   }
@@ -45,34 +52,34 @@
       w: number("w") === null ? RUN.w : String(number("w")),
       from: number("from"), to: number("to"), kind, layer: kind === RUN.kind ? query.get("layer") : null,
       pref: pref === null ? RUN.pref : Math.min(1, Math.max(0, pref)),
-    });
+    }, Object.fromEntries(LIMITS.map((name) => [name, query.get(name) === "" ? null : number(name)])));
   }
 
   /* Names of columns in one word of the address; a comma inside a name is written as %2C. */
   const joined = (names) => (names || []).map((name) => name.replace(/%/g, "%25").replace(/,/g, "%2C")).join(",");
   const split = (word) => (word ? word.split(",").map((name) => name.replace(/%2C/gi, ",").replace(/%25/g, "%")) : []);
 
-  function runsView(search, q, project, status, tag, since, shelf, cols, order, sort, back, next, view, cursors) {
-    const by = triggers(), nothing = Array(9).fill(skip());
+  function runsView(search, q, project, task, group, status, tag, since, shelf, cols, order, sort, back, next, view, cursors) {
+    const by = triggers(), nothing = Array(11).fill(skip());
     if (window.location.pathname !== "/runs") return nothing;
     const known = view || null;
     let now;
     if (!known || by.includes("address.search")) {
       now = readRuns(search);
       if (known && same(Object.assign({}, known, { page: 0 }), now)) return nothing;
-      return [now, now.q, now.project, now.status, now.tag, now.since, now.shelf, split(now.cols), now.sort];
+      return [now, now.q, now.project, now.task, now.group, now.status, now.tag, now.since, now.shelf, split(now.cols), now.sort];
     }
-    const alone = (changed) => [changed].concat(Array(8).fill(skip()));
+    const alone = (changed) => [changed].concat(Array(10).fill(skip()));
     const turn = by.includes("runs-next.n_clicks") ? 1 : by.includes("runs-previous.n_clicks") ? -1 : 0;
     if (turn) return alone(Object.assign({}, known, { page: Math.min(Math.max(0, known.page + turn), cursors.length - 1) }));
     const chosen = by.includes("runs-sort.data") ? sort : by.includes("runs-order.value") && order ? order : known.sort;
     now = {
-      q: q || "", project: project || null, status: status || null, tag: tag || "", since: since || RUNS.since, shelf: shelf || RUNS.shelf,
+      q: q || "", project: project || null, task: task || null, group: group || null, status: status || null, tag: tag || "", since: since || RUNS.since, shelf: shelf || RUNS.shelf,
       cols: joined(cols), sort: chosen || RUNS.sort, page: 0,
     };
     if (same(Object.assign({}, known, { page: 0 }), now)) return nothing;
     write(now, RUNS, by.includes("runs-q.value") || by.includes("runs-tag.value"));
-    return alone(now).slice(0, 8).concat([now.sort]);
+    return alone(now).slice(0, 10).concat([now.sort]);
   }
 
   /* Steps that a zoomed range of the x axis covers, read from the points that are drawn. */
@@ -126,7 +133,7 @@
     return [
       now,
       changed(series) ? now : skip(),
-      changed(["pref"]) ? now.pref : skip(),
+      changed(["pref", ...LIMITS]) ? Object.fromEntries(["pref", ...LIMITS].map((key) => [key, now[key]])) : skip(),
       changed(["from", "to"]) ? { from: now.from, to: now.to } : skip(),
       ...controls,
     ];

@@ -12,13 +12,19 @@ from noisescale_dashboard.number_format import count
 HEIGHT = 92
 CLOSE_LABELS = 0.16
 """Labels nearer than this share of the axis are set on two sides."""
+LIMIT_WORDS = {
+    "steps": "step limit", "examples": "example limit", "seconds": "deadline", "usd": "budget",
+    "memory": "memory", "devices": "devices", "data": "data",
+}  # fmt: skip
+"""What a limit is called beside the grey part of the axis that it forbids."""
 
 
 def batch_bullet(recommendation: Recommendation) -> go.Figure:
-    """■ now and ● recommended; broad bar: statistical 95 %, thin bar: 95 % with the model error."""
+    """■ now and ● recommended; broad bar: statistical 95 %, thin bar: 95 % with the model error; grey: not allowed."""
     now, best = recommendation.current_batch_size, recommendation.recommended_batch_size
     whole, statistical = recommendation.interval, recommendation.statistical_interval
-    low, high = _ends([now, best, whole.low, whole.high, statistical.low, statistical.high])
+    inside = recommendation.limited.batch_size if recommendation.limited else None
+    low, high = _ends([now, best, whole.low, whole.high, statistical.low, statistical.high, inside])
     figure = blank_figure(height=HEIGHT, left=8, right=8, top=26, bottom=24)
     figure.update_layout(hovermode=False)
     figure.update_yaxes(visible=False, range=[-1, 1])
@@ -30,6 +36,7 @@ def batch_bullet(recommendation: Recommendation) -> go.Figure:
     figure.add_shape(
         type="line", x0=low, x1=high, y0=0, y1=0, line={"color": LIGHT.line_strong, "width": 1}, layer="below"
     )
+    _add_forbidden(figure, recommendation, low, high)
     for bar, half in ((whole, 0.1), (statistical, 0.26)):
         if bar.low is not None and bar.high is not None:
             figure.add_shape(
@@ -38,6 +45,26 @@ def batch_bullet(recommendation: Recommendation) -> go.Figure:
             )  # fmt: skip
     _add_batches(figure, now, best, decades=math.log10(high / low))
     return figure
+
+
+def _add_forbidden(figure: go.Figure, recommendation: Recommendation, low: float, high: float) -> None:
+    limited, free = recommendation.limited, recommendation.interval.value
+    if limited is None or not limited.batch_size or not limited.binding or not free or limited.batch_size == free:
+        return
+    # a limit that made the batch smaller forbids what is above it, one that made it larger what is below
+    is_ceiling = limited.batch_size < free
+    ends = (max(limited.batch_size, low), high) if is_ceiling else (low, min(limited.batch_size, high))
+    if ends[0] >= ends[1]:
+        return
+    figure.add_shape(
+        type="rect", x0=ends[0], x1=ends[1], y0=-0.34, y1=0.34, layer="below",
+        fillcolor=translucent(LIGHT.text_3, 0.2), line={"width": 0},
+    )  # fmt: skip
+    figure.add_annotation(
+        x=math.log10(ends[1] if is_ceiling else ends[0]), y=-0.42, xanchor="right" if is_ceiling else "left",
+        text=" and ".join(LIMIT_WORDS.get(name, name) for name in limited.binding), yanchor="top", showarrow=False,
+        font={"size": 11, "color": LIGHT.text_3, "family": FONT},
+    )  # fmt: skip
 
 
 def _ends(known: list[float | None]) -> tuple[float, float]:

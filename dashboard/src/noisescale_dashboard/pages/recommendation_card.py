@@ -1,6 +1,7 @@
 """The card that says which batch size to use, what it buys, and how sure that is."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -8,15 +9,13 @@ from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.advice import NowAndThen, Recommendation
-from noisescale_dashboard.answers import Interval, Run
+from noisescale_dashboard.advice import Recommendation
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import batch_bullet, trade_off_position
 from noisescale_dashboard.number_format import (
-    NOTHING,
-    change,
-    change_span,
     count,
+    duration,
     money,
     rate,
     share,
@@ -25,7 +24,7 @@ from noisescale_dashboard.number_format import (
     span,
     unbroken,
 )
-from noisescale_dashboard.pages import run_laws
+from noisescale_dashboard.pages import plan_limits, recommendation_schedule, recommendation_table, run_laws
 from noisescale_dashboard.pages.parts import (
     DECISION_ICONS,
     DECISION_STYLES,
@@ -53,6 +52,10 @@ CHANGED = (
     Output("run-tradeoff-figure", "data"),
     Output("run-tradeoff-card-footer", "children"),
     Output("run-tradeoff-sentence", "children"),
+    Output("run-advice-schedule", "children"),
+    Output("run-advice-copy", "hidden"),
+    Output("run-advice-rescaling", "children"),
+    Output("run-advice-rescaling-fold", "hidden"),
 )
 
 
@@ -80,6 +83,8 @@ def layout() -> html.Section:
                 hidden=True,
             ),
             html.Div(id=f"{CARD}-bottom"),
+            recommendation_schedule.layout(),
+            plan_limits.layout(),
         ],
         className="bd",
     )
@@ -87,44 +92,62 @@ def layout() -> html.Section:
 
 
 def register(app: Dash, api: ApiClient) -> None:
-    """The callback that reads the advice at the chosen preference."""
+    """The callback that reads the advice at the chosen preference or price and inside the limits."""
+    plan_limits.register(app)
+    recommendation_schedule.register(app, api)
 
     @app.callback(
         *CHANGED,
+        *plan_limits.REFUSED,
         Input("run-pref-view", "data"),
         Input("run-pulse", "data"),
         State("run-id", "data"),
         State("narrow", "data"),
     )
     async def load_recommendation(
-        preference: float | None, _pulse: float | None, run_id: str, narrow: bool
+        view: Mapping[str, Any] | None, _pulse: float | None, run_id: str, narrow: bool
     ) -> tuple[Any, ...]:
-        if preference is None:
+        if view is None:
             raise PreventUpdate
-        visitor = visitor_headers(ctx.headers)
+        visitor, limits = visitor_headers(ctx.headers), plan_limits.asked(view)
         try:
             run, advice = await asyncio.gather(
-                api.run(visitor, run_id), api.recommendation(visitor, run_id, preference)
+                api.run(visitor, run_id), api.recommendation(visitor, run_id, view["pref"], limits)
             )
         except ApiProblem as problem:
-            # what is already shown stays
-            return (*[no_update] * 5, f"not loaded: {problem.title}", *[no_update] * 7)
-        has_batch = advice.recommended_batch_size is not None
-        return (
-            batch_bullet.batch_bullet(advice) if has_batch else no_update,
-            top(advice),
-            bottom(advice, run),
-            not has_batch,
-            chip(advice),
-            subtitle(advice),
-            preference_word(preference),
-            f"fewest {sentences.noun_of(run)}",
-            sentence(advice),
-            answer(advice),
-            trade_off_position.trade_off_position(advice, narrow=narrow),
-            run_laws.position_footer(advice),
-            run_laws.position_sentence(advice),
-        )
+            is_refused = problem.status == 422 and bool(limits)
+            return _unchanged("not planned: see the limits" if is_refused else f"not loaded: {problem.title}") + (
+                plan_limits.refusal(problem) if is_refused else (no_update,) * len(plan_limits.REFUSED)
+            )
+        return _shown(advice, run, view, narrow=narrow) + plan_limits.refusal(None)
+
+
+def _unchanged(subtitle: str) -> tuple[Any, ...]:
+    """What is already shown stays, under a subtitle that says why."""
+    return tuple(subtitle if one.component_id == f"{CARD}-subtitle" else no_update for one in CHANGED)
+
+
+def _shown(advice: Recommendation, run: Run, view: Mapping[str, Any], *, narrow: bool) -> tuple[Any, ...]:
+    has_batch = advice.recommended_batch_size is not None
+    return (
+        batch_bullet.batch_bullet(advice) if has_batch else no_update,
+        top(advice),
+        bottom(advice, run),
+        not has_batch,
+        chip(advice),
+        subtitle(advice),
+        "by the price below" if plan_limits.has_price(view) else preference_word(view["pref"]),
+        f"fewest {sentences.noun_of(run)}",
+        sentence(advice),
+        answer(advice),
+        trade_off_position.trade_off_position(advice, narrow=narrow),
+        run_laws.position_footer(advice),
+        run_laws.position_sentence(advice),
+        recommendation_schedule.schedule(advice),
+        advice.schedule is None,
+        recommendation_schedule.rescaling(advice.rescaling),
+        not advice.rescaling,
+    )
 
 
 def _preference() -> html.Div:
@@ -184,6 +207,7 @@ def top(advice: Recommendation) -> list[Child]:
         )
     ]
     parts += [html.P(unbroken(text), className="why") for text in (advice.reason, advice.effect) if text]
+    parts += plan_limits.outcome(advice)
     if advice.interval.low is not None:
         parts.append(html.P(unbroken(_interval_sentence(advice)), className="why"))
     elif advice.next_step:
@@ -209,46 +233,35 @@ def bottom(advice: Recommendation, run: Run) -> list[Child]:
     """Now and then, learning rate, waste so far, cautions, what to do next."""
     parts: list[Child] = []
     if advice.recommended_batch_size is not None:
-        parts.append(_table(advice, run))
+        parts += recommendation_table.now_and_then(advice, run)
     parts += _learning_rate(advice)
     parts += _waste(advice, run)
     # what the page says at its top is not said again
     said = {notice.code for notice in run.notices}
     parts += [note(unbroken(caution.text)) for caution in advice.warnings if caution.code not in said]
-    if advice.calibration.text and all(caution.code != "uncalibrated" for caution in advice.warnings):
-        parts.append(note(advice.calibration.text, quiet=True, icon_name="info"))
+    calibration = _calibration(advice)
+    if calibration and all(caution.code != "uncalibrated" for caution in advice.warnings):
+        parts.append(note(unbroken(calibration), quiet=True, icon_name="info"))
+    return parts + _surer(advice)
+
+
+def _calibration(advice: Recommendation) -> str | None:
+    known, kappa = advice.calibration, advice.calibration.kappa
+    if known.state != "calibrated" or kappa.value is None:
+        return known.text
+    sources = "one sweep or branch" if known.measurements == 1 else f"{known.measurements} sweeps and branches"
+    said = f"Calibrated here on {sources}: κ {significant(kappa.value)}"
+    return f"{said}, {span(kappa.low, kappa.high)}, {share(kappa.level or 0.95)}."
+
+
+def _surer(advice: Recommendation) -> list[Child]:
+    if advice.next_steps:
+        told = [html.Li(unbroken(one.text)) for one in advice.next_steps]
+        title = html.H3("What would make it surer", className="t2 small section")
+        return [title, html.Ul(told, className="notes said small")]
     if advice.next_step and advice.interval.low is not None:
-        parts.append(note(advice.next_step, quiet=True, icon_name="play"))
-    return parts
-
-
-def _table(advice: Recommendation, run: Run) -> html.Table:
-    noun = sentences.noun_of(run).capitalize()
-    now, best = count(advice.current_batch_size), count(advice.recommended_batch_size)
-    head = html.Tr([html.Th(word, scope="col") for word in ("To the same loss", f"now {now}", f"at {best}")])
-    rows = [
-        _factor_row("Steps, predicted", advice.steps_factor),
-        _factor_row(f"{noun}, predicted", advice.examples_factor),
-        _share_row("Example efficiency", advice.example_efficiency),
-        _share_row("Step efficiency", advice.step_efficiency),
-    ]
-    return html.Table([html.Thead(head), html.Tbody(rows)], className="tb advice")
-
-
-def _factor_row(label: str, factor: Interval) -> html.Tr:
-    tone = "" if factor.value is None else "dn" if factor.value < 1 else "up"
-    between = NOTHING if factor.low is None or factor.high is None else change_span(factor.low, factor.high)
-    return _row(label, "1 ×", change(factor.value), between, tone)
-
-
-def _share_row(label: str, pair: NowAndThen) -> html.Tr:
-    then = pair.recommended
-    return _row(label, share(pair.now.value), share(then.value), share_span(then.low, then.high))
-
-
-def _row(label: str, now: str, then: str, between: str, tone: str = "") -> html.Tr:
-    value = html.Td([html.B(then, className=tone), html.Span(between, className="between")])
-    return html.Tr([html.Th(label, scope="row"), html.Td(now), value])
+        return [note(unbroken(advice.next_step), quiet=True, icon_name="play")]
+    return []
 
 
 def _learning_rate(advice: Recommendation) -> list[Child]:
@@ -279,20 +292,24 @@ def _whole(text: str) -> html.Span:
 
 
 def _waste(advice: Recommendation, run: Run) -> list[Child]:
-    fraction, examples = advice.waste.fraction, advice.waste.examples
-    if fraction.value is None:
+    waste = advice.waste
+    if waste.fraction.value is None:
         return []
-    cost = f", {money(advice.waste.usd.value)}" if advice.waste.usd.value is not None else ""
-    told = f"{significant(examples.value)} {sentences.noun_of(run)}{cost}"
+    between = share_span(waste.fraction.low, waste.fraction.high)
+    told = [f"{significant(waste.examples.value)} {sentences.noun_of(run)}"] if waste.examples.value is not None else []
+    if waste.hours.value is not None:
+        told.append(duration(3600 * waste.hours.value))
+    if waste.usd.value is not None:
+        told.append(money(waste.usd.value))
     return [
         html.Div(
             [
                 html.Span("Redundant so far, predicted", className="t2"),
-                html.B(share(fraction.value), className="num", title=share_span(fraction.low, fraction.high)),
+                html.B(share(waste.fraction.value), className="num", title=between),
             ],
             className="row pair",
         ),
-        html.P(unbroken(f"{told}; 95 %: {share_span(fraction.low, fraction.high)}"), className="dim small"),
+        html.P(unbroken(f"{', '.join(told)}; 95 %: {between}"), className="dim small"),
     ]
 
 

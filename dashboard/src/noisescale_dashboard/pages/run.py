@@ -87,7 +87,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
 
 def _stores(run_id: str, refresh_seconds: float) -> list[Child]:
     names = ("view", "series-view", "pref-view", "range-view", "pulse", "slow-pulse", "figures")
-    drawn = ("layer-figure", "bullet-figure", "tradeoff-figure", "law-figures")
+    drawn = ("layer-figure", "bullet-figure", "tradeoff-figure", "law-figures", "flags")
     return [
         dcc.Store(id="run-id", data=run_id),
         dcc.Store(id="run-windows", data=list(run_figures.WINDOWS)),

@@ -1,0 +1,128 @@
+"""The fold "Plan with limits": what a step is worth and what the rest of the run may take, all kept in the address."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import ClientsideFunction, Dash, Input, Output, State, html
+
+from noisescale_dashboard.advice import Recommendation
+from noisescale_dashboard.api_client import ApiProblem
+from noisescale_dashboard.number_format import unbroken
+from noisescale_dashboard.pages import shell
+from noisescale_dashboard.pages.parts import Child, aria, note
+
+PRICES = {
+    "examples_per_step": ("Examples for a step", "that you would spend to save one step"),
+    "usd_per_hour_sooner": ("USD per hour sooner", "what it is worth that the run ends an hour sooner"),
+}
+LIMITS = {
+    "max_hours": ("Hours", "until the run must end"),
+    "max_steps": ("Steps", "that may still be taken"),
+    "max_usd": ("USD", "that may still be spent"),
+    "max_examples": ("Examples", "that may still be used"),
+    "num_devices": ("Devices", "that stay, whatever the batch"),
+    "examples_per_device": ("Micro-batch", "largest that fits on a device, in examples"),
+    "max_micro_batches": ("Micro-batches a step", "accumulated at most"),
+    "usd_per_device_hour": ("USD per device-hour", "else the run's own price"),
+}
+FIELDS = {**PRICES, **LIMITS}
+"""The API's word, which also stands in the address, to a label and what it means; in the order of 53-run-limits.js."""
+
+
+def layout() -> html.Details:
+    """The form before its first data."""
+    buttons = [
+        html.Button("Plan", id="run-limits-apply", className="btn primary", type="button"),
+        html.Button("Clear", id="run-limits-clear", className="btn", type="button"),
+    ]
+    return html.Details(
+        [
+            html.Summary(["Plan with limits", html.Span(id="run-limits-count")]),
+            _group("What a step is worth", "One of the two, or the preference above.", PRICES),
+            _group("Limits of the rest", "As many as there are.", LIMITS),
+            html.Div(buttons, className="row"),
+            html.P(id="run-limits-refused", className="refused small", role="status"),
+        ],
+        id="run-limits-fold",
+        className="more fold",
+    )
+
+
+def _group(title: str, about: str, fields: Mapping[str, tuple[str, str]]) -> html.Fieldset:
+    boxes = [
+        dmc.NumberInput(
+            id=f"run-limit-{name}",
+            label=label,
+            description=meaning,
+            value="",
+            hideControls=True,
+            size="xs",
+            **aria({"aria-label": f"{label}: {meaning}"}),
+        )
+        for name, (label, meaning) in fields.items()
+    ]
+    legend = html.Legend([html.B(title), html.Span(about, className="between")])
+    return html.Fieldset([legend, html.Div(boxes, className="limit-fields")], className="limits")
+
+
+def register(app: Dash) -> None:
+    """Fields and address in both directions, in the browser alone (assets/53-run-limits.js)."""
+    values = [(f"run-limit-{name}", "value") for name in FIELDS]
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "limitsShown"),
+        *(Output(*one) for one in values),
+        Output("run-limits-fold", "open"),
+        Output("run-limits-count", "children"),
+        Output("run-pref", "disabled"),
+        Input("run-view", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "limitsApplied"),
+        Input("run-limits-apply", "n_clicks"),
+        Input("run-limits-clear", "n_clicks"),
+        *(Input(f"run-limit-{name}", "n_submit") for name in FIELDS),
+        *(State(*one) for one in values),
+        State("run-view", "data"),
+        prevent_initial_call=True,
+    )
+
+
+def asked(view: Mapping[str, Any]) -> dict[str, Any]:
+    """Price and limits of a view as a query of the API."""
+    return {name: view[name] for name in FIELDS if view.get(name) is not None}
+
+
+def has_price(view: Mapping[str, Any]) -> bool:
+    """Whether the view says what a step is worth, so that the slider does not."""
+    return any(view.get(name) is not None for name in PRICES)
+
+
+REFUSED = (*(Output(f"run-limit-{name}", "error") for name in FIELDS), Output("run-limits-refused", "children"))
+"""What stands beside the fields after a refusal, and what belongs to none of them."""
+
+
+def refusal(problem: ApiProblem | None) -> tuple[Any, ...]:
+    """For each of `REFUSED` what the API did not accept; all empty after an answer."""
+    if problem is None:
+        return (*[None] * len(FIELDS), None)
+    by_field = {field.rsplit(".", 1)[-1]: message for field, message in problem.errors}
+    beside = [by_field.get(name) for name in FIELDS]
+    return (*beside, None if any(beside) else problem.detail)
+
+
+def outcome(advice: Recommendation) -> list[Child]:
+    """What a step is worth by the reader's own words, and which limit binds or what is possible instead."""
+    said: list[Child] = []
+    worth = advice.exchange_rate
+    if worth is not None and worth.source != "preference" and worth.text:
+        said.append(html.P(unbroken(f"{worth.text[0].upper()}{worth.text[1:].rstrip('.')}."), className="why"))
+    limited = advice.limited
+    if limited is None:
+        return said
+    if limited.batch_size is None:
+        texts = [text for text in (limited.text, limited.possible) if text]
+        return [*said, note(unbroken(" ".join(texts)))] if texts else said
+    if limited.binding and limited.text:
+        said.append(html.P(unbroken(limited.text), className="why"))
+    return said

@@ -1,0 +1,112 @@
+"""What the batch in use and the recommended one take for the rest of the plan, side by side."""
+
+from collections.abc import Callable
+
+from dash import html
+
+from noisescale_dashboard import sentences
+from noisescale_dashboard.advice import NowAndThen, Prediction, Recommendation
+from noisescale_dashboard.answers import Interval, Run
+from noisescale_dashboard.number_format import (
+    NOTHING,
+    THIN_RANGE,
+    change,
+    change_span,
+    count,
+    duration,
+    money,
+    share,
+    share_span,
+    si,
+    unbroken,
+)
+from noisescale_dashboard.pages.parts import Child
+
+SECONDS_PER_HOUR = 3600
+
+
+def now_and_then(advice: Recommendation, run: Run) -> list[Child]:
+    """The table and what it assumes.
+
+    With a plan it says what is left in steps, units, hours and USD; without one only the factors between the batches.
+    A row that nobody has data for, such as USD without a price, is left out.
+    """
+    now, best = count(advice.current_batch_size), count(advice.recommended_batch_size)
+    head = html.Tr([html.Th(word, scope="col") for word in ("To the same loss", f"now {now}", f"at {best}")])
+    rows = _left(advice, run) or _factors(advice, run)
+    rows += [
+        _share_row("Example efficiency", advice.example_efficiency),
+        _share_row("Step efficiency", advice.step_efficiency),
+    ]
+    table = html.Table([html.Thead(head), html.Tbody(rows)], className="tb advice")
+    said = [_missing(advice), advice.assumes] if advice.predictions else []
+    return [table, *(html.P(unbroken(text), className="dim small") for text in said if text)]
+
+
+def _left(advice: Recommendation, run: Run) -> list[html.Tr]:
+    now = next((one for one in advice.predictions if one.is_present), None)
+    then = next((one for one in advice.predictions if one.is_recommended), None)
+    if now is None or then is None or then.steps.value is None:
+        return []
+    lines: tuple[tuple[str, Callable[[Prediction], Interval], Callable[[float], str]], ...] = (
+        ("Steps left", lambda one: one.steps, si),
+        (f"{run.unit.capitalize()} left", lambda one: one.units, si),
+        ("Time left", lambda one: one.hours, _hours),
+        ("Cost left", lambda one: one.usd, money),
+    )
+    return [_left_row(label, of(now), of(then), shown) for label, of, shown in lines if of(then).value is not None]
+
+
+def _left_row(label: str, now: Interval, then: Interval, shown: Callable[[float], str]) -> html.Tr:
+    factor = then.value / now.value if then.value is not None and now.value else None
+    between = NOTHING
+    if then.low is not None and then.high is not None:
+        between = f"{shown(then.low)}{THIN_RANGE}{shown(then.high)}"
+    return _row(
+        label,
+        NOTHING if now.value is None else shown(now.value),
+        NOTHING if then.value is None else shown(then.value),
+        between,
+        _tone(factor),
+    )
+
+
+def _hours(value: float) -> str:
+    return duration(SECONDS_PER_HOUR * value)
+
+
+def _missing(advice: Recommendation) -> str | None:
+    # the answer leaves both empty for exactly these reasons
+    then = next((one for one in advice.predictions if one.is_recommended), None)
+    if then is None or then.usd.value is not None:
+        return None
+    if then.hours.value is None:
+        return "Hours are not known: the run has sent no step times."
+    return "USD are not known: the run has told no price of a device."
+
+
+def _factors(advice: Recommendation, run: Run) -> list[html.Tr]:
+    noun = sentences.noun_of(run).capitalize()
+    return [
+        _factor_row("Steps, predicted", advice.steps_factor),
+        _factor_row(f"{noun}, predicted", advice.examples_factor),
+    ]
+
+
+def _factor_row(label: str, factor: Interval) -> html.Tr:
+    between = NOTHING if factor.low is None or factor.high is None else change_span(factor.low, factor.high)
+    return _row(label, "1 ×", change(factor.value), between, _tone(factor.value))
+
+
+def _tone(factor: float | None) -> str:
+    return "" if factor is None or factor == 1 else "dn" if factor < 1 else "up"
+
+
+def _share_row(label: str, pair: NowAndThen) -> html.Tr:
+    then = pair.recommended
+    return _row(label, share(pair.now.value), share(then.value), share_span(then.low, then.high))
+
+
+def _row(label: str, now: str, then: str, between: str, tone: str = "") -> html.Tr:
+    value = html.Td([html.B(then, className=tone), html.Span(between, className="between")])
+    return html.Tr([html.Th(label, scope="row"), html.Td(now), value])
