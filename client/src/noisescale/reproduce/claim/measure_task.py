@@ -74,13 +74,13 @@ def measure_task(
 
 
 def _watch(task: Task, trial: Trial, seed: int, most_steps: int, config: Config) -> tuple[TunedRun, list[Watched]]:
-    """A tuned run watched to the hardest target, with as many seeds as its windows need.
+    """A tuned run watched until the hardest target is met, with as many seeds as its windows need.
 
     Seeds are doubled while the windows are open, until all of them together have taken `most_steps`.
     """
     batch, lr = trial.setting.batch_size, trial.setting.lr
-    steps = math.ceil(steps_of(trial, task.targets[-1]))
-    evaluated_at = frozenset(step for step in trial.curves[0].steps if 0 < step < steps) | {steps}
+    steps = trial.last_step  # the evaluation past the target, so that a stored run has met it
+    evaluated_at = frozenset(trial.curves[0].steps)
     wanted = seeds_needed(steps)
     watched: list[Watched] = []
     while True:

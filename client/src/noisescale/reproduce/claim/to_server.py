@@ -57,19 +57,21 @@ def store_sweep(
     try:
         server.begin(sweep_id, question, Labels(label, task.unit, task.optimizer.name))
         for trial in sweep.trials:
-            server.send(sweep_id, _with_runs(trial, sweep, watched))
+            for part in _parts(trial, sweep, watched):
+                server.send(sweep_id, part)
     finally:
         server.close()
     return None if server.problem else sweep_id
 
 
-def _with_runs(trial: Trial, sweep: TunedSweep, watched: Mapping[int, Sequence[Watched]]) -> Trial:
-    """The trial with the ids of its watched runs where each of its seeds was watched."""
+def _parts(trial: Trial, sweep: TunedSweep, watched: Mapping[int, Sequence[Watched]]) -> tuple[Trial, ...]:
+    """The trial; where it is a tuned one, the seeds that were watched as their runs, and the others as curves."""
     batch = trial.setting.batch_size
-    runs = watched.get(batch, ())
-    if sweep.best[batch] is not trial or len(runs) < len(trial.curves):
-        return trial
-    curves = tuple(
+    runs = watched.get(batch, ())[: len(trial.curves)]
+    if sweep.best[batch] is not trial or not runs:
+        return (trial,)
+    logged = tuple(
         Curve(curve.seed, curve.steps, curve.values, run.run_id) for curve, run in zip(trial.curves, runs, strict=False)
     )
-    return replace(trial, curves=curves)
+    others = trial.curves[len(runs) :]
+    return (replace(trial, curves=logged), *([replace(trial, curves=others)] if others else []))
