@@ -147,6 +147,23 @@ def run_page(data: Json) -> RunPage:
 
 
 @dataclass(frozen=True, slots=True)
+class RunGroup:
+    """Runs that agree in something: how many, and medians over them, in examples."""
+
+    value: str | None
+    num_runs: int
+    num_resolved: int = 0
+    noise_scale: float | None = None
+    global_batch: float | None = None
+    loss: float | None = None
+
+
+def run_groups(data: Json) -> tuple[RunGroup, ...]:
+    """The groups in `data`, largest first."""
+    return tuple(picked(RunGroup, row) for row in data["groups"])
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedRuns:
     """Ids of the runs that were changed together, and of those that were not."""
 
