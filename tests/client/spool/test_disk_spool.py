@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from noisescale.transport.disk_spool import DiskSpool, Limits
+from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import encode
 from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.transport.limits import Limits
 from noisescale.transport.stream import Stream
 from noisescale.transport.wire import MetricRecord, RunRecord
 from spooled_streams import deliver, make_stream, metric, numbers
@@ -213,7 +214,7 @@ def test_a_disk_that_is_full_leaves_records_in_memory_and_gets_them_later(tmp_pa
         stream.append(metric(number))
     deliver(stream, ledger, max_records=5, max_batches=2)
     is_full = False
-    wait_until(lambda: not stream._spool._queue)
+    wait_until(lambda: not stream._spool._waiting.listed())
     stream.append(metric(20))
 
     [folder] = stream_folders(tmp_path)
@@ -283,7 +284,7 @@ def test_a_slow_write_moves_the_writing_to_a_thread_until_writes_are_quick_again
     monkeypatch.setattr(os, "write", slow_once)
     for number in range(1, 130):
         stream.append(metric(number))
-        wait_until(lambda: not stream._spool._waiting())
+        wait_until(lambda: not stream._spool._waiting.listed())
 
     assert writers[0] == "MainThread"
     assert writers[1:101] == ["noisescale-spool"] * 100

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from noisescale.transport import disk_spool
-from noisescale.transport.disk_spool import Limits
 from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.transport.limits import Limits
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger
 

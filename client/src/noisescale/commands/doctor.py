@@ -11,8 +11,8 @@ from pathlib import Path
 from noisescale.config import Config
 from noisescale.errors import ConfigError, TransportError
 from noisescale.outbox import SPOOL
-from noisescale.transport.disk_spool import Limits
 from noisescale.transport.http import HttpServer
+from noisescale.transport.limits import Limits
 from noisescale.transport.stream_folder import is_on_a_network
 from noisescale.transport.write_speed import SLOW_SECONDS
 from noisescale.version import __version__

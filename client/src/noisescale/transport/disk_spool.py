@@ -9,18 +9,18 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from noisescale.transport.frames import encode_loss, seq_of
-from noisescale.transport.losses import merged, without
+from noisescale.transport.limits import Limits
+from noisescale.transport.loss_book import LossBook
 from noisescale.transport.segment import Segment
 from noisescale.transport.segments import Segments
 from noisescale.transport.spool import Held
 from noisescale.transport.stream_folder import FAULTS, StreamFolder, is_on_a_network
+from noisescale.transport.waiting_frames import WaitingFrames
 from noisescale.transport.wire import LostRange
 from noisescale.transport.write_speed import WriteSpeed
 
@@ -32,29 +32,6 @@ COMPLAINT_SECONDS = 60.0
 Durability = Literal["auto", "direct", "async"]
 
 logger = logging.getLogger("noisescale")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much a spool may take; the defaults are those of `docs/delivery.md`.
-
-    Attributes:
-        segment_bytes: Of one file.
-        stream_bytes: Of all files of a stream; the oldest undelivered file is given up for more.
-        free_share: Of the disk that stays free.
-        memory_bytes: Of records that wait for the disk.
-        memory_records: How many they may be.
-        acked_bytes: Of files that are kept although all has arrived, in case the server goes back.
-        acked_seconds: How long they are kept.
-    """
-
-    segment_bytes: int = 8 << 20
-    stream_bytes: int = 1 << 30
-    free_share: float = 0.05
-    memory_bytes: int = 16 << 20
-    memory_records: int = 10_000
-    acked_bytes: int = 256 << 20
-    acked_seconds: float = 86_400.0
 
 
 class DiskSpool:
@@ -92,13 +69,8 @@ class DiskSpool:
         self._segments = Segments(self._limits.segment_bytes)
         self._head = b""
         self._io = threading.Lock()  # of writing; the caller never waits for it
-        self._queue_lock = threading.Lock()  # of a few lines, never held over a system call
-        self._queue: deque[bytes] = deque()
-        self._queue_bytes = 0
-        self._in_flight: bytes | None = None
-        self._losses: deque[LostRange] = deque()
-        self._known_losses: list[LostRange] = []
-        self._unwritten_losses: deque[LostRange] = deque()
+        self._waiting = WaitingFrames(max_bytes=self._limits.memory_bytes, max_frames=self._limits.memory_records)
+        self._losses = LossBook()
         self._acked_seq = 0
         self._speed = WriteSpeed()
         self._is_async = self._durability == "async"
@@ -151,9 +123,9 @@ class DiskSpool:
         """Take a frame: into the file at once, or into memory where the disk cannot have it now."""
         if not self._head:
             self._head = frame  # the run's own record heads every file
-        if self.folder is not None and not self._queue and self._is_direct() and self._io.acquire(blocking=False):
+        if self.folder is not None and not self._waiting and self._is_direct() and self._io.acquire(blocking=False):
             try:
-                if self._in_flight is None and not self._queue and self._write(frame):
+                if not self._waiting and self._write(frame):
                     self._start_thread()
                     return
             finally:
@@ -166,15 +138,10 @@ class DiskSpool:
         return self._durability == "direct" or not self._speed.is_slow
 
     def _wait_in_memory(self, frame: bytes) -> None:
-        with self._queue_lock:
-            self._queue.append(frame)
-            self._queue_bytes += len(frame)
-            while self._queue_bytes > self._limits.memory_bytes or len(self._queue) > self._limits.memory_records:
-                reason = "memory_full" if self.folder is None or self._fault is None else "disk_full"
-                seq = seq_of(self._queue[0])
-                if seq > 1:  # the run's own record is held by the stream
-                    self._losses.append(LostRange(seq, seq, reason))
-                self._queue_bytes -= len(self._queue.popleft())
+        for seq in self._waiting.put(frame):
+            if seq > 1:  # the run's own record is held by the stream
+                is_disk_at_fault = self.folder is not None and self._fault is not None
+                self._losses.give_up(LostRange(seq, seq, "disk_full" if is_disk_at_fault else "memory_full"))
         if self.folder is not None:
             self._start_thread()
             self._wake.set()
@@ -189,25 +156,13 @@ class DiskSpool:
 
     def lose(self, lost: LostRange) -> None:
         """Have a loss written behind the records, so that whoever finds the folder knows the reason."""
-        if self.folder is not None and self._head and self._remember(lost):
+        if self.folder is not None and self._head and self._losses.remember(lost):
             self._start_thread()
             self._wake.set()
 
-    def _remember(self, lost: LostRange) -> bool:
-        """Whether something is new about a loss."""
-        with self._queue_lock:
-            known = [(one.first, one.last) for one in self._known_losses]
-            parts = [LostRange(first, last, lost.reason) for first, last in without(lost.first, lost.last, known)]
-            self._known_losses = merged([*self._known_losses, *parts])
-            self._unwritten_losses.extend(parts)
-        return bool(parts)
-
     def take_losses(self) -> Sequence[LostRange]:
         """What was given up since the last call: to make room, or because the disk could not have it."""
-        losses = []
-        while self._losses:
-            losses.append(self._losses.popleft())
-        return losses
+        return self._losses.take_unsaid()
 
     # ---- writing, by whoever holds the lock
 
@@ -251,14 +206,11 @@ class DiskSpool:
                 break
             first = max(oldest.first_seq, self._acked_seq + 1)
             if oldest.last_seq >= first:
-                lost = LostRange(first, oldest.last_seq, "spool_full")
-                self._losses.append(lost)
-                self._remember(lost)
+                self._losses.give_up(LostRange(first, oldest.last_seq, "spool_full"))
                 self._complain(f"the spool is full: records {first} to {oldest.last_seq} are given up")
                 self._is_disk_low = False  # looked at again before the next one goes
             segments.drop(oldest)
-            with self._queue_lock:
-                self._unwritten_losses = deque(self._known_losses)  # what the file knew about losses goes with it
+            self._losses.write_all_again()
 
     def _fail(self, fault: str) -> None:
         self._fault = fault
@@ -295,7 +247,7 @@ class DiskSpool:
         now = time.monotonic()
         if self._is_ending:
             return 0.0
-        if self._queue or self._unwritten_losses:
+        if self._waiting or self._losses.has_unwritten:
             return max(0.0, self._not_before - now) if self._fault is not None else 0.0
         return max(0.0, synced_at + SYNC_SECONDS - now) if self._is_dirty else None
 
@@ -303,39 +255,20 @@ class DiskSpool:
         """Write what waits in memory, then the losses."""
         if self._fault is not None and time.monotonic() < self._not_before and not self._is_ending:
             return
-        while self._queue:
+        while self._waiting:
             with self._io:
-                frame = self._take()
+                frame = self._waiting.take()
                 if frame is None:
                     break
                 is_written = self._write(frame)
-                self._give_back(None if is_written else frame)
+                self._waiting.give_back(is_written=is_written)
                 if not is_written:
                     return
-        while lost := self._next_unwritten():
+        while lost := self._losses.take_unwritten():
             with self._io:
                 if not self._write(encode_loss(lost), is_record=False):
-                    self._unwritten_losses.appendleft(lost)
+                    self._losses.give_back(lost)
                     return
-
-    def _next_unwritten(self) -> LostRange | None:
-        with self._queue_lock:
-            return self._unwritten_losses.popleft() if self._unwritten_losses else None
-
-    def _take(self) -> bytes | None:
-        with self._queue_lock:
-            if not self._queue:
-                return None
-            self._in_flight = self._queue.popleft()
-            self._queue_bytes -= len(self._in_flight)
-            return self._in_flight
-
-    def _give_back(self, frame: bytes | None) -> None:
-        with self._queue_lock:
-            self._in_flight = None
-            if frame is not None:
-                self._queue.appendleft(frame)
-                self._queue_bytes += len(frame)
 
     def _look_at_free_disk(self) -> None:
         assert self.folder is not None
@@ -397,7 +330,9 @@ class DiskSpool:
 
     def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
         """Frames from the files, then those that wait in memory."""
-        waiting = self._waiting()  # before the files: what is written in between is found twice, never not at all
+        waiting = (
+            self._waiting.listed()
+        )  # before the files: what is written in between is found twice, never not at all
         frames: list[bytes] = []
         size = 0
         for frame in self._in_order(after, until, waiting):
@@ -415,17 +350,11 @@ class DiskSpool:
                     last = seq_of(frame)
                     yield frame
 
-    def _waiting(self) -> list[bytes]:
-        with self._queue_lock:
-            return [*([] if self._in_flight is None else [self._in_flight]), *self._queue]
-
     def acknowledge(self, seq: int) -> None:
         """Remember it, forget what waits in memory up to there, and delete files that are no longer kept."""
         self._acked_seq = seq
-        with self._queue_lock:
-            self._known_losses = [lost for lost in self._known_losses if lost.last > seq]
-            while self._queue and seq_of(self._queue[0]) <= seq:
-                self._queue_bytes -= len(self._queue.popleft())
+        self._losses.acknowledge(seq)
+        self._waiting.drop_until(seq)
         if self.folder is not None:
             self.folder.acknowledge(seq)
             self._segments.trim(seq, max_bytes=self._limits.acked_bytes, max_seconds=self._limits.acked_seconds)
@@ -433,7 +362,7 @@ class DiskSpool:
     def first_held(self, seq: int) -> int:
         """The first number from this one on that a file may hold."""
         first = self._segments.first_seq()
-        waiting = self._waiting()
+        waiting = self._waiting.listed()
         if first is None:
             first = seq_of(waiting[0]) if waiting else self._acked_seq + 1
         return max(seq, first)

@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from noisescale.transport.wire import (
@@ -33,6 +34,7 @@ _CRC = struct.Struct("<I")
 HEADER_BYTES = _HEADER.size + _CRC.size
 
 _MEASUREMENT = struct.Struct("<qqdqdq7dqdq")  # in the order of the columns
+_columns_of = attrgetter(*MEASUREMENT_COLUMNS)
 _EXAMPLES = MEASUREMENT_COLUMNS.index("examples")
 _GROUP_HEAD = struct.Struct("<qdII")
 
@@ -172,9 +174,12 @@ def _or_none(value: float) -> float | None:
 
 
 def _measurement_payload(row: Measurement) -> bytes:
-    values = [getattr(row, name) for name in MEASUREMENT_COLUMNS]
-    values[_EXAMPLES] = -1 if row.examples is None else row.examples
-    return _MEASUREMENT.pack(*(math.nan if value is None else value for value in values))
+    values = list(_columns_of(row))
+    if row.examples is None:
+        values[_EXAMPLES] = -1
+    if None in values:
+        values = [math.nan if value is None else value for value in values]
+    return _MEASUREMENT.pack(*values)
 
 
 def _measurement(payload: bytes) -> Measurement:

@@ -1,0 +1,26 @@
+"""How much of a disk and of the memory a spool may take."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a spool may take; the defaults are those of `docs/delivery.md`.
+
+    Attributes:
+        segment_bytes: Of one file.
+        stream_bytes: Of all files of a stream; the oldest undelivered file is given up for more.
+        free_share: Of the disk that stays free.
+        memory_bytes: Of records that wait for the disk.
+        memory_records: How many they may be.
+        acked_bytes: Of files that are kept although all has arrived, in case the server goes back.
+        acked_seconds: How long they are kept.
+    """
+
+    segment_bytes: int = 8 << 20
+    stream_bytes: int = 1 << 30
+    free_share: float = 0.05
+    memory_bytes: int = 16 << 20
+    memory_records: int = 10_000
+    acked_bytes: int = 256 << 20
+    acked_seconds: float = 86_400.0

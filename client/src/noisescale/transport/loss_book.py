@@ -1,0 +1,62 @@
+"""Which records of a stream will never come, and which of that is on disk for whoever finds the folder."""
+
+import threading
+from collections import deque
+
+from noisescale.transport.losses import merged, without
+from noisescale.transport.wire import LostRange
+
+
+class LossBook:
+    """Losses between the threads that give records up, the one that writes, and the one that declares."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: list[LostRange] = []
+        self._unwritten: deque[LostRange] = deque()
+        self._unsaid: deque[LostRange] = deque()
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._unwritten)
+
+    def give_up(self, lost: LostRange) -> None:
+        """The spool itself gives records up: to be written, and to be told to the stream."""
+        self._unsaid.append(lost)
+        self.remember(lost)
+
+    def remember(self, lost: LostRange) -> bool:
+        """Have a loss written; False where nothing about it is new."""
+        with self._lock:
+            known = [(one.first, one.last) for one in self._known]
+            parts = [LostRange(first, last, lost.reason) for first, last in without(lost.first, lost.last, known)]
+            self._known = merged([*self._known, *parts])
+            self._unwritten.extend(parts)
+        return bool(parts)
+
+    def take_unsaid(self) -> list[LostRange]:
+        """What the stream was not told yet."""
+        losses = []
+        while self._unsaid:
+            losses.append(self._unsaid.popleft())
+        return losses
+
+    def take_unwritten(self) -> LostRange | None:
+        """The next one to write."""
+        with self._lock:
+            return self._unwritten.popleft() if self._unwritten else None
+
+    def give_back(self, lost: LostRange) -> None:
+        """It could not be written."""
+        self._unwritten.appendleft(lost)
+
+    def write_all_again(self) -> None:
+        """A file is gone, and what it knew about losses with it."""
+        with self._lock:
+            self._unwritten = deque(self._known)
+
+    def acknowledge(self, seq: int) -> None:
+        """The server has an account of everything up to here."""
+        with self._lock:
+            self._known = [lost for lost in self._known if lost.last > seq]
