@@ -15,6 +15,8 @@ VALUES: dict[str, Any] = {
     "runs-view.data": {
         "q": "",
         "project": None,
+        "task": None,
+        "group": "config.hidden",
         "status": None,
         "tag": "",
         "since": "90d",
@@ -34,7 +36,7 @@ VALUES: dict[str, Any] = {
     "overview-view.data": {"scope": "running", "pref": "0.5", "project": None},
     "overview-project.id": "overview-project",
     "run-series-view.data": RUN_VIEW,
-    "run-pref-view.data": 0.5,
+    "run-pref-view.data": {"pref": 0.5},
     "run-slow-pulse.data": 1.0,
     "run-range-view.data": {"from": None, "to": None},
     "run-layer-kind.value": "map",

@@ -10,8 +10,8 @@ from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, FakeRun
 
 ALL: dict[str, Any] = {
-    "q": "", "project": None, "status": None, "tag": "", "since": "90d", "shelf": "current", "cols": "",
-    "sort": "-misfit", "page": 0,
+    "q": "", "project": None, "task": None, "group": None, "status": None, "tag": "",
+    "since": "90d", "shelf": "current", "cols": "", "sort": "-misfit", "page": 0,
 }  # fmt: skip
 
 

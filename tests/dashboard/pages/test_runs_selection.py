@@ -14,7 +14,7 @@ from noisescale_dashboard.pages.runs_selection import is_own_site
 
 CHOSEN = [{"id": RUNS[0].id, "tags": ["baseline", "bf16"]}, {"id": RUNS[2].id, "tags": ["aug"]}]
 IDS = [row["id"] for row in CHOSEN]
-VIEW = {**NO_FILTER, "cols": "", "sort": "-misfit", "page": 0}
+VIEW = {**NO_FILTER, "group": None, "cols": "", "sort": "-misfit", "page": 0}
 
 
 async def press(callbacks: Callbacks, button: str, headers: dict[str, str] | None = None, **states: Any) -> Any:
@@ -142,3 +142,25 @@ def test_the_list_shows_what_sent_data_lately_unless_asked_otherwise() -> None:
     assert query({**VIEW, "since": "any"}, None)["updated_after"] is None
     assert query({**VIEW, "shelf": "archived"}, None)["archived"] is True
     assert set(runs_filters.SINCE_WORDS) | {"any"} == set(runs_filters.SINCE)
+
+
+async def test_groups_show_how_many_runs_and_medians(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    values = {"runs-view.data": {**VIEW, "group": "task", "status": "failed"}, "narrow.data": False}
+
+    changed = await callbacks.post("runs-groups.children", values)
+
+    said = str(changed["runs-groups"]["children"])
+    assert "Runs by task" in said
+    assert "/runs?task=char-lm" in said
+    assert dict(fake_api.requests[-1].query_params) == {
+        "by": "task", "status": "failed", "updated_after": fake_api.requests[-1].query_params["updated_after"],
+    }  # fmt: skip
+
+
+async def test_without_a_group_there_is_no_table(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    values = {"runs-view.data": VIEW, "narrow.data": False}
+
+    changed = await callbacks.post("runs-groups.children", values)
+
+    assert changed["runs-groups"]["children"] is None
+    assert fake_api.requests == []

@@ -12,11 +12,19 @@ from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import RunPage
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.number_format import count
-from noisescale_dashboard.pages import runs_columns, runs_filters, runs_selection, runs_table, shell, states
+from noisescale_dashboard.pages import (
+    runs_columns,
+    runs_filters,
+    runs_groups,
+    runs_selection,
+    runs_table,
+    shell,
+    states,
+)
 from noisescale_dashboard.pages.parts import Child, aria, icon
 
 DEFAULT_SORT = "-misfit"
-NO_FILTER = {"q": "", "project": None, "status": None, "tag": "", "since": "90d", "shelf": "current"}
+NO_FILTER = {"q": "", "project": None, "task": None, "status": None, "tag": "", "since": "90d", "shelf": "current"}
 MAX_SPARKLINES = 100
 CHANGED = (
     Output("runs-rows", "data"),
@@ -32,6 +40,7 @@ CHANGED = (
     Output("runs-grid", "columnDefs"),
     Output("runs-grid", "style"),
     Output("runs-cols", "data"),
+    Output("runs-group", "data"),
 )
 """What a page of runs sets."""
 
@@ -53,6 +62,7 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         html.Div(id="runs-note"),
         html.Div(id="runs-empty"),
         runs_selection.outcome(),
+        html.Div(id="runs-groups"),
         html.Section([_grid(narrow), _footer()], className="card", id="runs-card", **aria({"aria-label": "Runs"})),
         dcc.Store(id="runs-view"),
         dcc.Store(id="runs-sort"),
@@ -113,6 +123,7 @@ def register(app: Dash, api: ApiClient) -> None:
     _register_sparklines(app, api)
     _register_projects(app, api)
     runs_selection.register(app, api)
+    _register_groups(app, api)
 
 
 def _register_rows(app: Dash, api: ApiClient) -> None:
@@ -158,7 +169,27 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             runs_table.columns(view["sort"], chosen, narrow=narrow) if ctx.triggered_id == "runs-view" else no_update,
             {"height": runs_table.grid_height(len(page.runs), narrow=narrow), "width": "100%"},
             runs_columns.choices(page.runs, also=chosen),
+            runs_groups.choices(page.runs, also=view["group"]),
         )
+
+
+def _register_groups(app: Dash, api: ApiClient) -> None:
+    @app.callback(
+        Output("runs-groups", "children"),
+        Input("runs-view", "data"),
+        Input("runs-done", "data"),
+        State("narrow", "data"),
+    )
+    async def load_groups(view: dict[str, Any] | None, _done: Any, narrow: bool) -> html.Section | None:
+        if view is None or not view["group"]:
+            return None
+        asked = {name: value for name, value in query(view, None).items() if name not in ("sort", "limit", "cursor")}
+        try:
+            groups = await api.run_groups(visitor_headers(ctx.headers), {**asked, "by": view["group"]})
+        except ApiProblem as problem:
+            # the list below says what is wrong where nothing answers
+            return states.not_loaded(problem) if problem.status == 422 else None
+        return runs_groups.card_of(groups, view["group"], narrow=narrow)
 
 
 def _register_sparklines(app: Dash, api: ApiClient) -> None:
@@ -181,14 +212,14 @@ def _register_sparklines(app: Dash, api: ApiClient) -> None:
 
 
 def _register_projects(app: Dash, api: ApiClient) -> None:
-    @app.callback(Output("runs-project", "data"), Input("runs-project", "id"))
-    async def load_projects(_component_id: str) -> list[str]:
+    @app.callback(Output("runs-project", "data"), Output("runs-task", "data"), Input("runs-project", "id"))
+    async def load_projects(_component_id: str) -> tuple[list[str], list[str]]:
         try:
             projects = await api.projects(visitor_headers(ctx.headers))
         except ApiProblem:
             # the filter stays empty; the list of runs says what is wrong
             raise PreventUpdate from None
-        return [project.name for project in projects]
+        return [project.name for project in projects], sorted({task for project in projects for task in project.tasks})
 
 
 def query(view: Mapping[str, Any], cursor: str | None, now: datetime | None = None) -> dict[str, Any]:
@@ -198,6 +229,7 @@ def query(view: Mapping[str, Any], cursor: str | None, now: datetime | None = No
     return {
         "q": view["q"],
         "project": view["project"],
+        "task": view["task"],
         "status": status,
         "tag": view["tag"],
         "updated_after": None if since is None else ((now or datetime.now(UTC)) - since).isoformat(),
@@ -217,7 +249,7 @@ def range_words(page: RunPage, place: int) -> str:
 
 
 def _register_clientside(app: Dash) -> None:
-    controls = ("q", "project", "status", "tag", "since", "shelf", "cols", "order")
+    controls = ("q", "project", "task", "group", "status", "tag", "since", "shelf", "cols", "order")
     app.clientside_callback(
         ClientsideFunction(shell.NAMESPACE, "runsView"),
         Output("runs-view", "data"),

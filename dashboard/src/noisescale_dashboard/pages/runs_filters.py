@@ -8,7 +8,7 @@ from typing import Any, Final
 import dash_mantine_components as dmc
 from dash import html
 
-from noisescale_dashboard.pages import runs_columns
+from noisescale_dashboard.pages import runs_columns, runs_groups
 from noisescale_dashboard.pages.parts import Child, aria, icon
 
 STATUSES = ("running", "finished", "failed", "silent", "crashed")
@@ -59,6 +59,7 @@ def layout() -> list[Child]:
             **aria({"aria-label": "Search runs"}),
         ),
         _choice("runs-project", "Project", [], width=140, placeholder="Project: any", searchable=True, clearable=True),
+        _choice("runs-task", "Task", [], width=124, placeholder="Task: any", searchable=True, clearable=True),
         _choice("runs-status", "Status", list(STATUSES), width=126, placeholder="Status: any", clearable=True),
         dmc.TextInput(
             id="runs-tag",
@@ -82,6 +83,15 @@ def layout() -> list[Child]:
             [{"value": value, "label": f"Sort: {label}"} for value, label in SORT_CHOICES],
             width=196,
             value="-misfit",
+        ),
+        _choice(
+            "runs-group",
+            "Group by",
+            runs_groups.choices(()),
+            width=150,
+            placeholder="Group: none",
+            searchable=True,
+            clearable=True,
         ),
         html.Details(
             [
