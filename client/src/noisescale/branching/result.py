@@ -95,7 +95,7 @@ class BranchResult:
 
     def __str__(self) -> str:
         rows = [
-            f"Held-out loss, {self.before:.4g} before, after each arm:",
+            f"Held-out loss, {self.before:.4g} before, after each arm; differences with their one-sided limits:",
             f"{'batch':>10}  {'learning rate':>13}  {'steps':>8}  {'loss':>10}  against the present setting",
         ]
         for found in self.arms:
