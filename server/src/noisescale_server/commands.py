@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from noisescale_server import discovery, migrating, serving
 from noisescale_server.api.errors import DATABASE_ERRORS
+from noisescale_server.backups import BackupError
 from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from noisescale_server.services import durability
 from noisescale_server.services.errors import DatabaseNotDurable
@@ -85,7 +86,7 @@ def reporting(command: Callable[[Settings], int]) -> Callable[[argparse.Namespac
             return 0
         except ValidationError as error:
             print("noisescale: " + "; ".join(_wrong_setting(detail) for detail in error.errors()), file=sys.stderr)
-        except (EmbeddedPostgresError, NoDatabaseError, DatabaseNotDurable, serving.AddressError) as error:
+        except (EmbeddedPostgresError, NoDatabaseError, DatabaseNotDurable, BackupError, serving.AddressError) as error:
             print(f"noisescale: {error}", file=sys.stderr)
         return 1
 

@@ -22,6 +22,31 @@ class Owner:
     socket_folder: Path | None
 
 
+def path_in(data_dir: Path) -> Path:
+    """The file that is locked."""
+    return data_dir / _LOCK_FILE
+
+
+def owner_of(data_dir: Path) -> Owner | None:
+    """Who holds the lock of a data folder; None when nobody does."""
+    descriptor = os.open(path_in(data_dir), os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _read(descriptor: int) -> Owner | None:
+    lines = os.pread(descriptor, 4096, 0).decode().splitlines()
+    if not lines or not lines[0].isdigit():
+        return None
+    folder = lines[1] if len(lines) > 1 else ""
+    return Owner(pid=int(lines[0]), socket_folder=Path(folder) if folder else None)
+
+
 class DataLock:
     """The exclusive right to a data folder, held until release or until the process ends, however it ends.
 
@@ -30,14 +55,14 @@ class DataLock:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._descriptor = os.open(data_dir / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        self._descriptor = os.open(path_in(data_dir), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         self.previous_owner: Owner | None = None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.previous_owner = self._read()
+            self.previous_owner = _read(self._descriptor)
             self.sign(self.previous_owner.socket_folder if self.previous_owner else None)
         except BlockingIOError:
-            owner = self._read()
+            owner = _read(self._descriptor)
             os.close(self._descriptor)
             raise DataFolderInUseError(data_dir, owner.pid if owner else None) from None
 
@@ -45,13 +70,6 @@ class DataLock:
         """Write our pid for those who are refused, and the socket's folder for whoever cleans up after a crash."""
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n{socket_folder or ''}\n".encode(), 0)
-
-    def _read(self) -> Owner | None:
-        lines = os.pread(self._descriptor, 4096, 0).decode().splitlines()
-        if not lines or not lines[0].isdigit():
-            return None
-        folder = lines[1] if len(lines) > 1 else ""
-        return Owner(pid=int(lines[0]), socket_folder=Path(folder) if folder else None)
 
     def release(self) -> None:
         """Let the next owner in."""

@@ -14,9 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from sqlalchemy.engine import URL
-
-from noisescale_server.embedded import binaries, cluster, postmaster_pid, programs, socket_folder
+from noisescale_server.embedded import binaries, cluster, postmaster_pid, programs, running, socket_folder
 from noisescale_server.embedded.binaries import Binaries
 from noisescale_server.embedded.data_lock import DataLock
 from noisescale_server.embedded.errors import (
@@ -172,9 +170,8 @@ class EmbeddedPostgres:
     def url(self, database: str = cluster.DATABASE, driver: str = "postgresql+asyncpg") -> str:
         """The URL of one database, through the socket; libpq and asyncpg themselves take driver="postgresql"."""
         self._running()
-        where = {"host": str(self._socket_folder), "port": str(socket_folder.PORT)}
-        url = URL.create(driver, username=cluster.SUPERUSER, database=database, query=where)
-        return url.render_as_string(hide_password=False)
+        assert self._socket_folder is not None, "it was made before Postgres was started"
+        return running.url_of(self._socket_folder, database, driver=driver)
 
     def create_database(self, name: str, template: str | None = None) -> None:
         """Create a database, as a copy of `template` if given; nobody may be connected to that one meanwhile."""

@@ -2,7 +2,8 @@
 
 Columns carry the names of the wire format. Sums add, so a rollup row is a bigger measurement. `run_id` leads every key
 but those of project, task, sweep and its calibration, of deleted runs and the epoch: a distributed Postgres can place
-all that belongs to a run together. Only run, stream and sweeps carry foreign keys: a check per measurement would cost more than the insert.
+all that belongs to a run together. Only run, stream and sweeps carry foreign keys: a check per measurement would
+cost more than the insert.
 """
 
 from datetime import datetime
