@@ -227,7 +227,7 @@ class DiskSpool:
 
     def _run(self) -> None:
         synced_at = looked_at = -FREE_DISK_SECONDS
-        while True:
+        while self._thread is threading.current_thread():  # a new stream or a fork has none or another one
             self._wake.wait(self._pause(synced_at))
             self._wake.clear()
             is_last = self._is_ending
@@ -278,7 +278,7 @@ class DiskSpool:
 
     def sync(self) -> None:
         """Bring to the disk what is not there yet; what the disk does not confirm is written once more, elsewhere."""
-        assert self.folder is not None
+        folder = self.folder
         self._is_dirty = False
         for segment in self._segments.listed():
             try:
@@ -288,8 +288,10 @@ class DiskSpool:
                 self._complain(f"not sure to be on the disk, so written again: {error}")
                 self.num_failed_syncs += 1
                 segment.is_doubtful = True
+        if folder is None or folder is not self.folder:
+            return  # the stream is another one by now
         with contextlib.suppress(*FAULTS):
-            self.folder.sync()
+            folder.sync()
         again = next((one for one in self._segments.listed() if one.is_doubtful), None) or self._first_gone()
         if again is not None:
             with self._io, contextlib.suppress(*FAULTS):

@@ -155,6 +155,8 @@ class Stream:
                     self._number(self._deferred.pop(0))
             finally:
                 self._is_appending = False
+            if self._deferred:  # by a signal between the two lines above
+                return self.append(self._deferred.pop(0))
             return self._last_seq - self._acked_seq
 
     def _open(self, stream_id: str) -> None:
