@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import plotly.graph_objects as go
+import pytest
 
 from fakes_advice import recommendation_json
 from fakes_runs import HOSTILE, RUNS, groups_json, metrics_json, series_json
 from noisescale_dashboard.advice import recommendation
 from noisescale_dashboard.answers import Metric, groups, metrics, noise_scale_series
-from noisescale_dashboard.figures.batch_bullet import batch_bullet
+from noisescale_dashboard.figures.batch_bullet import LIMIT_WORDS, batch_bullet
 from noisescale_dashboard.figures.layers import color_range, layer_heat_map, layer_ranking
 from noisescale_dashboard.figures.loss_over_training import loss_over_training
 from noisescale_dashboard.figures.noise_scale_over_training import View
@@ -157,6 +158,18 @@ def test_the_bullet_shows_both_batches_and_both_intervals() -> None:
     assert len(bars) == 2
     assert bars[0].x1 - bars[0].x0 > bars[1].x1 - bars[1].x0
     assert all("k" in tick or tick.isdigit() for tick in figure.layout.xaxis.ticktext)
+
+
+@pytest.mark.parametrize(("inside", "binding", "is_above"), [(700.0, "memory", True), (2100.0, "seconds", False)])
+def test_what_a_limit_forbids_is_grey_and_named(inside: float, binding: str, is_above: bool) -> None:
+    limited = {"batch_size": inside, "low": inside, "high": inside, "binding": [binding], "text": "…"}
+    advice = recommendation({**recommendation_json(RUNS[0], 0.5), "limited": limited})
+
+    figure = batch_bullet(advice)
+
+    grey = next(shape for shape in figure.layout.shapes if shape.type == "rect" and shape.layer == "below")
+    assert (grey.x0 if is_above else grey.x1) == inside
+    assert LIMIT_WORDS[binding] in [annotation.text for annotation in figure.layout.annotations]
 
 
 def test_labels_of_near_batches_stand_on_two_sides() -> None:

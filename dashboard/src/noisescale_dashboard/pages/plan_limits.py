@@ -1,6 +1,6 @@
 """The fold "Plan with limits": what a step is worth and what the rest of the run may take, all kept in the address."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -26,6 +26,16 @@ LIMITS = {
     "max_micro_batches": ("Micro-batches a step", "accumulated at most"),
     "usd_per_device_hour": ("USD per device-hour", "else the run's own price"),
 }
+BINDING = {
+    "steps": "your step limit",
+    "examples": "your example limit",
+    "seconds": "your deadline",
+    "usd": "your budget",
+    "memory": "your memory limit",
+    "devices": "your devices",
+    "data": "the size of your data",
+}
+"""The API's word for what moved the batch, to ours."""
 FIELDS = {**PRICES, **LIMITS}
 """The API's word, which also stands in the address, to a label and what it means; in the order of 53-run-limits.js."""
 
@@ -109,6 +119,11 @@ def refusal(problem: ApiProblem | None) -> tuple[Any, ...]:
     by_field = {field.rsplit(".", 1)[-1]: message for field, message in problem.errors}
     beside = [by_field.get(name) for name in FIELDS]
     return (*beside, None if any(beside) else problem.detail)
+
+
+def binding_words(binding: Sequence[str]) -> str:
+    """What moved the batch, for a headline: ("seconds",) → "by your deadline"."""
+    return f"by {' and '.join(BINDING.get(name, name) for name in binding)}"
 
 
 def outcome(advice: Recommendation) -> list[Child]:

@@ -187,7 +187,7 @@ def chip(advice: Recommendation) -> html.Span:
 def subtitle(advice: Recommendation) -> str:
     """As of when, and what stands in brackets and below values."""
     level = "intervals: 95 %"
-    return f"at step {count(advice.step)} · {level}" if advice.step is not None else level
+    return unbroken(f"at step {count(advice.step)} · {level}" if advice.step is not None else level)
 
 
 def answer(advice: Recommendation) -> list[Child]:
@@ -216,7 +216,11 @@ def top(advice: Recommendation) -> list[Child]:
 
 
 def _headline(advice: Recommendation) -> str:
-    return advice.headline or "Not enough evidence yet"
+    said = advice.headline or "Not enough evidence yet"
+    limited = advice.limited
+    if limited is None or advice.recommended_batch_size is None or not limited.binding:
+        return said
+    return f"{said}, {plan_limits.binding_words(limited.binding)}"
 
 
 def _interval_sentence(advice: Recommendation) -> str:

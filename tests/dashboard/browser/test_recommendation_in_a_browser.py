@@ -1,0 +1,30 @@
+"""Planning with limits in Chromium: from the fields into the address, and from the address into the fields."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from dashboard_visit import RUN, Visit
+
+pytestmark = pytest.mark.browser
+
+
+async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: Page, address: str) -> None:
+    visit = Visit(page, address)
+    await visit.open(f"{RUN}?examples_per_step=500")
+    field = page.get_by_label("Devices: that stay")
+    await expect(page.get_by_label("Examples for a step")).to_have_value("500")
+    await expect(page.locator("#run-advice-top")).to_contain_text("You would spend 500 examples")
+
+    await field.fill("8")
+    await page.locator("#run-limits-apply").click()
+
+    await expect(page.locator("#run-advice-top .big")).to_contain_text("by your memory limit")
+    assert page.url.endswith("?examples_per_step=500&num_devices=8")
+    await page.go_back()
+    await expect(field).to_have_value("")
+    await page.locator("#run-limits-clear").click()
+    await expect(page.locator("#run-pref-word")).to_have_text("balanced")
+    assert page.url.endswith(RUN)
+    await page.locator("#run-copy-nanogpt").click()
+    await expect(page.locator("#run-flags-text")).to_contain_text("--step-batch-size-schedule")
+    assert (visit.complaints, visit.strangers()) == ([], set())
