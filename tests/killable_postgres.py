@@ -66,7 +66,7 @@ class KillablePostgres:
     def kill(self) -> None:
         """kill -9 of the postmaster and all its backends, and wait until they are gone."""
         assert self._process is not None
-        family = [psutil.Process(self._process.pid), *self._children()]
+        family = self._family()
         for process in family:
             process.kill()
         self._process.wait()
@@ -77,6 +77,20 @@ class KillablePostgres:
         sessions = [child for child in self._children() if "idle" in "".join(child.cmdline())]
         busy = [child for child in self._children() if "INSERT" in "".join(child.cmdline())]
         (busy or sessions or self._children())[0].kill()
+
+    def freeze(self) -> None:
+        """SIGSTOP: all of it is there and none of it answers."""
+        for process in self._family():
+            process.suspend()
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        for process in self._family():
+            process.resume()
+
+    def _family(self) -> list[psutil.Process]:
+        assert self._process is not None
+        return [psutil.Process(self._process.pid), *self._children()]
 
     def _children(self) -> list[psutil.Process]:
         assert self._process is not None

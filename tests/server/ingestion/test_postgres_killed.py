@@ -42,9 +42,12 @@ class Sender:
 
     async def work(self) -> None:
         while not self.is_stopping:
-            answer = await self._send(self._next_batch())
-            if answer.status_code == httpx.codes.OK:
-                self.num_acked = answer.json()["acked_seq"]
+            await self.send_next()
+
+    async def send_next(self) -> None:
+        answer = await self._send(self._next_batch())
+        if answer.status_code == httpx.codes.OK:
+            self.num_acked = answer.json()["acked_seq"]
 
     def _next_batch(self) -> dict[str, Any]:
         first = self.num_acked + 1
@@ -135,6 +138,32 @@ async def kill_in_turn(postgres: KillablePostgres, times: int) -> None:
 
 async def test_a_killed_postgres_and_a_killed_backend_lose_and_double_nothing(postgres: KillablePostgres) -> None:
     await kill_in_turn(postgres, 1)
+
+
+async def test_a_frozen_postgres_is_503_in_time_and_thawed_loses_and_doubles_nothing(
+    postgres: KillablePostgres,
+) -> None:
+    """Its own statement time-out does not fire: it is frozen too."""
+    app = create_app(Settings(database_url=postgres.url(), transaction_timeout_seconds=0.5, pool_wait_seconds=0.5))
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client,
+        asyncio.timeout(60),
+    ):
+        sender = Sender(client)
+        while sender.num_acked == 0:
+            await sender.send_next()
+
+        postgres.freeze()
+        await sender.send_next()
+        frozen = Counter(sender.statuses)
+        postgres.thaw()
+        while sender.num_acked < 3 * ROWS:
+            await sender.send_next()
+
+        assert frozen[503] >= 1
+        await check_stored(app, [sender])
 
 
 @pytest.mark.slow

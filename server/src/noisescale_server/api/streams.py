@@ -9,7 +9,7 @@ from fastapi import APIRouter, BackgroundTasks, Depends, Request
 from pydantic import Field
 
 from noisescale_server.api.body import read_body
-from noisescale_server.api.deps import ReadSession, RunId, Session, StreamId, body_of
+from noisescale_server.api.deps import AppSettings, ReadSession, RunId, Session, StreamId, body_of
 from noisescale_server.api.rate_limit import count_batch
 from noisescale_server.api.rejection import read_batch
 from noisescale_server.api.schemas_runs import Answer
@@ -107,11 +107,17 @@ class StreamsAnswer(Answer):
 
 
 @router.post("/streams/{stream_id}/batches", openapi_extra=body_of(BatchBody), dependencies=[Depends(count_batch)])
-async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: BackgroundTasks) -> Acked:
+async def post_batch(
+    stream_id: StreamId, request: Request, settings: AppSettings, behind_the_answer: BackgroundTasks
+) -> Acked:
     """Store a batch once, however often it is sent; the answer comes after COMMIT."""
     read = read_batch(await read_body(request))
     batch = batch_of(stream_id, read.body)
-    accepted = await commit_with_retry(request.app.state.sessions, lambda session: ingestion.accept(session, batch))
+    accepted = await commit_with_retry(
+        request.app.state.sessions,
+        lambda session: ingestion.accept(session, batch),
+        timeout_seconds=settings.transaction_timeout_seconds,
+    )
     if batch.finish is not None:
         state = request.app.state
         behind_the_answer.add_task(state.recalibrations.after_finish, state.sessions, batch.run_id)
