@@ -306,7 +306,7 @@ def _style(height: int) -> dict[str, Any]:
 
 
 def _misfit_footer(view: Mapping[str, Any], found: Found, *, num_drawn: int) -> list[Child]:
-    status = "&status=running" if view["scope"] == "running" else ""
+    address = "/runs?status=running" if view["scope"] == "running" else f"/runs?since={view['scope']}"
     left_out = found.total - num_drawn
     key = [
         html.Span([html.Span(className="sw square"), " batch now"], className="nb"),
@@ -314,7 +314,7 @@ def _misfit_footer(view: Mapping[str, Any], found: Found, *, num_drawn: int) -> 
         html.Span([html.Span(className="sw zone"), " within 2 ×: costs at most 12.5 %"], className="nb"),
     ]
     words = f"{left_out} more in Runs" if left_out > 0 else "All in Runs"
-    return [*key, html.Span(className="sp"), link(words, f"/runs?sort=-misfit{status}", class_name="inline")]
+    return [*key, html.Span(className="sp"), link(words, address, class_name="inline")]
 
 
 def misfit_sentence(rows: Sequence[misfit.MisfitRow]) -> str:

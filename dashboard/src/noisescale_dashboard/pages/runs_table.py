@@ -134,10 +134,10 @@ def columns(sort: str, chosen: Sequence[str] = (), *, narrow: bool) -> list[dict
     wide: list[dict[str, Any]] = [
         {"field": "name", "headerName": "Run", "cellRenderer": "RunName", "minWidth": 200, "flex": 1},
         {"field": "spark", "headerName": "Over training", "cellRenderer": "Spark", "width": 142, "sortable": False},
-        {"field": "noise", "headerName": "Noise scale, 95 %", "cellRenderer": "NoiseScale", "width": 160},
+        {"field": "noise", "headerName": "Noise scale, 95 %", "cellRenderer": "NoiseScale", "width": 156},
         {"field": "batch", "headerName": "Batch", "cellRenderer": "Batch", "width": 102},
-        {"field": "fit", "headerName": "Fit", "cellRenderer": "Fit", "width": 114, "sortable": False},
-        {"field": "decision", "headerName": "Decision", "cellRenderer": "Decision", "width": 146},
+        {"field": "fit", "headerName": "Fit", "cellRenderer": "Fit", "width": 122, "sortable": False},
+        {"field": "decision", "headerName": "Decision", "cellRenderer": "Decision", "width": 142},
         {"field": "efficiency", "headerName": "Efficiency", "cellRenderer": "Efficiency", "width": 98},
         {"field": "loss", "headerName": "Loss", "width": 80},
         {"field": "step", "headerName": "Step", "cellRenderer": "Step", "width": 78},
