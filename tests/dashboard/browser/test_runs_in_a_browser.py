@@ -65,6 +65,20 @@ async def test_chosen_runs_are_archived_and_come_back(visit: Visit, served_api: 
     assert served_api.archived == set()
 
 
+async def test_keys_go_from_run_to_run_and_choose(visit: Visit) -> None:
+    page = await visit.open("/runs")
+    names = page.locator(".ag-row a[data-go]")
+
+    for key in ("j", "j", "j", "k", "x"):
+        await page.keyboard.press(key)
+
+    await expect(page.locator("#runs-chosen")).to_have_text("1 chosen")
+    await expect(page.locator('.ag-row[row-index="1"] a[data-go]')).to_be_focused()
+    await expect(names).to_have_count(len(RUNS))
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/runs/00000000-*")
+
+
 async def test_a_deletion_waits_for_its_time_and_then_is_made(visit: Visit, served_api: FakeApi) -> None:
     page = await visit.open("/runs")
     doomed = served_api.runs

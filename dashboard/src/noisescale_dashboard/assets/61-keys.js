@@ -4,6 +4,7 @@
   const HELP = [
     ["g, then o, r or s", "go to Overview, Runs or Sweeps"],
     ["/", "search"],
+    ["j, k, x, Enter", "in Runs: next, previous, choose, open"],
     ["e", "menu of the card under the pointer, or of the first one"],
     ["t", "light or dark"],
     ["Esc", "close"],
