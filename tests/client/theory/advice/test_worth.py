@@ -41,6 +41,19 @@ def test_steps_that_took_no_longer_at_a_larger_batch_are_not_foretold_to():
     assert {"seconds", "usd"} >= set(found.limited.binding)
 
 
+def test_a_budget_is_one_of_steps_where_steps_take_as_long_at_any_batch():
+    run = advised_run(spent=[stretch(128.0, 20.0)] * 20 + [stretch(256.0, 20.0)] * 20)
+
+    found = recommend(run, Preference(0.01), KNOWN, Constraints(num_devices=8, max_usd=40.0))
+
+    # 8 devices at 3 USD and 2 s a step: 3,000 steps
+    row = next(one for one in found.predictions.batches if one.is_recommended)
+    assert found.limited.binding == ("usd",)
+    assert row.usd.value == pytest.approx(40.0, rel=0.03)
+    assert row.steps.value == pytest.approx(3000, rel=0.03)
+    assert row.usd.value <= 40.0
+
+
 def test_on_fixed_hardware_the_step_times_decide():
     found = recommend(advised_run(spent=two_batches()), Preference(fixed_hardware=True), KNOWN)
 
