@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import os
 import random
 import time
 from typing import Any
@@ -105,26 +106,46 @@ def ask_for_run(client: httpx.Client, run_id: UUID) -> float:
 
 
 def measure(url: str, num_asked: int, steps: int) -> list[Figure]:
-    """p50 and p99 of each kind of question."""
+    """p5, p50 and p99 of each kind of question, and of the simplest request before, between and after them."""
     found: dict[str, list[float]] = {}
     runs = [(uuid4(), uuid4()) for _ in range(num_asked)]
+    load = [os.getloadavg()[0]]
     with httpx.Client(base_url=url, timeout=60) as client:
         for run in runs:
             post(client, run, 0, steps, 10 * steps)
         ask(client, runs[0][0], {})
+        plain = [ask_for_run(client, run_id) for run_id, _ in runs]
         found["first time"] = [ask(client, run_id, {}) for run_id, _ in runs]
         found["again"] = [ask(client, run_id, {}) for run_id, _ in runs]
         found["with limits and predictions"] = [ask(client, run_id, LIMITS) for run_id, _ in runs]
+        plain += [ask_for_run(client, run_id) for run_id, _ in runs]
         found["as of an earlier step"] = [ask(client, run_id, {"to_step": steps // 2}) for run_id, _ in runs]
         for run in runs:
             post(client, run, steps, steps + 50, 10 * steps)
         found["after new data"] = [ask(client, run_id, {}) for run_id, _ in runs]
-        plain = [ask_for_run(client, run_id) for run_id, _ in runs]
-    figures = [Figure("for comparison: the run itself, p50", 1000 * percentile(plain, 0.5), "ms")]
+        found["again, once more"] = [ask(client, run_id, {}) for run_id, _ in runs]
+        plain += [ask_for_run(client, run_id) for run_id, _ in runs]
+        load.append(os.getloadavg()[0])
+    return [
+        *figures_of(found, plain),
+        Figure("load of the machine, the higher of start and end", max(load), "processes"),
+    ]
+
+
+def figures_of(found: dict[str, list[float]], plain: list[float]) -> list[Figure]:
+    """The times in ms, and the medians relative to the simplest request of the same minutes."""
+    simplest = percentile(plain, 0.5)
+    figures = [
+        Figure("for comparison: the run itself, p5", 1000 * percentile(plain, 0.05), "ms"),
+        Figure("for comparison: the run itself, p50", 1000 * simplest, "ms"),
+    ]
     for name, seconds in found.items():
-        figures.append(Figure(f"{name}, p5", 1000 * percentile(seconds, 0.05), "ms"))
-        figures.append(Figure(f"{name}, p50", 1000 * percentile(seconds, 0.5), "ms", TARGET))
-        figures.append(Figure(f"{name}, p99", 1000 * percentile(seconds, 0.99), "ms"))
+        figures += [
+            Figure(f"{name}, p5", 1000 * percentile(seconds, 0.05), "ms"),
+            Figure(f"{name}, p50", 1000 * percentile(seconds, 0.5), "ms", TARGET),
+            Figure(f"{name}, p99", 1000 * percentile(seconds, 0.99), "ms"),
+            Figure(f"{name}, p50 in p50 of the run itself", percentile(seconds, 0.5) / simplest, "times"),
+        ]
     return figures
 
 
