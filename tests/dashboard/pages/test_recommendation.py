@@ -106,7 +106,7 @@ def test_what_else_to_set_says_its_rule_its_reach_and_where_there_is_none() -> N
 
     assert "6.0e-4" in said
     assert "outside of that" in said
-    assert "not verified for this optimizer" in said
+    assert "Not verified for this optimizer" in said
 
 
 @pytest.mark.parametrize("trainer", list(recommendation_schedule.TRAINERS))
@@ -145,6 +145,13 @@ async def test_a_refused_limit_is_said_beside_its_field_and_what_is_shown_stays(
     assert changed["run-limit-max_usd"]["error"] is None
     assert "run-advice-bottom" not in changed
     assert "see the limits" in changed["run-advice-subtitle"]["children"]
+
+
+def test_what_the_reason_says_of_a_limit_is_not_said_again() -> None:
+    limited = {"batch_size": None, "binding": ["seconds"], "text": "1 h is too little.", "possible": None}
+    advice = replace(advised(limited=limited, reason="1 h is too little."), recommended_batch_size=None)
+
+    assert words(recommendation_card.top(advice)).count("1 h is too little.") == 1
 
 
 def test_limits_that_exclude_each_other_say_what_is_possible() -> None:

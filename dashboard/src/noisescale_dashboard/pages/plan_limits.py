@@ -133,11 +133,11 @@ def outcome(advice: Recommendation) -> list[Child]:
     if worth is not None and worth.source != "preference" and worth.text:
         said.append(html.P(unbroken(f"{worth.text[0].upper()}{worth.text[1:].rstrip('.')}."), className="why"))
     limited = advice.limited
-    if limited is None:
+    # the reason may say the same: a sentence is said once
+    told = (advice.reason or "", advice.effect or "")
+    texts = [text for text in (limited.text, limited.possible) if text and text not in told] if limited else []
+    if limited is None or not texts:
         return said
     if limited.batch_size is None:
-        texts = [text for text in (limited.text, limited.possible) if text]
-        return [*said, note(unbroken(" ".join(texts)))] if texts else said
-    if limited.binding and limited.text:
-        said.append(html.P(unbroken(limited.text), className="why"))
-    return said
+        return [*said, note(unbroken(" ".join(texts)))]
+    return [*said, html.P(unbroken(texts[0]), className="why")] if limited.binding else said

@@ -93,7 +93,9 @@ def schedule(advice: Recommendation) -> list[Child]:
     head = html.Tr([html.Th(word, scope="col") for word in ("From step", "batch", "learning rate")])
     rows = [_stage_row(stage) for stage in found.stages]
     table = html.Table([html.Thead(head), html.Tbody(rows)], className="tb advice")
-    saved = f" It saves {share(found.saving)} against the best constant batch, by the forecast." if found.saving else ""
+    saved = ""
+    if found.saving and len(found.stages) > 1:
+        saved = f" It saves {share(found.saving)} against the best constant batch, by the forecast."
     return [_title(), table, html.P(unbroken(f"{found.why or ''}{saved}"), className="dim small")]
 
 
@@ -128,9 +130,9 @@ def _about(change: Change) -> str:
     reach = "" if change.is_in_range else " (this change is outside of that)"
     parts = [
         change.rule or NOTHING,
-        f"holds for {change.holds_for}{reach}" if change.holds_for else "",
-        "" if change.is_verified else "not verified for this optimizer",
+        f"Holds for {change.holds_for}{reach}" if change.holds_for else "",
+        "" if change.is_verified else "Not verified for this optimizer",
         change.text or "",
         change.source or "",
     ]
-    return "; ".join(part.rstrip(".") for part in parts if part) + "."
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)
