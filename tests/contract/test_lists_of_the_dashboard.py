@@ -1,0 +1,35 @@
+"""What Overview and Runs ask of the API is asked of the real one."""
+
+from datetime import UTC, datetime
+
+import httpx
+from fastapi import FastAPI
+
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.pages import overview, runs
+from stored_runs import resolved, store_run
+
+VIEW = {**runs.NO_FILTER, "group": "task", "cols": "", "sort": runs.DEFAULT_SORT, "page": 0}
+
+
+async def test_overview_and_runs_understand_the_real_answers(app: FastAPI) -> None:
+    first = str(await store_run(app, name="off", task="a", config={"width": 64}, **resolved(batch=10.0)))
+    second = str(await store_run(app, name="fits", task="b", **resolved(batch=500.0)))
+    api = ApiClient(base_url="http://noisescale.test", transport=httpx.ASGITransport(app=app))
+
+    page = await api.runs({}, overview.query({"scope": "7d", "project": "demo"}, datetime.now(UTC)))
+    found = await overview.find(api, {}, page.runs, page.total, preference=0.2)
+    listed = await api.runs({}, runs.query(VIEW, None))
+    groups = await api.run_groups({}, {"by": "config.width", "archived": False})
+    changed = await api.change_runs({}, [first], archived=True, add_tags=["old"])
+    archived = await api.runs({}, runs.query({**VIEW, "shelf": "archived", "tag": "old"}, None))
+    await api.delete_run({}, first)
+    left = await api.runs({}, runs.query({**VIEW, "shelf": "archived"}, None))
+
+    assert [run.name for run in page.runs] == [run.name for run in listed.runs] == ["off", "fits"]
+    assert all(one.advice is not None for one in found.judged)
+    assert [(group.value, group.num_runs) for group in groups] == [("64", 1), (None, 1)]
+    assert changed.changed == (first,)
+    assert [run.name for run in archived.runs] == ["off"]
+    assert left.total == 0
+    assert second == listed.runs[1].id
