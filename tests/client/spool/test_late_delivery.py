@@ -1,5 +1,6 @@
 """What dead jobs have left is sent by a command, or by the next job of the same user."""
 
+import json
 import os
 import threading
 import time
@@ -182,3 +183,18 @@ def wait_until(is_so, seconds=10.0):
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def test_what_the_server_takes_note_of_and_does_not_store_is_kept_aside(stub, tmp_path, caplog):
+    """An answer may name records that cannot be stored; they count as rejected, and people can look at them."""
+    spooled(tmp_path, range(3))
+    refused = {"seq": 3, "code": "value_type", "field": "value", "message": "no number"}
+    stub.answers += [
+        (404, {}, b"{}"),
+        (200, {}, json.dumps({"acked_seq": 4, "rejected": [refused]}).encode()),
+    ]
+
+    assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 0
+
+    assert [path.name for path in tmp_path.rglob("*.frame")] == ["000000000003.frame"]
+    assert "refused 1 records, record 3 first" in caplog.text

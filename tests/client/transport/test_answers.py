@@ -27,6 +27,7 @@ from noisescale.transport.answers import Action, Answer, Decision, decide, retry
         (Answer(400, {}), Decision(Action.SPLIT)),
         (Answer(401, {}), Decision(Action.WAIT, wait_seconds=60)),
         (Answer(403, {}), Decision(Action.WAIT, wait_seconds=60)),
+        (Answer(426, {"supported": [2]}), Decision(Action.WAIT, wait_seconds=60)),
         (Answer(410, {}), Decision(Action.STOP)),
         (Answer(429, {}, "7"), Decision(Action.WAIT, wait_seconds=7)),
         (Answer(503, {}, "7.5"), Decision(Action.WAIT, wait_seconds=7.5)),

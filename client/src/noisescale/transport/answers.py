@@ -8,6 +8,7 @@ from enum import Enum, auto
 
 MAX_RETRY_AFTER_SECONDS = 3600.0
 KEY_RETRY_SECONDS = 60.0
+"""For another key, or for a server that reads this version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def decide(answer: Answer) -> Decision:
             return Decision(Action.NEW_STREAM)
         case 400 | 413 | 415 | 422:
             return Decision(Action.SPLIT)
-        case 401 | 403:
+        case 401 | 403 | 426:
             return Decision(Action.WAIT, wait_seconds=KEY_RETRY_SECONDS)
         case 410:
             return Decision(Action.STOP)
