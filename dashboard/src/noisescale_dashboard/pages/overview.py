@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
@@ -16,19 +15,16 @@ from noisescale_dashboard.advice import Recommendation
 from noisescale_dashboard.answers import NoiseScaleSeries, Run
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import misfit, small_multiples
-from noisescale_dashboard.pages import overview_events, overview_facts, overview_judged, shell, states
+from noisescale_dashboard.pages import overview_cards, overview_events, overview_facts, overview_judged, shell, states
 from noisescale_dashboard.pages.overview_judged import Judged
-from noisescale_dashboard.pages.parts import Child, aria, card, figure_box, link
+from noisescale_dashboard.pages.parts import Child, link
 
 REFRESH_FACTOR = 6
 """What is recommended changes slower than a series grows: the page asks a sixth as often as a run's page."""
 MAX_JUDGED, MAX_NARROW_ROWS, MAX_PANELS = 16, 6, 6
 PANEL_POINTS, AT_ONCE = 80, 6
 EVENT_PIXELS = 62
-SCOPES = (("running", "Running"), ("7d", "7 days"), ("30d", "30 days"))
 DAYS = {"7d": 7, "30d": 30}
-PREFERENCES = (("0.2", "Save examples"), ("0.5", "Balanced"), ("0.8", "Save time"))
-"""From fewest examples to fewest steps."""
 LEDE = "Each batch in use against the best one for its noise scale."
 CHANGED = (
     Output("overview-figures", "data"),
@@ -70,7 +66,7 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
                         html.P(LEDE, className="lede", id="overview-lede"),
                     ]
                 ),
-                html.Div(_choices(), className="row wrap overview-choices"),
+                html.Div(overview_cards.choices(), className="row wrap overview-choices"),
             ],
             className="head row apart mb16",
         ),
@@ -79,8 +75,11 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         html.Div(
             [
                 html.Div(id="overview-facts", className="facts mb16"),
-                html.Div([_misfit_card(narrow), _events_card()], className="grid overview-columns mb16"),
-                _small_card(narrow),
+                html.Div(
+                    [overview_cards.misfit_card(narrow), overview_cards.events_card()],
+                    className="grid overview-columns mb16",
+                ),
+                overview_cards.small_card(narrow),
             ],
             id="overview-body",
             className="loading",
@@ -94,82 +93,6 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         dcc.Interval(id="overview-clock", interval=int(1000 * REFRESH_FACTOR * refresh_seconds)),
     ]
     return shell.page([html.B("Overview")], body)
-
-
-def _choices() -> list[Child]:
-    scope = dmc.SegmentedControl(
-        id="overview-scope",
-        data=[{"value": value, "label": label} for value, label in SCOPES],
-        value="running",
-        size="xs",
-        **aria({"aria-label": "Which runs"}),
-    )
-    project = dmc.Select(
-        id="overview-project",
-        data=[],
-        placeholder="Project: any",
-        clearable=True,
-        searchable=True,
-        size="xs",
-        w=150,
-        **aria({"aria-label": "Project"}),
-    )
-    return [project, scope]
-
-
-def _misfit_card(narrow: bool) -> html.Section:
-    preference = dmc.Select(
-        id="overview-pref",
-        data=[{"value": value, "label": label} for value, label in PREFERENCES],
-        value="0.5",
-        allowDeselect=False,
-        size="xs",
-        w=138,
-        **aria({"aria-label": "Preference"}),
-    )
-    return card(
-        "Batch size against the recommendation",
-        misfit_subtitle(narrow=narrow),
-        figure_box("overview-misfit", card_id="overview-misfit-card", height=misfit.height_of(6, narrow=narrow)),
-        card_id="overview-misfit-card",
-        actions=preference,
-        footer=[],
-        class_name="misfit-card",
-        is_figure=True,
-    )
-
-
-def _events_card() -> html.Section:
-    return card(
-        "What has happened",
-        "Resolved estimates, crossings, changed batches, stalls",
-        html.Div(id="overview-events"),
-        card_id="overview-events-card",
-        footer=[],
-    )
-
-
-def _small_card(narrow: bool) -> html.Section:
-    key = [
-        html.Span([html.Span(className="sw n"), " noise scale"], className="nb"),
-        html.Span([html.Span(className="sw b"), " batch"], className="nb"),
-    ]
-    return card(
-        "Noise scale and batch",
-        "Since the start · log, each panel with its own unit and scale · band: 95 % interval",
-        figure_box("overview-small", card_id="overview-small-card", height=small_multiples.height_of(6, narrow=narrow)),
-        card_id="overview-small-card",
-        actions=html.Div(key, className="row key"),
-        class_name="small-card",
-        is_figure=True,
-    )
-
-
-def misfit_subtitle(*, narrow: bool) -> str:
-    """What x is and what the bars are."""
-    if narrow:
-        return "Batch ÷ recommended, log · bars: 95 %"
-    return "Batch ÷ recommended, log · thick bar: 95 % by the measurement, thin: with κ's error"
 
 
 def register(app: Dash, api: ApiClient) -> None:
@@ -283,7 +206,7 @@ def _shown(found: Found, view: Mapping[str, Any], *, narrow: bool, now: datetime
         "overview-facts.children": overview_facts.facts(judged, found.total, scope=view["scope"]),
         "overview-events.children": overview_events.listed(events, now=now.timestamp(), at_most=num_events),
         "overview-events-card-footer.children": f"{earlier} earlier" if earlier > 0 else None,
-        "overview-misfit-card-subtitle.children": misfit_subtitle(narrow=narrow),
+        "overview-misfit-card-subtitle.children": overview_cards.misfit_subtitle(narrow=narrow),
         "overview-misfit-card-footer.children": _misfit_footer(view, found, num_drawn=len(drawn)),
         "overview-misfit-sentence.children": misfit_sentence(drawn),
         "overview-small-sentence.children": small_sentence(panels),
