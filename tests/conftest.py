@@ -1,7 +1,6 @@
 """One throw-away Postgres a test session, built by the migrations; databases, sessions and clients on it."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
 from itertools import count
 
 import httpx
@@ -11,10 +10,9 @@ from playwright.async_api import Browser, async_playwright
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 import chromium
-from noisescale_server.app import create_app
+from app_in_process import client_of, running_app
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrate
-from noisescale_server.settings import Settings
 from noisescale_server.storage.engine import create_engine
 
 TEMPLATE = "template_noisescale"
@@ -107,18 +105,6 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """HTTP straight into the app, without a socket."""
     async with client_of(app) as opened:
         yield opened
-
-
-@asynccontextmanager
-async def running_app(database_url: str) -> AsyncIterator[FastAPI]:
-    created = create_app(Settings(database_url=database_url, pool_size=4, allow_unsafe_database=True))
-    async with created.router.lifespan_context(created):
-        yield created
-
-
-def client_of(app: FastAPI) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://noisescale.test")
 
 
 @pytest.fixture(scope="session")

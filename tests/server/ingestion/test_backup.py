@@ -12,7 +12,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
 
-from conftest import client_of, running_app
+from app_in_process import client_of, running_app
 from factories import make_batch, make_measurements
 from noisescale_server import backups, upkeep
 from noisescale_server.backups import BackupError
