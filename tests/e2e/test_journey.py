@@ -83,7 +83,7 @@ async def test_the_browser_shows_the_run_in_the_table_and_on_its_page(live_serve
     page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     page.on("request", lambda r: None if r.url.startswith((live_server, "data:", "blob:")) else strangers.append(r.url))
 
-    await page.goto(f"{live_server}/")
+    await page.goto(f"{live_server}/runs")
     row = page.locator(".ag-row", has_text="digits-b256").first
     await row.wait_for()
     table = await row.inner_text()

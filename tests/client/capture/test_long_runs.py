@@ -81,7 +81,7 @@ def growth(do, times):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [*MODES, "large model"])
 def test_nothing_grows_over_ten_thousand_steps(mode, request):
-    """What the latest windows keep is bounded, but comes and goes by a thousand blocks."""
+    """What the latest windows and the history of 320 to 640 stretches keep is bounded, but comes and goes."""
     if mode == "large model":
         request.getfixturevalue("at_once")
     loop, run = Loop(), make_run()
@@ -94,7 +94,7 @@ def test_nothing_grows_over_ten_thousand_steps(mode, request):
 
     num_blocks, num_objects = growth(train, 3)
 
-    assert num_blocks < 500  # a quarter of one a step
+    assert num_blocks < 1500  # three quarters of one a step
     assert num_objects < 50
     run.finish()
 
@@ -111,7 +111,7 @@ def test_watching_again_and_again_leaves_nothing(mode):
 
     num_blocks, num_objects = growth(watch_and_unwatch, 12)
 
-    assert num_blocks < 40  # windows that are not full yet grow by some
+    assert num_blocks < 80  # a window and a history that are not full yet grow by some for each of the two steps
     assert num_objects < 10
     assert (loop.hooks(), list(loop.model.state_dict()), sorted(vars(loop.model))) == before
 
