@@ -135,7 +135,7 @@ class TestRecommendation:
         assert {one["run_id"] for one in found["runs"]} == set(run_ids)
         assert not found["changed_from"]["is_tuned"]
         assert "Sweep 5 batches to one loss, a run each: at most " in found["next_step"]
-        assert " h; " in found["next_step"]
+        assert " min; " in found["next_step"]
         assert "uncalibrated" in [one["code"] for one in found["warnings"]]
 
     async def test_what_a_family_knows_helps_a_task_that_was_never_swept(

@@ -7,7 +7,7 @@ from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale.theory.advice import measurement_flags
 from noisescale.theory.advice.decay import is_decayed, last_informed_step
 from noisescale.theory.advice.kappa import Kappa
-from noisescale.theory.advice.numbers import number
+from noisescale.theory.advice.numbers import duration, number
 from noisescale.theory.advice.parts import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
 from noisescale.theory.advice.predictions import Banded
 from noisescale.theory.learning_rate import Family, Rule, family_of
@@ -52,8 +52,12 @@ def batch(size: float) -> str:
 
 def cost(steps: float | None, hours: float | None, usd: float | None) -> str:
     """What something takes, as a phrase: 1,200 steps, 3.4 h, 41 USD."""
-    known = ((None if steps is None else math.ceil(steps), "steps"), (hours, "h"), (usd, "USD"))
-    return ", ".join(f"{number(value)} {unit}" for value, unit in known if value is not None)
+    known = (
+        None if steps is None else f"{number(math.ceil(steps))} steps",
+        None if hours is None else duration(hours),
+        None if usd is None else f"{number(usd)} USD",
+    )
+    return ", ".join(said for said in known if said is not None)
 
 
 def limit_name(kind: LimitKind) -> str:
