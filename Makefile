@@ -6,7 +6,7 @@ TORCH_VERSION ?= 2.13.0
 SOURCES := client server dashboard migrations tests benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up migrate check test test-full test-gpu torture bench docs clean
+.PHONY: help setup torch demo up migrate check test test-full test-gpu torture bench docs audit clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -63,8 +63,14 @@ test-gpu: setup  ## what needs a CUDA device
 bench: setup  ## every benchmark; results in benchmarks/results
 	@for file in benchmarks/benchmark_*.py benchmarks/*/benchmark_*.py; do $(BIN)/python $$file || exit 1; done
 
+torture: setup  ## a thousand kills and freezes: nothing lost, nothing doubled, each planted bug caught
+	$(BIN)/python benchmarks/torture.py
+
 docs: $(VENV)/installed  ## check that the documentation is whole
 	$(BIN)/pytest tests/docs
+
+audit: $(VENV)/installed  ## known holes in what is installed, by pip-audit; asks a public database
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

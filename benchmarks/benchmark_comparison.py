@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-from harness import Figure, percentile, server, write
+from harness import AS_LOCAL_USER, Figure, percentile, server, write
 from payloads import MeasurementBatches, run_batch
 
 TARGET = "p50 at most 50 ms"
@@ -37,7 +37,7 @@ async def fill(url: str, num_runs: int) -> None:
             body = {"project": f"project {task % NUM_PROJECTS}", "task": f"task {task}", "name": f"run {number}"}
             (await client.post("/api/v1/runs", json=body)).raise_for_status()
 
-    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=url, headers=AS_LOCAL_USER, timeout=60) as client:
         await asyncio.gather(*(create(client) for _ in range(8)))
         for task in range(NUM_TASKS):
             await add_sweep(client, f"project {task % NUM_PROJECTS}", f"task {task}", rng)
@@ -65,7 +65,7 @@ async def add_sweep(client: httpx.AsyncClient, project: str, task: str, rng: ran
 def measure(url: str, repeats: int) -> list[Figure]:
     """The first look, which fits every sweep, and p50 and p99 of later ones."""
     figures = []
-    with httpx.Client(base_url=url, timeout=300) as client:
+    with httpx.Client(base_url=url, headers=AS_LOCAL_USER, timeout=300) as client:
         for name, query in (("one project", {"project": "project 3"}), ("all projects", {})):
             seconds = []
             for _ in range(repeats + 1):

@@ -25,7 +25,7 @@ from noisescale.recent_updates import NoiseScale
 from noisescale.reproduce.advice.ours import OURS
 from noisescale.reproduce.advice.references import complete
 from noisescale.reproduce.advice.replay import replay
-from noisescale.reproduce.advice.run import Start
+from noisescale.reproduce.advice.replays import all_starts
 from noisescale.reproduce.advice.scores import Results, score
 from noisescale.reproduce.advice.simple_policies import SIMPLE
 from noisescale.reproduce.registry import ADVICE_TARGETS, ALL, HELD_OUT
@@ -34,7 +34,7 @@ from noisescale.theory.prices import worth_examples
 from scripted_run import Loop
 
 REFERENCES = Path(__file__).parent / "policies" / "references.csv"
-SEEDS = (100, 101)
+SEEDS = (400, 401)
 SETTINGS = Settings(may_restart=False, may_branch=False)
 FRESH = 1 << 30
 """Updates since a change: as if every window were fresh."""
@@ -81,9 +81,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
 
 def regrets(*, decays: bool) -> list[Figure]:
     """Cost relative to keeping and median regret of every setting, over all starts."""
-    starts = [
-        Start(batch, rate, seed, decays) for seed in SEEDS for batch in (1 / 8, 1, 8) for rate in (1 / 4, 1 / 2, 1, 2)
-    ]
+    starts = all_starts(SEEDS, decays=decays)
     names = [name for name in HELD_OUT if name in ADVICE_TARGETS]
     found: Results = {name: replay(ALL[name](), complete(REFERENCES, [name])[name], starts, POLICIES) for name in names}
     schedule = "decaying rate" if decays else "constant rate"

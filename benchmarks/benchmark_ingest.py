@@ -11,7 +11,7 @@ import time
 from uuid import UUID, uuid4
 
 import httpx
-from harness import Figure, percentile, server, write
+from harness import AS_LOCAL_USER, Figure, percentile, server, write
 from payloads import MeasurementBatches, run_batch
 
 HEADERS = {"Content-Type": "application/json"}
@@ -25,7 +25,7 @@ def send_all(url: str, seed: int, batches: int, compressed: bool, ready, go, res
     run_id, stream_id = UUID(int=seed, version=4), uuid4()
     source = MeasurementBatches(run_id, ROWS, seed, compressed=compressed)
     bodies = [source.body(index * ROWS) for index in range(batches)]
-    with httpx.Client(base_url=url, timeout=60) as client:
+    with httpx.Client(base_url=url, headers=AS_LOCAL_USER, timeout=60) as client:
         path = f"/api/v1/streams/{stream_id}/batches"
         client.post(path, content=run_batch(run_id, name=f"sender-{seed}"), headers=HEADERS).raise_for_status()
         ready.release()

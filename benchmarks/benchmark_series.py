@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import httpx
-from harness import Figure, free_port, percentile, stop, wait_until_ready, write
+from harness import AS_LOCAL_USER, LOCAL_TOKEN, Figure, free_port, percentile, stop, wait_until_ready, write
 from payloads import run_batch
 
 from noisescale_server.embedded import EmbeddedPostgres
@@ -71,7 +71,7 @@ def measure(url: str, run_id: UUID, steps: int) -> list[Figure]:
     rng = random.Random(0)
     figures, every = [], []
     lengths = [length for length in (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000) if length <= steps]
-    with httpx.Client(base_url=url, timeout=60) as client:
+    with httpx.Client(base_url=url, headers=AS_LOCAL_USER, timeout=60) as client:
         for length in lengths:
             ask(client, run_id, length, steps, rng)
             answers = [ask(client, run_id, length, steps, rng) for _ in range(REQUESTS_PER_RANGE)]
@@ -98,6 +98,7 @@ def main() -> None:
             "NOISESCALE_DATABASE_URL": postgres.url("series"),
             "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
             "NOISESCALE_PORT": str(port),
+            "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
         }
         process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "serve"], env=environment)
         try:
@@ -105,7 +106,9 @@ def main() -> None:
             wait_until_ready(url, process)
             path = f"{url}/api/v1/streams/{stream_id}/batches"
             body = run_batch(run_id, name="ten-million-steps")
-            httpx.post(path, content=body, headers={"Content-Type": "application/json"}).raise_for_status()
+            httpx.post(
+                path, content=body, headers=AS_LOCAL_USER | {"Content-Type": "application/json"}
+            ).raise_for_status()
             asyncio.run(fill(postgres.url("series", driver="postgresql"), run_id, stream_id, steps))
             figures = measure(url, run_id, steps)
         finally:

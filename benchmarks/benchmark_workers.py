@@ -9,7 +9,7 @@ import time
 
 import httpx
 from benchmark_ingest import throughput
-from harness import Figure, percentile, server, write
+from harness import AS_LOCAL_USER, Figure, percentile, server, write
 
 REQUESTS_AT_IDLE = 200
 SECONDS_BETWEEN = 0.02
@@ -18,7 +18,7 @@ SECONDS_BETWEEN = 0.02
 def latencies_at_idle(url: str) -> list[float]:
     """Seconds of single requests on a kept-alive connection, with a pause before each."""
     seconds = []
-    with httpx.Client(base_url=url, timeout=60) as client:
+    with httpx.Client(base_url=url, headers=AS_LOCAL_USER, timeout=60) as client:
         client.get("/readyz").raise_for_status()
         for _ in range(REQUESTS_AT_IDLE):
             time.sleep(SECONDS_BETWEEN)

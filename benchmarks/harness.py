@@ -3,6 +3,7 @@
 import csv
 import os
 import platform
+import secrets
 import signal
 import socket
 import subprocess
@@ -18,6 +19,9 @@ from pathlib import Path
 import httpx
 
 RESULTS = Path(__file__).parent / "results"
+LOCAL_TOKEN = secrets.token_urlsafe(32)
+AS_LOCAL_USER = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
+"""The key of the servers that benchmarks start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ def server(*, workers: int = 1) -> Iterator[str]:
             "NOISESCALE_DATA_DIR": f"{folder}/data",
             "NOISESCALE_DIR": f"{folder}/state",
             "NOISESCALE_WORKERS": str(workers),
+            "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
         }
         environment.pop("NOISESCALE_DATABASE_URL", None)
         process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "up"], env=environment)
@@ -94,13 +99,19 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def write(what: str, figures: Sequence[Figure]) -> None:
-    """Print the figures and write them with commit, machine, date and command to results/<what>.csv."""
+def write(what: str, figures: Sequence[Figure], *, command: str | None = None) -> None:
+    """Print the figures and write them with commit, machine, date and command to results/<what>.csv.
+
+    Args:
+        what: Name of the benchmark.
+        figures: What was measured.
+        command: What a reader types to measure again; None: the file `benchmark_<what>.py`.
+    """
     RESULTS.mkdir(exist_ok=True)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    command = f"python benchmarks/benchmark_{what}.py"
+    command = command or f"python benchmarks/benchmark_{what}.py"
     with (RESULTS / f"{what}.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["figure", "value", "unit", "target", "commit", "machine", "date", "command"])

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from demo import characters, digits
 from demo.train import PLANS, Plan, train
+from noisescale.config import Config
 
 TASKS = {"digits": digits.make_task, "characters": characters.make_task}
 START_TIMEOUT_SECONDS = 180.0
@@ -66,6 +67,12 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.2)
 
 
+def link(url: str) -> str:
+    """What opens the dashboard in a browser: with the key of this start, where it is a server of this user."""
+    key = Config.from_env(url=url).api_key
+    return url if key is None else f"{url}/login?token={key}"
+
+
 def run_all(plans: tuple[Plan, ...]) -> None:
     """Train every plan, one after the other, with a progress bar each."""
     torch.set_num_threads(1)
@@ -98,9 +105,9 @@ def main() -> None:
     url = f"http://{os.environ.get('NOISESCALE_HOST', '127.0.0.1')}:{os.environ.get('NOISESCALE_PORT', '8321')}"
     url = os.environ.setdefault("NOISESCALE_URL", url)
     with server(url) as process:
-        console.print(f"\nDashboard: [bold]{url}[/bold]   four runs appear there while they train\n")
+        console.print(f"\nDashboard: [bold]{link(url)}[/bold]   four runs appear there while they train\n")
         run_all(plans)
-        console.print(f"\nDone. The runs stay at [bold]{url}[/bold]")
+        console.print(f"\nDone. The runs stay at [bold]{link(url)}[/bold]")
         if process is not None and not arguments.once:
             console.print("Serving until Ctrl-C.")
             process.wait()

@@ -1,7 +1,8 @@
-"""The whole server inside the test's own process, and HTTP into it without a socket."""
+"""The whole server inside the test's own process, and HTTP into it without a socket, as the user who started it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 from fastapi import FastAPI
@@ -9,16 +10,27 @@ from fastapi import FastAPI
 from noisescale_server.app import create_app
 from noisescale_server.settings import Settings
 
+LOCAL_TOKEN = "ns_a_testserver_" + "t" * 43 + "_000000"
+"""Key of the user who started the server; tests of access have others."""
+AS_LOCAL_USER = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
+ADDRESS = "http://127.0.0.1"
+"""A server for one user answers under this name only."""
+
+
+def local_settings(database_url: str | None, **others: Any) -> Settings:
+    """Settings of a server for one user, whose key the tests know."""
+    return Settings(database_url=database_url, **{"local_token": LOCAL_TOKEN, **others})
+
 
 @asynccontextmanager
-async def running_app(database_url: str) -> AsyncIterator[FastAPI]:
+async def running_app(database_url: str, **others: Any) -> AsyncIterator[FastAPI]:
     """The server on this database, from its start to its end."""
-    created = create_app(Settings(database_url=database_url, pool_size=4, allow_unsafe_database=True))
+    created = create_app(local_settings(database_url, **{"pool_size": 4, "allow_unsafe_database": True, **others}))
     async with created.router.lifespan_context(created):
         yield created
 
 
-def client_of(app: FastAPI) -> httpx.AsyncClient:
+def client_of(app: FastAPI, headers: dict[str, str] = AS_LOCAL_USER) -> httpx.AsyncClient:
     """HTTP into the app; what it raises comes as its answer."""
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://noisescale.test")
+    return httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=headers)

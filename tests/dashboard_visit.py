@@ -9,17 +9,34 @@ RUN = f"/runs/{RUNS[0].id}"
 FINISHED = next(f"/runs/{run.id}" for run in RUNS if run.status == "finished" and run.resolved)
 SWEEP = f"/sweeps/{SWEEPS[0].id}"
 BRANCH = f"/sweeps/{SWEEPS[2].id}"
-PAGES = ("/", "/runs", RUN, SWEEP)
+COMPARED = f"/compare?runs={','.join(run.id for run in RUNS[:3])}"
+PLANNER = f"/planner?run={RUNS[0].id}&deadline_h=18&budget_usd=700"
+CONFIGURATIONS = f"{COMPARED}&tab=config"
+PUBLISHED = "/sweeps?tab=published"
+REPORT = f"{RUN}/report"
+NOBODYS_RUN, NOBODYS_SWEEP = (f"/{kind}/00000000-0000-4000-8000-999999999999" for kind in ("runs", "sweeps"))
+NO_PAGE = "/elsewhere"
 DRAWN = {
     "/": ("#overview-misfit .trace", "#overview-small .trace", ".events li"),
     "/runs": (".ag-row .spark",),
     RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
     FINISHED: ("#run-against .trace", "#run-tradeoff .trace"),
-    "/sweeps": ("#sweeps-table td.s",),
+    "/sweeps": ("#sweeps-table tbody td",),
     SWEEP: ("#sweep-hyperbola .trace", "#sweep-steps .trace", "#sweep-rates .trace", "#sweep-quality .trace"),
     BRANCH: ("#sweep-arms .trace",),
+    "/compare": ("#compare-body:not(.loading) .trace",),
+    CONFIGURATIONS: ("#compare-config .trace", "#compare-config-table td"),
+    PUBLISHED: ("#published-table td",),
+    "/planner": ("#planner-pareto .trace", "#planner-binds .xtick", "#planner-policies td"),
+    "/settings": ("#settings-connection pre",),
+    REPORT: ("figure svg",),
+    NOBODYS_RUN: (".empty h1",),
+    NOBODYS_SWEEP: (".empty h1",),
+    NO_PAGE: (".empty h1",),
 }
-"""What is there once a page is drawn."""
+"""What is there once a page is drawn; for an address with a query that is not here, the marks of its path."""
+PAGES = (*(path for path in DRAWN if path not in (FINISHED, "/planner")), COMPARED, PLANNER)
+"""Every page, and those that show that there is none."""
 
 
 class Visit:
@@ -44,6 +61,6 @@ class Visit:
 
     async def open(self, path: str) -> Page:
         await self.page.goto(self.address + path)
-        for mark in DRAWN[path.split("?")[0]]:
+        for mark in DRAWN.get(path) or DRAWN[path.split("?")[0]]:
             await self.page.wait_for_selector(mark, state="attached", timeout=20_000)
         return self.page

@@ -6,8 +6,11 @@ from typing import Any
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from fakes_access import add_access_routes
 from fakes_advice import FLAGS, recommendation_json
+from fakes_compare import TASKS, FakeTask, compared_runs_json, comparison_json, model_sizes_json, sized_tasks_json
 from fakes_laws import forecast_json, learning_rates_json, run_forecast_json
+from fakes_planner import tradeoff_json
 from fakes_runs import (
     RUNS,
     FakeRun,
@@ -35,6 +38,7 @@ class FakeApi:
     def __init__(self, runs: tuple[FakeRun, ...] = RUNS, sweeps: tuple[FakeSweep, ...] = SWEEPS) -> None:
         self.runs = runs
         self.sweeps = sweeps
+        self.tasks: tuple[FakeTask, ...] = TASKS
         self.requests: list[Request] = []
         self.failing = False
         self.delay_seconds = 0.0
@@ -42,6 +46,7 @@ class FakeApi:
         self.archived: set[str] = set()
         self.deleted: list[str] = []
         self.tags: dict[str, list[str]] = {}
+        self.said: dict[str, dict[str, Any]] = {}
         self.app = FastAPI()
         self._add_routes()
 
@@ -50,12 +55,16 @@ class FakeApi:
 
     def _add_routes(self) -> None:
         self.app.middleware("http")(self._remember)
+        add_access_routes(self.app)
         self.app.get("/api/v1/runs")(self.list_runs)
         self.app.post("/api/v1/runs/changes")(self.change_runs)
         self.app.delete("/api/v1/runs/{run_id}")(self.delete_run)
         self.app.get("/api/v1/projects")(self.list_projects)
         self.app.get("/api/v1/runs/summary")(self.run_groups)
+        self.app.get("/api/v1/runs/sparklines")(self.sparklines)
+        self.app.get("/api/v1/runs/recommendations")(self.recommendations)
         self.app.get("/api/v1/runs/{run_id}")(self.read_run)
+        self.app.patch("/api/v1/runs/{run_id}")(self.change_run)
         for name, answer in (
             ("noise-scale", self.noise_scale),
             ("groups", self.groups),
@@ -73,6 +82,11 @@ class FakeApi:
         self.app.get("/api/v1/sweeps/{sweep_id}/learning-rates")(self.learning_rates)
         self.app.get("/api/v1/sweeps/{sweep_id}/forecast")(self.sweep_forecast)
         self.app.get("/api/v1/published-sweeps")(published_json)
+        self.app.get("/api/v1/tradeoff")(self.trade_off)
+        self.app.get("/api/v1/comparison")(self.comparison)
+        self.app.get("/api/v1/comparison/sized-tasks")(self.sized_tasks)
+        self.app.get("/api/v1/comparison/model-size")(self.model_sizes)
+        self.app.get("/api/v1/comparison/runs")(self.compared_runs)
 
     async def _remember(self, request: Request, call_next: Any) -> Any:
         self.requests.append(request)
@@ -91,6 +105,8 @@ class FakeApi:
         status: list[str] = Query([]),
         archived: bool = False,
         tag: str = "",
+        decision: list[str] = Query([]),
+        batch_min: float = 0,
         sort: str = "-updated_at",
         limit: int = 100,
         cursor: str = "",
@@ -101,6 +117,8 @@ class FakeApi:
             if q in run.name and project in ("", run.project) and (not status or run.status in status)
         ]
         found = [row for row in found if row["archived"] == archived and tag in ("", *row["tags"])]
+        found = [row for row in found if not decision or row["decision"]["decision"] in decision]
+        found = [row for row in found if row["global_batch"] >= batch_min]
         key = sort.lstrip("-")
         if key in ("name", "last_step", "loss", "global_batch"):
             found.sort(key=lambda row: row[key], reverse=sort.startswith("-"))
@@ -121,7 +139,17 @@ class FakeApi:
 
     def with_changes(self, run: FakeRun) -> dict[str, Any]:
         tags = self.tags.get(run.id, list(run.tags))
-        return {**run_json(run), "archived": run.id in self.archived, "tags": tags}
+        said = self.said.get(run.id, {})
+        return {**run_json(run), "archived": run.id in self.archived, "tags": tags, **said}
+
+    async def change_run(self, run_id: str, body: dict[str, Any]) -> Any:
+        run = self.find(run_id)
+        if run is None:
+            return missing(run_id)
+        if not body.get("name", "name").strip():
+            return refused("name", "must not be blank")
+        self.said[run_id] = {**self.said.get(run_id, {}), **body}
+        return self.with_changes(run)
 
     async def change_runs(self, body: dict[str, Any]) -> Any:
         ids = [run_id for run_id in body["ids"] if self.find(run_id)]
@@ -145,7 +173,7 @@ class FakeApi:
 
     async def read_run(self, run_id: str) -> Any:
         run = self.find(run_id)
-        return run_json(run) if run else missing(run_id)
+        return self.with_changes(run) if run else missing(run_id)
 
     async def noise_scale(self, run_id: str, request: Request, points: int = 500, to: int | None = None) -> Any:
         run = self.find(run_id)
@@ -157,6 +185,12 @@ class FakeApi:
         last = run.steps - 1 if to is None else min(to, run.steps - 1)
         kind = request.query_params.get("kind", "simple")
         return series_json(run, points=points, first=first, last=last, kind=kind)
+
+    async def sparklines(self, ids: str, points: int = 28) -> Any:
+        known = {run_id: run for run_id in ids.split(",") if (run := self.find(run_id))}
+        columns = ("step", "value", "low", "high", "global_batch")
+        series = {key: series_json(run, points=points, first=0, last=run.steps - 1) for key, run in known.items()}
+        return {"runs": {key: {name: one["points"][name] for name in columns} for key, one in series.items()}}
 
     async def groups(self, run_id: str, points: int = 60) -> Any:
         run = self.find(run_id)
@@ -178,18 +212,34 @@ class FakeApi:
             return refused("max_hours", "Input should be greater than 0")
         return Response(FLAGS) if "format" in query else recommendation_json(run, preference, query)
 
+    async def recommendations(self, ids: str, preference: float = 0.5) -> Any:
+        known = [run for run_id in ids.split(",") if (run := self.find(run_id)) is not None]
+        return {"recommendations": [recommendation_json(run, preference, {}) for run in known]}
+
     async def run_forecast(self, run_id: str) -> Any:
         run = self.find(run_id)
         return run_forecast_json(run) if run else missing(run_id)
 
+    async def trade_off(self, request: Request) -> Any:
+        query = request.query_params
+        if float(query.get("max_hours", 1)) <= 0:
+            return refused("max_hours", "Input should be greater than 1e-09")
+        if query.get("task") == "young":
+            return refused("task", "nothing is known of its critical batch: no run is resolved yet.")
+        if "run_id" in query and self.find(query["run_id"]) is None:
+            return missing(query["run_id"])
+        return tradeoff_json(query)
+
     def find_sweep(self, sweep_id: str) -> FakeSweep | None:
         return next((sweep for sweep in self.sweeps if sweep.id == sweep_id), None)
 
-    async def list_sweeps(self, limit: int = 100, cursor: str = "") -> Any:
+    async def list_sweeps(self, limit: int = 100, cursor: str = "", run_id: str = "", kind: str = "") -> Any:
+        rows = [
+            row for row in map(sweep_json, self.sweeps) if run_id in ("", row["run_id"]) and kind in ("", row["kind"])
+        ]
         first = int(cursor or 0)
-        page = self.sweeps[first : first + limit]
-        after = str(first + limit) if first + limit < len(self.sweeps) else None
-        return {"sweeps": [sweep_json(sweep) for sweep in page], "next_cursor": after, "total": len(self.sweeps)}
+        after = str(first + limit) if first + limit < len(rows) else None
+        return {"sweeps": rows[first : first + limit], "next_cursor": after, "total": len(rows)}
 
     async def read_sweep(self, sweep_id: str) -> Any:
         sweep = self.find_sweep(sweep_id)
@@ -218,6 +268,20 @@ class FakeApi:
     async def sweep_forecast(self, sweep_id: str) -> Any:
         sweep = self.find_sweep(sweep_id)
         return forecast_json(sweep) if sweep else missing_sweep(sweep_id)
+
+    async def comparison(self) -> Any:
+        return comparison_json(self.tasks)
+
+    async def sized_tasks(self, size_key: str = "num_parameters") -> Any:
+        return sized_tasks_json(size_key)
+
+    async def model_sizes(self, project: str, task: str, size_key: str = "num_parameters") -> Any:
+        return model_sizes_json(size_key)
+
+    async def compared_runs(self, run: list[str] = Query([]), x: str = "step", points: int = 200) -> Any:
+        found = [(run_id, self.find(run_id)) for run_id in run]
+        known = [one for _, one in found if one is not None]
+        return compared_runs_json(known, [run_id for run_id, one in found if one is None], x, points)
 
 
 def problem(status: int, title: str, detail: str) -> JSONResponse:

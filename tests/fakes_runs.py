@@ -39,6 +39,7 @@ class FakeRun:
     measured: dict[str, Any] = field(default_factory=lambda: {"estimator": "micro_batches", "num_ranks": None})
     notices: tuple[tuple[str, str], ...] = ()
     is_calibrated: bool = False
+    remarks: str = ""
 
     @property
     def id(self) -> str:
@@ -228,13 +229,22 @@ def run_json(run: FakeRun) -> dict[str, Any]:
         "num_micro_batches": 8,
         **run.measured,
         "kinds": list(run.kinds),
+        "remarks": run.remarks,
         "notices": [{"code": code, "text": text} for code, text in run.notices],
         "loss": round(2.847 + 0.01 * run.number, 3),
         "noise_scale": estimate_json(run),
         "example_efficiency": efficiency_json(efficiency),
         "step_efficiency": efficiency_json(None if efficiency is None else 1 - efficiency),
         "decision": decision_json(run),
+        "kappa": kappa_json(run),
     }
+
+
+def kappa_json(run: FakeRun) -> dict[str, Any]:
+    """×/÷ 1.3 (one standard deviation) where it is calibrated, else the published spread."""
+    value, reach = (0.97, 1.67) if run.is_calibrated else (1.0, 50.7)
+    measurements = 3 if run.is_calibrated else 0
+    return {"value": value, "low": value / reach, "high": value * reach, "level": 0.95, "measurements": measurements}
 
 
 def series_json(
@@ -270,6 +280,7 @@ def series_json(
         "to": end,
         "level": 2,
         "steps_per_block": 32,
+        "steps_per_point": max(1, (end - first + 1) // num),
         "window_steps": max(8, run.steps // 100),
         "widened": False,
         "num_points": num,
@@ -300,6 +311,8 @@ COLUMNS = (
     "trace_cov_max",
     "grad_sq_norm_min",
     "grad_sq_norm_max",
+    "value_min",
+    "value_max",
     "loss",
     "loss_min",
     "loss_max",
@@ -339,6 +352,8 @@ def _add_point(columns: dict[str, list[Any]], run: FakeRun, step: int, noise: fl
         "trace_cov_max": signal * value * 1.4,
         "grad_sq_norm_min": signal * 0.5,
         "grad_sq_norm_max": signal * 1.6,
+        "value_min": None if is_open else value * 0.7,
+        "value_max": None if is_open else value * 1.4,
         "loss": loss,
         "loss_min": loss - 0.03,
         "loss_max": loss + 0.05,
@@ -375,13 +390,19 @@ def groups_json(run: FakeRun, points: int) -> dict[str, Any]:
                     "state": "unresolved" if is_open else "resolved",
                 },
                 "trace_cov": level * 0.02,
+                "trace_cov_se": level * 0.001,
                 "grad_sq_norm": 0.02,
+                "grad_sq_norm_se": 0.012 if rank == 1 else 0.002,
                 "series": {
                     "step": steps,
                     "value": values,
                     "low": [None if v is None else v / 1.3 for v in values],
                     "high": [None if v is None else v * 1.3 for v in values],
                     "state": ["unresolved" if v is None else "resolved" for v in values],
+                    "trace_cov": [None if v is None else v * 0.02 for v in values],
+                    "trace_cov_se": [None if v is None else v * 0.001 for v in values],
+                    "grad_sq_norm": [-0.001 if v is None else 0.02 for v in values],
+                    "grad_sq_norm_se": [0.002 for _ in values],
                 },
             }
         )

@@ -6,9 +6,10 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import asyncpg
 import psutil
 
 from noisescale_server.embedded import binaries, cluster, postmaster_pid, programs, socket_folder
@@ -32,10 +33,22 @@ class KillablePostgres:
         self._log = (folder / "postgres.log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
 
-    def url(self, driver: str = "postgresql+asyncpg") -> str:
+    def url(self, driver: str = "postgresql+asyncpg", *, database: str = cluster.DATABASE) -> str:
         """Its address, the same for as long as it exists."""
         where = f"host={self._sockets}&port={PORT}"
-        return f"{driver}://{cluster.SUPERUSER}@/{cluster.DATABASE}?{where}"
+        return f"{driver}://{cluster.SUPERUSER}@/{database}?{where}"
+
+    def copy_database(self, name: str) -> str:
+        """The address of a new database that begins as the migrated one, to which nobody may be connected."""
+        asyncio.run(self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{cluster.DATABASE}"'))
+        return self.url(database=name)
+
+    async def _execute(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.url("postgresql", database="postgres"))
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
 
     def start(self) -> None:
         """Begin to start; `until_ready` waits."""
@@ -68,25 +81,29 @@ class KillablePostgres:
         assert self._process is not None
         family = self._family()
         for process in family:
-            process.kill()
+            _tell(process, signal.SIGKILL)
         self._process.wait()
         psutil.wait_procs(family, timeout=30)
 
-    def kill_one_backend(self) -> None:
-        """kill -9 of one session: Postgres then ends all others and recovers by itself."""
-        sessions = [child for child in self._children() if "idle" in "".join(child.cmdline())]
-        busy = [child for child in self._children() if "INSERT" in "".join(child.cmdline())]
-        (busy or sessions or self._children())[0].kill()
+    def kill_one_backend(self) -> bool:
+        """kill -9 of one session: Postgres then ends all others and recovers by itself; False where there is none."""
+        doing = [(child, _title(child)) for child in self._children()]
+        busy = [child for child, title in doing if "INSERT" in title or "COMMIT" in title]
+        sessions = [child for child, title in doing if "idle" in title]
+        if not doing:
+            return False
+        _tell((busy or sessions or [child for child, _ in doing])[0], signal.SIGKILL)
+        return True
 
     def freeze(self) -> None:
         """SIGSTOP: all of it is there and none of it answers."""
         for process in self._family():
-            process.suspend()
+            _tell(process, signal.SIGSTOP)
 
     def thaw(self) -> None:
         """SIGCONT."""
         for process in self._family():
-            process.resume()
+            _tell(process, signal.SIGCONT)
 
     def _family(self) -> list[psutil.Process]:
         assert self._process is not None
@@ -102,6 +119,19 @@ class KillablePostgres:
             self.kill()
         socket_folder.remove(self._sockets)
         self._log.close()
+
+
+def _tell(process: psutil.Process, number: signal.Signals) -> None:
+    """Send a signal, unless the process has just gone."""
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
+
+
+def _title(process: psutil.Process) -> str:
+    """What Postgres says that the process is doing."""
+    with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+        return " ".join(process.cmdline())
+    return ""
 
 
 @contextmanager

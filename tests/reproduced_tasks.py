@@ -22,6 +22,7 @@ def make_result(
             fit=fit,
             exclusion=exclusion if target == 0.5 else None,
             near_critical=noise_scale,
+            near_interval=(noise_scale / 1.2, noise_scale * 1.2),
             ideal_steps=noise_scale,
             all_batches=noise_scale * 2,
             exact_near_critical=noise_scale,
@@ -32,5 +33,6 @@ def make_result(
         NoiseWindow(first, 10, value, value / 2, value * 2, value)
         for first, value in ((0, noise_scale / 2), (10, noise_scale), (20, noise_scale), (30, noise_scale * 2))
     )
-    runs = tuple(TunedRun(batch, batch / 100, (20.0, 40.0), 4, windows) for batch in (16, 32, 64, 256))
-    return TaskResult(task, "examples", "sgd", group, "quick", seed, 4, 48, 1.5, runs, targets)
+    curve = ((0, 2.0), (10, 1.0), (20, 0.5), (40, 0.1))
+    runs = tuple(TunedRun(batch, batch / 100, (20.0, 40.0), curve, 4, windows, windows) for batch in (16, 32, 64, 256))
+    return TaskResult(task, "examples", 1, "min", "sgd", group, "quick", seed, 4, 48, 1.5, runs, targets)

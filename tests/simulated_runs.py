@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.signal import FEWEST_UPDATES, SIGNAL_Z
+from noisescale.estimators.signal import FEWEST_UPDATES, SIGNAL_Z, octave_of, steps_of
 from noisescale.estimators.student_t import t_quantile
 from noisescale.estimators.time_to_resolve import RESOLVED_Z
 from noisescale.estimators.uncertainty import ALONE_Z, CONFIRMED_Z, MIN_BLOCKS, SKEWNESS_ALLOWANCE, WINDOWS_BEFORE
@@ -182,9 +182,16 @@ def _edges(updates):
 
 def _has_signal(square):
     """After each step: whether the run had shown a gradient by then."""
-    n = np.arange(1, square.shape[1] + 1)
-    deviates = _normal_deviate(n, np.cumsum(square, axis=1), np.cumsum(square**2, axis=1))
-    return np.logical_or.accumulate((deviates >= SIGNAL_Z) & (n >= FEWEST_UPDATES), axis=1)
+    weighted, num_before, deviates = np.zeros((len(square), 1)), 0, np.zeros(square.shape)
+    for octave in range(octave_of(square.shape[1] - 1) + 1):
+        low, high = steps_of(octave)
+        own = square[:, low : high + 1]
+        n = np.arange(1, own.shape[1] + 1)
+        one = np.sqrt(n) * (n >= FEWEST_UPDATES) * _normal_deviate(n, np.cumsum(own, axis=1), np.cumsum(own**2, axis=1))
+        num_updates = num_before + n * (n >= FEWEST_UPDATES)
+        deviates[:, low : high + 1] = (weighted + one) / np.sqrt(np.maximum(num_updates, 1))
+        weighted, num_before = weighted + one[:, -1:], num_before + len(n)
+    return np.logical_or.accumulate(deviates >= SIGNAL_Z, axis=1)
 
 
 def _normal_deviate(count, total, total_sq):

@@ -22,6 +22,7 @@ class Ledger:
         self.stored: dict[str, dict[int, tuple[str, Any]]] = {}
         self.lost: dict[str, dict[int, str]] = {}
         self.crc32: dict[str, tuple[int, int, int]] = {}
+        self.epoch = "first"
 
     def accept(self, stream_id: str, body: dict[str, Any]) -> Answer:
         records = records_of(body)
@@ -30,9 +31,9 @@ class Ledger:
         assert sorted([*records, *lost]) == list(range(first, last + 1)), "each number exactly once"
         acked = self.acked.setdefault(stream_id, 0)
         if acked == 0 and first == 1:
-            assert records[1][0] == "run", "the first record is the run"
+            assert 1 in lost or records[1][0] == "run", "the first record is the run"
         if first > acked + 1:
-            return Answer(409, {"type": "/errors/stream-gap", "expected_seq": acked + 1})
+            return Answer(409, {"type": "/errors/stream-gap", "expected_seq": acked + 1, "epoch": self.epoch})
         numbers = (first, last, body["crc32"])
         known = self.crc32.get(stream_id)
         if known is not None and known[:2] == numbers[:2] and known != numbers:
@@ -42,7 +43,23 @@ class Ledger:
         stored.update({seq: record for seq, record in records.items() if seq > acked})
         self.lost.setdefault(stream_id, {}).update({seq: reason for seq, reason in lost.items() if seq > acked})
         self.acked[stream_id] = max(acked, last)
-        return Answer(200, {"acked_seq": self.acked[stream_id]})
+        return self.standing(stream_id)
+
+    def standing(self, stream_id: str) -> Answer:
+        """The cursor of a stream."""
+        if stream_id not in self.acked:
+            return Answer(404, {"type": "/errors/stream-not-found"})
+        return Answer(200, {"acked_seq": self.acked[stream_id], "epoch": self.epoch})
+
+    def restored(self, acked: dict[str, int]) -> "Ledger":
+        """What a backup holds that was made when these were acknowledged: another ledger, of another epoch."""
+        old = Ledger()
+        old.epoch = self.epoch + "'"
+        old.acked = dict(acked)
+        for kept, found in ((old.stored, self.stored), (old.lost, self.lost)):
+            for stream_id, last in acked.items():
+                kept[stream_id] = {seq: one for seq, one in found.get(stream_id, {}).items() if seq <= last}
+        return old
 
     def check(self) -> None:
         """acked = stored + lost, in every stream."""
@@ -86,6 +103,7 @@ class FakeServer:
         self.ledger = Ledger()
         self.faults = list(faults)
         self.bodies: list[dict[str, Any]] = []
+        self.heartbeats: list[str] = []
         self.is_closed = False
         self.was_forgotten = False
 
@@ -95,6 +113,10 @@ class FakeServer:
         if self.faults:
             return self.faults.pop(0)(self.ledger, stream_id, batch)
         return self.ledger.accept(stream_id, batch)
+
+    def post_heartbeat(self, stream_id: str) -> Answer:
+        self.heartbeats.append(stream_id)
+        return self.ledger.standing(stream_id)
 
     def close(self) -> None:
         self.is_closed = True
@@ -140,6 +162,9 @@ def http_stub() -> Iterator[HttpStub]:
 
         def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.path.endswith("/heartbeat"):
+                self.do_GET()
+                return
             stub.requests.append((self.path, dict(self.headers)))
             time.sleep(stub.seconds)
             if stub.answers:
@@ -154,8 +179,8 @@ def http_stub() -> Iterator[HttpStub]:
             if stub.answers:
                 self.answer(*stub.answers.pop(0))
             elif self.path.startswith("/api/v1/streams/"):
-                acked = stub.ledger.acked.get(self.path.split("/")[4])
-                self.answer(404 if acked is None else 200, {}, json.dumps({"acked_seq": acked}).encode())
+                standing = stub.ledger.standing(self.path.split("/")[4])
+                self.answer(standing.status, {}, json.dumps(standing.body).encode())
             else:
                 self.answer(200, {}, b"{}")
 

@@ -20,12 +20,11 @@ from pathlib import Path
 
 import torch
 
-from noisescale.reproduce.advice.ours import OURS
 from noisescale.reproduce.advice.references import complete
 from noisescale.reproduce.advice.replay import replay
+from noisescale.reproduce.advice.replays import AT_CONSTANT_RATE, POLICIES, all_starts
 from noisescale.reproduce.advice.run import Outcome, Start
 from noisescale.reproduce.advice.scores import Score, scores
-from noisescale.reproduce.advice.simple_policies import SIMPLE
 from noisescale.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN, HELD_OUT
 
 ROOT = Path(__file__).parent.parent.parent
@@ -33,9 +32,6 @@ REFERENCES = Path(__file__).with_name("references.csv")
 WORK = ROOT / ".dev" / "policies"
 RESULTS = ROOT / "benchmarks" / "results" / "policies.csv"
 RESULTS_OF_OURS = RESULTS.with_name("policies_ours.csv")
-POLICIES = SIMPLE | OURS
-AT_DECAYING_RATE_ONLY = ("Seesaw", "keep, extend", "ours without extension")
-AT_CONSTANT_RATE = tuple(name for name in POLICIES if name not in AT_DECAYING_RATE_ONLY)
 AT_OTHER_PRICES = ("keep", "B = r (control)", "B = phi", "B = sqrt(r phi)", "ours", "ours without branches")
 
 
@@ -73,7 +69,7 @@ PARTS = (
     Part("design", advised(tuple(DESIGN)), (20, 21), policies=AT_CONSTANT_RATE),
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )
-OF_NO_REPLAY = ("scores.py", "references.py", "glimpses.py", "prospects.py")
+REPLAYED_BY = ("branches.py", "ours.py", "replay.py", "run.py", "simple_policies.py", "sweep.py")
 FEW = ("keep", "keep, extend", "B = r (control)", "ours", "ours without branches", "ours, earlier")
 OURS_AGAIN = tuple(
     replace(part, policies=tuple(name for name in FEW if name in part.policies))
@@ -85,22 +81,11 @@ QUICK = Part(
 )
 
 
-def starts(part: Part) -> list[Start]:
-    """Batch off by 8 either way or right, rate by 4 below to 2 above."""
-    return [
-        Start(batch, rate, seed, part.decays)
-        for seed in part.seeds
-        for batch in (1 / 8, 1, 8)
-        for rate in (1 / 4, 1 / 2, 1, 2)
-    ]
-
-
 def version() -> str:
     """Changes when anything that the outcomes depend on does."""
     digest = hashlib.sha256()
     package = ROOT / "client/src/noisescale"
-    advice = (package / "reproduce/advice").glob("*.py")
-    sources = sorted(file for file in advice if file.name not in OF_NO_REPLAY)
+    sources = [package / "reproduce" / "advice" / name for name in REPLAYED_BY]
     theory = [package / "theory" / name for name in ("policy.py", "policy_parts.py", "learning_rate.py")]
     for source in [*sources, REFERENCES, *theory]:
         digest.update(source.read_bytes())
@@ -119,7 +104,7 @@ def outcomes_of(part: Part, name: str) -> list[Outcome]:
     began = time.monotonic()
     reference = replace(complete(REFERENCES, [name])[name], price_factor=part.price_factor)
     policies = {policy: POLICIES[policy] for policy in part.policies}
-    found = replay(ALL[name](), reference, starts(part), policies)
+    found = replay(ALL[name](), reference, all_starts(part.seeds, decays=part.decays), policies)
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(".unfinished")
     unfinished.write_text(json.dumps([asdict(outcome) for outcome in found]))

@@ -88,11 +88,8 @@ def estimate_window(trace_cov: Array, grad_sq_norm: Array) -> uncertainty.NoiseS
 
 def shows_signal(grad_sq_norm: Array) -> bool:
     """Whether these steps alone show a gradient."""
-    return signal.has_signal(
-        num_updates=len(grad_sq_norm),
-        grad_sq_norm=float(grad_sq_norm.sum()),
-        grad_sq_norm_sq=float(grad_sq_norm @ grad_sq_norm),
-    )
+    sums = len(grad_sq_norm), float(grad_sq_norm.sum()), float(grad_sq_norm @ grad_sq_norm)
+    return signal.has_signal([signal.Evidence(*sums)])
 
 
 def micro_batches(count: int) -> Ours:

@@ -78,7 +78,24 @@ async def test_a_run_id_from_the_address_bar_cannot_reach_another_path(api: ApiC
     assert fake_api.requests == []
 
 
-async def test_a_failing_sparkline_leaves_the_others(api: ApiClient) -> None:
-    found = await api.sparklines({}, [RUNS[0].id, NOBODY, RUNS[1].id])
+async def test_a_failing_series_leaves_the_others(api: ApiClient) -> None:
+    found = await api.several_series({}, [RUNS[0].id, NOBODY, RUNS[1].id])
 
     assert set(found) == {RUNS[0].id, RUNS[1].id}
+
+
+async def test_sparklines_come_twenty_at_a_time_and_of_a_run_without_steps_empty(
+    api: ApiClient, fake_api: FakeApi
+) -> None:
+    nobodies = [f"00000000-0000-4000-8000-0000000099{number:02d}" for number in range(24)]
+
+    found = await api.sparklines({}, [RUNS[0].id, *nobodies])
+
+    assert fake_api.paths() == ["/api/v1/runs/sparklines"] * 2
+    assert (len(found[RUNS[0].id].step), len(found[nobodies[0]].step), len(found)) == (28, 0, 25)
+
+
+async def test_sparklines_that_cannot_be_read_are_left_out(api: ApiClient, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+
+    assert await api.sparklines({}, [RUNS[0].id]) == {}

@@ -14,4 +14,5 @@ def test_the_wheel_holds_fonts_scripts_styles_and_licences(tmp_path):
         str(path.relative_to(source)) for path in source.glob("noisescale_dashboard/assets/**/*") if path.is_file()
     }
     assert assets - set(names) == set()
+    assert "noisescale_dashboard/report/report.css" in names
     assert {"OFL.txt", "LUCIDE-LICENSE.txt", "PLOTLY-LICENSE.txt"} <= {name.rsplit("/")[-1] for name in names}

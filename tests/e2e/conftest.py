@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app_in_process import LOCAL_TOKEN
+
 
 @pytest.fixture(scope="module")
 def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -21,6 +23,7 @@ def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPa
     environment = os.environ | {
         "NOISESCALE_DATABASE_URL": new_database(),
         "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
+        "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
         "NOISESCALE_PORT": str(port),
         "NOISESCALE_DIR": str(tmp_path_factory.mktemp("state")),
     }
@@ -35,7 +38,7 @@ def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPa
 
 
 def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         assert process.poll() is None, "the server ended before it was ready"
         try:
@@ -44,12 +47,13 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
         except httpx.HTTPError:
             pass
         time.sleep(0.1)
-    raise AssertionError(f"no server at {url} within 60 s")
+    raise AssertionError(f"no server at {url} within 180 s")
 
 
 @pytest.fixture(autouse=True)
 def client_environment(live_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The SDK of the test finds this server and nothing of the user's."""
     monkeypatch.setenv("NOISESCALE_URL", live_server)
+    monkeypatch.setenv("NOISESCALE_API_KEY", LOCAL_TOKEN)
     monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path))
     monkeypatch.setenv("NOISESCALE_GROUP_SECONDS", "0")

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SHOW = """
 import json, httpx, os, sys, threading
 from demo.train import PLANS
+from noisescale.config import Config
 sys.argv = ["run_demo.py", "--once"]
 import run_demo
 answers = {}
@@ -22,8 +23,9 @@ train_all = run_demo.run_all
 def then_ask(plans):
     train_all(plans)
     url = os.environ["NOISESCALE_URL"]
-    answers["runs"] = httpx.get(url + "/api/v1/runs").json()["runs"]
-    answers["page"] = httpx.get(url + "/").status_code
+    key = {"Authorization": f"Bearer {Config.from_env().api_key}"}
+    answers["runs"] = httpx.get(url + "/api/v1/runs", headers=key).json()["runs"]
+    answers["page"] = httpx.get(url + "/", headers=key).status_code
 run_demo.run_all = then_ask
 run_demo.main()
 json.dump(answers, open(os.environ["ANSWERS"], "w"))

@@ -7,6 +7,7 @@ import httpx
 import pytest
 import torch
 
+from app_in_process import AS_LOCAL_USER
 from demo import digits
 from demo.train import PLANS, train
 from digits_truth import IMAGES_NI, LABELS_N, exact_terms
@@ -45,7 +46,7 @@ def test_the_band_of_a_real_run_holds_the_exact_ratio_of_its_window(live_server)
     train(
         replace(task, make_optimizer=make_optimizer), replace(plan, steps=STEPS_PER_WINDOW * WINDOWS), lambda *_: None
     )
-    run_id = httpx.get(f"{live_server}/api/v1/runs").json()["runs"][0]["id"]
+    run_id = httpx.get(f"{live_server}/api/v1/runs", headers=AS_LOCAL_USER).json()["runs"][0]["id"]
     windows = [band(live_server, run_id, window) for window in range(WINDOWS)]
     exact = [window_ratio(truth, window) for window in range(WINDOWS)]
 
@@ -64,7 +65,11 @@ def gradient(model, images, labels):
 def band(url, run_id, window):
     first = window * STEPS_PER_WINDOW
     query = {"from": first, "to": first + STEPS_PER_WINDOW - 1, "window": STEPS_PER_WINDOW, "points": 1}
-    points = httpx.get(f"{url}/api/v1/runs/{run_id}/noise-scale", params=query).raise_for_status().json()["points"]
+    points = (
+        httpx.get(f"{url}/api/v1/runs/{run_id}/noise-scale", headers=AS_LOCAL_USER, params=query)
+        .raise_for_status()
+        .json()["points"]
+    )
     assert points["num_updates"][-1] == STEPS_PER_WINDOW
     return points["low"][-1], points["high"][-1]
 

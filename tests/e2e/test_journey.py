@@ -5,6 +5,7 @@ import pytest
 import torch
 from playwright.async_api import Browser
 
+from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from demo import digits
 from demo.train import Plan, train
 
@@ -17,17 +18,22 @@ def trained(live_server: str) -> None:
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NOISESCALE_URL", live_server)
+        patch.setenv("NOISESCALE_API_KEY", LOCAL_TOKEN)
         patch.setenv("NOISESCALE_GROUP_SECONDS", "0")
         train(digits.make_task(), Plan("digits", batch_size=256, learning_rate=0.05, steps=STEPS), lambda *_: None)
 
 
 @pytest.fixture
 def run(live_server: str, trained: None) -> dict:
-    return httpx.get(f"{live_server}/api/v1/runs", params={"q": "digits-b256"}).raise_for_status().json()["runs"][0]
+    return (
+        httpx.get(f"{live_server}/api/v1/runs", headers=AS_LOCAL_USER, params={"q": "digits-b256"})
+        .raise_for_status()
+        .json()["runs"][0]
+    )
 
 
 def test_the_run_is_complete_and_has_a_noise_scale_with_its_interval(live_server, run):
-    streams = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/streams").json()["streams"]
+    streams = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/streams", headers=AS_LOCAL_USER).json()["streams"]
 
     assert run["status"] == "finished"
     assert run["last_step"] == STEPS - 1
@@ -39,7 +45,7 @@ def test_the_run_is_complete_and_has_a_noise_scale_with_its_interval(live_server
 
 
 def test_every_step_is_in_the_series(live_server, run):
-    series = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/noise-scale").json()
+    series = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/noise-scale", headers=AS_LOCAL_USER).json()
 
     assert series["points"]["step"] == list(range(STEPS))
     assert series["points"]["loss"][0] == pytest.approx(2.3, abs=0.2)
@@ -47,8 +53,8 @@ def test_every_step_is_in_the_series(live_server, run):
 
 
 def test_layers_and_metrics_arrive(live_server, run):
-    groups = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/groups").json()["groups"]
-    metrics = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/metrics").json()["metrics"]
+    groups = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/groups", headers=AS_LOCAL_USER).json()["groups"]
+    metrics = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/metrics", headers=AS_LOCAL_USER).json()["metrics"]
 
     assert [group["name"] for group in groups] == ["0", "2"]
     assert [metric["name"] for metric in metrics] == ["eval_loss"]
@@ -56,9 +62,11 @@ def test_layers_and_metrics_arrive(live_server, run):
 
 
 def test_layers_add_up_to_the_total(live_server, run):
-    groups = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/groups").json()["groups"]
+    groups = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/groups", headers=AS_LOCAL_USER).json()["groups"]
     query = {"points": 1, "window": STEPS}
-    total = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/noise-scale", params=query).json()["points"]
+    total = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/noise-scale", headers=AS_LOCAL_USER, params=query).json()[
+        "points"
+    ]
 
     assert total["num_updates"] == [STEPS]
     assert sum(group["trace_cov"] for group in groups) == pytest.approx(total["trace_cov"][0], rel=1e-9)
@@ -66,7 +74,7 @@ def test_layers_add_up_to_the_total(live_server, run):
 
 
 def test_the_recommendation_has_a_decision_and_says_that_it_is_uncalibrated(live_server, run):
-    answer = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/recommendation").json()
+    answer = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/recommendation", headers=AS_LOCAL_USER).json()
 
     assert answer["decision"] in ("increase", "decrease", "keep", "insufficient_evidence")
     assert answer["calibration"]["state"] == "uncalibrated"
@@ -83,7 +91,7 @@ async def test_the_browser_shows_the_run_in_the_table_and_on_its_page(live_serve
     page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     page.on("request", lambda r: None if r.url.startswith((live_server, "data:", "blob:")) else strangers.append(r.url))
 
-    await page.goto(f"{live_server}/runs")
+    await page.goto(f"{live_server}/login?token={LOCAL_TOKEN}&next=/runs")
     row = page.locator(".ag-row", has_text="digits-b256").first
     await row.wait_for()
     table = await row.inner_text()

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import noisescale
+from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from noisescale.recommending.advisor import Advisor
 from noisescale.recommending.asking import NoAnswer, RecommendingServer
 from noisescale.recommending.in_job import recommend_in_job
@@ -64,7 +65,7 @@ def finished_run(live_server, num_steps, **steps):
 
 def wait_until_stored(url, run_id, last_step):
     """What was sent travels on a thread of its own."""
-    with httpx.Client(base_url=url) as http:
+    with httpx.Client(base_url=url, headers=AS_LOCAL_USER) as http:
         for _ in range(2_000):
             answer = http.get(f"/api/v1/runs/{run_id}")
             if answer.status_code == httpx.codes.OK and answer.json()["last_step"] == last_step:
@@ -77,6 +78,7 @@ def runs(live_server, tmp_path_factory):
     """Resolved, resolved below its batch, tentative and unresolved runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NOISESCALE_URL", live_server)
+        patch.setenv("NOISESCALE_API_KEY", LOCAL_TOKEN)
         patch.setenv("NOISESCALE_DIR", str(tmp_path_factory.mktemp("runs")))
         return {
             "resolved": finished_run(live_server, 400, noise=0.2),

@@ -1,10 +1,15 @@
-"""One task of `noisescale reproduce`, through the SDK, a server process and REST."""
+"""`noisescale reproduce` through the SDK, a server process and REST; and killed half-way."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
 
 import httpx
 import pytest
 
+from app_in_process import AS_LOCAL_USER
 from noisescale.config import Config
 from noisescale.reproduce.claim.campaign import Campaign, run_campaign, settings
 from noisescale.reproduce.claim.to_server import answers
@@ -17,7 +22,7 @@ def test_a_task_is_a_sweep_on_the_server_whose_fit_agrees_with_the_own_one(live_
 
     (result,) = run_campaign(Campaign(tmp_path, "quick", 0, ("digits_softmax",), 1, config), lambda line: None)
 
-    with httpx.Client(base_url=f"{live_server}/api/v1", timeout=60) as rest:
+    with httpx.Client(base_url=f"{live_server}/api/v1", headers=AS_LOCAL_USER, timeout=60) as rest:
         stored = rest.get(f"/sweeps/{result.sweep_id}").json()
         found = rest.get(f"/sweeps/{result.sweep_id}/critical-batch").json()["targets"][-1]
         (row,) = rest.get("/comparison", params={"project": "reproduce"}).json()["tasks"]
@@ -28,3 +33,35 @@ def test_a_task_is_a_sweep_on_the_server_whose_fit_agrees_with_the_own_one(live_
     assert critical["low"] < own.critical_batch < critical["high"]
     assert own.low < critical["value"] < own.high
     assert row["task"] == "digits_softmax"
+
+
+def start(folder):
+    """The command in a process of its own, on three small tasks."""
+    arguments = ["reproduce", "--quick", "--no-server", "--processes", "1", "--folder", str(folder)]
+    arguments += ["--tasks", "powerlaw_regression,iris_softmax,diabetes_linreg"]
+    program = "import sys; from noisescale.commands import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_run_that_is_killed_half_way_goes_on_and_gives_the_figures_of_one_that_was_not(tmp_path):
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    whole, _ = start(straight).communicate()
+
+    killed = start(broken)
+    while not list(broken.glob("*.json")):
+        assert killed.poll() is None
+        time.sleep(0.2)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    before = {path.name for path in broken.glob("*.json")}
+    rest, _ = start(broken).communicate()
+
+    assert 1 <= len(before) < 3
+    assert f"{len(before)} of 3 tasks were there already" in rest
+    assert "tasks were there already" not in whole
+    files = sorted(path.name for path in (straight / "summary").iterdir())
+    assert {"targets.csv", "summary.json"} <= set(files)
+    for name in files:
+        assert (broken / "summary" / name).read_text() == (straight / "summary" / name).read_text(), name

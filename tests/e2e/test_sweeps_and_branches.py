@@ -7,6 +7,7 @@ from torch import nn
 
 import noisescale
 import noisy_quadratic
+from app_in_process import AS_LOCAL_USER
 
 
 def test_a_sweep_sends_its_curves_and_comes_back_with_the_critical_batch(live_server):
@@ -27,7 +28,7 @@ def test_a_sweep_sends_its_curves_and_comes_back_with_the_critical_batch(live_se
     exact = exact_critical_batch()
     assert critical["low"] < exact < critical["high"]
     assert f"B_crit {critical['value']:,.4g}" in said[-1]
-    stored = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}").json()
+    stored = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}", headers=AS_LOCAL_USER).json()
     assert stored["num_runs"] == len(stored["runs"]) == result.cost.num_runs
     own = {point.batch_size: point.steps.steps for point in result.points}
     assert {point["batch_size"]: pytest.approx(point["steps"], rel=1e-6) for point in found["points"]} == own
@@ -67,7 +68,7 @@ def test_runs_that_a_training_logs_into_are_the_runs_of_the_sweep(live_server, g
         task="logged", progress=lambda text: None,
     )  # fmt: skip
 
-    stored = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}").json()
+    stored = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}", headers=AS_LOCAL_USER).json()
     own = {curve.run_id for trial in result.trials for curve in trial.curves}
     assert {run["run_id"] for run in stored["runs"]} == own
     assert all(run["is_stored"] for run in stored["runs"])
@@ -108,7 +109,9 @@ def test_a_branch_is_stored_with_its_run(live_server):
         )
 
     assert result.not_stored is None
-    (stored,) = httpx.get(f"{live_server}/api/v1/sweeps", params={"run_id": run.id}).json()["sweeps"]
+    (stored,) = httpx.get(f"{live_server}/api/v1/sweeps", headers=AS_LOCAL_USER, params={"run_id": run.id}).json()[
+        "sweeps"
+    ]
     assert (stored["id"], stored["kind"], stored["unit"]) == (result.sweep_id, "branch", "rows")
     assert stored["optimizer"] == "SGD"
     assert stored["details"]["meaning"] == result.meaning
@@ -117,14 +120,14 @@ def test_a_branch_is_stored_with_its_run(live_server):
     local = result.local_critical_batch
     assert stored["details"]["local_critical_batch"] == {"low": local.low, "high": local.high}
     assert stored["details"]["cost"]["usd"] == result.cost.usd == pytest.approx(result.cost.seconds * 2 / 3600)
-    runs = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}").json()["runs"]
+    runs = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}", headers=AS_LOCAL_USER).json()["runs"]
     assert [(arm["batch_size"], arm["steps"]) for arm in runs] == [(8, [0, 32]), (16, [0, 16]), (32, [0, 8])]
 
 
 def wait_for_run(url, run_id):
     """The record that creates the run travels on a thread of its own."""
     transport = httpx.HTTPTransport(retries=0)
-    with httpx.Client(base_url=url, transport=transport) as http:
+    with httpx.Client(base_url=url, headers=AS_LOCAL_USER, transport=transport) as http:
         for _ in range(2_000):
             if http.get(f"/api/v1/runs/{run_id}").status_code == httpx.codes.OK:
                 return

@@ -18,7 +18,7 @@ import httpx
 import psutil
 import pytest
 
-from noisescale_server import commands, discovery, migrating, serving
+from noisescale_server import commands, discovery, keys_command, migrating, serving
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.settings import Settings
 
@@ -104,7 +104,8 @@ def run(*arguments: str) -> int:
     """The exit code of a command run here."""
     parser = argparse.ArgumentParser()
     subparsers = parser.add_subparsers()
-    for register in (commands.register_up, commands.register_serve, commands.register_migrate):
+    registers = (commands.register_up, commands.register_serve, commands.register_migrate, keys_command.register_keys)
+    for register in registers:
         register(subparsers)
     parsed = parser.parse_args(arguments)
     return parsed.run(parsed)
@@ -115,7 +116,10 @@ class TestUp:
         server = start("up", "--port", "0")
         file = home / "run" / "server.json"
         announced, mode = json.loads(file.read_text()), file.stat().st_mode & 0o777
-        ready = server.get("/readyz")
+        link = server.process.stdout.readline()
+        ready, refused = server.get("/readyz"), server.get("/api/v1/runs")
+        with httpx.Client(follow_redirects=True) as browser:
+            page = browser.get(link.split()[1] + "&next=/docs")
         started = server.descendants()
         programs = {process.name() for process in started}
 
@@ -123,22 +127,28 @@ class TestUp:
 
         assert server.exit_code_and_errors() == (0, "")
         assert server.said == f"noisescale is at {server.url} (Ctrl-C stops it)\n"
-        assert (announced, mode) == ({"url": server.url, "pid": server.process.pid}, 0o600)
+        assert link == f"open {server.url}/login?token={announced['key']}\n"
+        assert (announced, mode) == ({"url": server.url, "pid": server.process.pid, "key": announced["key"]}, 0o600)
+        assert (page.status_code, page.url.path) == (200, "/docs")
+        assert refused.status_code == 401
         assert ready.status_code == 200
         assert programs == {"postgres"}
         assert psutil.wait_procs(started, timeout=5)[1] == []
         assert not file.exists()
 
-    def test_answers_fast_with_several_workers_and_ends_cleanly_on_ctrl_c(self, start):
+    def test_answers_fast_with_several_workers_and_ends_cleanly_on_ctrl_c(self, start, home):
         """On the asyncio loop every request of a kept connection takes 44 ms when several workers share the socket."""
         server = start("up", "--port", "0", "--workers", "2")
         started = server.descendants()
         seconds = []
         with httpx.Client(base_url=server.url, timeout=30) as client:
             client.get("/livez")
+            key = json.loads((home / "run" / "server.json").read_text())["key"]
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
             for _ in range(30):
                 before = time.perf_counter()
-                client.post("/api/v1/runs", content=b"{}", headers={"Content-Type": "application/json"})
+                answer = client.post("/api/v1/runs", content=b"{}", headers=headers)
+                assert answer.status_code == 422
                 seconds.append(time.perf_counter() - before)
 
         os.killpg(server.process.pid, signal.SIGINT)
@@ -193,6 +203,71 @@ class TestUp:
 
         assert exit_code == 1
         assert "setting port (NOISESCALE_PORT) is 'banana'" in capsys.readouterr().err
+
+
+TEAM = {
+    "AUTH": "required",
+    "SECRET_KEY": "Vw3rT9-qLk2_x8ZpQ0sDfGhJ4bNmC6vB",
+    "PUBLIC_URL": "https://noisescale.example.com",
+}
+
+
+class TestTeamServer:
+    """Each bad configuration is in tests/server/access/test_start_policy.py."""
+
+    def test_one_that_anybody_could_enter_does_not_start(self, capsys):
+        exit_code = run("up", "--host", "0.0.0.0")
+
+        assert exit_code == 1
+        assert "listening on 0.0.0.0 lets others in" in capsys.readouterr().err
+
+    def test_it_asks_for_an_admin_and_lets_the_first_one_in_by_a_link(self, monkeypatch, capsys, start):
+        with EmbeddedPostgres.throw_away() as postgres:
+            monkeypatch.setenv("NOISESCALE_DATABASE_URL", postgres.url(driver="postgresql"))
+            monkeypatch.setenv("NOISESCALE_ALLOW_UNSAFE_DATABASE", "true")
+            for name, value in TEAM.items():
+                monkeypatch.setenv(f"NOISESCALE_{name}", value)
+            run("migrate")
+            without = run("serve", "--port", "0", "--behind-tls-proxy")
+            refusal = capsys.readouterr().err
+            made = run("keys", "create-admin", "Ada")
+            link = capsys.readouterr().out.splitlines()[-1]
+            again = run("keys", "create-admin", "Eve")
+            said_again = capsys.readouterr().err
+            keyed = run("keys", "create", "job", "--project", "vision")
+            key = capsys.readouterr().out.strip()
+            listed = run("keys", "list")
+            lines = capsys.readouterr().out
+            server = start("serve", "--port", "0", "--behind-tls-proxy")
+            port = listening_port(server.process.pid)
+            url, origin = f"http://127.0.0.1:{port}", {"Origin": TEAM["PUBLIC_URL"]}
+            form = {"link": link.partition("link=")[2]}
+            forged = httpx.post(f"{url}/login", data=form, headers={"Origin": "https://evil.example"})
+            entered = httpx.post(f"{url}/login", data=form, headers=origin)
+            used_up = httpx.post(f"{url}/login", data=form, headers=origin)
+            cookie = entered.headers["set-cookie"].partition(";")[0]
+            me = httpx.get(f"{url}/api/v1/me", headers={"Cookie": cookie}).json()
+            job = httpx.get(f"{url}/api/v1/me", headers={"Authorization": f"Bearer {key}"}).json()
+            server.process.terminate()
+            assert server.exit_code_and_errors() == (0, "")
+
+        assert (without, made, again, keyed, listed) == (1, 0, 1, 0, 0)
+        assert "noisescale keys create-admin" in refusal
+        assert "there is an admin already" in said_again
+        assert link.startswith("https://noisescale.example.com/login?link=")
+        assert key.split("_")[2] in lines
+        assert key not in lines
+        assert (forged.status_code, entered.status_code, used_up.status_code) == (403, 303, 403)
+        assert entered.headers["set-cookie"].startswith("__Host-noisescale=")
+        assert {"Secure", "HttpOnly"} <= set(entered.headers["set-cookie"].split("; "))
+        assert (me["name"], me["everywhere"]) == ("Ada", "admin")
+        assert job["roles"] == [{"project": "vision", "role": "writer"}]
+
+
+def listening_port(pid: int) -> int:
+    """The port on which the process takes connections."""
+    sockets = psutil.Process(pid).net_connections("tcp")
+    return next(one.laddr.port for one in sockets if one.status == psutil.CONN_LISTEN)
 
 
 class TestServeAndMigrate:
@@ -260,7 +335,7 @@ class TestDiscovery:
     def test_a_file_that_another_server_wrote_meanwhile_stays(self, tmp_path):
         file = tmp_path / "server.json"
 
-        with discovery.announced("http://127.0.0.1:1", file):
+        with discovery.announced("http://127.0.0.1:1", "key", file):
             file.write_text('{"url": "http://127.0.0.1:2", "pid": 1}')
 
         assert "127.0.0.1:2" in file.read_text()

@@ -1,13 +1,14 @@
 """What other distributions mount on the API's app."""
 
 import gc
+import logging
 from importlib.metadata import EntryPoint
 
-import httpx
 import pytest
 from fastapi import FastAPI
 from starlette.responses import PlainTextResponse
 
+from app_in_process import LOCAL_TOKEN, client_of
 from noisescale_server import main
 
 
@@ -19,6 +20,7 @@ def mount(app: FastAPI) -> None:
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     monkeypatch.setenv("NOISESCALE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    monkeypatch.setenv("NOISESCALE_LOCAL_TOKEN", LOCAL_TOKEN)
     found = EntryPoint(name="pages", value=f"{__name__}:mount", group="noisescale.asgi")
     monkeypatch.setattr(EntryPoint, "load", lambda entry_point: mount)
     monkeypatch.setattr(main, "entry_points", lambda group: [found] if group == "noisescale.asgi" else [])
@@ -26,7 +28,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> FastAPI:
 
 
 async def test_a_mounted_catch_all_answers_for_pages_and_never_for_the_api(app):
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+    async with app.router.lifespan_context(app), client_of(app) as client:
         page = await client.get("/runs")
         unknown = await client.get("/api/v9/nothing")
 
@@ -37,9 +39,11 @@ async def test_a_mounted_catch_all_answers_for_pages_and_never_for_the_api(app):
 
 def test_what_a_server_process_has_loaded_is_not_looked_through_again_by_the_collector(app):
     """A full collection of all of it stops every request for 0.1 s."""
+    before = logging.getLogRecordFactory()
     try:
         loaded = main.create_in_worker()
 
         assert gc.get_freeze_count() > len(loaded.routes)
     finally:
         gc.unfreeze()
+        logging.setLogRecordFactory(before)

@@ -25,6 +25,9 @@ KERNELS = ("auto", "triton", "torch")
 Durability = Literal["auto", "direct", "async"]
 DURABILITIES = ("auto", "direct", "async")
 
+Overflow = Literal["drop_oldest", "drop_newest"]
+OVERFLOWS = ("drop_oldest", "drop_newest")
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -45,6 +48,7 @@ class Config:
         folders: Where records wait on disk: the first of these that can be written to. None: in memory only.
         durability: Who writes them there: "direct", the caller; "async", a thread; "auto", the caller while the disk
             is local and quick.
+        overflow: Which records are given up where those on disk pass 1 GiB a run: the oldest file, or what comes.
         kernels: What sums gradients up: "triton" where it works, "torch", or "auto": Triton on GPUs, where it works.
     """
 
@@ -62,6 +66,7 @@ class Config:
     kernels: Kernels = "auto"
     folders: tuple[Path, ...] = ()
     durability: Durability = "auto"
+    overflow: Overflow = "drop_oldest"
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -78,6 +83,10 @@ class Config:
         if self.durability not in DURABILITIES:
             known = ", ".join(DURABILITIES)
             raise ConfigError(f"durability must be one of {known}, got {self.durability!r}: leave it out for 'auto'")
+        if self.overflow not in OVERFLOWS:
+            raise ConfigError(
+                f"overflow must be one of {', '.join(OVERFLOWS)}, got {self.overflow!r}: leave it out for 'drop_oldest'"
+            )
         if not self.project:
             raise ConfigError("project must not be empty: leave it out for 'default'")
 
@@ -94,6 +103,7 @@ class Config:
         """
         values = _from_environment(os.environ if environ is None else environ)
         values |= {name: value for name, value in arguments.items() if value is not None}
+        values = _with_local_server(values, os.environ if environ is None else environ)
         unknown = sorted(set(values) - set(cls.__dataclass_fields__))
         if unknown:
             raise ConfigError(f"unknown setting {unknown[0]!r}: known are {', '.join(cls.__dataclass_fields__)}")
@@ -103,7 +113,7 @@ class Config:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
-    texts = {"url", "api_key", "mode", "project", "task", "run_id", "name", "kernels", "durability"}
+    texts = {"url", "api_key", "mode", "project", "task", "run_id", "name", "kernels", "durability", "overflow"}
     values: dict[str, object] = {
         name: environ[f"NOISESCALE_{name.upper()}"] for name in texts if environ.get(f"NOISESCALE_{name.upper()}")
     }
@@ -118,8 +128,6 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
     if environ.get("NOISESCALE_STRICT"):
         values["strict"] = environ["NOISESCALE_STRICT"].lower() not in ("0", "false", "no")
     values["folders"] = tuple(state_folders(environ))
-    if "url" not in values:
-        values["url"] = embedded_server_url(environ) or DEFAULT_URL
     return values
 
 
@@ -145,14 +153,36 @@ def state_folder(environ: Mapping[str, str]) -> Path:
     return (Path(state_home) if state_home else Path.home() / ".local" / "state") / "noisescale"
 
 
-def embedded_server_url(environ: Mapping[str, str]) -> str | None:
-    """The address in `server.json` of an embedded server of this user; None where there is no such file."""
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that this user has started on this machine, as it says itself in `server.json`."""
+
+    url: str
+    key: str | None = field(default=None, repr=False)
+
+
+def local_server(environ: Mapping[str, str]) -> LocalServer | None:
+    """What `server.json` says; None where there is none, and where it is not this user's own to write."""
     try:
-        content = json.loads((state_folder(environ) / "server.json").read_text())
+        file = state_folder(environ) / "server.json"
+        content = json.loads(file.read_text())
+        # whoever else could write it would be sent this user's records
+        is_own = not hasattr(os, "getuid") or (file.stat().st_uid == os.getuid() and not file.stat().st_mode & 0o022)
     except (OSError, ValueError, RuntimeError):  # no file, half written, or no home folder
         return None
-    url = content.get("url") if isinstance(content, dict) else None
-    return url if isinstance(url, str) and url else None
+    url, key = (content.get("url"), content.get("key")) if isinstance(content, dict) else (None, None)
+    if not is_own or not isinstance(url, str) or not url:
+        return None
+    return LocalServer(url, key if isinstance(key, str) and key else None)
+
+
+def _with_local_server(values: dict[str, object], environ: Mapping[str, str]) -> dict[str, object]:
+    """The settings with the local server's address and key, where they name no other; its key goes nowhere else."""
+    found = local_server(environ)
+    url = values.get("url") or (DEFAULT_URL if found is None else found.url)
+    is_that = found is not None and str(url).rstrip("/") == found.url and "api_key" not in values
+    key: dict[str, object] = {"api_key": found.key} if is_that and found is not None and found.key else {}
+    return {**values, "url": url, **key}
 
 
 def _number(variable: str, text: str, kind: Callable[[str], float]) -> float:

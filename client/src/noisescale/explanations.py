@@ -3,8 +3,8 @@
 import logging
 from typing import TYPE_CHECKING
 
+from noisescale.estimators.flags import Flags
 from noisescale.guard import Notices, logger
-from noisescale.transport.wire import Flags
 from noisescale.updates import Update
 
 if TYPE_CHECKING:

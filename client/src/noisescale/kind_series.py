@@ -1,7 +1,6 @@
 """A further kind of noise scale of a run: a series of its own, with its own stream and its own latest window."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from noisescale.estimators.dual_norm_noise_scale import Bracket
 from noisescale.estimators.noise_scale import Terms
@@ -53,8 +52,8 @@ class KindSeries:
     def add(self, update: Update, terms: Terms | None) -> None:
         """Add the kind's terms of a step; None where the step gave none."""
         if terms is not None:
-            self.recent.add(terms)
-            self._recording.add(replace(update, terms=terms, layers=[], loss=None))
+            self.recent.add(terms, update.logged.step)
+            self._recording.add(update._replace(terms=terms, layers=[], loss=None))
 
     def see(self, update: Update, terms: Terms | None, bracket: Bracket | None) -> None:
         """Take a measured step; `add` where it gave terms.

@@ -4,11 +4,13 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 from noisescale import transport
 from noisescale.config import Config
 from noisescale.guard import announce, logger
+from noisescale.transport.limits import Limits
 from noisescale.transport.wire import Record, RunRecord
 from noisescale.version import __version__
 
@@ -37,8 +39,8 @@ class Outbox:
         server = _server(config)
         self._uploader: transport.Uploader | None = None
         if config.mode == "online":
-            adopting = None if self._disk is None else lambda: _adopt_in_background(config)
-            self._uploader = transport.Uploader(self._stream, server, on_fault, on_first_answer=adopting)
+            adopting = None if self._disk is None else partial(_adopt_in_background, config)
+            self._uploader = transport.Uploader(self._stream, server, on_fault, on_epoch=adopting)
 
     @property
     def is_inherited(self) -> bool:
@@ -96,16 +98,19 @@ def _server(config: Config) -> transport.HttpServer:
     return transport.HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
 
 
-def _adopt_in_background(config: Config) -> None:
-    """Send what earlier processes of this user have left, once a process, beside the run's own records."""
-    if _has_adopted.acquire(blocking=False):
-        threading.Thread(target=_adopt, args=(config,), name="noisescale-adopting", daemon=True).start()
+def _adopt_in_background(config: Config, epoch: str | None) -> None:
+    """Send what earlier processes of this user have left, once a process and epoch, beside the run's own records."""
+    with _adopting:
+        if (config.url, epoch) in _adopted:
+            return
+        _adopted.add((config.url, epoch))
+    threading.Thread(target=_adopt, args=(config, epoch), name="noisescale-adopting", daemon=True).start()
 
 
-def _adopt(config: Config) -> None:
+def _adopt(config: Config, epoch: str | None) -> None:
     server = _server(config)
     for folder in config.folders:
-        for outcome in transport.adopt(folder / SPOOL, server):
+        for outcome in transport.adopt(folder / SPOOL, server, epoch):
             logger.info(
                 "sent %d records that an earlier process of run %s had left, %d are left",
                 outcome.num_delivered,
@@ -115,7 +120,8 @@ def _adopt(config: Config) -> None:
     server.close()
 
 
-_has_adopted = threading.Lock()  # taken by whoever does it, and never given back
+_adopted: set[tuple[str, str | None]] = set()
+_adopting = threading.Lock()
 
 
 def _disk_spool(config: Config) -> transport.DiskSpool:
@@ -123,4 +129,5 @@ def _disk_spool(config: Config) -> transport.DiskSpool:
     folders = [folder / SPOOL for folder in config.folders]
     address = urlsplit(config.url)
     url = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl().rstrip("/")
-    return transport.DiskSpool(folders, {"url": url}, durability=config.durability)
+    limits = Limits(overflow=config.overflow)
+    return transport.DiskSpool(folders, {"url": url}, limits=limits, durability=config.durability)

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from noisescale.estimators.flags import Flags
 from noisescale.estimators.heterogeneity import RankHeterogeneity, mean_squares
-from noisescale.transport.wire import Flags
 
 if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms

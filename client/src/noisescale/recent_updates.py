@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.signal import has_signal
+from noisescale.estimators.signal import RunningSignal
 from noisescale.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved
 from noisescale.estimators.uncertainty import (
     MIN_BLOCKS,
@@ -137,23 +137,20 @@ class RecentUpdates:
         self._blocks: deque[_Block] = deque()
         self._first_block = 0
         self._updates_per_block = 1
-        self._grad_sq_norm = 0.0
-        self._grad_sq_norm_sq = 0.0
+        self._signal = RunningSignal()
         self.num_updates = 0
         self.has_signal = False
 
-    def add(self, terms: Terms) -> None:
-        """Add one update."""
+    def add(self, terms: Terms, step: int | None = None) -> None:
+        """Add one update, of a step; None: each update so far was a step."""
         if self.num_updates % self._updates_per_block == 0:
             self._blocks.append(_Block())
         self._blocks[-1].add(1, terms.trace_cov, terms.grad_sq_norm)
-        self.num_updates += 1
-        self._grad_sq_norm += terms.grad_sq_norm
-        self._grad_sq_norm_sq += terms.grad_sq_norm * terms.grad_sq_norm
         # what was once shown stays shown: one huge value later on must not hide it
-        self.has_signal = self.has_signal or has_signal(
-            num_updates=self.num_updates, grad_sq_norm=self._grad_sq_norm, grad_sq_norm_sq=self._grad_sq_norm_sq
-        )
+        if not self.has_signal:
+            self._signal.add(self.num_updates if step is None else step, terms.grad_sq_norm)
+            self.has_signal = self._signal.is_shown
+        self.num_updates += 1
         if self._window_updates() > MAX_BLOCKS * self._updates_per_block:
             self._double_blocks()
         self._forget()

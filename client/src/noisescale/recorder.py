@@ -243,14 +243,17 @@ class Recorder:
         if layers is not None:
             self._log.name_groups(list(layers), self._log_every)
         big = checked_size("big_batch_size", big_batch_size)
-        logged = self._logged_step(step, lr).counted(self._log.steps.count(big))
-        norms = [(small_sq_norm, plain_number(big_sq_norm)), *(layers or {}).values()]
+        small = checked_size("small_batch_size", small_batch_size)
+        sq_norms = [(small_sq_norm, plain_number(big_sq_norm))]
+        if layers is not None:
+            sq_norms += [(plain_number(of_small), plain_number(of_big)) for of_small, of_big in layers.values()]
+        logged = self._logged_step(step, lr, self._log.steps.count(big))
         self._log.add(
             update_from_two_batches(
                 logged,
-                small_batch_size=checked_size("small_batch_size", small_batch_size),
+                small_batch_size=small,
                 big_batch_size=big,
-                sq_norms=[(plain_number(small), plain_number(large)) for small, large in norms],
+                sq_norms=sq_norms,
                 num_small=num_small,
                 loss=None if loss is None else plain_number(loss),
             )
@@ -372,8 +375,8 @@ class Recorder:
 
     # ---- in between
 
-    def _logged_step(self, step: int | None, lr: float | None) -> LoggedStep:
-        return LoggedStep(self._log.steps.number(step), self.now(), None if lr is None else float(lr))
+    def _logged_step(self, step: int | None, lr: float | None, examples: int | None = None) -> LoggedStep:
+        return LoggedStep(self._log.steps.number(step), self.now(), None if lr is None else float(lr), examples)
 
     def _on_norms(self, logged: LoggedStep, norms: "StepNorms", update: Update) -> None:
         """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""

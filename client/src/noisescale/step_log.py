@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from noisescale.explanations import explain_ranks, explain_sizes, explain_update
@@ -166,9 +165,9 @@ class StepLog:
             examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
             update = update_from_norms(logged.counted(examples), norms)
             if norms.num_ranks > 1:
-                update = replace(update, flags=update.flags | self._ranks.flags_of(norms))
+                update = update._replace(flags=update.flags | self._ranks.flags_of(norms))
             if norms.size_slope is not None:
-                update = replace(update, flags=update.flags | self._weighting.flags_of(norms))
+                update = update._replace(flags=update.flags | self._weighting.flags_of(norms))
             if not is_explained:
                 explain_update(update, norms, self._notices)
             self.add(update)
@@ -179,7 +178,7 @@ class StepLog:
         self.newest_flags = update.flags
         self.history.add(update)
         if update.terms is not None:
-            self.recent.add(update.terms)
+            self.recent.add(update.terms, update.logged.step)
         self._recording.add(update)
 
     def _new_recording(self, group_names: Sequence[str], log_every: int) -> Recording:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from noisescale.estimators.flags import Flags
 from noisescale.estimators.size_weighting import SizeWeighting
 from noisescale.guard import Notices
-from noisescale.transport.wire import Flags
 
 if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms

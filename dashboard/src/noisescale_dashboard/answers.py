@@ -66,6 +66,16 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Kappa:
+    """κ of a run; without `measurements` (sweeps and branches) it is the spread over published tasks."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    measurements: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something to know of a run's measurement, with the way out."""
 
@@ -88,6 +98,7 @@ class Run:
     example_efficiency: Interval
     step_efficiency: Interval
     decision: Decision
+    kappa: Kappa = Kappa()
     tags: tuple[str, ...] = ()
     config: Json | None = None
     unit: str = "examples"
@@ -105,6 +116,7 @@ class Run:
     num_ranks: int | None = None
     measure_every: int | None = None
     notes: tuple[str, ...] = ()
+    remarks: str = ""
     notices: tuple[Notice, ...] = ()
     kinds: tuple[str, ...] = ()
     lr: float | None = None
@@ -124,6 +136,7 @@ def run(data: Json) -> Run:
         "example_efficiency": interval(data.get("example_efficiency")),
         "step_efficiency": interval(data.get("step_efficiency")),
         "decision": picked(Decision, data.get("decision") or {}),
+        "kappa": picked(Kappa, data.get("kappa") or {}),
         "tags": tuple(data.get("tags") or ()),
         "notes": tuple(data.get("notes") or ()),
         "notices": tuple(picked(Notice, row) for row in data.get("notices") or ()),
@@ -206,6 +219,8 @@ class Points:
     high: Numbers = ()
     state: tuple[str, ...] = ()
     reason: tuple[str | None, ...] = ()
+    value_min: Numbers = ()
+    value_max: Numbers = ()
     trace_cov: Numbers = ()
     trace_cov_se: Numbers = ()
     grad_sq_norm: Numbers = ()
@@ -240,6 +255,7 @@ class NoiseScaleSeries:
     window_steps: int | None = None
     widened: bool = False
     steps_per_block: int | None = None
+    steps_per_point: int | None = None
     num_points: int = 0
 
 
@@ -257,6 +273,14 @@ def noise_scale_series(data: Json) -> NoiseScaleSeries:
     return picked(NoiseScaleSeries, {**data, **nested})
 
 
+def sparklines(data: Json) -> dict[str, Points]:
+    """The few points of each run in `data`."""
+    return {
+        run_id: picked(Points, {name: tuple(column) for name, column in columns.items()})
+        for run_id, columns in data["runs"].items()
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSeries:
     """A layer's noise scale over training, few points."""
@@ -266,6 +290,10 @@ class GroupSeries:
     low: Numbers = ()
     high: Numbers = ()
     state: tuple[str, ...] = ()
+    trace_cov: Numbers = ()
+    trace_cov_se: Numbers = ()
+    grad_sq_norm: Numbers = ()
+    grad_sq_norm_se: Numbers = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +304,9 @@ class Group:
     estimate: Estimate
     series: GroupSeries
     trace_cov: float | None = None
+    trace_cov_se: float | None = None
     grad_sq_norm: float | None = None
+    grad_sq_norm_se: float | None = None
 
 
 def groups(data: Json) -> tuple[Group, ...]:

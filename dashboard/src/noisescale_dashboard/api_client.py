@@ -4,20 +4,33 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import httpx
 
-from noisescale_dashboard import advice, answers, law_answers, sweep_answers
+from noisescale_dashboard import (
+    access_answers,
+    advice,
+    answers,
+    compare_answers,
+    law_answers,
+    outages,
+    planner_answers,
+    sweep_answers,
+)
 
-FORWARDED_HEADERS = ("authorization", "cookie")
+FORWARDED_HEADERS = ("authorization", "cookie", "origin", "sec-fetch-site", "host")
 API = "/api/v1"
 PREFERENCES = (0.001, 0.999)
 """The ends themselves would ask for a batch of nothing or of everything."""
 BALANCED = 0.5
 """Where the slider stands before anybody moves it."""
 
-STATED_PRICES = ("examples_per_step", "usd_per_hour_sooner")
+SPARKLINES_AT_ONCE = 20
+"""Some 30 ms of the server where none of them is known yet."""
+
+STATED_PRICES = ("examples_per_step", "usd_per_hour_sooner", "fixed_hardware")
 """What says a step's worth instead of the preference; the API refuses two at once."""
 
 
@@ -49,6 +62,10 @@ class ApiClient:
     ) -> None:
         self._http = httpx.AsyncClient(base_url=base_url, transport=transport, timeout=timeout_seconds)
 
+    async def ready(self, visitor: Mapping[str, str]) -> None:
+        """Nothing, where the API can answer."""
+        await self._read(visitor, "/readyz")
+
     async def runs(self, visitor: Mapping[str, str], query: Query) -> answers.RunPage:
         """One page of runs, filtered and sorted by the server."""
         return answers.run_page(await self._get(visitor, f"{API}/runs", query))
@@ -63,6 +80,10 @@ class ApiClient:
         """Tag or archive runs together: `archived`, `add_tags`, `remove_tags`."""
         body = {"ids": list(run_ids), **changes}
         return answers.changed_runs(await self._send("POST", visitor, f"{API}/runs/changes", body))
+
+    async def change_run(self, visitor: Mapping[str, str], run_id: str, **changes: Any) -> answers.Run:
+        """The run after the changes of `name`, `tags` and `remarks`."""
+        return answers.run(await self._send("PATCH", visitor, _run_path(run_id), changes))
 
     async def delete_run(self, visitor: Mapping[str, str], run_id: str) -> None:
         """Delete a run with all its data."""
@@ -104,6 +125,14 @@ class ApiClient:
         """Which batch size to use at a preference from 0 (fewest examples) to 1 (fewest steps), inside limits."""
         asked = _question(preference, limits or {})
         return advice.recommendation(await self._get(visitor, f"{_run_path(run_id)}/recommendation", asked))
+
+    async def recommendations(
+        self, visitor: Mapping[str, str], run_ids: Sequence[str], preference: float
+    ) -> dict[str, advice.Recommendation]:
+        """By id, those of at most 20 runs at a preference; runs that are gone are left out."""
+        asked = {"ids": ",".join(run_ids), **_question(preference, {})}
+        found = await self._get(visitor, f"{API}/runs/recommendations", asked)
+        return {one["run_id"]: advice.recommendation(one) for one in found["recommendations"]}
 
     async def schedule_text(
         self, visitor: Mapping[str, str], run_id: str, trainer: str, preference: float, limits: Query | None = None
@@ -152,11 +181,91 @@ class ApiClient:
         """Published sweeps, fitted as one's own are."""
         return sweep_answers.published_sweeps(await self._get(visitor, f"{API}/published-sweeps"))
 
+    async def comparison(self, visitor: Mapping[str, str], query: Query | None = None) -> compare_answers.Comparison:
+        """Noise scale against critical batch over tasks, one's own and published."""
+        return compare_answers.comparison(await self._get(visitor, f"{API}/comparison", query))
+
+    async def sized_tasks(self, visitor: Mapping[str, str], query: Query) -> tuple[compare_answers.SizedTask, ...]:
+        """Tasks whose runs have models of several sizes."""
+        return compare_answers.sized_tasks(await self._get(visitor, f"{API}/comparison/sized-tasks", query))
+
+    async def model_sizes(self, visitor: Mapping[str, str], query: Query) -> compare_answers.ModelSizes:
+        """Whether larger models of a task have a larger noise scale at equal loss."""
+        return compare_answers.model_sizes(await self._get(visitor, f"{API}/comparison/model-size", query))
+
+    async def compared_runs(
+        self, visitor: Mapping[str, str], run_ids: Sequence[str], query: Query
+    ) -> compare_answers.ComparedRuns:
+        """Runs along one axis, and the ratios of their noise scales to that of the first."""
+        asked = {**query, "run": list(run_ids)}
+        return compare_answers.compared_runs(await self._get(visitor, f"{API}/comparison/runs", asked))
+
+    async def trade_off(self, visitor: Mapping[str, str], query: Query) -> planner_answers.TradeOff:
+        """What a target takes at any batch size, inside limits: of a run, of a task, or of numbers that are said."""
+        return planner_answers.trade_off(await self._get(visitor, f"{API}/tradeoff", query))
+
+    async def limits(
+        self, visitor: Mapping[str, str], run_id: str, preference: float, limits: Query
+    ) -> tuple[planner_answers.Limit, ...]:
+        """The batches that each limit of a run's recommendation allows, also of those that do not bind."""
+        asked = {**_question(preference, limits), "run_id": str(_checked(run_id, "run")), "batch_size": 1}
+        return (await self.trade_off(visitor, asked)).limits
+
     async def run_forecast(self, visitor: Mapping[str, str], run_id: str) -> law_answers.Forecast:
         """The run's noise scale over its loss, and where it leads."""
         return law_answers.forecast(await self._get(visitor, f"{_run_path(run_id)}/forecast", {"axis": "loss"}))
 
+    async def me(self, visitor: Mapping[str, str]) -> access_answers.Me:
+        """Who is looking."""
+        return access_answers.me(await self._get(visitor, f"{API}/me"))
+
+    async def keys(self, visitor: Mapping[str, str]) -> tuple[access_answers.Key, ...]:
+        """API keys of the visitor, and of whom they manage."""
+        return access_answers.keys(await self._get(visitor, f"{API}/keys"))
+
+    async def make_key(self, visitor: Mapping[str, str], **fields: Any) -> access_answers.NewKey:
+        """A new key: `name`, `scope`, `projects`, `days`."""
+        return access_answers.new_key(await self._send("POST", visitor, f"{API}/keys", fields))
+
+    async def rotate_key(self, visitor: Mapping[str, str], key_id: str) -> access_answers.NewKey:
+        """The successor of a key."""
+        path = f"{API}/keys/{quote(key_id, safe='')}/rotation"
+        return access_answers.new_key(await self._send("POST", visitor, path, None))
+
+    async def revoke_key(self, visitor: Mapping[str, str], key_id: str) -> None:
+        """End a key."""
+        await self._send("DELETE", visitor, f"{API}/keys/{quote(key_id, safe='')}", None)
+
+    async def people(self, visitor: Mapping[str, str]) -> tuple[access_answers.Person, ...]:
+        """The people that the visitor manages."""
+        return access_answers.people(await self._get(visitor, f"{API}/people"))
+
+    async def set_role(self, visitor: Mapping[str, str], project: str, person_id: str, role: str | None) -> None:
+        """Make somebody viewer, member or admin of a project; None takes them out."""
+        path = f"{API}/projects/{quote(project, safe='')}/members/{_checked(person_id, 'person')}"
+        await self._send("DELETE" if role is None else "PUT", visitor, path, None if role is None else {"role": role})
+
+    async def audit(self, visitor: Mapping[str, str], *, limit: int) -> tuple[access_answers.AuditEntry, ...]:
+        """What was done about access, newest first."""
+        return access_answers.audit(await self._get(visitor, f"{API}/audit", {"limit": limit}))
+
     async def sparklines(
+        self, visitor: Mapping[str, str], run_ids: Sequence[str], *, points: int = 28
+    ) -> dict[str, answers.Points]:
+        """A few points of each run, none of one without steps; what cannot be read is left out."""
+        parts = [run_ids[start : start + SPARKLINES_AT_ONCE] for start in range(0, len(run_ids), SPARKLINES_AT_ONCE)]
+        found: dict[str, answers.Points] = {}
+        # one after the other: between two of them the server has time for others
+        for part in parts:
+            asked: Query = {"ids": ",".join(part), "points": points}
+            try:
+                known = answers.sparklines(await self._get(visitor, f"{API}/runs/sparklines", asked))
+            except ApiProblem:
+                continue
+            found |= {run_id: known.get(run_id, answers.Points()) for run_id in part}
+        return found
+
+    async def several_series(
         self, visitor: Mapping[str, str], run_ids: list[str], *, points: int = 28, at_once: int = 8
     ) -> dict[str, answers.NoiseScaleSeries]:
         """A short series of each run; runs whose series cannot be read are left out of the picture."""
@@ -181,7 +290,9 @@ class ApiClient:
         try:
             response = await self._http.get(path, params=params, headers=dict(visitor))
         except httpx.TransportError as error:
+            outages.remember(has_answered=False)
             raise ApiProblem(request, None, "The server did not answer", str(error)) from error
+        outages.remember(has_answered=not response.is_server_error)
         if response.is_success:
             return response
         raise _problem(request, response)
@@ -191,7 +302,9 @@ class ApiClient:
         try:
             response = await self._http.request(method, path, json=body, headers=dict(visitor))
         except httpx.TransportError as error:
+            outages.remember(has_answered=False)
             raise ApiProblem(request, None, "The server did not answer", str(error)) from error
+        outages.remember(has_answered=not response.is_server_error)
         if response.is_success:
             return response.json() if response.content else None
         raise _problem(request, response)

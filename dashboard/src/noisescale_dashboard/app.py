@@ -9,10 +9,25 @@ from dash import Dash, Input, Output, html
 from dash.exceptions import PreventUpdate
 from fastapi import FastAPI
 from fastapi.middleware.gzip import GZipMiddleware
+from plotly.io import json as plotly_json
 
 from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.outages import OutageHeader
 from noisescale_dashboard.page_routes import PageRoutes
-from noisescale_dashboard.pages import overview, run, runs, shell, states, sweep, sweeps
+from noisescale_dashboard.pages import (
+    compare,
+    overview,
+    planner,
+    run,
+    run_report,
+    runs,
+    runs_export,
+    shell,
+    states,
+    sweep,
+    sweeps,
+)
+from noisescale_dashboard.pages import settings as settings_page
 from noisescale_dashboard.pages.parts import Child
 from noisescale_dashboard.settings import DashboardSettings
 
@@ -43,9 +58,12 @@ META_TAGS = [
 def mount(app: FastAPI) -> None:
     """Put the dashboard on `app`, after its API routes; entry point of the group `noisescale.asgi`.
 
-    It reads the API of the same process, or the one at NOISESCALE_DASHBOARD_API_URL.
+    It reads the API of the same process, or the one at NOISESCALE_DASHBOARD_API_URL. A server that was filled for one
+    reading (`app.state.read_from`) always shows its own data.
     """
     settings = DashboardSettings()
+    if getattr(app.state, "read_from", None) is not None:
+        settings = settings.model_copy(update={"api_url": None})
     transport = None if settings.api_url else httpx.ASGITransport(app=app)
     _install(app, settings, _client(settings, transport))
 
@@ -64,6 +82,9 @@ def _client(settings: DashboardSettings, transport: httpx.AsyncBaseTransport | N
 
 
 def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
+    # before Dash, which answers whatever path is left
+    run_report.register(app, api)
+    runs_export.add_download(app, api)
     dashboard = Dash(
         "noisescale_dashboard",
         server=app,  # type: ignore[arg-type]  # annotated for Flask; a FastAPI app selects that backend
@@ -77,16 +98,19 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
         suppress_callback_exceptions=True,
         add_log_handler=False,
     )
+    # its walk over every number of a figure in Python takes three times as long as json's encoder in C
+    plotly_json.config.default_engine = "json"
     # no callback uses a socket, and with it every open tab would hold one
     dashboard.backend.websocket_capability = False
     dashboard.layout = shell.layout()
-    for page in (shell, overview, runs, run, sweeps, sweep):
+    for page in (shell, overview, runs, run, sweeps, sweep, compare, planner, settings_page):
         page.register(dashboard, api)
     _register_routing(dashboard, settings)
     present: list[object] = [middleware.cls for middleware in app.user_middleware]
     if GZipMiddleware not in present:
         # Dash compresses nothing: 5.6 MB of scripts would go out instead of 1.7
         app.add_middleware(GZipMiddleware, minimum_size=500)
+    app.add_middleware(OutageHeader)
     app.add_middleware(PageRoutes, script_hashes=dashboard.csp_hashes())
 
 
@@ -111,6 +135,12 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
             return runs.layout(**look)
         case ["runs", run_id]:
             return run.layout(run_id, **look)
+        case ["compare"]:
+            return compare.layout(**look)
+        case ["planner"]:
+            return planner.layout(**look)
+        case ["settings"]:
+            return settings_page.layout(**look)
         case ["sweeps"]:
             return sweeps.layout(**look)
         case ["sweeps", sweep_id]:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-FIRST_PARTS = ("", "runs", "sweeps")
+from noisescale_dashboard.pages.report_address import LAST_PART
+
+FIRST_PARTS = ("", "runs", "compare", "sweeps", "planner", "settings")
 """First parts of the paths that are pages; everything else is an asset, an endpoint of Dash or the API."""
 
 
@@ -25,22 +27,31 @@ class PageRoutes:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; pages get their headers."""
-        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD") or not is_page(scope["path"]):
+        """Pass the request on; pages get their headers, the one that says that there is no such page, too."""
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
+        is_known = is_page(scope["path"])
 
         async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and (is_known or is_index(message)):
                 MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
-        await self.app({**scope, "path": "/", "raw_path": b"/"}, receive, send_with_headers)
+        asked = {**scope, "path": "/", "raw_path": b"/"} if is_known else scope
+        await self.app(asked, receive, send_with_headers)
 
 
 def is_page(path: str) -> bool:
-    """Whether a person opens this path in a browser."""
-    return path.removeprefix("/").split("/")[0] in FIRST_PARTS
+    """Whether this path is one of Dash's pages; a run's report is a document of its own."""
+    parts = path.removeprefix("/").split("/")
+    return parts[0] in FIRST_PARTS and parts[2:] != [LAST_PART]
+
+
+def is_index(start: Message) -> bool:
+    """Whether this answer is HTML without a policy of its own: Dash gives its index for every path that is left."""
+    headers = MutableHeaders(scope=start)
+    return headers.get("content-type", "").startswith("text/html") and "content-security-policy" not in headers
 
 
 def content_security_policy(script_hashes: Sequence[str]) -> str:

@@ -146,6 +146,24 @@ def series_sentence(series: NoiseScaleSeries, noun: str) -> str:
     )
 
 
+def terms_sentence(series: NoiseScaleSeries, terms: tuple[str, str]) -> str:
+    """What the figure of the two terms shows, for those who do not see it."""
+    said = []
+    for name, values in zip(terms, (series.points.trace_cov, series.points.grad_sq_norm), strict=True):
+        known = [v for v in values if v is not None and v > 0]
+        said += [f"{name} {significant(known[0])} at first, {significant(known[-1])} at last."] if known else []
+    return " ".join(said) or "Neither term is known yet."
+
+
+def efficiency_sentence(series: NoiseScaleSeries) -> str:
+    """What the figure of the efficiencies shows, for those who do not see it."""
+    points = series.points
+    used = [phi / (phi + b) for phi, b in zip(points.value, points.global_batch, strict=True) if phi and b]
+    if not used:
+        return "No efficiency is known before the noise scale is resolved."
+    return f"Example efficiency {share(used[0])} at first, {share(used[-1])} at last; step efficiency is the rest."
+
+
 def loss_sentence(series: NoiseScaleSeries, metrics: Sequence[Metric]) -> str:
     """What the figure of the loss shows, for those who do not see it."""
     known = [v for v in series.points.loss if v is not None]

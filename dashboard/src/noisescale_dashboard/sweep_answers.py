@@ -148,6 +148,12 @@ class CurvePoint:
     high: float
 
 
+def _fitted_or_bounds(fit: Fit | None, refusal: Refusal | None) -> Interval:
+    if fit is not None:
+        return fit.critical_batch
+    return refusal.critical_batch if refusal is not None else UNKNOWN
+
+
 @dataclass(frozen=True, slots=True)
 class TargetFit:
     """What a sweep says about one target: exactly one of `fit` and `refusal`."""
@@ -167,9 +173,7 @@ class TargetFit:
     @property
     def critical_batch(self) -> Interval:
         """B_crit in examples: fitted, or the bounds that a refusal leaves."""
-        if self.fit is not None:
-            return self.fit.critical_batch
-        return self.refusal.critical_batch if self.refusal is not None else UNKNOWN
+        return _fitted_or_bounds(self.fit, self.refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +329,7 @@ class PublishedSweep:
     @property
     def critical_batch(self) -> Interval:
         """B_crit in examples: fitted, or the bounds that a refusal leaves."""
-        if self.fit is not None:
-            return self.fit.critical_batch
-        return self.refusal.critical_batch if self.refusal is not None else UNKNOWN
+        return _fitted_or_bounds(self.fit, self.refusal)
 
 
 @dataclass(frozen=True, slots=True)

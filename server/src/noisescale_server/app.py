@@ -2,28 +2,36 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from secrets import token_bytes
 
 from alembic.script import ScriptDirectory
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
 from noisescale_server.api import (
+    audit,
     comparison,
+    comparison_runs,
     critical_batch,
     docs_page,
     equal_loss,
     forecast,
     groups,
     health,
+    keys,
     learning_rates,
+    login,
+    me,
     metrics,
     noise_scale,
+    people,
     projects,
     published_sweeps,
     recommendation,
     reference_values,
     runs,
+    sparklines,
     streams,
     sweep_plan,
     sweep_quality,
@@ -31,8 +39,12 @@ from noisescale_server.api import (
     tasks,
     tradeoff,
 )
+from noisescale_server.api.auth_credentials import Credentials
+from noisescale_server.api.auth_mode import AccessMode
+from noisescale_server.api.auth_route import authorize
 from noisescale_server.api.deps import PROBLEM_RESPONSES
 from noisescale_server.api.errors import register_error_handlers
+from noisescale_server.api.login_provider import Provider
 from noisescale_server.api.openapi import Api
 from noisescale_server.api.rate_limit import BatchRate
 from noisescale_server.api.recalibration import Recalibrations
@@ -41,6 +53,7 @@ from noisescale_server.migrating import migrations_folder
 from noisescale_server.services import reference_values as reference_value_service
 from noisescale_server.services.comparison import Comparisons
 from noisescale_server.services.durability import refuse_unsafe
+from noisescale_server.services.entering import Belonging
 from noisescale_server.services.equal_loss import KnownWindows
 from noisescale_server.services.health import Migrations
 from noisescale_server.services.whole_run import WholeRuns
@@ -49,8 +62,10 @@ from noisescale_server.storage.durability import look_at_every_connection
 from noisescale_server.storage.engine import create_engine, session_factory
 
 ROUTERS = (
-    runs.router,
+    # before runs: its path looks like a run's
+    sparklines.router,
     recommendation.router,
+    runs.router,
     streams.router,
     noise_scale.router,
     groups.router,
@@ -63,11 +78,16 @@ ROUTERS = (
     sweep_quality.router,
     published_sweeps.router,
     comparison.router,
+    comparison_runs.router,
     tradeoff.router,
     equal_loss.router,
     forecast.router,
     learning_rates.router,
     tasks.router,
+    me.router,
+    keys.router,
+    people.router,
+    audit.router,
 )
 
 GZIP_FROM_BYTES = 1_000
@@ -99,19 +119,44 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.known_windows = KnownWindows()
     app.state.recalibrations = Recalibrations()
     app.state.reference_values = reference_value_service.load()
+    set_up_access(app, settings)
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     register_error_handlers(app)
     include_routes(app)
     return app
 
 
+def set_up_access(app: FastAPI, settings: Settings) -> None:
+    """Nothing; the gate finds what it asks for."""
+    secret = settings.secret_key
+    # without a secret of its own no key outlives this process: better than one that everybody knows
+    app.state.pepper = secret.get_secret_value().encode() if secret else token_bytes(32)
+    app.state.access_mode = AccessMode.of(settings)
+    app.state.credentials = Credentials(app.state.access_mode, app.state.pepper)
+    app.state.belonging = Belonging()
+    app.state.login_provider = login_provider(settings)
+
+
+def login_provider(settings: Settings) -> Provider | None:
+    """The organisation's login; None where none is set up."""
+    if settings.oidc_issuer is None or settings.oidc_client_id is None or settings.oidc_client_secret is None:
+        return None
+    return Provider(
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret.get_secret_value(),
+        return_address=f"{settings.public_url or ''}".rstrip("/") + "/login/back",
+    )
+
+
 def include_routes(app: FastAPI) -> None:
     """Every route of the API, the answer to unknown paths last."""
-    version_1 = APIRouter(prefix="/api/v1", responses=PROBLEM_RESPONSES)
+    version_1 = APIRouter(prefix="/api/v1", responses=PROBLEM_RESPONSES, dependencies=[Depends(authorize)])
     for router in ROUTERS:
         version_1.include_router(router)
     app.include_router(version_1)
     app.include_router(health.router)
+    app.include_router(login.router)
     app.include_router(docs_page.router)
     register_unknown_api_paths(app)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from noisescale_server import discovery, migrating, serving
+from noisescale_server import discovery, local_access, migrating, serving, start_policy
 from noisescale_server.api.errors import DATABASE_ERRORS
 from noisescale_server.backups import BackupError
 from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError
@@ -32,6 +32,17 @@ class NoDatabaseError(RuntimeError):
             "serve needs a database: set NOISESCALE_DATABASE_URL=postgresql://user@host/database, "
             "or run `noisescale up`, which brings its own"
         )
+
+
+REFUSALS = (
+    EmbeddedPostgresError,
+    NoDatabaseError,
+    DatabaseNotDurable,
+    BackupError,
+    serving.AddressError,
+    start_policy.StartRefused,
+)
+"""What a command says in one sentence, without a traceback."""
 
 
 def register_up(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
@@ -62,6 +73,12 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (NOISESCALE_HOST, default 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port, 0 for any free one (NOISESCALE_PORT, default 8321)")
     parser.add_argument("--workers", type=int, help="processes that answer requests (NOISESCALE_WORKERS, default 1)")
+    parser.add_argument(
+        "--behind-tls-proxy",
+        action="store_true",
+        default=None,
+        help="a proxy in front of a team's server ends TLS (NOISESCALE_BEHIND_TLS_PROXY)",
+    )
 
 
 def add_data_dir(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +88,9 @@ def add_data_dir(parser: argparse.ArgumentParser) -> None:
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """The environment's settings, and over them what was typed."""
-    typed = {name: getattr(arguments, name, None) for name in ("host", "port", "workers", "data_dir")}
+    typed = {
+        name: getattr(arguments, name, None) for name in ("host", "port", "workers", "data_dir", "behind_tls_proxy")
+    }
     return Settings(**{name: value for name, value in typed.items() if value is not None})
 
 
@@ -86,7 +105,7 @@ def reporting(command: Callable[[Settings], int]) -> Callable[[argparse.Namespac
             return 0
         except ValidationError as error:
             print("noisescale: " + "; ".join(_wrong_setting(detail) for detail in error.errors()), file=sys.stderr)
-        except (EmbeddedPostgresError, NoDatabaseError, DatabaseNotDurable, BackupError, serving.AddressError) as error:
+        except REFUSALS as error:
             print(f"noisescale: {error}", file=sys.stderr)
         return 1
 
@@ -108,24 +127,36 @@ def database(settings: Settings) -> Iterator[str]:
         yield postgres.url()
 
 
-def _up(settings: Settings) -> int:
+def _up(given: Settings) -> int:
+    start_policy.check(given)
+    settings = local_access.complete(given, os.environ)
     # the port first: to be refused costs nothing then
     with serving.listen(settings) as listener, database(settings) as database_url:
         asyncio.run(_refuse_unsafe(database_url, settings))
         migrating.migrate(database_url)
-        prepared = serving.prepare(settings, listener, database_url=database_url)
-        with discovery.announced(serving.url_of(listener), discovery.server_file(os.environ)):
-            _say_address(listener)
-            return serving.serve(prepared, listener)
+        return _serve_on(settings, listener, database_url)
 
 
-def _serve(settings: Settings) -> int:
-    if settings.database_url is None:
+def _serve(given: Settings) -> int:
+    if given.database_url is None:
         raise NoDatabaseError
+    start_policy.check(given)
+    settings = local_access.complete(given, os.environ)
     with serving.listen(settings) as listener:
-        asyncio.run(_refuse_unsafe(settings.database_url, settings))
-        prepared = serving.prepare(settings, listener, database_url=settings.database_url)
-        _say_address(listener)
+        asyncio.run(_refuse_unsafe(given.database_url, settings))
+        return _serve_on(settings, listener, given.database_url)
+
+
+def _serve_on(settings: Settings, listener: socket.socket, database_url: str) -> int:
+    """The exit code of a server that answers on the listener; the same user's jobs find a local one."""
+    asyncio.run(_refuse_without_admin(database_url, settings))
+    prepared = serving.prepare(settings, listener, database_url=database_url)
+    if settings.local_token is None:
+        print(f"noisescale is at {settings.public_url} (Ctrl-C stops it)", flush=True)
+        return serving.serve(prepared, listener)
+    url, token = serving.url_of(listener), settings.local_token.get_secret_value()
+    with discovery.announced(url, token, discovery.server_file(os.environ)):
+        print(f"noisescale is at {url} (Ctrl-C stops it)\nopen {url}/login?token={token}", flush=True)
         return serving.serve(prepared, listener)
 
 
@@ -146,8 +177,25 @@ async def _refuse_unsafe(database_url: str, settings: Settings) -> None:
         await engine.dispose()
 
 
-def _say_address(listener: socket.socket) -> None:
-    print(f"noisescale is at {serving.url_of(listener)} (Ctrl-C stops it)", flush=True)
+async def _refuse_without_admin(database_url: str, settings: Settings) -> None:
+    """Nothing, when a team's server has somebody who can let others in.
+
+    Raises:
+        StartRefused: Without an admin, and where nobody can tell since the database does not answer.
+    """
+    if settings.auth == "local":
+        return
+    engine = create_engine(database_url, pool_size=1)
+    try:
+        async with session_factory(engine)() as session:
+            await start_policy.check_admin(session, settings)
+    except DATABASE_ERRORS as error:
+        raise start_policy.StartRefused(
+            f"who the admin is cannot be read from the database ({type(error).__name__}): "
+            "see that it runs, and bring its schema up to date with `noisescale migrate`"
+        ) from error
+    finally:
+        await engine.dispose()
 
 
 def _migrate(settings: Settings) -> int:

@@ -1,4 +1,4 @@
-"""The file in which a server that owns its Postgres tells the same user's training jobs where it is.
+"""The file in which a local server tells the same user's training jobs where it is, and the key of this start.
 
 The client reads the same file by the same rule: `$NOISESCALE_DIR/server.json`, else `noisescale/server.json` below
 `$XDG_STATE_HOME` or `~/.local/state`, on every platform.
@@ -12,19 +12,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
-def server_file(environment: Mapping[str, str]) -> Path:
-    """Where the file is."""
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """Where a user's servers and jobs keep what outlives them."""
     own_folder = environment.get("NOISESCALE_DIR")
     if own_folder:
-        return Path(own_folder) / "server.json"
+        return Path(own_folder)
     state = environment.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "noisescale" / "server.json"
+    return (Path(state) if state else Path.home() / ".local" / "state") / "noisescale"
+
+
+def server_file(environment: Mapping[str, str]) -> Path:
+    """Where the file is."""
+    return state_folder(environment) / "server.json"
 
 
 @contextlib.contextmanager
-def announced(url: str, file: Path) -> Iterator[None]:
-    """Say the server's address while the block runs; a file that another server wrote meanwhile stays."""
-    _write(file, {"url": url, "pid": os.getpid()})
+def announced(url: str, key: str, file: Path) -> Iterator[None]:
+    """Say the server's address and key while the block runs; a file that another server wrote meanwhile stays."""
+    _write(file, {"url": url, "pid": os.getpid(), "key": key})
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 
 from fastapi import FastAPI
 
+from noisescale_server import log_redaction
 from noisescale_server.app import create_app
 from noisescale_server.embedded.launch import die_with_parent
 from noisescale_server.settings import Settings
@@ -14,13 +15,18 @@ from noisescale_server.settings import Settings
 MOUNT_GROUP = "noisescale.asgi"
 
 
-def create() -> FastAPI:
-    """The API with the settings of the environment, and every app of the entry-point group `noisescale.asgi`.
+def create(settings: Settings | None = None, *, read_from: str | None = None) -> FastAPI:
+    """The API, and every app of the entry-point group `noisescale.asgi`.
 
     Each entry point is a function `mount(app: FastAPI) -> None`. The API's routes come first, also its 404 for unknown
     paths below `/api`, so that no mounted catch-all can answer for it.
+
+    Args:
+        settings: Those of the environment by default.
+        read_from: What a throw-away server was filled from; mounted apps find it as `app.state.read_from`.
     """
-    app = create_app(Settings())
+    app = create_app(settings or Settings())
+    app.state.read_from = read_from
     for entry_point in entry_points(group=MOUNT_GROUP):
         mount = entry_point.load()
         mount(app)
@@ -29,6 +35,7 @@ def create() -> FastAPI:
 
 def create_in_worker() -> FastAPI:
     """The same in one of the server's processes, which ends when the parent ends, and with it the database."""
+    log_redaction.install()
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid is not None:
         die_with_parent(signal.SIGTERM, parent.pid)

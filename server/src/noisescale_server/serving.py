@@ -89,12 +89,21 @@ def prepare(settings: Settings, listener: socket.socket, *, database_url: str) -
 
     The application reads its settings from the environment, in this process as in any worker.
     """
-    os.environ |= {
+    secrets = {
+        name: value.get_secret_value()
+        for name, value in (
+            ("NOISESCALE_LOCAL_TOKEN", settings.local_token),
+            ("NOISESCALE_SECRET_KEY", settings.secret_key),
+        )
+        if value is not None
+    }
+    os.environ |= secrets | {
         "NOISESCALE_DATABASE_URL": database_url,
         "NOISESCALE_DATA_DIR": str(settings.data_dir),
         "NOISESCALE_HOST": settings.host,
         "NOISESCALE_PORT": str(listener.getsockname()[1]),
         "NOISESCALE_WORKERS": str(settings.workers),
+        "NOISESCALE_BEHIND_TLS_PROXY": str(settings.behind_tls_proxy).lower(),
     }
     config = uvicorn.Config(
         _APPLICATION,
@@ -105,6 +114,12 @@ def prepare(settings: Settings, listener: socket.socket, *, database_url: str) -
         access_log=False,
         timeout_graceful_shutdown=_GRACEFUL_SHUTDOWN_SECONDS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        ws="none",
+        # whose address a request comes from decides whether a login header is believed: only the socket says it
+        proxy_headers=False,
+        server_header=False,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
     )
     if config.workers == 1:
         config.load()

@@ -1,10 +1,10 @@
 """Every setting of the server process: read once from the environment at the edge, then handed to `create_app`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import Field, IPvAnyNetwork, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from noisescale_server.embedded.privileges import is_root
@@ -41,6 +41,25 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8321
     workers: Annotated[int, Field(ge=1, le=256)] = 1
+
+    auth: Literal["local", "required"] = Field(
+        "local", description="local: one user on this machine; required: a team's server, with keys and logins"
+    )
+    local_token: SecretStr | None = Field(
+        None, min_length=32, description="key of the local user; default: a new one every start"
+    )
+    secret_key: SecretStr | None = Field(
+        None, description="at least 32 bytes; with it digests of keys are made, which are worthless without it"
+    )
+    public_url: str | None = Field(None, description="https address at which browsers find a team's server")
+    behind_tls_proxy: bool = Field(False, description="a proxy in front of a team's server ends TLS")
+    tls_certificate: Path | None = Field(None, description="PEM file, where the server itself ends TLS")
+    tls_key: Path | None = Field(None, description="PEM file with the certificate's key")
+    trusted_proxies: list[IPvAnyNetwork] = Field([], description="JSON list of networks whose login header is believed")
+    proxy_user_header: str | None = Field(None, description="header in which a trusted proxy names who has logged in")
+    oidc_issuer: str | None = Field(None, description="address of the organisation's OpenID Connect provider")
+    oidc_client_id: str | None = None
+    oidc_client_secret: SecretStr | None = None
 
     pool_size: Annotated[int, Field(ge=1, le=1_000)] = 10
     pool_max_overflow: Annotated[int, Field(ge=0, le=1_000)] = 10

@@ -70,7 +70,7 @@ def kept_database(settings: Settings) -> Iterator[str]:
 def audit(settings: Settings) -> int:
     """The exit code: 1 where a stream's ledger is wrong."""
     with kept_database(settings) as database_url:
-        found = asyncio.run(_in_transaction(database_url, ledger.audit))
+        found = asyncio.run(in_transaction(database_url, ledger.audit))
     return say(found)
 
 
@@ -88,7 +88,7 @@ def say(found: Audit) -> int:
 def new_epoch(settings: Settings) -> int:
     """The exit code; the database has begun another epoch."""
     with kept_database(settings) as database_url:
-        epoch = asyncio.run(_in_transaction(database_url, epochs.rotate))
+        epoch = asyncio.run(in_transaction(database_url, epochs.rotate))
     print(f"the data are in epoch {epoch}: jobs send again what they hold and the database lacks")
     return 0
 
@@ -104,15 +104,16 @@ def back_up(settings: Settings, *, file: Path) -> int:
 def restore(settings: Settings, *, file: Path) -> int:
     """The exit code; the database holds the backup, in this release's schema and in an epoch of its own."""
     with kept_database(settings) as database_url:
-        asyncio.run(_in_transaction(database_url, backups.refuse_unless_empty))
+        asyncio.run(in_transaction(database_url, backups.refuse_unless_empty))
         backups.read(database_url, file)
         migrating.migrate(database_url)
-        epoch = asyncio.run(_in_transaction(database_url, epochs.rotate))
+        epoch = asyncio.run(in_transaction(database_url, epochs.rotate))
     print(f"the database holds {file}, in epoch {epoch}: jobs send again what they hold and it lacks")
     return 0
 
 
-async def _in_transaction(database_url: str, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+async def in_transaction(database_url: str, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    """What the work returns, after COMMIT."""
     engine = create_engine(database_url, pool_size=1)
     try:
         async with session_factory(engine).begin() as session:

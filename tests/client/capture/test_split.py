@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from client_runs import flat_gradient, make_batch, make_kept_run, make_model, terms_of, terms_of_means
 from noisescale.errors import ConfigError
-from noisescale.transport.wire import Flags
+from noisescale.estimators.flags import Flags
 
 PARTS = (4, 4, 4, 4)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.signal import has_signal, normal_deviate
+from noisescale.estimators.signal import Evidence, RunningSignal, has_signal, normal_deviate, octave_of, steps_of
 from noisescale.estimators.uncertainty import Reason, State, estimate
 from noisescale.estimators.windows import WindowSums
 from noisescale.recent_updates import RecentUpdates
@@ -20,8 +20,11 @@ PURE_NOISE = [
 ]
 
 
-def sums(values):
-    return {"num_updates": len(values), "grad_sq_norm": values.sum(), "grad_sq_norm_sq": (values**2).sum()}
+def octaves(values):
+    """Evidence of a run with one of these |G|² a step."""
+    ranges = [steps_of(octave) for octave in range(octave_of(len(values)) + 1)]
+    parts = [values[low : high + 1] for low, high in ranges]
+    return [Evidence(len(part), part.sum(), (part**2).sum()) for part in parts]
 
 
 @pytest.mark.parametrize("freedom", [7, 15, 100, 3000])
@@ -40,31 +43,84 @@ def test_a_clear_gradient_is_a_signal_after_some_updates_and_a_weak_one_after_ma
     values = np.random.default_rng(0).normal(1.0, 0.2, size=20)
     weak = np.random.default_rng(1).normal(0.1, 1.0, size=5000)
 
-    assert has_signal(**sums(values[:8]))
-    assert not has_signal(**sums(weak[:200]))
-    assert has_signal(**sums(weak))
+    assert has_signal(octaves(values[:8]))
+    assert not has_signal(octaves(weak[:200]))
+    assert has_signal(octaves(weak))
 
 
 @pytest.mark.parametrize("values", [[], [5.0] * 7, [0.0] * 20, [-3.0] * 20, [math.inf] * 20, [math.nan] * 20])
 def test_too_few_no_negative_and_no_broken_values_are_a_signal(values):
-    assert not has_signal(**sums(np.array(values)))
+    assert not has_signal(octaves(np.array(values)))
 
 
 def test_equal_positive_values_are_a_signal():
-    assert has_signal(**sums(np.full(8, 3.0)))
+    assert has_signal(octaves(np.full(8, 3.0)))
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e75])
 def test_a_signal_does_not_depend_on_the_unit(scale):
     values = scale * np.random.default_rng(2).normal(1.0, 1.0, size=200)
 
-    assert has_signal(**sums(values))
+    assert has_signal(octaves(values))
 
 
 def test_one_value_as_large_as_a_spike_is_no_signal():
     values = np.append(np.random.default_rng(3).normal(0.0, 1.0, size=50), 1e6)
 
-    assert not has_signal(**sums(values))
+    assert not has_signal(octaves(values))
+
+
+def test_every_step_is_in_one_octave_and_each_is_twice_as_long_as_the_one_before():
+    assert [steps_of(octave) for octave in range(4)] == [(0, 7), (8, 15), (16, 31), (32, 63)]
+    assert all(low <= step <= high for step in range(2_000) for low, high in [steps_of(octave_of(step))])
+
+
+@pytest.mark.parametrize("fall", [0.0, 1.0, 2.0])
+def test_a_gradient_that_falls_by_orders_of_magnitude_is_shown_as_soon_as_one_that_stays(fall):
+    """One t-statistic of the whole run would see the first steps alone."""
+    steps = np.arange(400)
+    values = np.random.default_rng(5).normal(0.5, 1.0, size=400) * (1.0 + steps) ** -fall
+
+    first = next(n for n in range(8, 401) if has_signal(octaves(values[:n])))
+
+    assert first < 200
+    if fall == 2.0:
+        assert not has_signal([Evidence(400, values.sum(), (values**2).sum())])
+
+
+def test_a_constant_gradient_is_shown_no_later_than_by_one_t_statistic():
+    seen = []
+    for seed in range(30):
+        values = np.random.default_rng(seed).normal(0.2, 1.0, size=2_000)
+        sums = np.arange(1, 2_001), np.cumsum(values), np.cumsum(values**2)
+        at_once = next(n for n, y, yy in zip(*sums, strict=True) if has_signal([Evidence(n, y, yy)]))
+        by_octave = next(n for n in range(8, 2_001) if has_signal(octaves(values[:n])))
+        seen.append(by_octave / at_once)
+
+    assert np.median(seen) < 1.1
+
+
+def test_octaves_with_too_few_measured_steps_count_together():
+    """Every 50th step is measured: the first octaves hold one update each."""
+    running = RunningSignal()
+    for step in range(0, 600, 50):
+        running.add(step, 3.0)
+
+    assert running.is_shown
+    assert has_signal([Evidence(1, 3.0, 9.0)] * 12)
+    assert not has_signal([Evidence(1, 3.0, 9.0)] * 7)
+
+
+def test_a_run_that_goes_on_says_what_its_octaves_say():
+    values = np.random.default_rng(6).normal(0.15, 1.0, size=1_500)
+    running, said = RunningSignal(), []
+    for step, value in enumerate(values):
+        running.add(step, float(value))
+        said.append(running.is_shown)
+
+    assert said == [has_signal(octaves(values[: n + 1])) for n in range(1_500)]
+    assert not said[100]
+    assert said[-1]
 
 
 def window(values):

@@ -16,7 +16,8 @@ def tensors(row: torch.Tensor) -> dict[str, torch.Tensor]:
     """The weights of one replica by name."""
     parts = torch.split(row, [weight.size for weight in transformer.WEIGHTS.values()])
     return {
-        name: part.view(weight.shape) for (name, weight), part in zip(transformer.WEIGHTS.items(), parts, strict=True)
+        name: part.view(1, *weight.shape)
+        for (name, weight), part in zip(transformer.WEIGHTS.items(), parts, strict=True)
     }
 
 
@@ -39,8 +40,8 @@ def test_gradients_and_per_example_norms_are_those_of_autograd(monkeypatch):
         rows = []
         for example in range(3):
             weights = parameters[replica].clone().requires_grad_()
-            outputs = transformer.predict(tensors(weights), inputs[replica, example])
-            loss = nn.functional.cross_entropy(outputs, targets[replica, example])
+            outputs = transformer.predict(tensors(weights), inputs[replica, example][None, None])
+            loss = nn.functional.cross_entropy(outputs[0, 0], targets[replica, example])
             torch.testing.assert_close(losses[replica, example], loss.detach())
             rows.append(torch.autograd.grad(loss, weights)[0])
         exact = torch.stack(rows)
@@ -50,14 +51,14 @@ def test_gradients_and_per_example_norms_are_those_of_autograd(monkeypatch):
 
 def test_no_position_sees_what_follows_it():
     weights = tensors(MODEL.initial([0])[0])
-    text = torch.randint(0, 96, (32,), generator=torch.Generator().manual_seed(1))
+    text = torch.randint(0, 96, (1, 1, 32), generator=torch.Generator().manual_seed(1))
     changed = text.clone()
-    changed[20:] = (changed[20:] + 1) % 96
+    changed[..., 20:] = (changed[..., 20:] + 1) % 96
 
     before, after = transformer.predict(weights, text), transformer.predict(weights, changed)
 
-    torch.testing.assert_close(after[:20], before[:20])
-    assert not torch.allclose(after[20:], before[20:])
+    torch.testing.assert_close(after[0, 0, :20], before[0, 0, :20])
+    assert not torch.allclose(after[0, 0, 20:], before[0, 0, 20:])
 
 
 def test_training_lowers_the_loss_of_text_that_it_has_not_seen():

@@ -61,7 +61,8 @@ def gradient_of_one(network, weights, one_input, label):
     return torch.autograd.grad(loss, weights)[0][0]
 
 
-@pytest.mark.parametrize("name", ALL)
+# the outputs of cartpole_pg hold constants; its gradient is held against autograd's in test_cartpole.py
+@pytest.mark.parametrize("name", sorted(ALL.keys() - {"cartpole_pg"}))
 def test_the_loss_of_every_task_has_the_derivative_that_it_says(name):
     task = ALL[name]()
     tables, rows = RandomStream().tables([0])

@@ -5,7 +5,7 @@ from torch import nn
 
 from noisescale.reproduce.registry import ALL, DESIGN, HELD_OUT
 from noisescale.reproduce.stacked.random_stream import LENGTH, RandomStream, fraction, keys, pick
-from noisescale.reproduce.stacked.trainer import Replicas, evaluate, train
+from noisescale.reproduce.stacked.trainer import Replicas, advance, evaluate, train
 
 
 def plain_model(parameters: torch.Tensor) -> nn.Module:
@@ -54,6 +54,19 @@ def test_a_replica_trains_the_same_alone_and_in_a_stack_and_in_pieces():
         train(task, stream, alone, seeds=[2], learning_rate=[0.2], batch=16, steps=steps)
 
     torch.testing.assert_close(together.parameters[1], alone.parameters[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["digits_mlp", "charlm_mlp", "digits_vae_adam", "charlm_transformer", "cartpole_pg"])
+def test_advancing_without_a_look_at_single_examples_changes_no_weight(name):
+    task, stream = ALL[name](), RandomStream()
+    looked_at, advanced = Replicas.new(task, [1, 2, 1]), Replicas.new(task, [1, 2, 1])
+    how = {"seeds": [1, 2, 1], "learning_rate": [0.01, 0.01, 0.03], "batch": 4, "steps": 5}
+
+    train(task, stream, looked_at, **how)
+    advance(task, stream, advanced, **how)
+
+    torch.testing.assert_close(advanced.parameters, looked_at.parameters, rtol=1e-3, atol=1e-4)
+    assert torch.equal(advanced.num_examples, looked_at.num_examples)
 
 
 def test_terms_of_a_batch_are_those_of_its_per_example_gradients():

@@ -10,8 +10,8 @@ from client_runs import make_batch, make_kept_run, make_model
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.errors import ConfigError
+from noisescale.estimators.flags import Flags
 from noisescale.run import Run
-from noisescale.transport.wire import Flags
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

@@ -62,6 +62,29 @@ def test_an_embedded_server_of_the_same_user_is_found(tmp_path):
     assert Config.from_env({"XDG_STATE_HOME": str(tmp_path)}).url == "http://127.0.0.1:7777"
 
 
+def test_a_local_servers_key_comes_with_its_address_and_goes_nowhere_else(tmp_path):
+    (tmp_path / "server.json").write_text(json.dumps({"url": "http://127.0.0.1:9999", "pid": 1, "key": "ns_a_k"}))
+    here = {"NOISESCALE_DIR": str(tmp_path)}
+
+    assert Config.from_env(here).api_key == "ns_a_k"
+    assert Config.from_env(here, url="http://127.0.0.1:9999/").api_key == "ns_a_k"
+    assert Config.from_env(here | {"NOISESCALE_URL": "https://team.example"}).api_key is None
+    assert Config.from_env(here, url="http://127.0.0.1:9998").api_key is None
+    assert Config.from_env(here, api_key="my own").api_key == "my own"
+    assert "ns_a_k" not in repr(Config.from_env(here))
+
+
+def test_a_server_file_that_others_may_write_is_as_good_as_none(tmp_path):
+    """Whoever wrote it would be sent this user's records."""
+    file = tmp_path / "server.json"
+    file.write_text(json.dumps({"url": "http://127.0.0.1:9999", "pid": 1, "key": "ns_a_k"}))
+    file.chmod(0o666)
+
+    found = Config.from_env({"NOISESCALE_DIR": str(tmp_path)})
+
+    assert (found.url, found.api_key) == (DEFAULT_URL, None)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"url": 5}'])
 def test_a_damaged_server_file_is_as_good_as_none(tmp_path, content):
     (tmp_path / "server.json").write_text(content)

@@ -5,8 +5,8 @@ import torch
 
 from client_runs import make_kept_run, terms_of, terms_of_means
 from noisescale.errors import EstimationError
+from noisescale.estimators.flags import Flags
 from noisescale.estimators.nested_groups import NestedSizes, from_nested_groups, sizes_of
-from noisescale.transport.wire import Flags
 
 
 def test_layers_have_their_own_norms():

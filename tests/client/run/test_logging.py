@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.transport.wire import FinishRecord, Flags
+from noisescale.estimators.flags import Flags
+from noisescale.transport.wire import FinishRecord
 
 
 def backward(model, num_small_batches=4, num_examples=16, seed=1):

@@ -11,7 +11,8 @@ from client_runs import make_batch, make_kept_run, make_model
 from noisescale import active_run
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.errors import ConfigError
-from noisescale.transport.wire import Flags, MetricRecord
+from noisescale.estimators.flags import Flags
+from noisescale.transport.wire import MetricRecord
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model, terms_of
 from noisescale.errors import ConfigError
-from noisescale.transport.wire import Flags
+from noisescale.estimators.flags import Flags
 
 
 class Loop:

@@ -6,7 +6,8 @@ from torch import nn
 
 from client_runs import flat_gradient, make_kept_run, terms_of, terms_of_means
 from noisescale.errors import ConfigError
-from noisescale.transport.wire import FinishRecord, Flags
+from noisescale.estimators.flags import Flags
+from noisescale.transport.wire import FinishRecord
 
 SIZES = (4, 4, 4, 4)
 

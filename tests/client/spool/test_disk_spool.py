@@ -9,7 +9,7 @@ import time
 import pytest
 
 from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import encode
+from noisescale.transport.frames import LOSS, encode, frames_in
 from noisescale.transport.left_behind import open_stream, stream_folders
 from noisescale.transport.limits import Limits
 from noisescale.transport.stream import Stream
@@ -17,7 +17,7 @@ from noisescale.transport.wire import MetricRecord, RunRecord
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger
 
-SMALL = Limits(segment_bytes=1000, stream_bytes=8000, free_share=0.0)
+SMALL = Limits(segment_bytes=1000, run_bytes=8000, free_share=0.0)
 
 
 def test_what_append_returned_for_is_read_by_another_process_at_once(tmp_path):
@@ -128,6 +128,51 @@ def test_a_full_spool_gives_up_its_oldest_file_whole_and_says_so(tmp_path, caplo
     ledger.check()
 
 
+def test_a_full_spool_may_keep_the_oldest_and_give_up_what_comes(tmp_path, caplog):
+    limits = Limits(segment_bytes=1000, run_bytes=4000, acked_bytes=0, free_share=0.0, overflow="drop_newest")
+    stream, ledger = make_stream(tmp_path, limits=limits), Ledger()
+    for number in range(500):
+        stream.append(metric(number))
+    wait_until(lambda: not stream._spool._waiting.listed())
+    deliver(stream, ledger)
+    num_kept = len(numbers(ledger, stream))
+
+    for number in range(500, 510):
+        stream.append(metric(number))
+    deliver(stream, ledger)
+
+    assert 10 < num_kept < 60
+    assert numbers(ledger, stream) == [*range(num_kept), *range(500, 510)]
+    assert set(ledger.lost[stream.stream_id].values()) == {"spool_full"}
+    assert caplog.text.count("the spool is full") == 1
+    ledger.check()
+    stream.end(5)
+    [folder] = stream_folders(tmp_path)
+    assert sum(frame.kind == LOSS for frame in frames_of(folder)) <= 2, "one range, not one for each record"
+
+
+def test_what_other_processes_of_the_run_have_on_disk_counts(tmp_path):
+    other, own = make_stream(tmp_path, limits=SMALL), make_stream(tmp_path, limits=SMALL)
+    own.append(metric(0))
+    for number in range(40):
+        other.append(metric(number))
+    other._spool.sync()
+    own._spool._look_at_the_disk()
+
+    for number in range(1, 200):
+        own.append(metric(number))
+
+    sizes = [sum(path.stat().st_size for path in tmp_path.glob(f"run/{one.stream_id}/*.seg")) for one in (other, own)]
+    assert sum(sizes) <= SMALL.run_bytes + SMALL.segment_bytes
+    assert own.delivery().num_lost > 0
+    for one in (other, own):
+        one.end(5)
+
+
+def frames_of(folder):
+    return [found for path in folder.segment_paths() for found in frames_in(path.read_bytes())]
+
+
 def test_who_finds_the_folder_later_knows_the_reasons_of_losses(tmp_path):
     stream, ledger = make_stream(tmp_path, limits=SMALL), Ledger()
     for number in range(500):
@@ -186,7 +231,12 @@ def test_a_sync_that_fails_is_not_trusted_and_the_records_are_written_again(tmp_
     deliver(stream, ledger, max_records=4, max_batches=1)
     faults = [OSError(5, "Input/output error")]
     sync = os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda file: raise_(faults.pop()) if faults else sync(file))
+
+    def fails_here_once(file):
+        """The thread of the spool syncs, too, when it comes to it."""
+        return raise_(faults.pop()) if faults and threading.current_thread() is threading.main_thread() else sync(file)
+
+    monkeypatch.setattr(os, "fdatasync", fails_here_once)
 
     stream.append(metric(10))
     stream._spool.sync()

@@ -2,47 +2,9 @@
 
 import os
 import subprocess
-import sys
 
-from noisescale.transport.left_behind import open_stream, stream_folders
-from spooled_streams import deliver
-from stub_server import Ledger
-
-LOG = """
-import noisescale, os, sys
-noisescale.init(url="http://127.0.0.1:9")
-def log(*steps):
-    for step in steps:
-        noisescale.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=3.0, big_sq_norm=1.0, step=step)
-log(*range(20))
-"""
-
-
-def python(code, tmp_path, output=subprocess.PIPE):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("NOISESCALE_")}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore:.*fork.*:DeprecationWarning", "-c", LOG + code],
-        env={**clean, "NOISESCALE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        stdout=output,
-        stderr=output,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def steps_on_disk(tmp_path):
-    """Steps of each stream that was left behind, and how each ended."""
-    found = []
-    for folder in stream_folders(tmp_path):
-        assert folder.try_lock()
-        stream, _ = open_stream(folder)
-        ledger = Ledger()
-        deliver(stream, ledger)
-        ledger.check()
-        ends = [row["status"] for kind, row in ledger.stored[stream.stream_id].values() if kind == "finish"]
-        found.append((ledger.steps(), ends, set(ledger.lost[stream.stream_id].values())))
-    return sorted(found)
+from noisescale.transport.left_behind import stream_folders
+from whole_processes import python, steps_on_disk
 
 
 def test_a_process_killed_right_after_a_call_has_lost_nothing(tmp_path):

@@ -2,18 +2,20 @@
 
 import json
 import os
-import threading
 import time
 
 import pytest
 
 import noisescale
 from noisescale import commands, outbox
+from noisescale.transport.frames import encode
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import adopt, has_arrived
 from noisescale.transport.left_behind import stream_folders
 from spooled_streams import metric, spooled
 from stub_server import http_stub
+
+NO_STREAM = b'{"type": "/errors/stream-not-found"}'
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def test_sync_that_cannot_says_why(stub, tmp_path, capsys, folder, url, status, 
 
 def test_sync_with_a_refused_stream_says_so(stub, tmp_path, capsys):
     spooled(tmp_path, range(3))
-    stub.answers += [(404, {}, b"{}"), (410, {}, b'{"detail": "gone"}')]
+    stub.answers += [(404, {}, NO_STREAM), (410, {}, b'{"detail": "gone"}')]
 
     assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 1
     assert "was deleted" in capsys.readouterr().err
@@ -100,7 +102,7 @@ def test_a_later_job_adopts_what_is_meant_for_its_server_and_no_running_stream(s
     running = spooled(tmp_path, range(200, 210), url=stub.url, is_ended=False)
     server = HttpServer(stub.url, None, "noisescale/test")
 
-    [outcome] = adopt(tmp_path, server)
+    [outcome] = adopt(tmp_path, server, "first")
 
     assert (outcome.stream_id, outcome.num_delivered, outcome.num_left) == (left.stream_id, 11, 0)
     assert values(stub) == list(range(10))
@@ -111,21 +113,99 @@ def test_a_later_job_adopts_what_is_meant_for_its_server_and_no_running_stream(s
 def test_what_has_arrived_is_deleted_after_a_day(stub, tmp_path):
     spooled(tmp_path, range(10), url=stub.url)
     server = HttpServer(stub.url, None, "noisescale/test")
-    assert len([*adopt(tmp_path, server)]) == 1
+    assert len([*adopt(tmp_path, server, "first")]) == 1
     [folder] = stream_folders(tmp_path)
-    assert [*adopt(tmp_path, server)] == []
+    assert [*adopt(tmp_path, server, "first")] == []
     assert folder.path.exists()
 
-    for path in folder.segment_paths():
+    for path in (*folder.segment_paths(), folder.path / ".ack"):
         os.utime(path, (0, 0))
 
-    assert [*adopt(tmp_path, server)] == []
-    assert not folder.path.exists()
+    assert [*adopt(tmp_path, server, "first")] == []
+    assert [*tmp_path.iterdir()] == [], "the folder of the run is gone with its last stream"
     server.close()
 
 
+def test_a_killed_process_whose_records_have_arrived_is_settled_and_not_asked_for_again(stub, tmp_path):
+    """It has no seal; without a note of its death every later job would ask for it again, for ever."""
+    kill_after(tmp_path, stub.url, range(10))
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    [outcome] = adopt(tmp_path, server, "first")
+    [*nothing] = adopt(tmp_path, server, "first")
+
+    [folder] = stream_folders(tmp_path)
+    assert (outcome.num_delivered, nothing) == (11, [])
+    assert has_arrived(folder)
+    with folder.segment_paths()[0].open("ab") as file:
+        file.write(encode(12, metric(10)))
+    assert not has_arrived(folder), "its writer lives after all, where the file system has no locks"
+    server.close()
+
+
+def test_arrived_streams_do_not_pile_up(stub, tmp_path, monkeypatch):
+    monkeypatch.setattr("noisescale.transport.late_delivery.KEPT_STREAMS", 2)
+    streams = [spooled(tmp_path, range(3), url=stub.url) for _ in range(4)]
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    assert len([*adopt(tmp_path, server, "first")]) == 4
+
+    kept = {folder.path.name for folder in stream_folders(tmp_path)}
+    assert len(kept) == 2
+    assert kept < {stream.stream_id for stream in streams}
+    server.close()
+
+
+def test_streams_of_a_deleted_run_are_tried_once_and_kept_for_a_week(stub, tmp_path):
+    spooled(tmp_path, range(3), url=stub.url)
+    stub.answers += [(404, {}, NO_STREAM), (410, {}, b'{"detail": "gone"}')]
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    [outcome] = adopt(tmp_path, server, "first")
+    assert "was deleted" in outcome.reason
+    assert [*adopt(tmp_path, server, "first")] == []
+    [folder] = stream_folders(tmp_path)
+    for path in folder.path.iterdir():
+        os.utime(path, (0, 0))
+
+    assert [*adopt(tmp_path, server, "first")] == []
+    assert [*stream_folders(tmp_path)] == []
+    server.close()
+
+
+def test_a_stream_whose_run_record_is_damaged_is_sent_where_the_run_is_known_and_holds_up_nothing(stub, tmp_path):
+    stream = spooled(tmp_path, range(3), url=stub.url)
+    [folder] = stream_folders(tmp_path)
+    [path] = folder.segment_paths()
+    content = bytearray(path.read_bytes())
+    content[30] ^= 1
+    path.write_bytes(content)
+    server = HttpServer(stub.url, None, "noisescale/test")
+    unknown = b'{"type": "/errors/run-not-found", "detail": "no such run"}'
+    stub.answers += [(404, {}, NO_STREAM), (404, {}, unknown)]
+
+    [refused] = adopt(tmp_path, server, "first")
+    (folder.path / ".refused").unlink()
+    stub.ledger.acked[stream.stream_id] = 0
+    [outcome] = adopt(tmp_path, server, "first")
+
+    assert "was damaged" in refused.reason
+    assert (outcome.num_left, stub.ledger.lost[stream.stream_id]) == (0, {1: "spool_corrupt"})
+    assert values(stub) == [0, 1, 2]
+    server.close()
+
+
+def kill_after(folder, url, numbers):
+    """A process that logs these and dies."""
+    child = os.fork()
+    if child == 0:
+        spooled(folder, numbers, url=url, is_ended=False)
+        os.kill(os.getpid(), 9)
+    os.waitpid(child, 0)
+
+
 def test_a_job_that_reaches_its_server_sends_what_an_earlier_one_has_left(stub, tmp_path, monkeypatch):
-    monkeypatch.setattr(outbox, "_has_adopted", threading.Lock())
+    monkeypatch.setattr(outbox, "_adopted", set())
     spooled(tmp_path / "own" / "spool", range(10), url=stub.url)
     adopted = []
     monkeypatch.setattr(outbox.logger, "info", lambda message, *values: adopted.append(values))
@@ -190,7 +270,7 @@ def test_what_the_server_takes_note_of_and_does_not_store_is_kept_aside(stub, tm
     spooled(tmp_path, range(3))
     refused = {"seq": 3, "code": "value_type", "field": "value", "message": "no number"}
     stub.answers += [
-        (404, {}, b"{}"),
+        (404, {}, NO_STREAM),
         (200, {}, json.dumps({"acked_seq": 4, "rejected": [refused]}).encode()),
     ]
 

@@ -13,7 +13,7 @@ from noisescale.transport.limits import Limits
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger
 
-SMALL = Limits(segment_bytes=600, stream_bytes=3000, free_share=0.0, acked_bytes=600)
+SMALL = Limits(segment_bytes=600, run_bytes=3000, free_share=0.0, acked_bytes=600)
 CALLS = ("write", "open", "fdatasync", "fsync", "rename", "unlink", "ftruncate", "mkdir", "stat", "pread", "statvfs")
 FAULTS = {
     "EIO": OSError(errno.EIO, "Input/output error"),

@@ -17,7 +17,7 @@ from spooled_streams import deliver, make_stream, metric
 from stub_server import Ledger
 
 ROOMY = Limits(segment_bytes=700, free_share=0.0)
-TIGHT = Limits(segment_bytes=700, stream_bytes=3500, free_share=0.0, acked_bytes=1400)
+TIGHT = Limits(segment_bytes=700, run_bytes=3500, free_share=0.0, acked_bytes=1400)
 
 
 class SpooledStream(RuleBasedStateMachine):

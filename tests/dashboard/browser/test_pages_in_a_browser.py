@@ -1,13 +1,12 @@
-"""Both pages in Chromium: they draw, stay on this machine, keep their state in the address, and can be used by all."""
+"""The pages in Chromium: they draw, stay on this machine, keep their state in the address, and can be used by all."""
 
-import json
 from collections.abc import AsyncIterator
 
 import pytest
 from axe_core_python.async_playwright import Axe
 from playwright.async_api import BrowserContext, Page, Request, expect
 
-from dashboard_visit import FINISHED, PAGES, RUN, Visit
+from dashboard_visit import FINISHED, PAGES, REPORT, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 
@@ -47,31 +46,27 @@ async def test_a_first_visit_is_quiet_local_and_below_three_megabytes(
     assert 1_000_000 < sum(sizes) < 3_000_000
 
 
+@pytest.mark.parametrize("width", [1440, pytest.param(390, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", PAGES)
-async def test_axe_finds_nothing_serious_in_either_theme(visit: Visit, path: str) -> None:
+async def test_a_page_is_drawn_quietly_for_all_to_use_in_both_themes(visit: Visit, path: str, width: int) -> None:
+    await visit.page.set_viewport_size({"width": width, "height": 1000})
     page = await visit.open(path)
 
-    # drawings are described by their figure; axe would only spend seconds on thousands of paths
-    context = {"exclude": [[".main-svg"]]}
+    assert await page.evaluate("document.documentElement.scrollWidth") == width
+    assert await page.locator("h1:visible").count() == 1
     for rules in (ALL_RULES, COLOURS_ONLY):
-        found = (await Axe().run(page, context=context, options=rules))["violations"]
-        serious = [v for v in found if v["impact"] in ("serious", "critical")]
-        told = [(v["id"], [node["html"][:160] for node in v["nodes"][:4]]) for v in serious]
-        assert told == [], json.dumps(told, indent=1)
-        await page.locator("#theme-toggle").click()
-
-    assert await page.locator("h1").count() == 1
+        assert await serious_findings(page, rules) == []
+        if path != REPORT:
+            # a report is paper: light in both themes
+            await page.locator("#theme-toggle").click()
     assert (visit.complaints, visit.strangers()) == ([], set())
 
 
-@pytest.mark.parametrize("path", PAGES)
-async def test_a_phone_scrolls_down_but_not_sideways(visit: Visit, path: str) -> None:
-    await visit.page.set_viewport_size({"width": 390, "height": 844})
-
-    await visit.open(path)
-
-    width = await visit.page.evaluate("document.documentElement.scrollWidth")
-    assert width == 390
+async def serious_findings(page: Page, rules: dict[str, object]) -> list[object]:
+    # drawings are described by their figure; axe would only spend seconds on thousands of paths
+    found = (await Axe().run(page, context={"exclude": [[".main-svg"]]}, options=rules))["violations"]
+    serious = [v for v in found if v["impact"] in ("serious", "critical")]
+    return [(v["id"], [node["html"][:160] for node in v["nodes"][:4]]) for v in serious]
 
 
 async def test_the_theme_switch_recolours_page_and_figures_without_a_request(opened: Visit) -> None:
@@ -192,12 +187,6 @@ async def test_a_run_that_has_ended_has_all_its_figures(visit: Visit) -> None:
 
     await expect(page.locator("#run-against-card-footer")).to_contain_text("A power law fits best.")
     assert visit.complaints == []
-
-
-async def test_a_missing_run_has_a_page(visit: Visit) -> None:
-    await visit.page.goto(f"{visit.address}/runs/00000000-0000-4000-8000-999999999999")
-
-    await expect(visit.page.locator("h1:visible")).to_have_text("No such run")
 
 
 async def test_a_hidden_tab_asks_for_nothing(opened: Visit, served_api: FakeApi) -> None:

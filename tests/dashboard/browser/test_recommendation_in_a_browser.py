@@ -1,5 +1,7 @@
 """Planning with limits in Chromium: from the fields into the address, and from the address into the fields."""
 
+import re
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -28,3 +30,16 @@ async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: P
     await page.locator("#run-copy-nanogpt").click()
     await expect(page.locator("#run-flags-text")).to_contain_text("--step-batch-size-schedule")
     assert (visit.complaints, visit.strangers()) == ([], set())
+
+
+async def test_what_was_redundant_stays_when_the_key_figures_are_drawn_anew(page: Page, address: str) -> None:
+    await page.goto(f"{address}{RUN}")
+    line = page.locator("#run-waste-words")
+    await expect(line).to_have_text("$182 – 274 redundant so far")
+    await line.evaluate("(line) => { line.dataset.drawn = 'before'; }")
+
+    await page.locator("#run-x").get_by_text("Time").click()
+    await page.wait_for_url("**x=time**")
+
+    await expect(page.locator("#run-waste-words:not([data-drawn])")).to_have_text("$182 – 274 redundant so far")
+    await expect(line).to_have_attribute("title", re.compile("^Predicted: "))

@@ -100,3 +100,115 @@ async def test_a_pasted_address_shows_the_same_columns_and_filters(visit: Visit)
     await expect(page.locator("#runs-since")).to_have_value("Any time")
     await expect(page.locator("#runs-q")).to_have_value("gpt")
     assert page.url.endswith("/runs?since=any&cols=task,config.hidden&sort=-loss&q=gpt")
+
+
+async def test_further_filters_stay_open_while_one_is_chosen_and_are_counted(visit: Visit) -> None:
+    page = await visit.open("/runs")
+    box = await page.locator(".filters").bounding_box()
+    assert box is not None
+    assert box["height"] < 60, "the filters take more than one row"
+
+    await page.locator(".more-filters summary").click()
+    await page.locator("#runs-shelf").click()
+    await page.get_by_role("option", name="Archived", exact=True).click()
+
+    await page.wait_for_url("**/runs?shelf=archived")
+    await expect(page.locator("#runs-more-words")).to_have_text("More: 1")
+    await expect(page.locator("#runs-tag")).to_be_visible()
+
+
+async def test_the_menu_says_how_the_list_is_computed_until_it_is_closed(visit: Visit) -> None:
+    page = await visit.open("/runs")
+    menu, text = page.locator(".runs-title .card-menu"), page.locator(".runs-title .how-computed")
+
+    await menu.locator("summary").click()
+    await expect(text).to_be_hidden()
+    await menu.get_by_text("How this is computed").first.click()
+
+    await expect(text).to_be_focused()
+    await expect(menu.locator("[data-card-action=how]")).to_be_hidden()
+    await page.keyboard.press("Escape")
+    await menu.locator("summary").click()
+    await expect(text).to_be_hidden()
+    await expect(menu.locator("[data-card-action=how]")).to_be_visible()
+
+
+async def test_a_view_is_saved_linked_on_every_page_and_forgotten(visit: Visit) -> None:
+    page = await visit.open("/runs?decision=increase&cols=task")
+
+    await page.get_by_text("Save view").click()
+    await page.locator("#runs-save-name").fill("Too small")
+    await page.locator("#runs-save").click()
+    await expect(page.locator("#runs-saved")).to_have_value("Too small")
+    await page.locator("#runs-decision").click()
+    await page.get_by_role("option", name="Keep").click()
+    await expect(page.locator("#runs-saved")).to_have_value("")
+
+    await page.locator(".nav").get_by_text("Overview").click()
+    await page.locator(".side-views").get_by_text("Too small").click()
+
+    await expect(page.locator("#runs-decision")).to_have_value("Raise")
+    await expect(page.locator("#runs-count")).to_have_text("4")
+    await page.wait_for_url("**/runs?decision=increase&cols=task&view=Too%20small")
+    await page.get_by_text("Save view").click()
+    await page.locator("#runs-forget").click()
+    await expect(page.locator(".side-views a")).to_have_count(0)
+    await page.evaluate("window.localStorage.clear()")
+
+
+async def test_a_phone_chooses_runs_and_an_address_holds_the_choice(visit: Visit) -> None:
+    await visit.page.set_viewport_size({"width": 390, "height": 844})
+    page = await visit.open("/runs?cols=task")
+
+    await expect(page.locator(".run-line .sub").filter(has_text="Task char-lm").first).to_be_visible()
+    await page.locator(".ag-row .ag-checkbox-input").nth(1).click()
+    await expect(page.locator("#runs-chosen")).to_have_text("1 chosen")
+    await page.wait_for_url(f"**/runs?cols=task&sel={RUNS[1].id}")
+
+    await page.reload()
+    await expect(page.locator("#runs-chosen")).to_have_text("1 chosen")
+    assert await page.evaluate("document.documentElement.scrollWidth") == 390
+    await page.locator(".run-line").first.click()
+    await page.wait_for_selector("#run-head h1")
+    await page.go_back()
+    await expect(page.locator("#runs-chosen")).to_have_text("1 chosen")
+
+
+async def test_brackets_go_through_the_list_as_it_was_seen(visit: Visit) -> None:
+    page = await visit.open("/runs?sort=name")
+    names = await page.locator(".ag-row a[data-go]").evaluate_all(
+        "links => links.sort((a, b) => a.closest('.ag-row').getAttribute('row-index') - "
+        "b.closest('.ag-row').getAttribute('row-index')).map(one => one.getAttribute('href'))"
+    )
+
+    await page.goto(visit.address + names[3])
+    await page.wait_for_selector("#run-head h1")
+    await page.keyboard.press("]")
+    await page.wait_for_url(f"**{names[4]}")
+    await page.keyboard.press("[")
+    await page.wait_for_url(f"**{names[3]}")
+
+
+async def test_the_list_leaves_as_a_file_with_as_many_lines_as_the_menu_says(visit: Visit) -> None:
+    page = await visit.open("/runs?decision=increase")
+    await page.locator(".runs-title .card-menu summary").click()
+    await expect(page.locator("#runs-export-words")).to_have_text("All 4 runs as CSV")
+
+    async with page.expect_download() as download:
+        await page.locator("#runs-export").click()
+
+    text = (await (await download.value).path()).read_text()
+    assert len(text.strip().splitlines()) == 5
+
+
+async def test_a_run_is_found_from_any_page(visit: Visit) -> None:
+    page = await visit.open("/")
+
+    await page.keyboard.press("/")
+    await page.keyboard.type("gpt")
+    await page.keyboard.press("Enter")
+
+    await page.wait_for_url("**/runs?since=any&q=gpt")
+    await expect(page.locator("#runs-count")).to_have_text("2")
+    await expect(page.locator("#runs-q")).to_have_value("gpt")
+    await expect(page.locator("#find")).to_be_hidden()

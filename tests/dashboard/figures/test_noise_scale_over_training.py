@@ -166,6 +166,21 @@ def test_values_outside_the_axis_are_counted_and_marked() -> None:
     assert trace(figure, "outside the axis").y[0] == visible_range(series.points)[1]
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_latest"), [({}, True), ({"is_zoomed": True}, False), ({"ends_in_latest": False}, False)]
+)
+def test_the_end_of_the_line_says_what_the_key_figures_say_unless_another_window_was_chosen(
+    changes: dict[str, bool], is_latest: bool
+) -> None:
+    series = make_series()
+    series = replace(series, latest=replace(series.latest, value=777.0, low=700.0, high=800.0))
+
+    figure = noise_scale_over_training(series, View(**changes))
+
+    assert any("777" in text for text in texts(figure)) is is_latest
+    assert any(list(one.y) == [777.0] for one in figure.data if one.name == "last value") is is_latest
+
+
 def test_end_labels_do_not_overlap() -> None:
     run = replace(RUNS[9], noise_scale=256.0, batch=256)
 

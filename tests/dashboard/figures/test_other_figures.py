@@ -14,6 +14,8 @@ from noisescale_dashboard.figures.layers import color_range, layer_heat_map, lay
 from noisescale_dashboard.figures.loss_over_training import loss_over_training
 from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.figures.signal_and_noise import num_not_positive, signal_and_noise
+from noisescale_dashboard.figures.theme import LIGHT, translucent
+from noisescale_dashboard.planner_answers import Limit
 
 SERIES = noise_scale_series(series_json(RUNS[0], points=120))
 METRICS = metrics(metrics_json(RUNS[0]))
@@ -170,6 +172,18 @@ def test_what_a_limit_forbids_is_grey_and_named(inside: float, binding: str, is_
     grey = next(shape for shape in figure.layout.shapes if shape.type == "rect" and shape.layer == "below")
     assert (grey.x0 if is_above else grey.x1) == inside
     assert LIMIT_WORDS[binding] in [annotation.text for annotation in figure.layout.annotations]
+
+
+def test_a_limit_that_does_not_bind_is_fainter_and_one_that_binds_is_drawn_once() -> None:
+    advice = recommendation(recommendation_json(RUNS[0], 0.5))
+    allowed = [Limit("seconds", low=614.0), Limit("usd", high=2067.0, is_binding=True), Limit("memory", high=1e9)]
+
+    figure = batch_bullet(advice, allowed)
+
+    (grey,) = [shape for shape in figure.layout.shapes if shape.name]
+    assert (grey.name, grey.x1) == ("seconds", 614.0)
+    assert grey.fillcolor == translucent(LIGHT.text_3, 0.1)
+    assert "deadline" in [annotation.text for annotation in figure.layout.annotations]
 
 
 def test_labels_of_near_batches_stand_on_two_sides() -> None:

@@ -153,7 +153,7 @@ def test_events_are_resolved_estimates_crossings_and_changes() -> None:
         found += happenings(run(run_json(fake)), noise_scale_series(series_json(fake, points=100)))
 
     assert {event.words for event in found} == {
-        "Noise scale resolved", "Noise scale rose above the batch", "Batch raised 256 → 512", "LR ÷3",
+        "Noise scale first resolved", "Noise scale rose above the batch", "Batch raised 256 → 512", "LR ÷3",
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -10,9 +11,9 @@ from dashboard_callbacks import Callbacks
 from fakes_advice import FLAGS, recommendation_json
 from fakes_api import FakeApi
 from fakes_runs import RUNS, run_json
-from noisescale_dashboard.advice import Recommendation, recommendation
-from noisescale_dashboard.answers import run
-from noisescale_dashboard.pages import recommendation_card, recommendation_schedule
+from noisescale_dashboard.advice import Recommendation, Waste, recommendation
+from noisescale_dashboard.answers import UNKNOWN, Interval, run
+from noisescale_dashboard.pages import recommendation_card, recommendation_schedule, run_overview
 
 ADVISED = RUNS[0]
 
@@ -68,6 +69,16 @@ def test_a_calibrated_answer_says_kappa_its_interval_and_how_many_sweeps() -> No
     said = bottom_of(advised(calibration=known, warnings=[]))
 
     assert "Calibrated here on 3 sweeps and branches: κ 0.970, 0.740 – 1.26, 95 %." in said
+
+
+def test_kappa_of_other_tasks_of_the_family_is_not_said_to_be_of_here() -> None:
+    kappa = {"value": 7.58, "low": 0.35, "high": 164.0, "level": 0.95}
+    text = "Calibrated on 1 branch of other tasks of this family: κ 7.6, ×/÷ 4.8."
+    known = {"state": "calibrated", "kappa": kappa, "measurements": 1, "text": text}
+
+    said = bottom_of(advised(calibration=known, warnings=[]))
+
+    assert "Calibrated on 1 branch of other tasks of this family: κ 7.58, 0.350 – 164, 95 %." in said
 
 
 def test_what_was_redundant_so_far_is_said_in_examples_hours_and_usd() -> None:
@@ -136,6 +147,53 @@ async def test_limits_reach_the_api_and_a_price_takes_the_place_of_the_preferenc
     assert "You would spend 500 examples to save a step." in said
     assert "The memory of 8 devices holds 768 at most." in said
     assert "Raise the batch to 1,536, by your memory limit" in said
+
+
+def test_what_was_redundant_is_an_interval_and_its_tooltip_says_of_how_much() -> None:
+    examples = Interval(2650.0, 2100.0, 3200.0)
+    waste = Waste(examples, Interval(0.26, 0.21, 0.31), Interval(228.0, 182.0, 274.0))
+
+    priced = run_overview.redundant(waste, run(run_json(RUNS[0])))
+    unpriced = run_overview.redundant(replace(waste, usd=UNKNOWN), run(run_json(RUNS[0])))
+
+    assert priced == {
+        "words": "$182 – 274 redundant so far",
+        "title": "Predicted: $228 of $877, 26 % (95 %: 21 – 31 %), which smaller batches would not have needed.",
+    }
+    assert unpriced is not None
+    assert unpriced["words"] == "2.1k – 3.2k seq redundant so far"
+
+
+def test_nothing_is_said_to_be_redundant_while_that_is_not_known() -> None:
+    assert run_overview.redundant(Waste(), run(run_json(RUNS[0]))) is None
+
+
+async def test_the_planner_is_opened_with_the_price_and_the_limits_of_the_card(callbacks: Callbacks) -> None:
+    said = {"max_hours": 18, "num_devices": 8, "fixed_hardware": 1, "spot_price_share": 0.3, "restart_hours": 0.1}
+
+    limited = await callbacks.post("run-bullet-figure.data", view(**said))
+    preferred = await callbacks.post("run-bullet-figure.data", view(pref=0.8))
+
+    asked = parse_qs(urlsplit(limited["run-planner"]["href"]).query)
+    assert {name: value for name, (value,) in asked.items()} == {
+        "run": ADVISED.id, "deadline_h": "18", "devices": "8", "stay": "1", "fixed": "1", "spot": "1",
+        "spot_share": "0.3", "restart_h": "0.1", "stops": "0", "ckpt_h": "0",
+    }  # fmt: skip
+    assert preferred["run-planner"]["href"] == f"/planner?run={ADVISED.id}&pref=0.8"
+
+
+async def test_limits_that_do_not_bind_are_asked_of_the_trade_off_and_drawn_grey(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    limited = await callbacks.post("run-bullet-figure.data", view(max_hours=18, fixed_hardware=1))
+    asked = next(r for r in fake_api.requests if r.url.path.endswith("/tradeoff")).query_params
+    fake_api.requests.clear()
+    await callbacks.post("run-bullet-figure.data", view(spot_price_share=0.3))
+
+    assert dict(asked) == {"run_id": ADVISED.id, "max_hours": "18", "fixed_hardware": "1", "batch_size": "1"}
+    names = [shape.get("name") for shape in limited["run-bullet-figure"]["data"]["layout"]["shapes"]]
+    assert "seconds" in names
+    assert not [r for r in fake_api.requests if r.url.path.endswith("/tradeoff")]
 
 
 async def test_a_refused_limit_is_said_beside_its_field_and_what_is_shown_stays(callbacks: Callbacks) -> None:

@@ -53,6 +53,15 @@ async def test_a_page_is_html_in_english_from_this_origin_only(client: httpx.Asy
     assert "unsafe-eval" not in policy
 
 
+async def test_the_page_of_a_wrong_address_may_load_its_scripts(address: str) -> None:
+    """A server refuses everything in HTML that has no policy of its own: the reader would look at a blank page."""
+    async with httpx.AsyncClient(base_url=address) as reader:
+        right, wrong = [await reader.get(path) for path in ("/", "/elsewhere")]
+
+    assert "10-base.css" in wrong.text
+    assert wrong.headers["content-security-policy"] == right.headers["content-security-policy"]
+
+
 async def test_scripts_and_styles_go_out_compressed(client: httpx.AsyncClient) -> None:
     for path in ("/assets/10-base.css", "/assets/00-plotly-cartesian.min.js", "/_dash-layout"):
         answer = await client.get(path)

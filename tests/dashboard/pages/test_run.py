@@ -1,13 +1,17 @@
 """The page of a run: answer, facts, figures, recommendation, layers, records; and when the run is not there."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
-from fakes_runs import HOSTILE, RUNS
+from fakes_runs import HOSTILE, RUNS, run_json
+from noisescale_dashboard import answers
+from noisescale_dashboard.pages import run
 
 WHOLE: dict[str, Any] = {
     "x": "step",
@@ -17,6 +21,10 @@ WHOLE: dict[str, Any] = {
     "layer": None,
     "kind": "simple",
     "pref": 0.5,
+    "show": "terms",
+    "linked": True,
+    "envelope": True,
+    "outside": False,
 }
 
 
@@ -256,8 +264,7 @@ async def test_without_evidence_there_is_no_batch_but_the_next_step(callbacks: C
 @pytest.mark.parametrize("kind", ["map", "rank"])
 async def test_layers_have_a_figure_a_choice_and_a_sentence(callbacks: Callbacks, kind: str) -> None:
     values = {
-        "run-range-view.data": {"from": None, "to": None},
-        "run-layer-kind.value": kind,
+        "run-layers-view.data": {"from": None, "to": None, "layers": kind, "term": "noise"},
         "run-id.data": RUNS[0].id,
     }
 
@@ -298,3 +305,66 @@ async def test_hostile_words_of_a_run_are_text_everywhere(callbacks: Callbacks) 
     shown = changed["run-crumb"]["children"]
     assert shown == HOSTILE
     assert "Markdown" not in json.dumps(changed)
+
+
+async def test_figures_that_are_not_linked_show_the_whole_run_beside_the_zoomed_one(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    zoom = {"from": 30_000, "to": 60_000}
+
+    linked = await callbacks.post("run-figures.data", series_view(**zoom))
+    apart = await callbacks.post("run-figures.data", series_view(**zoom, linked=False))
+
+    def last_x(changed: dict[str, Any], name: str) -> float:
+        return float(changed["run-figures"]["data"][name]["layout"]["xaxis"]["range"][1])
+
+    assert [last_x(linked, name) < 61_000 for name in ("noise", "terms", "loss")] == [True, True, True]
+    assert [last_x(apart, name) < 61_000 for name in ("noise", "terms", "loss")] == [True, False, False]
+    assert "Zoomed to steps 30k – 60k" in str(apart["run-noise-card-footer"])
+
+
+async def test_branches_stand_among_the_events_of_their_run_alone(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    own, other = [await callbacks.post("run-figures.data", series_view(number)) for number in (1, 2)]
+
+    def words(changed: dict[str, Any]) -> list[str]:
+        return [note["text"] for note in changed["run-figures"]["data"]["noise"]["layout"]["annotations"]]
+
+    assert "branch" in words(own)
+    assert "branch" not in words(other)
+    asked = [request for request in fake_api.requests if request.url.path.endswith("/sweeps")]
+    assert dict(asked[0].query_params) == {"run_id": RUNS[0].id, "kind": "branch", "limit": "50"}
+
+
+async def test_the_card_of_the_terms_shows_efficiency_and_waste_too(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view(show="efficiency", layer="blocks.06"))
+
+    assert changed["run-terms-card-title"]["children"] == "Efficiency and waste"
+    assert "Example efficiency" in changed["run-terms-sentence"]["children"]
+    assert "redundant examples" in [t["name"] for t in changed["run-figures"]["data"]["terms"]["data"]]
+
+
+@pytest.mark.parametrize(
+    ("term", "title", "unit"),
+    [("noise", "Noise scale by layer", "sequences"), ("trace_cov", "tr Σ by layer", "squared gradient")],
+)
+async def test_layers_show_the_noise_scale_or_one_of_its_terms(
+    callbacks: Callbacks, term: str, title: str, unit: str
+) -> None:
+    values = {
+        "run-layers-view.data": {"from": None, "to": None, "layers": "map", "term": term},
+        "run-id.data": RUNS[0].id,
+    }
+
+    changed = await callbacks.post("run-layer-figure.data", values)
+
+    assert changed["run-layers-card-title"]["children"] == title
+    assert unit in changed["run-layers-card-subtitle"]["children"]
+
+
+@pytest.mark.parametrize(("hours", "seconds"), [(0.0, 0.0), (0.5, 6.0), (2.0, 24.0), (50.0, 60.0)])
+def test_a_run_is_asked_for_as_often_as_its_charts_move(hours: float, seconds: float) -> None:
+    begun = datetime(2026, 11, 22, tzinfo=UTC)
+    own = answers.run(run_json(RUNS[0]))
+    aged = replace(own, created_at=begun.isoformat(), updated_at=(begun + timedelta(hours=hours)).isoformat())
+
+    assert run.live_state(aged)["every"] == pytest.approx(seconds)

@@ -8,11 +8,9 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, FakeRun
+from noisescale_dashboard.pages.runs_view import NO_VIEW
 
-ALL: dict[str, Any] = {
-    "q": "", "project": None, "task": None, "group": None, "status": None, "tag": "",
-    "since": "90d", "shelf": "current", "cols": "", "sort": "-misfit", "page": 0,
-}  # fmt: skip
+ALL: dict[str, Any] = {**NO_VIEW, "page": 0}
 
 
 def view(**changes: Any) -> dict[str, Any]:
@@ -57,6 +55,23 @@ async def test_filters_and_order_are_the_servers(callbacks: Callbacks, fake_api:
     }  # fmt: skip
 
 
+async def test_kappa_is_a_column_by_choice_and_no_number_before_it_is_measured(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("runs-rows.data", view(cols="kappa"))
+
+    said = [row["more"]["more kappa"] for row in changed["runs-rows"]["data"]]
+    assert set(said) == {"not calibrated", "0.97, 0.58 – 1.6"}
+    assert [said == "not calibrated" for said in said] == [not run.is_calibrated for run in RUNS]
+
+
+async def test_the_button_before_further_filters_counts_those_that_are_set(callbacks: Callbacks) -> None:
+    words = [
+        (await callbacks.post("runs-rows.data", view(**filters)))["runs-more-words"]["children"]
+        for filters in ({}, {"q": "gpt", "project": "demo"}, {"tag": "bf16", "batch_min": 8})
+    ]
+
+    assert words == ["More", "More", "More: 2"]
+
+
 async def test_an_unknown_status_in_the_address_is_no_filter(callbacks: Callbacks, fake_api: FakeApi) -> None:
     await callbacks.post("runs-rows.data", view(status="<script>"))
 
@@ -88,7 +103,7 @@ async def test_sparklines_are_asked_for_once_and_again_only_for_runs_with_news(
     await callbacks.post("runs-sparks.data", {"runs-rows.data": rows, "runs-sparks.data": sparks})
 
     assert len(sparks) == len(RUNS)
-    assert fake_api.paths() == [f"/api/v1/runs/{rows[2]['id']}/noise-scale"]
+    assert [request.query_params["ids"] for request in fake_api.requests] == [rows[2]["id"]]
 
 
 async def test_a_sparkline_has_no_value_where_nothing_is_resolved(callbacks: Callbacks) -> None:

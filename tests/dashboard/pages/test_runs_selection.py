@@ -8,13 +8,13 @@ from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import RUNS, run_json
 from noisescale_dashboard.answers import run
-from noisescale_dashboard.pages import runs_columns, runs_filters
-from noisescale_dashboard.pages.runs import NO_FILTER, query
+from noisescale_dashboard.pages import runs_columns, runs_filters, runs_view
 from noisescale_dashboard.pages.runs_selection import is_own_site
+from noisescale_dashboard.pages.runs_view import NO_VIEW, query
 
 CHOSEN = [{"id": RUNS[0].id, "tags": ["baseline", "bf16"]}, {"id": RUNS[2].id, "tags": ["aug"]}]
 IDS = [row["id"] for row in CHOSEN]
-VIEW = {**NO_FILTER, "group": None, "cols": "", "sort": "-misfit", "page": 0}
+VIEW = {**NO_VIEW, "page": 0}
 
 
 async def press(callbacks: Callbacks, button: str, headers: dict[str, str] | None = None, **states: Any) -> Any:
@@ -141,7 +141,7 @@ def test_the_list_shows_what_sent_data_lately_unless_asked_otherwise() -> None:
     assert query(VIEW, None)["updated_after"] is not None
     assert query({**VIEW, "since": "any"}, None)["updated_after"] is None
     assert query({**VIEW, "shelf": "archived"}, None)["archived"] is True
-    assert set(runs_filters.SINCE_WORDS) | {"any"} == set(runs_filters.SINCE)
+    assert set(runs_filters.SINCE_WORDS) | {"any"} == set(runs_view.SINCE)
 
 
 async def test_groups_show_how_many_runs_and_medians(callbacks: Callbacks, fake_api: FakeApi) -> None:

@@ -6,19 +6,16 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from noisescale_server.app import create_app
-from noisescale_server.settings import Settings
+from app_in_process import client_of, running_app
 
 
 @pytest.fixture(scope="module")
 async def shared_app(new_database: Callable[[], str]) -> AsyncIterator[FastAPI]:
-    created = create_app(Settings(database_url=new_database(), pool_size=4, allow_unsafe_database=True))
-    async with created.router.lifespan_context(created):
+    async with running_app(new_database()) as created:
         yield created
 
 
 @pytest.fixture(scope="module")
 async def shared_client(shared_app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=shared_app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as opened:
+    async with client_of(shared_app) as opened:
         yield opened

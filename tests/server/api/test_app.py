@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 from sqlalchemy import text
 
+from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
 from noisescale_server.app import create_app
-from noisescale_server.settings import Settings
 from problems import assert_problem
 from stored_runs import store_run
 
@@ -23,7 +23,7 @@ async def ask(app: FastAPI, path: str) -> httpx.Response:
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client,
+        httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=AS_LOCAL_USER) as client,
     ):
         return await client.get(path)
 
@@ -58,7 +58,7 @@ class TestUnknownPaths:
         app.mount("/", create_page())
         transport = httpx.ASGITransport(app)
 
-        async with httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=AS_LOCAL_USER) as client:
             page, unknown = await client.get("/anything"), await client.get("/api/anything")
 
         assert page.text == "page"
@@ -78,7 +78,7 @@ def create_page() -> FastAPI:
 
 class TestHealth:
     async def test_livez_needs_no_database(self) -> None:
-        answer = await ask(create_app(Settings(database_url=UNREACHABLE)), "/livez")
+        answer = await ask(create_app(local_settings(database_url=UNREACHABLE)), "/livez")
 
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
@@ -116,14 +116,14 @@ class TestDatabaseAway:
     @pytest.mark.parametrize("path", ["/readyz", "/api/v1/runs", "/api/v1/projects"])
     @pytest.mark.parametrize("url", [UNREACHABLE, "postgresql://nobody@/none?host=/nowhere/at-all"])
     async def test_it_is_503_with_retry_after(self, path: str, url: str) -> None:
-        answer = await ask(create_app(Settings(database_url=url)), path)
+        answer = await ask(create_app(local_settings(database_url=url)), path)
 
         assert_problem(answer, 503, "database-unreachable")
         assert int(answer.headers["retry-after"]) > 0
 
     def test_an_app_without_a_database_address_is_refused_with_the_way_out(self) -> None:
         with pytest.raises(ValueError, match="NOISESCALE_DATABASE_URL"):
-            create_app(Settings(database_url=None))
+            create_app(local_settings(database_url=None))
 
 
 class TestCompression:
@@ -179,11 +179,11 @@ class TestDocumentation:
 class TestReadReplica:
     async def test_reads_go_to_it_and_writes_do_not(self, new_database: Callable[[], str]) -> None:
         databases = {"database_url": new_database(), "database_read_url": new_database()}
-        created = create_app(Settings(**databases, allow_unsafe_database=True))
+        created = create_app(local_settings(**databases, allow_unsafe_database=True))
         transport = httpx.ASGITransport(created)
         async with (
             created.router.lifespan_context(created),
-            httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client,
+            httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=AS_LOCAL_USER) as client,
         ):
             run_id = await store_run(created)
 

@@ -241,7 +241,7 @@ EVERY_PATH_WITH_AN_ID = [
 EVERY_BODY = [
     pytest.param(method, path, id=f"{method} {path}")
     for method, path, operation in every_operation()
-    if method in {"POST", "PATCH", "PUT"}
+    if "requestBody" in operation
 ]
 
 

@@ -6,31 +6,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from calibrating_sweeps import NOISE_SCALE, planted_sweep
 from compared_tasks import rows_of, stored_run
 from factories import make_batch, make_run, make_stream
 from sweep_curves import BATCH_SIZES, TARGET, curve
-
-NOISE_SCALE = 128.0
-"""Of every stored run; B_crit of the planted sweep is 256, so κ is 2."""
-
-
-async def planted_sweep(
-    client: httpx.AsyncClient, *, project: str, task: str, run: dict[str, Any] | None = None, scale: float = 1.0
-) -> tuple[str, list[str]]:
-    """A sweep with curves at five batch sizes and three stored runs at the best rate of one; ids of sweep and runs."""
-    body = {"project": project, "task": task, "targets": [TARGET], "optimizer": "SGD"}
-    sweep_id = (await client.post("/api/v1/sweeps", json=body)).json()["id"]
-    runs = [
-        await stored_run(client, project=project, task=task, run=run, noise_scale=NOISE_SCALE, seed=seed)
-        for seed in range(3)
-    ]
-    curves = [curve(size, seed=seed, noise=0.03) for size in BATCH_SIZES for seed in range(3)]
-    for one in curves:
-        one["batch_size"] *= scale
-    given = [{"run_id": one, "batch_size": 256 * scale, "lr": 0.1, "seed": 9 + place} for place, one in enumerate(runs)]
-    answer = await client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": [*curves, *given]})
-    assert answer.status_code == 200, answer.text
-    return sweep_id, runs
 
 
 async def advice(client: httpx.AsyncClient, run_id: str, **query: Any) -> dict[str, Any]:
@@ -189,10 +168,12 @@ class TestCalibration:
         decided = {row["id"]: row["decision"] for row in rows}
         for run_id in (own, other):
             page = await advice(shared_client, run_id)
-            alone = (await shared_client.get(f"/api/v1/runs/{run_id}")).json()["decision"]
+            answer = (await shared_client.get(f"/api/v1/runs/{run_id}")).json()
+            alone, known = answer["decision"], page["calibration"]
             assert decided[run_id] == alone
             assert decided[run_id]["decision"] == page["decision"]
             assert (alone["low"], alone["high"]) == (page["interval"]["low"], page["interval"]["high"])
+            assert answer["kappa"] == {**known["kappa"], "measurements": known["measurements"]}
         assert width(decided[own]) < width(decided[other]) / 3
 
     async def test_a_run_that_was_attached_before_it_trained_counts_once_it_has_finished(

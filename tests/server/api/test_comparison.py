@@ -9,7 +9,7 @@ import pytest
 from compared_tasks import planted_task, stored_run
 from noisescale_server.services import measured_sweep, task_averages
 from problems import assert_problem
-from sweep_curves import CRITICAL_BATCH, curve, sweep_of
+from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, curve, sweep_of
 
 
 async def comparison(client: httpx.AsyncClient, **query: Any) -> dict[str, Any]:
@@ -159,6 +159,27 @@ class TestTogether:
         assert (found["average"], order["quantity"]) == ("ideal_step_average", "ideal_step_average")
         assert [rung["task"] for rung in order["rungs"]] == [f"task {power}" for power in range(5)]
         assert order["holds"] is True
+
+    async def test_a_task_of_too_few_steps_is_left_out_of_the_statistics_and_named(
+        self, shared_client: httpx.AsyncClient, planted: str
+    ) -> None:
+        """S_min = 3: below about 5 steps the theory does not hold."""
+        steps = list(range(1, 70))
+        runs = []
+        for size in BATCH_SIZES:
+            values = [0.5 * (step / (3 * (1 + CRITICAL_BATCH / size))) ** -0.3 for step in steps]
+            runs += [{"batch_size": size, "lr": 0.1, "seed": seed, "steps": steps, "values": values} for seed in (0, 1)]
+        await sweep_of(shared_client, *runs, project=planted, task="too short")
+        await stored_run(shared_client, project=planted, task="too short", noise_scale=128.0)
+
+        found = await comparison(shared_client, project=planted)
+        await shared_client.delete(f"/api/v1/sweeps/{found['tasks'][-1]['sweep_id']}")
+
+        short = found["tasks"][-1]
+        assert (short["task"], short["critical_batch"] is not None) == ("too short", True)
+        assert "S_min is below 5 steps" in short["left_out"]
+        assert [one["left_out"] for one in found["tasks"][:-1]] == [None] * 5
+        assert found["statistics"]["num_tasks"] == 5
 
     async def test_published_tasks_and_sweeps_stand_beside(self, shared_client: httpx.AsyncClient) -> None:
         found = await comparison(shared_client, project=f"nobody {uuid4()}")

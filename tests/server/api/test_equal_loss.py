@@ -47,6 +47,21 @@ async def test_size_without_an_effect_is_seen_at_equal_loss(shared_client: httpx
     assert all(len(run["loss"]) == len(run["noise_scale"]) == len(run["is_warm"]) > 5 for run in found["runs"])
 
 
+async def test_only_tasks_with_runs_of_two_sizes_are_offered(shared_client: httpx.AsyncClient) -> None:
+    several, one = f"several {uuid4()}", f"single {uuid4()}"
+    for seed, size in enumerate((1e6, 1e6, 1e7)):
+        await run_of_size(shared_client, several, size, seed=seed)
+    await run_of_size(shared_client, one, 1e6, seed=1)
+
+    found = (await shared_client.get("/api/v1/comparison/sized-tasks")).json()
+    other = (await shared_client.get("/api/v1/comparison/sized-tasks", params={"size_key": "width"})).json()
+
+    by_project = {task["project"]: task for task in found["tasks"]}
+    assert by_project[several] == {"project": several, "task": "one", "num_runs": 3, "num_sizes": 2}
+    assert one not in by_project
+    assert other == {"size_key": "width", "tasks": []}
+
+
 async def test_another_key_of_the_config_may_hold_the_size(shared_client: httpx.AsyncClient) -> None:
     project = f"keys {uuid4()}"
     await run_of_size(shared_client, project, 1e6, seed=1)

@@ -18,6 +18,13 @@ async def growing_run(
     client: httpx.AsyncClient, *, cold_from: int = NUM_STEPS, planned_steps: int | None = None, power: float = POWER
 ) -> str:
     """A run whose noise scale is 100 √steps and whose loss is 4 / steps^0.1, so that it is 100 (4 / loss)^5."""
+    return (await growing_stream(client, cold_from=cold_from, planned_steps=planned_steps, power=power))[0]
+
+
+async def growing_stream(
+    client: httpx.AsyncClient, *, cold_from: int = NUM_STEPS, planned_steps: int | None = None, power: float = POWER
+) -> tuple[str, str]:
+    """The same run and the stream that writes it."""
     rows = make_measurements(steps=range(NUM_STEPS), noise_scale=100.0)
     for place in range(NUM_STEPS):
         factor = (place + 1) ** power
@@ -25,13 +32,13 @@ async def growing_run(
             rows[name][place] *= factor**degree
         rows["sum_loss"][place] = 4 * (place + 1) ** -0.1
         rows["lr"][place] = 0.1 if place < cold_from else 0.005
-    run_id = str(uuid4())
+    run_id, stream_id = str(uuid4()), str(uuid4())
     batch = make_batch(
         run_id=run_id, run=make_run(planned_steps=planned_steps), stream=make_stream(), measurements=rows
     )
-    answer = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+    answer = await client.post(f"/api/v1/streams/{stream_id}/batches", json=batch)
     assert answer.status_code == 200, answer.text
-    return run_id
+    return run_id, stream_id
 
 
 async def forecast(client: httpx.AsyncClient, run_id: str, **query: Any) -> dict[str, Any]:
@@ -154,3 +161,48 @@ class TestSweep:
 
     async def test_an_unknown_sweep_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
         assert_problem(await shared_client.get(f"/api/v1/sweeps/{uuid4()}/forecast"), 404, "sweep-not-found")
+
+
+class TestKeptAnswers:
+    """Laws are fitted once for what they rest on, and again when that changes."""
+
+    async def test_more_rows_of_a_run_change_its_forecast(self, shared_client: httpx.AsyncClient) -> None:
+        run_id, stream_id = await growing_stream(shared_client)
+        before = await forecast(shared_client, run_id, axis="steps")
+
+        again = await forecast(shared_client, run_id, axis="steps")
+        more = make_measurements(first_seq=NUM_STEPS + 2, steps=range(NUM_STEPS, 2 * NUM_STEPS), noise_scale=5000.0)
+        batch = make_batch(run_id=run_id, first_seq=NUM_STEPS + 2, measurements=more)
+        assert (await shared_client.post(f"/api/v1/streams/{stream_id}/batches", json=batch)).status_code == 200
+        after = await forecast(shared_client, run_id, axis="steps")
+
+        assert again == before
+        assert after["observed"][-1]["x"] > 1.5 * before["observed"][-1]["x"]
+
+    async def test_another_question_about_the_same_run_has_its_own_answer(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        run_id = await growing_run(shared_client)
+
+        answers = [
+            await forecast(shared_client, run_id, **query)
+            for query in ({}, {"axis": "steps"}, {"level": 0.8}, {"to": 1.5}, {"points": 7})
+        ]
+
+        assert all(one != other for place, one in enumerate(answers) for other in answers[:place])
+
+    async def test_a_run_that_is_attached_changes_the_forecast_of_its_sweep(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        runs = [curve(size, seed=s, noise=0.03) for size in BATCH_SIZES for s in range(3)]
+        sweep_id = await sweep_of(shared_client, *runs, targets=list(TestSweep.TARGETS))
+        path = f"/api/v1/sweeps/{sweep_id}/forecast"
+        before = (await shared_client.get(path)).json()
+
+        again = (await shared_client.get(path)).json()
+        added = {"runs": [curve(size, seed=9, noise=0.3) for size in BATCH_SIZES]}
+        assert (await shared_client.post(f"/api/v1/sweeps/{sweep_id}/runs", json=added)).status_code == 200
+        after = (await shared_client.get(path)).json()
+
+        assert again == before
+        assert after["law"] != before["law"]

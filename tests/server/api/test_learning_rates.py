@@ -94,3 +94,33 @@ class TestSweep:
 
     async def test_an_unknown_sweep_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
         assert_problem(await shared_client.get(f"/api/v1/sweeps/{uuid4()}/learning-rates"), 404, "sweep-not-found")
+
+
+class TestKeptAnswers:
+    async def test_a_run_that_is_attached_changes_them_and_nothing_else_does(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        sweep_id = await sweep_of(shared_client, *(run for size in BATCH_SIZES for run in tuned(size, 0.1)))
+        before = await learning_rates(shared_client, sweep_id)
+
+        again = await learning_rates(shared_client, sweep_id)
+        replaced = {"runs": [{**curve(16, lr=0.1, seed=7), "lr": 0.15}]}
+        assert (await shared_client.post(f"/api/v1/sweeps/{sweep_id}/runs", json=replaced)).status_code == 200
+        after = await learning_rates(shared_client, sweep_id)
+
+        assert again == before
+        assert after["rates"][0]["num_rates"] == before["rates"][0]["num_rates"] + 1
+
+    async def test_a_sweep_that_comes_back_under_its_id_without_runs_answers_for_its_own_targets(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        sweep = {"id": str(uuid4()), "project": "demo", "task": "planted"}
+        path = f"/api/v1/sweeps/{sweep['id']}"
+        await shared_client.post("/api/v1/sweeps", json={**sweep, "targets": [0.5]})
+        before = await learning_rates(shared_client, sweep["id"])
+
+        assert (await shared_client.delete(path)).status_code == 204
+        await shared_client.post("/api/v1/sweeps", json={**sweep, "targets": [0.3]})
+        after = await learning_rates(shared_client, sweep["id"])
+
+        assert (before["target"], after["target"]) == (0.5, 0.3)

@@ -152,6 +152,19 @@ class TestChange:
         assert answer.json() == {**run, "name": "new", "tags": ["a"], "archived": True, "task": "mnist"}
         assert (await client.get(f"/api/v1/runs/{run['id']}")).json() == answer.json()
 
+    async def test_remarks_keep_their_lines_and_leave_the_notes_of_the_measurement_alone(
+        self, client: httpx.AsyncClient, app: FastAPI
+    ) -> None:
+        run_id = await store_run(app, notes=["left out: pos_embedding"])
+        remarks = "warm-up was too short\n\t– see run 7"
+
+        answer = await client.patch(f"/api/v1/runs/{run_id}", json={"remarks": remarks})
+
+        assert (answer.json()["remarks"], answer.json()["notes"]) == (remarks, ["left out: pos_embedding"])
+        refused = await client.patch(f"/api/v1/runs/{run_id}", json={"remarks": "a\x00b"})
+        assert_problem(refused, 422, "invalid-input")
+        assert (await client.get(f"/api/v1/runs/{run_id}")).json()["remarks"] == remarks
+
     async def test_an_empty_change_changes_nothing(self, client: httpx.AsyncClient) -> None:
         run = (await client.post("/api/v1/runs", json=FULL)).json()
 

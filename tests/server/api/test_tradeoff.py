@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from compared_tasks import planted_task
+from compared_tasks import planted_task, stored_run
 from factories import make_batch, make_measurements, make_run
 from problems import assert_problem
 from sweep_curves import CRITICAL_BATCH, exact_steps
@@ -98,6 +98,41 @@ class TestTable:
         assert [one["batch_size"] for one in asked["rows"]] == [64, 128, 256, 512]
         assert [default["rows"][0]["batch_size"], default["rows"][-1]["batch_size"]] == [32, 32768]
 
+    async def test_a_range_may_have_several_rows_for_each_doubling(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, critical_batch=1000, smallest=64, largest=256, rows_per_doubling=2)
+
+        batches = [one["batch_size"] for one in found["rows"]]
+        assert batches == pytest.approx([64, 64 * 2**0.5, 128, 128 * 2**0.5, 256])
+
+    async def test_default_rows_are_powers_of_two_and_hold_the_batch_of_a_device_at_least(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        found = await tradeoff(shared_client, **PLANNED, step_seconds=2, num_devices=8)
+
+        batches = [one["batch_size"] for one in found["rows"]]
+        assert batches[0] == 125
+        assert row(found, 125)["num_devices"] == 1
+
+    async def test_the_batch_to_run_is_whole_made_of_whole_devices_and_has_a_row_of_its_own(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        asked = {"critical_batch": 1490, "steps": 4000, "at_batch": 512, "step_seconds": 2}
+
+        even = await tradeoff(shared_client, **asked, num_devices=8, usd_per_device_hour=2, batch_size=[512])
+        odd = await tradeoff(shared_client, **(asked | {"at_batch": 500}), num_devices=5, batch_size=[500])
+
+        assert (even["recommended"]["batch_size"], even["recommended"]["num_devices"]) == (1536, 24)
+        assert even["recommended"]["device_hours"]["value"] == pytest.approx(even["recommended"]["usd"]["value"] / 2)
+        assert odd["recommended"]["batch_size"] == 1500
+        assert [one["batch_size"] for one in even["rows"]] == [512]
+        assert even["step"] == {
+            "batch_size": 512,
+            "seconds": 2,
+            "num_devices": 8,
+            "usd_per_device_hour": 2,
+            "are_devices_added": True,
+        }
+
 
 class TestLimits:
     async def test_the_limit_that_binds_moves_the_best_batch_and_rows_say_what_they_break(
@@ -117,12 +152,123 @@ class TestLimits:
         assert set(found["binding"]) == {"steps", "examples"}
         assert "exclude each other" in found["limit_text"]
 
+    async def test_each_limit_says_the_batches_that_it_allows_and_whether_it_binds(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        limits = {"max_hours": 4, "max_usd": 1000, "max_devices": 12, "examples_per_device": 125}
+
+        found = await tradeoff(shared_client, **PLANNED, **MACHINES, **limits, max_micro_batches=2, preference=0.9)
+
+        told = {one["kind"]: one for one in found["limits"]}
+        assert list(told) == ["seconds", "usd", "devices", "memory"]
+        assert (told["seconds"]["low"], told["seconds"]["high"]) == (pytest.approx(1e6 / (7200 - 1000)), None)
+        assert told["devices"]["high"] == 12 * 125
+        assert told["memory"]["high"] == 12 * 125 * 2
+        assert [kind for kind, one in told.items() if one["is_binding"]] == found["binding"] == ["devices"]
+        assert found["recommended"]["batch_size"] == 1500
+        assert "12 devices of 125 examples" in told["devices"]["text"]
+
+    async def test_a_limit_that_no_batch_meets_has_no_ends(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, **PLANNED, max_steps=900)
+
+        (limit,) = found["limits"]
+        assert (limit["is_possible"], limit["low"], limit["high"]) == (False, None, None)
+        assert found["recommended"] is None
+        assert "the target takes more than" in limit["text"]
+
+    async def test_the_batch_inside_the_limits_has_the_interval_that_b_crit_leaves_it(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        spread = {"critical_batch_low": 500, "critical_batch_high": 2000, "preference": 0.1}
+
+        found = await tradeoff(shared_client, **PLANNED, **spread, max_steps=1500)
+        late = await tradeoff(shared_client, **PLANNED, **spread, max_steps=1300)
+
+        # S_min is 2,000 / (1 + B_crit / 1,000): 1,333, 1,000 and 667 as B_crit goes over its interval
+        reach = found["limited_interval"]
+        ends = sorted(
+            s_min * crit / (1500 - s_min) for s_min, crit in ((4000 / 3, 500), (1000, 1000), (2000 / 3, 2000))
+        )
+        assert [reach["low"], reach["value"], reach["high"]] == pytest.approx([ends[0], 2000, ends[2]])
+        assert late["limited_interval"]["high"] is None
+
     async def test_a_price_moves_the_best_batch(self, shared_client: httpx.AsyncClient) -> None:
         found = await tradeoff(shared_client, critical_batch=1000, examples_per_step=10, batch_size=[100, 1000])
 
         assert found["best_batch"]["value"] == pytest.approx(100)
         assert row(found, 100)["regret"] == pytest.approx(0)
         assert row(found, 1000)["regret"] > 0
+
+
+class TestWorth:
+    async def test_an_hour_sooner_is_worth_devices(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, **PLANNED, **MACHINES, usd_per_hour_sooner=24)
+
+        # 24 USD are 8 device-hours, and a device puts 125 examples through a step
+        assert found["examples_per_step"] == pytest.approx(8 * 125)
+        assert "an hour sooner is worth 24 USD" in found["price_text"]
+
+    async def test_on_the_same_devices_step_times_say_what_a_step_is_worth(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        line = {"overhead_seconds": 1, "seconds_per_example": 0.01}
+
+        found = await tradeoff(shared_client, **PLANNED, **line, fixed_hardware=True)
+
+        assert found["examples_per_step"] == pytest.approx(100)
+
+
+class TestWhatIfs:
+    async def test_twice_the_devices_half_the_budget_the_cheapest_and_the_fastest(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        found = await tradeoff(
+            shared_client, **PLANNED, **MACHINES, max_hours=1, max_usd=60, max_devices=20, preference=0.5
+        )
+
+        told = {one["name"]: one["row"] for one in found["what_ifs"]}
+        assert told["twice_the_devices"]["batch_size"] == 2 * found["recommended"]["batch_size"]
+        assert told["twice_the_devices"]["num_devices"] == 2 * found["recommended"]["num_devices"]
+        assert told["half_the_budget"]["usd"]["value"] <= 30
+        # 1,800 steps need B ≥ 1,250; 60 USD are 9 million examples, and 20 devices hold 2,500
+        assert told["cheapest"]["batch_size"] == 1250
+        assert told["fastest"]["batch_size"] == 2500
+        assert told["cheapest"]["usd"]["low"] <= told["cheapest"]["usd"]["value"] <= told["cheapest"]["usd"]["high"]
+
+    async def test_where_a_device_holds_more_than_the_best_batch_no_plan_is_dearer_than_the_recommended_one(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        small = {"critical_batch": 14, "steps": 30, "at_batch": 256, "preference": 0.5}
+
+        found = await tradeoff(
+            shared_client, **small, step_seconds=0.01, num_devices=1, usd_per_device_hour=3, fixed_hardware=False
+        )
+
+        told = {one["name"]: one["row"] for one in found["what_ifs"]}
+        assert found["recommended"]["batch_size"] < 256
+        assert told["cheapest"]["usd"]["value"] <= found["recommended"]["usd"]["value"] * (1 + 1e-9)
+        assert told["cheapest"]["batch_size"] == round(told["cheapest"]["batch_size"])
+
+    async def test_what_exceeds_a_limit_says_which(self, shared_client: httpx.AsyncClient) -> None:
+        found = await tradeoff(shared_client, **PLANNED, **MACHINES, max_hours=1)
+
+        half = next(one for one in found["what_ifs"] if one["name"] == "half_the_budget")
+        assert half["row"] is None
+        assert "costs" in half["text"]
+
+    async def test_limits_that_exclude_each_other_leave_the_cheapest_in_time_and_the_fastest_for_the_money(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        found = await tradeoff(shared_client, **PLANNED, **MACHINES, max_hours=0.7, max_usd=15)
+
+        assert found["recommended"] is None
+        cheapest, fastest = found["what_ifs"]
+        assert cheapest["row"]["hours"]["value"] <= 0.7 < fastest["row"]["hours"]["value"]
+        assert fastest["row"]["usd"]["value"] <= 15.001 < cheapest["row"]["usd"]["value"]
+        assert cheapest["row"]["breaks"] == ["usd"]
+
+    async def test_without_a_plan_there_are_none(self, shared_client: httpx.AsyncClient) -> None:
+        assert (await tradeoff(shared_client, critical_batch=1000))["what_ifs"] == []
 
 
 class TestPolicies:
@@ -138,10 +284,11 @@ class TestPolicies:
             "seesaw",
             "fixed_ramp",
             "late_switch",
+            "noisescale",
         }
         constant = next(one for one in found["policies"] if one["name"] == "constant")
         assert constant["relative_cost"] == pytest.approx(1)
-        assert constant["steps"] == pytest.approx(2000)
+        assert constant["steps"]["value"] == pytest.approx(2000)
         assert found["policies"][0]["name"] == "follow"
 
 
@@ -156,6 +303,8 @@ class TestOfARun:
         assert row(found, 256)["steps"]["value"] == 400
         assert row(found, 256)["usd"]["value"] == pytest.approx(400 / 3600 * 2 * 3.6, rel=0.01)
         assert found["policies"]
+        assert found["present"]["batch_size"] == 256
+        assert found["present"]["steps"]["value"] == 400
         assert "κ" in found["critical_batch_text"]
 
     async def test_a_run_that_says_nothing_yet_is_refused_with_the_reason(self, client: httpx.AsyncClient) -> None:
@@ -184,8 +333,54 @@ class TestOfATask:
         assert found["critical_batch"]["low"] < CRITICAL_BATCH < found["critical_batch"]["high"]
         steps = row(found, CRITICAL_BATCH)["steps"]["value"]
         assert steps == pytest.approx(exact_steps(CRITICAL_BATCH), rel=0.1)
+        at_the_plan = found["recommended"]["steps"]
+        assert at_the_plan["low"] < 0.995 * at_the_plan["value"] < 0.99 * at_the_plan["high"]
         assert found["target"].startswith("the sweep's target")
         assert found["policies"]
+
+    async def test_another_target_of_the_sweep_can_be_planned_for(self, shared_client: httpx.AsyncClient) -> None:
+        project = f"targets {uuid4()}"
+        await planted_task(shared_client, "one", project=project, noise_scale=None, targets=[0.5, 0.6])
+
+        own = await tradeoff(shared_client, project=project, task="one", batch_size=[CRITICAL_BATCH])
+        easier = await tradeoff(
+            shared_client, project=project, task="one", batch_size=[CRITICAL_BATCH], sweep_target=0.6
+        )
+
+        assert own["targets"] == {"metric": None, "values": [0.5, 0.6]}
+        assert easier["target"].endswith("0.6")
+        steps = [row(one, CRITICAL_BATCH)["steps"] for one in (own, easier)]
+        # the planted loss falls as steps^-0.3
+        assert steps[1]["value"] / steps[0]["value"] == pytest.approx((0.6 / 0.5) ** (-1 / 0.3), rel=0.1)
+        assert steps[1]["low"] < steps[1]["value"] < steps[1]["high"]
+
+    async def test_a_target_that_no_run_meets_is_refused_with_the_reason(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project = f"hard {uuid4()}"
+        await planted_task(shared_client, "one", project=project, noise_scale=None)
+        query = {"project": project, "task": "one", "sweep_target": 1e-9}
+
+        answer = await shared_client.get("/api/v1/tradeoff", params=query)
+
+        assert_problem(answer, 422, "invalid-input", field="sweep_target")
+
+    async def test_step_time_devices_and_price_are_those_of_an_earlier_run(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project, described = f"timed {uuid4()}", {"num_devices": 2, "usd_per_device_hour": 3.6}
+        await stored_run(shared_client, project=project, task="one", noise_scale=128.0, run=described)
+
+        found = await tradeoff(shared_client, project=project, task="one", max_hours=1000, max_usd=1e6)
+        stays = await tradeoff(shared_client, project=project, task="one", num_devices=4, usd_per_device_hour=1)
+
+        assert (found["step"]["num_devices"], found["step"]["usd_per_device_hour"]) == (2, 3.6)
+        assert (stays["step"]["num_devices"], stays["step"]["usd_per_device_hour"]) == (4, 1)
+        assert (found["step"]["are_devices_added"], stays["step"]["are_devices_added"]) == (True, False)
+        assert found["target"] == "the end of a run as long as the longest so far"
+        assert found["present"]["steps"]["value"] == 240
+        assert [one["kind"] for one in found["limits"]] == ["seconds", "usd"]
+        assert "as long as the longest so far" not in found["limit_text"]
 
     async def test_an_unknown_task_is_404(self, shared_client: httpx.AsyncClient) -> None:
         answer = await shared_client.get("/api/v1/tradeoff", params={"project": f"{uuid4()}", "task": "one"})
@@ -208,6 +403,12 @@ class TestBadInput:
             ("critical_batch=100&overhead_seconds=1", "overhead_seconds"),
             ("critical_batch=100&preference=0.5&examples_per_step=3", "preference"),
             ("critical_batch=100&growth=-1", "growth"),
+            ("critical_batch=100&preference=0.5&fixed_hardware=true", "preference"),
+            ("critical_batch=100&usd_per_hour_sooner=3", "usd_per_hour_sooner"),
+            ("critical_batch=100&fixed_hardware=true", "fixed_hardware"),
+            ("critical_batch=100&max_devices=0", "max_devices"),
+            ("critical_batch=100&sweep_target=0.5", "sweep_target"),
+            ("critical_batch=100&rows_per_doubling=8", "largest"),
             ("critical_batch=100&run_id=7d1f0c9e-2222-4333-8444-555566667777", "critical_batch"),
             (
                 "critical_batch=100&steps=1&at_batch=1&step_seconds=1&num_devices=8&spot_price_share=0.3"
@@ -228,7 +429,7 @@ class TestBadInput:
         self, shared_client: httpx.AsyncClient, critical_batch: float, steps: float, preference: float
     ) -> None:
         query = {"critical_batch": critical_batch, "steps": steps, "at_batch": 1, "preference": preference}
-        limits = {"max_hours": 1, "max_usd": 1, "max_steps": 1, "max_examples": 1}
+        limits = {"max_hours": 1, "max_usd": 1, "max_steps": 1, "max_examples": 1, "max_devices": 1}
 
         answer = await shared_client.get("/api/v1/tradeoff", params=query | MACHINES | limits)
 

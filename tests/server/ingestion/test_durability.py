@@ -8,22 +8,22 @@ import asyncpg
 import httpx
 import pytest
 
+from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
 from factories import make_batch
 from noisescale_server.app import create_app
 from noisescale_server.services.durability import refuse_unsafe
 from noisescale_server.services.errors import DatabaseNotDurable
-from noisescale_server.settings import Settings
 from problems import assert_problem
 
 
 @asynccontextmanager
 async def client_of_careful_server(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A server that asks for durability, as all do but those of tests."""
-    created = create_app(Settings(database_url=database_url))
+    created = create_app(local_settings(database_url=database_url))
     transport = httpx.ASGITransport(created, raise_app_exceptions=False)
     async with (
         created.router.lifespan_context(created),
-        httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client,
+        httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=AS_LOCAL_USER) as client,
     ):
         yield client
 

@@ -12,11 +12,11 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
 
+from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
 from factories import make_batch, make_measurements
 from killable_postgres import KillablePostgres, killable_postgres
 from noisescale_server.app import create_app
 from noisescale_server.services import ledger
-from noisescale_server.settings import Settings
 
 ROWS = 10
 NUM_SENDERS = 4
@@ -70,11 +70,11 @@ class Sender:
 
 async def ingest_through(postgres: KillablePostgres, faults: list[Callable[[], None]]) -> list[Sender]:
     """What the senders saw while these faults happened, each when all had made progress since the last."""
-    app = create_app(Settings(database_url=postgres.url()))
+    app = create_app(local_settings(database_url=postgres.url()))
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(
-            transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://noisescale.test"
+            transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url=ADDRESS, headers=AS_LOCAL_USER
         ) as client,
         asyncio.timeout(60 * len(faults)),
     ):
@@ -144,11 +144,13 @@ async def test_a_frozen_postgres_is_503_in_time_and_thawed_loses_and_doubles_not
     postgres: KillablePostgres,
 ) -> None:
     """Its own statement time-out does not fire: it is frozen too."""
-    app = create_app(Settings(database_url=postgres.url(), transaction_timeout_seconds=0.5, pool_wait_seconds=0.5))
+    app = create_app(
+        local_settings(database_url=postgres.url(), transaction_timeout_seconds=0.5, pool_wait_seconds=0.5)
+    )
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://noisescale.test") as client,
+        httpx.AsyncClient(transport=transport, base_url=ADDRESS, headers=AS_LOCAL_USER) as client,
         asyncio.timeout(60),
     ):
         sender = Sender(client)

@@ -6,20 +6,16 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from app_in_process import client_of, running_app
 from factories import make_batch
-from noisescale_server.app import create_app
-from noisescale_server.settings import Settings
+from keys_of_tests import new_key
 from problems import assert_problem
 
 
 @pytest.fixture(scope="module")
 async def client(new_database: Callable[[], str]) -> AsyncIterator[httpx.AsyncClient]:
     """HTTP into a server that takes three batches a minute from each sender."""
-    created = create_app(Settings(database_url=new_database(), allow_unsafe_database=True, batches_per_minute=3))
-    async with (
-        created.router.lifespan_context(created),
-        httpx.AsyncClient(transport=httpx.ASGITransport(created), base_url="http://noisescale.test") as opened,
-    ):
+    async with running_app(new_database(), batches_per_minute=3) as app, client_of(app) as opened:
         yield opened
 
 
@@ -28,8 +24,10 @@ async def send(client: httpx.AsyncClient, key: str | None) -> httpx.Response:
     return await client.post(f"/api/v1/streams/{uuid4()}/batches", json=make_batch(), headers=headers)
 
 
-@pytest.mark.parametrize("key", [None, "first"])
-async def test_one_batch_too_many_is_429_with_the_seconds_to_wait(client: httpx.AsyncClient, key: str | None) -> None:
+@pytest.mark.parametrize("has_key", [False, True])
+async def test_one_batch_too_many_is_429_with_the_seconds_to_wait(client: httpx.AsyncClient, has_key: bool) -> None:
+    key = await new_key(client, "write") if has_key else None
+
     answers = [await send(client, key) for _ in range(4)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -39,17 +37,19 @@ async def test_one_batch_too_many_is_429_with_the_seconds_to_wait(client: httpx.
 
 
 async def test_another_key_is_not_held_back(client: httpx.AsyncClient) -> None:
-    exhausted = [await send(client, "second") for _ in range(4)]
+    first, second = await new_key(client, "write"), await new_key(client, "write")
+    exhausted = [await send(client, first) for _ in range(4)]
 
-    answer = await send(client, "third")
+    answer = await send(client, second)
 
     assert (exhausted[-1].status_code, answer.status_code) == (429, 200)
 
 
 async def test_reading_goes_on(client: httpx.AsyncClient) -> None:
+    key = await new_key(client, "admin")
     for _ in range(4):
-        await send(client, "fourth")
+        await send(client, key)
 
-    answer = await client.get("/api/v1/runs", headers={"Authorization": "Bearer fourth"})
+    answer = await client.get("/api/v1/runs", headers={"Authorization": f"Bearer {key}"})
 
     assert answer.status_code == 200

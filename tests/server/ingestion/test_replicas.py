@@ -1,11 +1,14 @@
 """Several servers on one Postgres take batches of the same stream at once: each record is stored once."""
 
 import asyncio
+import contextlib
+import os
 import random
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,13 +16,18 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
 
+from app_in_process import ADDRESS, AS_LOCAL_USER, LOCAL_TOKEN, local_settings
 from factories import make_batch, make_measurements
 from noisescale_server.app import create_app
 from noisescale_server.services import ledger
-from noisescale_server.settings import Settings
+from noisescale_server.storage.engine import create_engine, session_factory
+from served_app import free_port
+from torture.nursery import Nursery
 
 NUM_REPLICAS = 3
+NUM_PROCESSES = 4
 NUM_SENDERS = 6
 NUM_ROWS = 400
 LAST_SEQ = NUM_ROWS + 1
@@ -29,7 +37,7 @@ ROWS = make_measurements(steps=range(NUM_ROWS))
 @pytest.fixture(scope="module")
 async def replicas(new_database: Callable[[], str]) -> AsyncIterator[list[FastAPI]]:
     """Servers that know nothing of each other but the database."""
-    settings = Settings(database_url=new_database(), allow_unsafe_database=True, pool_size=4)
+    settings = local_settings(database_url=new_database(), allow_unsafe_database=True, pool_size=4)
     async with AsyncExitStack() as stack:
         apps = [create_app(settings) for _ in range(NUM_REPLICAS)]
         for app in apps:
@@ -80,7 +88,7 @@ async def test_one_stream_sent_by_many_to_many_is_stored_once(replicas: list[Fas
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(
-                httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://noisescale.test")
+                httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ADDRESS, headers=AS_LOCAL_USER)
             )
             for app in replicas
         ]
@@ -88,15 +96,66 @@ async def test_one_stream_sent_by_many_to_many_is_stored_once(replicas: list[Fas
         await asyncio.gather(*(uploader.work() for uploader in uploaders))
 
     async with replicas[0].state.sessions() as session:
-        found = await session.execute(
-            text("SELECT seq, sum_trace_cov FROM measurement WHERE stream_id = :id ORDER BY seq"), {"id": stream_id}
-        )
-        folded = await session.scalars(
-            text("SELECT sum(num_rows) FROM rollup WHERE stream_id = :id GROUP BY level"), {"id": stream_id}
-        )
-        rows, folds = [tuple(row) for row in found], folded.all()
-        audit = await ledger.audit(session)
+        await check_stored_once(session, stream_id)
+    assert sum(uploader.statuses[200] for uploader in uploaders) > NUM_SENDERS
+
+
+async def check_stored_once(session: AsyncSession, stream_id: UUID) -> None:
+    """Every row is there once, as it was sent, folded once into each level, and in a true ledger."""
+    found = await session.execute(
+        text("SELECT seq, sum_trace_cov FROM measurement WHERE stream_id = :id ORDER BY seq"), {"id": stream_id}
+    )
+    folded = await session.scalars(
+        text("SELECT sum(num_rows) FROM rollup WHERE stream_id = :id GROUP BY level"), {"id": stream_id}
+    )
+    rows, folds = [tuple(row) for row in found], folded.all()
     assert rows == list(zip(range(2, LAST_SEQ + 1), ROWS["sum_trace_cov"], strict=True))
     assert [int(fold) for fold in folds] == [NUM_ROWS] * 5
-    assert audit.wrong == []
-    assert sum(uploader.statuses[200] for uploader in uploaders) > NUM_SENDERS
+    assert (await ledger.audit(session)).wrong == []
+
+
+@pytest.fixture
+def processes(database_url: str, tmp_path: Path) -> Iterator[list[str]]:
+    """The addresses of four server processes on one database."""
+    environment = os.environ | {
+        "NOISESCALE_DATABASE_URL": database_url,
+        "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
+        "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
+        "PYTHONPATH": os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")]),
+    }
+    nursery = Nursery(environment, tmp_path / "servers.log")
+    ports = [free_port() for _ in range(NUM_PROCESSES)]
+    servers = [nursery.fork([f"--port={port}", f"--oracle={tmp_path}"]) for port in ports]
+    try:
+        yield [f"{ADDRESS}:{port}" for port in ports]
+    finally:
+        for server in servers:
+            server.kill()
+        nursery.close()
+
+
+async def until_ready(client: httpx.AsyncClient) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(httpx.HTTPError):
+                if (await client.get("/livez")).status_code == httpx.codes.OK:
+                    return
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.slow
+async def test_one_stream_sent_to_four_processes_at_once_is_stored_once(
+    processes: list[str], database_url: str
+) -> None:
+    run_id, stream_id = uuid4(), uuid4()
+    async with AsyncExitStack() as stack:
+        opened = [httpx.AsyncClient(base_url=url, headers=AS_LOCAL_USER, timeout=60) for url in processes]
+        clients = [await stack.enter_async_context(client) for client in opened]
+        for client in clients:
+            await until_ready(client)
+        await asyncio.gather(*(Uploader(clients, run_id, stream_id, seed).work() for seed in range(NUM_SENDERS)))
+
+    engine = create_engine(database_url, pool_size=1)
+    async with session_factory(engine)() as session:
+        await check_stored_once(session, stream_id)
+    await engine.dispose()

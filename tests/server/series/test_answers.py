@@ -59,6 +59,8 @@ class TestNoiseScale:
                 "trace_cov_max",
                 "grad_sq_norm_min",
                 "grad_sq_norm_max",
+                "value_min",
+                "value_max",
                 "loss",
                 "loss_min",
                 "loss_max",
@@ -100,6 +102,22 @@ class TestNoiseScale:
         found = [points[name][44] for name in ("low", "high", "z", "trace_cov_se")]
         assert found == pytest.approx([expected.low, expected.high, expected.z, expected.trace_cov_se])
         assert points["num_updates"][44] == 16
+
+    async def test_the_envelope_is_the_noise_of_single_records_over_the_windows_signal(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        rows = make_measurements(steps=range(400))
+        run_id = await send(shared_client, uuid4(), measurements=rows)
+
+        answer = await series(shared_client, run_id, points=50)
+
+        points, length = answer["points"], answer["steps_per_point"]
+        assert length == 8
+        for place in range(20, len(points["step"])):
+            noise = rows["sum_trace_cov"][points["step"][place] - length + 1 : points["step"][place] + 1]
+            assert points["value_min"][place] == pytest.approx(min(noise) / points["grad_sq_norm"][place])
+            assert points["value_max"][place] == pytest.approx(max(noise) / points["grad_sq_norm"][place])
+        assert [v is None for v in points["value_min"]] == [v is None for v in points["value"]]
 
     async def test_the_first_points_have_no_value_and_say_why(self, shared_client: httpx.AsyncClient) -> None:
         run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(20)))

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import numpy as np
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -17,9 +18,10 @@ from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import evidence, ingestion, windows
 from noisescale_server.services.live import LiveSeries
-from noisescale_server.storage import series, streams
+from noisescale_server.storage import streams
 
 Rows = dict[str, list[Any]]
+SUMS = ("sum_grad_sq_norm", "sum_grad_sq_norm_sq")
 
 
 def with_gradients(steps: Sequence[int], grad_sq_norms: Sequence[float], **changes: Any) -> Rows:
@@ -134,15 +136,15 @@ async def test_the_evidence_equals_brute_force_over_the_live_rows(session: Async
     rows_shown = brute_force.live_rows([brute_force.rows_of(i, rows) for i, rows in enumerate(histories)])
 
     for high in rng.sample(range(live.first_step, live.intervals[-1].high + 1), 20):
-        found = await series.evidence(session, run_id, live.pieces(live.first_step, high, 5))
+        found = await evidence.of_octaves(session, live, high)
 
-        chosen = [row for row in rows_shown if row.step <= high]
-        expected = [
-            sum(row.num_updates for row in chosen),
-            *(sum(row.values[name] for row in chosen) for name in ("sum_grad_sq_norm", "sum_grad_sq_norm_sq")),
-        ]
-        assert list(found) == pytest.approx(expected, rel=1e-9)
-        assert await evidence.has_signal(session, live, high) is signal.has_signal(**found._asdict())
+        expected: dict[int, signal.Evidence] = {}
+        for row in (row for row in rows_shown if row.step <= high):
+            one = signal.Evidence(row.num_updates, *(row.values[name] for name in SUMS))
+            octave = signal.octave_of(row.step)
+            expected[octave] = expected.get(octave, signal.NO_EVIDENCE).plus(one)
+        assert np.array(found) == pytest.approx(np.array([one for _, one in sorted(expected.items())]), rel=1e-9)
+        assert await evidence.has_signal(session, live, high) is signal.has_signal(found)
 
 
 async def test_what_is_known_of_an_earlier_step_is_not_asked_again(

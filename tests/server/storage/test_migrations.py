@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrations_folder
+from noisescale_server.storage import group_pyramid
 from noisescale_server.storage.tables import NUM_MEASUREMENT_PARTITIONS
 
 
@@ -58,6 +59,36 @@ async def test_a_run_of_the_first_release_knows_its_newest_stream_and_kinds(post
     assert tuple(found) == (True, 3.0, ["simple"], [], 0)
 
 
+RECORDS_OF_LAYERS = """
+INSERT INTO group_measurement (run_id, stream_id, seq, step, wall_time, names, num_updates, sum_trace_cov,
+  sum_grad_sq_norm, sum_trace_cov_sq, sum_grad_sq_norm_sq, sum_trace_cov_grad_sq_norm)
+SELECT '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002', i, 700 * i, i, ARRAY['a', 'b'],
+  ARRAY[10, 5], ARRAY[i, NULL], ARRAY[2, NULL], ARRAY[3 * i, NULL], ARRAY[4, NULL], ARRAY[5, NULL]
+FROM generate_series(1, 90) AS i
+"""
+
+
+async def test_records_of_layers_stored_before_are_in_the_pyramid_as_those_stored_since(
+    postgres: EmbeddedPostgres,
+) -> None:
+    postgres.create_database("old_layers")
+    config = alembic_config(postgres.url("old_layers"))
+    connection = await asyncpg.connect(postgres.url("old_layers", driver="postgresql"))
+    await asyncio.to_thread(command.upgrade, config, "5a1c0e7d2b20")
+    await connection.execute(RECORDS_OF_LAYERS)
+
+    await asyncio.to_thread(command.upgrade, config, "5a1c0e7d2b30")
+
+    everything = "SELECT * FROM group_rollup ORDER BY run_id, stream_id, level, name, bucket"
+    filled = await connection.fetch(everything)
+    await connection.execute("DELETE FROM group_rollup")
+    await connection.execute(group_pyramid.fold("SELECT * FROM group_measurement"))
+    folded = await connection.fetch(everything)
+    await connection.close()
+    assert len(filled) > 100
+    assert [dict(row) for row in filled] == [dict(row) for row in folded]
+
+
 async def test_every_measurement_has_a_partition_to_go_to(session: AsyncSession) -> None:
     partitions = await session.scalar(
         text("SELECT count(*) FROM pg_inherits WHERE inhparent = 'measurement'::regclass")
@@ -75,6 +106,7 @@ async def test_run_id_leads_every_key_but_those_of_small_tables_and_run(session:
         )
     )
     leading = dict(rows.all())
-    small = {"alembic_version", "project", "task", "run", "deleted_run", "epoch", "sweep", "calibration"}
+    of_access = {"person", "membership", "api_key", "web_session", "login_attempt", "audit"}
+    small = {"alembic_version", "project", "task", "run", "deleted_run", "epoch", "sweep", "calibration"} | of_access
 
     assert {table for table, column in leading.items() if column != "run_id"} == small

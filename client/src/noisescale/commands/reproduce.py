@@ -17,6 +17,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "reproduce", help="small real trainings that test whether the noise scale foretells the critical batch size"
     )
     parser.add_argument("--quick", action="store_true", help="fewer seeds and batch sizes")
+    parser.add_argument(
+        "--advice", action="store_true", help="how good the advice is instead: policies and recommendations replayed"
+    )
     parser.add_argument("--folder", type=Path, help="results; what is there is not run again (noisescale-reproduce-…)")
     parser.add_argument("--tasks", help="names with commas between them; all by default")
     parser.add_argument("--seed", type=int, default=0, help="the first of the seeds (0)")
@@ -35,14 +38,32 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 2
     # torch takes seconds to import, and every other command would wait for it
+    if arguments.advice:
+        return _advice(arguments)
     command = importlib.import_module("noisescale.reproduce.claim.command")
     status: int = command.run(
         effort="quick" if arguments.quick else "full",
         folder=arguments.folder,
         tasks=arguments.tasks,
         seed=arguments.seed,
-        processes=arguments.processes if arguments.processes is not None else len(os.sched_getaffinity(0)),
+        processes=_processes(arguments),
         url=arguments.url,
         is_offline=arguments.no_server,
     )
     return status
+
+
+def _advice(arguments: argparse.Namespace) -> int:
+    command = importlib.import_module("noisescale.reproduce.advice.command")
+    status: int = command.run(
+        is_quick=arguments.quick,
+        folder=arguments.folder,
+        tasks=arguments.tasks,
+        seed=arguments.seed,
+        processes=_processes(arguments),
+    )
+    return status
+
+
+def _processes(arguments: argparse.Namespace) -> int:
+    return arguments.processes if arguments.processes is not None else len(os.sched_getaffinity(0))

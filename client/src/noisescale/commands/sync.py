@@ -53,10 +53,13 @@ def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> i
     is_known = has_arrived(folder)
     reporter = _Reporter(name)
     try:
+        folder.try_lock()  # where its writer is dead; else what it has written so far is sent
         outcome = deliver(folder, server, reporter.report, timeout_seconds)
     except (OSError, TransportError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
+    finally:
+        folder.release()
     if outcome.num_left:
         print(f"{name}: {outcome.num_left} of {outcome.num_records} records left: {outcome.reason}", file=sys.stderr)
         return 1

@@ -23,7 +23,7 @@ def recommend(
     *,
     url: str | None = None,
     api_key: str | None = None,
-    mode: Literal["online", "disabled"] | None = None,
+    mode: Literal["online", "offline", "disabled"] | None = None,
     server: RecommendingServer | None = None,
     **asked: Unpack[Asked],
 ) -> Recommendation:
@@ -35,7 +35,7 @@ def recommend(
         project: NOISESCALE_PROJECT.
         url: Address of the server; NOISESCALE_URL.
         api_key: NOISESCALE_API_KEY.
-        mode: "disabled" asks nobody; NOISESCALE_MODE.
+        mode: "offline" and "disabled" ask nobody; NOISESCALE_MODE.
         server: Stands in for the server.
         asked: What a step is worth, and what limits the run: see `docs/recommendations.md`.
 

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from noisescale.reproduce.task import Task
 from noisescale.reproduce.tasks import (
     cancer_logistic,
+    cartpole_pg,
     char_bigram,
     charlm_mlp,
     charlm_transformer,
+    diabetes_linreg,
     digits_ae_adam,
     digits_deep_adam,
     digits_labelnoise,
@@ -52,7 +54,16 @@ HELD_OUT: dict[str, Callable[[], Task]] = {
 OWN = frozenset({"cancer_logistic", "teacher_student", "patches_ae_adam", "digits_deep_adam", "powerlaw_regression"})
 """Tasks of ours, chosen and frozen before their noise scale was looked at."""
 
-ALL = DESIGN | HELD_OUT
+CLAIM_ONLY: dict[str, Callable[[], Task]] = {
+    "diabetes_linreg": diabetes_linreg.task,
+    "cartpole_pg": cartpole_pg.task,
+}
+"""Tasks that no policy is replayed on: one is over in a few steps, the other's examples depend on its weights."""
+
+OTHER_SIZES: dict[str, Callable[[], Task]] = {"digits_mlp_16": digits_mlp.narrow, "digits_mlp_256": digits_mlp.wide}
+"""`digits_mlp` narrower and wider, to tell a model's size from its loss; they are no tasks of their own."""
+
+ALL = DESIGN | HELD_OUT | CLAIM_ONLY | OTHER_SIZES
 
 ADVICE_TARGETS = {
     "digits_softmax": 0.12,

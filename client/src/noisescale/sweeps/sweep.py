@@ -133,7 +133,7 @@ def sweep(
     task: str | None = None,
     url: str | None = None,
     api_key: str | None = None,
-    mode: Literal["online", "disabled"] | None = None,
+    mode: Literal["online", "offline", "disabled"] | None = None,
     progress: Callable[[str], None] = announce,
 ) -> SweepResult:
     """Steps to a target at each batch size, at its own best learning rate, and the critical batch size fitted to them.
@@ -165,7 +165,7 @@ def sweep(
         task: As in `init()`.
         url: As in `init()`.
         api_key: As in `init()`.
-        mode: "disabled": nothing is sent, so there are steps to the target and no fit.
+        mode: "offline" or "disabled": nothing is sent, so there are steps to the target and no fit.
         progress: Is told each trial, and the result.
 
     Returns:

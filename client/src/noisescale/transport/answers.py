@@ -78,6 +78,20 @@ def decide(answer: Answer) -> Decision:
     return Decision(Action.BACK_OFF)
 
 
+def acked_in(answer: Answer) -> int | None:
+    """Up to which record a server has an account, by its answer to the question; None where it does not say."""
+    if answer.status == 404 and str(answer.body.get("type", "")).endswith("/errors/stream-not-found"):
+        return 0
+    decision = decide(answer)
+    return decision.seq if decision.action is Action.ADVANCE else None
+
+
+def epoch_in(answer: Answer) -> str | None:
+    """Which life of its data a server is in; None where it does not say."""
+    epoch = answer.body.get("epoch")
+    return epoch if isinstance(epoch, str) else None
+
+
 def _numbered(action: Action, seq: object) -> Decision:
     is_number = isinstance(seq, int) and not isinstance(seq, bool)
     return Decision(action, seq=seq) if is_number else Decision(Action.BACK_OFF)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from typing import Literal
 from noisescale.transport.frames import encode_loss, seq_of
 from noisescale.transport.limits import Limits
 from noisescale.transport.loss_book import LossBook
-from noisescale.transport.segment import Segment
+from noisescale.transport.segment import ClosedByOthers, Segment
 from noisescale.transport.segments import Segments
 from noisescale.transport.spool import Held
 from noisescale.transport.stream_folder import FAULTS, StreamFolder, is_on_a_network
@@ -32,6 +32,10 @@ COMPLAINT_SECONDS = 60.0
 Durability = Literal["auto", "direct", "async"]
 
 logger = logging.getLogger("noisescale")
+
+
+class NoRoom(Exception):
+    """A limit is passed, and what is there is kept."""
 
 
 class DiskSpool:
@@ -75,6 +79,7 @@ class DiskSpool:
         self._speed = WriteSpeed()
         self._is_async = self._durability == "async"
         self._is_disk_low = False
+        self._bytes_of_others = 0
         self._fault: str | None = None
         self._not_before = 0.0
         self._complained_at = -COMPLAINT_SECONDS
@@ -170,18 +175,28 @@ class DiskSpool:
         """Whether the kernel has a frame now."""
         start = time.perf_counter()
         try:
-            if self._segments.needs_new(len(frame)):
-                self._next_segment()
-            newest = self._segments.newest
-            if newest.size == 0 and frame is not self._head:
-                newest.append(self._head, 0)
-            newest.append(frame, seq_of(frame) if is_record else 0)
+            try:
+                self._put(frame, is_record=is_record)
+            except ClosedByOthers:
+                self._put(frame, is_record=is_record)  # into a new file
+        except NoRoom:
+            self._losses.give_up(LostRange(seq_of(frame), seq_of(frame), "spool_full"))
+            self._complain(f"the spool is full: records from {seq_of(frame)} on are given up until there is room")
         except FAULTS as error:
             self._fail(f"{type(error).__name__}: {error}")
             return False
         self._fault = None
         self._speed.see(time.perf_counter() - start)
         return True
+
+    def _put(self, frame: bytes, *, is_record: bool) -> None:
+        # the few bytes of a loss have room in any file that takes frames
+        if self._segments.needs_new(len(frame) if is_record else 0):
+            self._next_segment()
+        newest = self._segments.newest
+        if newest.size == 0 and frame is not self._head:
+            newest.append(self._head, 0)
+        newest.append(frame, seq_of(frame) if is_record else 0)
 
     def _next_segment(self) -> None:
         assert self.folder is not None
@@ -198,13 +213,20 @@ class DiskSpool:
         self.folder.create({**self._meta, "run_id": self.folder.path.parent.name, "stream_id": self.folder.path.name})
 
     def _make_room(self) -> None:
-        """Give up the oldest file where limits are passed: one that has arrived, or else a whole one that has not."""
+        """Give up the oldest file where limits are passed: one that has arrived, or else a whole one that has not.
+
+        Raises:
+            NoRoom: Where what comes now is to be given up instead.
+        """
         limits, segments = self._limits, self._segments
-        while segments.num_bytes + limits.segment_bytes > limits.stream_bytes or self._is_disk_low:
+        allowed = limits.run_bytes - limits.segment_bytes - self._bytes_of_others
+        while segments.num_bytes > allowed or self._is_disk_low:
             oldest = segments.oldest_but_newest()
+            first = max(oldest.first_seq, self._acked_seq + 1) if oldest is not None else 0
+            if limits.overflow == "drop_newest" and (oldest is None or oldest.last_seq >= first):
+                raise NoRoom
             if oldest is None:
                 break
-            first = max(oldest.first_seq, self._acked_seq + 1)
             if oldest.last_seq >= first:
                 self._losses.give_up(LostRange(first, oldest.last_seq, "spool_full"))
                 self._complain(f"the spool is full: records {first} to {oldest.last_seq} are given up")
@@ -235,7 +257,7 @@ class DiskSpool:
             now = time.monotonic()
             if now - looked_at >= FREE_DISK_SECONDS:
                 looked_at = now
-                self._look_at_free_disk()
+                self._look_at_the_disk()
             if now - synced_at >= SYNC_SECONDS or is_last:
                 synced_at = now
                 self.sync()
@@ -270,11 +292,13 @@ class DiskSpool:
                     self._losses.give_back(lost)
                     return
 
-    def _look_at_free_disk(self) -> None:
+    def _look_at_the_disk(self) -> None:
+        """How much of it is free, and what other processes of the run have on it."""
         assert self.folder is not None
         with contextlib.suppress(*FAULTS):
             found = os.statvfs(self.folder.path)
             self._is_disk_low = found.f_bavail < self._limits.free_share * found.f_blocks
+            self._bytes_of_others = self.folder.num_bytes_beside()
 
     def sync(self) -> None:
         """Bring to the disk what is not there yet; what the disk does not confirm is written once more, elsewhere."""
@@ -295,7 +319,9 @@ class DiskSpool:
         again = next((one for one in self._segments.listed() if one.is_doubtful), None) or self._first_gone()
         if again is not None:
             with self._io, contextlib.suppress(*FAULTS):
-                self._write_again(again)
+                # another thread that syncs may have come to it first
+                if again in self._segments.listed():
+                    self._write_again(again)
             self._is_dirty = True
         self._segments.close_dropped()
 
@@ -352,14 +378,20 @@ class DiskSpool:
                     last = seq_of(frame)
                     yield frame
 
-    def acknowledge(self, seq: int) -> None:
+    def acknowledge(self, seq: int, epoch: str | None) -> None:
         """Remember it, forget what waits in memory up to there, and delete files that are no longer kept."""
         self._acked_seq = seq
         self._losses.acknowledge(seq)
         self._waiting.drop_until(seq)
         if self.folder is not None:
-            self.folder.acknowledge(seq)
+            self.folder.acknowledge(seq, epoch)
             self._segments.trim(seq, max_bytes=self._limits.acked_bytes, max_seconds=self._limits.acked_seconds)
+
+    def go_back(self, seq: int, epoch: str | None) -> None:
+        """Remember that what follows is to be sent again: whoever finds the folder must not take it for arrived."""
+        self._acked_seq = seq
+        if self.folder is not None:
+            self.folder.acknowledge(seq, epoch)
 
     def first_held(self, seq: int) -> int:
         """The first number from this one on that a file may hold."""

@@ -12,7 +12,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from noisescale.transport.wire import (
@@ -34,8 +33,6 @@ _CRC = struct.Struct("<I")
 HEADER_BYTES = _HEADER.size + _CRC.size
 
 _MEASUREMENT = struct.Struct("<qqdqdq7dqdq")  # in the order of the columns
-_columns_of = attrgetter(*MEASUREMENT_COLUMNS)
-_EXAMPLES = MEASUREMENT_COLUMNS.index("examples")
 _GROUP_HEAD = struct.Struct("<qdII")
 
 _KINDS: dict[type, int] = {Measurement: 1, GroupRecord: 2, MetricRecord: 3, RunRecord: 4, FinishRecord: 5}
@@ -92,7 +89,7 @@ def decode_loss(frame: bytes) -> LostRange:
 
 def _frame(kind: int, seq: int, payload: bytes) -> bytes:
     header = _HEADER.pack(MAGIC, VERSION, kind, 0, len(payload), seq)
-    return header + _CRC.pack(zlib.crc32(payload, zlib.crc32(header))) + payload
+    return header + _CRC.pack(zlib.crc32(header + payload)) + payload
 
 
 def frames_in(data: bytes) -> Iterator[Found]:
@@ -174,12 +171,11 @@ def _or_none(value: float) -> float | None:
 
 
 def _measurement_payload(row: Measurement) -> bytes:
-    values = list(_columns_of(row))
-    if row.examples is None:
-        values[_EXAMPLES] = -1
-    if None in values:
-        values = [math.nan if value is None else value for value in values]
-    return _MEASUREMENT.pack(*values)
+    try:
+        return _MEASUREMENT.pack(*row)
+    except struct.error:  # most rows hold numbers only, and are not searched for others
+        examples = -1 if row.examples is None else row.examples
+        return _MEASUREMENT.pack(*(math.nan if value is None else value for value in row._replace(examples=examples)))
 
 
 def _measurement(payload: bytes) -> Measurement:

@@ -10,7 +10,6 @@ import httpx
 from noisescale.errors import TransportError
 from noisescale.transport.answers import Answer
 
-GZIP_FROM_BYTES = 1024
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
 
@@ -41,17 +40,24 @@ class HttpServer:
         Raises:
             TransportError: Without an answer.
         """
-        headers = dict(self._headers)
-        if len(body) >= GZIP_FROM_BYTES:
-            body = gzip.compress(body, compresslevel=1)
-            headers["Content-Encoding"] = "gzip"
+        # small ones, too: the checksum of gzip tells a body that was damaged on its way
+        content = gzip.compress(body, compresslevel=1)
+        headers = self._headers | {"Content-Encoding": "gzip"}
         try:
             response = self._open().post(
-                f"{self.url}/api/v1/streams/{stream_id}/batches", content=body, headers=headers
+                f"{self.url}/api/v1/streams/{stream_id}/batches", content=content, headers=headers
             )
         except httpx.HTTPError as error:
             raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
         return Answer(response.status_code, _json_object(response.content), response.headers.get("Retry-After"))
+
+    def post_heartbeat(self, stream_id: str) -> Answer:
+        """Where the server stands with a stream, after it has heard that the process lives.
+
+        Raises:
+            TransportError: Without an answer.
+        """
+        return self.request("POST", f"/api/v1/streams/{stream_id}/heartbeat")
 
     def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
         """The server's answer to a request outside the stream of records: a sweep, or a question.

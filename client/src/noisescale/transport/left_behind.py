@@ -50,15 +50,16 @@ def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Str
     return Stream.left_behind(left, spool), spool
 
 
-def sealed_at(folder: StreamFolder) -> int | None:
-    """The last record of a stream that has ended; None where its last file has no seal.
+def ended_at(folder: StreamFolder) -> int | None:
+    """The last record of a stream that has ended; None where its last file has no seal, and nobody saw its writer dead.
 
     Raises:
         OSError: Where the folder cannot be read.
     """
+    settled_at = folder.settled_at()
     paths = folder.segment_paths()
-    if not paths:
-        return None
+    if settled_at is not None or not paths:
+        return settled_at
     descriptor = os.open(paths[-1], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         file.seek(max(0, os.fstat(descriptor).st_size - len(encode_seal(0))))

@@ -1,6 +1,10 @@
 """How much of a disk and of the memory a spool may take."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Overflow = Literal["drop_oldest", "drop_newest"]
+"""Which records are given up where a limit is passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,7 +13,8 @@ class Limits:
 
     Attributes:
         segment_bytes: Of one file.
-        stream_bytes: Of all files of a stream; the oldest undelivered file is given up for more.
+        run_bytes: Of all files of a run, of whichever process; every process gives up its own.
+        overflow: "drop_oldest": the oldest undelivered file goes. "drop_newest": what is logged from then on.
         free_share: Of the disk that stays free.
         memory_bytes: Of records that wait for the disk.
         memory_records: How many they may be.
@@ -18,7 +23,8 @@ class Limits:
     """
 
     segment_bytes: int = 8 << 20
-    stream_bytes: int = 1 << 30
+    run_bytes: int = 1 << 30
+    overflow: Overflow = "drop_oldest"
     free_share: float = 0.05
     memory_bytes: int = 16 << 20
     memory_records: int = 10_000

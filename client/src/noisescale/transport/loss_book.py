@@ -32,8 +32,17 @@ class LossBook:
             known = [(one.first, one.last) for one in self._known]
             parts = [LostRange(first, last, lost.reason) for first, last in without(lost.first, lost.last, known)]
             self._known = merged([*self._known, *parts])
-            self._unwritten.extend(parts)
+            for part in parts:
+                self._to_be_written(part)
         return bool(parts)
+
+    def _to_be_written(self, lost: LostRange) -> None:
+        """One range where many records are given up one after another."""
+        last = self._unwritten[-1] if self._unwritten else None
+        if last is not None and last.last + 1 == lost.first and last.reason == lost.reason:
+            self._unwritten[-1] = LostRange(last.first, lost.last, lost.reason)
+        else:
+            self._unwritten.append(lost)
 
     def take_unsaid(self) -> list[LostRange]:
         """What the stream was not told yet."""

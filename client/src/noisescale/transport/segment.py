@@ -1,16 +1,21 @@
 """One file of a spool: frames are appended by its writer and never changed."""
 
 import contextlib
+import errno
 import os
 import threading
 import time
 from pathlib import Path
 
 from noisescale.transport.frames import encode_seal
-from noisescale.transport.stream_folder import FAULTS
+from noisescale.transport.stream_folder import FAULTS, out_of_the_way
 
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class ClosedByOthers(OSError):
+    """The program has closed all descriptors, as daemons do, and ours with them."""
 
 
 class Segment:
@@ -50,19 +55,25 @@ class Segment:
         Raises:
             OSError: Where that is not possible, or there is one.
         """
-        self._descriptor = os.open(self.path, FLAGS, 0o600)
+        self._descriptor = out_of_the_way(os.open(self.path, FLAGS, 0o600))
 
     def append(self, frame: bytes, seq: int) -> None:
         """Write a frame in one call; seq 0 for what is no record of its own.
 
         Raises:
+            ClosedByOthers: Where the program has closed the descriptor; the file is sealed then.
             OSError: Where not all of it was written; the file ends as before then, or is sealed.
         """
-        assert self._descriptor is not None
-        num_written = os.write(self._descriptor, frame)
+        descriptor = self._descriptor
+        if descriptor is None:
+            raise self._closed_by_others()
+        try:
+            num_written = os.write(descriptor, frame)
+        except OSError as error:
+            raise self._seen(error) from error
         if num_written != len(frame):
             self.is_sealed = True  # until it is known that the torn frame is gone
-            os.ftruncate(self._descriptor, self.size)
+            os.ftruncate(descriptor, self.size)
             self.is_sealed = False
             raise OSError(f"wrote {num_written} of {len(frame)} bytes to {self.path}: the disk is full")
         self.is_dirty = True
@@ -89,7 +100,19 @@ class Segment:
         with self._lock:
             self.is_dirty = False
             if self._descriptor is not None:
-                os.fdatasync(self._descriptor)
+                try:
+                    os.fdatasync(self._descriptor)
+                except OSError as error:
+                    raise self._seen(error) from error
+
+    def _seen(self, error: OSError) -> OSError:
+        """The error itself, unless it says that the descriptor was closed: its number may be another file's next."""
+        return self._closed_by_others() if error.errno == errno.EBADF else error
+
+    def _closed_by_others(self) -> "ClosedByOthers":
+        self.is_sealed = True
+        self._descriptor = None
+        return ClosedByOthers(errno.EBADF, f"the program has closed the descriptor of {self.path}")
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the file, fewer at its end.
@@ -99,7 +122,11 @@ class Segment:
         """
         with self._lock:
             if self._descriptor is not None:
-                return os.pread(self._descriptor, length, offset)
+                try:
+                    return os.pread(self._descriptor, length, offset)
+                except OSError as error:
+                    if not isinstance(self._seen(error), ClosedByOthers):
+                        raise
             descriptor = os.open(self.path, READ_FLAGS)
             try:
                 return os.pread(descriptor, length, offset)

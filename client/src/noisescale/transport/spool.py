@@ -44,8 +44,11 @@ class Spool(Protocol):
     def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
         """Frames after one number and up to another: at least one where any is held."""
 
-    def acknowledge(self, seq: int) -> None:
-        """The server has an account of everything up to here."""
+    def acknowledge(self, seq: int, epoch: str | None) -> None:
+        """The server has an account of everything up to here, in this life of its data."""
+
+    def go_back(self, seq: int, epoch: str | None) -> None:
+        """The server has an account up to here only, and no longer of what it had acknowledged after it."""
 
     def first_held(self, seq: int) -> int:
         """The first number from this one on from which on frames are held, also acknowledged ones."""
@@ -113,12 +116,15 @@ class MemorySpool:
                 frames.append(frame)
         return Held(frames, is_all=True)
 
-    def acknowledge(self, seq: int) -> None:
+    def acknowledge(self, seq: int, epoch: str | None) -> None:
         """Forget frames up to and including this number."""
         with self._lock:
             self._acked_seq = max(seq, self._acked_seq)
             while self._frames and seq_of(self._frames[0]) <= seq:
                 self._bytes -= len(self._frames.popleft())
+
+    def go_back(self, seq: int, epoch: str | None) -> None:
+        """Nothing is held that was acknowledged."""
 
     def first_held(self, seq: int) -> int:
         """Nothing is held that was acknowledged."""

@@ -77,6 +77,9 @@ class Stream:
         run_id: The run to write to.
         spool: Where the frames wait.
         describe: Gives the run record when the first record is logged.
+
+    Attributes:
+        epoch: Which life of its data the server was in when it last answered; kept with what it had an account of.
     """
 
     def __init__(self, run_id: str, spool: Spool, describe: Callable[[], RunRecord]) -> None:
@@ -96,6 +99,7 @@ class Stream:
         self._acked_seq = 0
         self._lost: list[LostRange] = []
         self._unanswered: Sending | None = None
+        self.epoch: str | None = None
 
     @classmethod
     def left_behind(cls, found: "LeftStream", spool: Spool) -> "Stream":
@@ -189,12 +193,12 @@ class Stream:
     def _declare_lost(self, lost: LostRange) -> None:
         """Add what is new about a loss: each number is lost once, and not while it is on its way to the server.
 
-        The run's own record is never lost: it heads every file.
+        The run's own record is never lost, as it heads every file, unless it was damaged in all of them.
         """
         known = [(one.first, one.last) for one in self._lost]
         if self._unanswered is not None:
             known.append((self._unanswered.batch.first_seq, self._unanswered.batch.last_seq))
-        for first, last in without(max(lost.first, 2), lost.last, known):
+        for first, last in without(max(lost.first, 2 if self._run_frame else 1), lost.last, known):
             self._lost = merged([*self._lost, LostRange(first, last, lost.reason)])
             self._spool.lose(LostRange(first, last, lost.reason))
 
@@ -206,18 +210,18 @@ class Stream:
         A batch without an answer comes again as it was: the server may have stored it.
         """
         with self._lock:
-            sending, after, until, run_frame = self._unanswered, self._acked_seq, self._last_seq, self._run_frame
+            sending, after, until = self._unanswered, self._acked_seq, self._last_seq
             self._take_losses()
         if sending is not None and len(sending.frames) <= max_records:
             return dataclasses.replace(sending.batch, sent_at=_now())
-        if until <= after or not run_frame:
+        if until <= after:
             return None
         held = self._spool.oldest(after, until, max_records=max_records, max_bytes=max_bytes)
         with self._lock:
             self._unanswered = None
             self._take_losses()
             frames = [frame for frame in held.frames if not is_in(self._lost, seq_of(frame))]
-            if after == 0 and (not frames or seq_of(frames[0]) != 1):
+            if after == 0 and self._run_frame and (not frames or seq_of(frames[0]) != 1):
                 frames.insert(0, self._run_frame)
             sent = list(up_to_second_run(frames))[:max_records]
             if len(sent) < len(frames):
@@ -250,7 +254,7 @@ class Stream:
         with self._lock:
             self._unanswered = None
             self._acked_seq = min(seq, self._last_seq)
-        self._spool.acknowledge(self._acked_seq)
+        self._spool.acknowledge(self._acked_seq, self.epoch)
 
     def rewind(self, expected_seq: int) -> bool:
         """Go to the record that the server expects; what is no longer held is declared lost, reason "trimmed".
@@ -270,6 +274,7 @@ class Stream:
             if first_trimmed < first_held:
                 self._declare_lost(LostRange(first_trimmed, first_held - 1, "trimmed"))
             self._acked_seq = expected_seq - 1
+        self._spool.go_back(self._acked_seq, self.epoch)
         return True
 
     def reject(self, seq: int) -> None:

@@ -12,6 +12,9 @@ NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 FAULTS = (OSError, MemoryError)
 """What a system call may raise."""
 
+HIGH_DESCRIPTOR = 512
+"""Above what a program's own files get: of a daemon that closes all descriptors none other may be written to."""
+
 NETWORK_FILE_SYSTEMS = (
     "nfs", "cifs", "smb", "fuse", "lustre", "ceph", "gpfs", "9p", "afs", "beegfs", "gluster", "pvfs", "panfs",
 )  # fmt: skip
@@ -58,7 +61,7 @@ class StreamFolder:
         except OSError:
             os.close(descriptor)
             return True
-        self._lock = descriptor
+        self._lock = out_of_the_way(descriptor)
         return True
 
     def is_free(self) -> bool:
@@ -90,14 +93,66 @@ class StreamFolder:
     def acked_seq(self) -> int:
         """Up to which record the server had an account when somebody last asked; 0 where nobody knows."""
         try:
-            return max(0, int(self.read(".ack")))
-        except (OSError, ValueError):
+            return max(0, int(self.read(".ack").split()[0]))
+        except (OSError, ValueError, IndexError):
             return 0
 
-    def acknowledge(self, seq: int) -> None:
-        """Remember what the server has an account of: a hint, the server knows better."""
+    def epoch(self) -> str | None:
+        """In which life of its data the server had that account; None where nobody said."""
+        try:
+            return self.read(".ack").split()[1].decode()
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def acknowledge(self, seq: int, epoch: str | None) -> None:
+        """Remember what the server, in this epoch, has an account of: a hint, the server knows better."""
         with contextlib.suppress(*FAULTS):
-            self.write(".ack", b"%d\n" % seq)
+            self.write(".ack", f"{seq} {epoch or ''}".encode())
+
+    def settle(self, last_seq: int) -> None:
+        """Note that its writer is dead, that this was its last record, and that the server has an account of it."""
+        with contextlib.suppress(*FAULTS):
+            self.write(".settled", b"%d %d" % (last_seq, self.num_bytes()))
+
+    def settled_at(self) -> int | None:
+        """The last record of a dead writer; None where nobody said, or where something was written since then."""
+        try:
+            last_seq, num_bytes = map(int, self.read(".settled").split())
+            return last_seq if num_bytes == self.num_bytes() else None
+        except (OSError, ValueError):
+            return None
+
+    def num_bytes(self) -> int:
+        """Of all files of records.
+
+        Raises:
+            OSError: Where the folder cannot be read.
+        """
+        return sum(os.stat(path).st_size for path in self.segment_paths())
+
+    def num_bytes_beside(self) -> int:
+        """Of the files of records of the run's other streams.
+
+        Raises:
+            OSError: Where the folder cannot be read.
+        """
+        others = (path for path in self.path.parent.glob("*/*.seg") if path.parent != self.path)
+        return sum(os.stat(path).st_size for path in others)
+
+    def refuse(self, reason: str) -> None:
+        """Note that the server takes nothing of it for good."""
+        with contextlib.suppress(*FAULTS):
+            self.write(".refused", reason.encode())
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server takes nothing of it for good: its run was deleted."""
+        return (self.path / ".refused").exists()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we hold the lock: nobody writes here any more."""
+        return self._lock is not None
 
     def moved_to(self, stream_id: str) -> None:
         """Note that what was left here goes on in another stream."""
@@ -124,12 +179,13 @@ class StreamFolder:
         return sorted(path for path in self.path.iterdir() if path.suffix == ".seg" and path.stem.isdigit())
 
     def newest_change(self) -> float:
-        """When a segment was last written to, Unix seconds; 0 where there is none.
+        """When a record was last written or acknowledged, Unix seconds; 0 where there is none.
 
         Raises:
             OSError: Where the folder cannot be read.
         """
-        return max((os.stat(path).st_mtime for path in self.segment_paths()), default=0.0)
+        paths = [*self.segment_paths(), *self.path.glob(".ack")]
+        return max((os.stat(path).st_mtime for path in paths), default=0.0)
 
     def sync(self) -> None:
         """Put the names of new files on the disk.
@@ -169,6 +225,16 @@ class StreamFolder:
         if num_written != len(content):
             raise OSError(f"wrote {num_written} of {len(content)} bytes to {aside}")
         os.rename(aside, path)
+
+
+def out_of_the_way(descriptor: int) -> int:
+    """The same file under a high number, where the process may have so many; the old number is free."""
+    try:
+        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR)
+    except OSError:
+        return descriptor
+    os.close(descriptor)
+    return high
 
 
 def is_on_a_network(path: Path) -> bool:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from noisescale.errors import TransportError
-from noisescale.transport.answers import Action, Answer, Decision, decide
+from noisescale.transport.answers import Action, Answer, Decision, acked_in, decide, epoch_in
+from noisescale.transport.heartbeat import Heartbeat
 from noisescale.transport.stream import Stream
 from noisescale.transport.wire import Batch, to_json
 
@@ -37,6 +38,9 @@ class Server(Protocol):
     def post_batch(self, stream_id: str, body: bytes) -> Answer:
         """The answer to a batch; TransportError without one."""
 
+    def post_heartbeat(self, stream_id: str) -> Answer:
+        """Where the server stands with a stream; TransportError without an answer."""
+
     def close(self) -> None:
         """Give the connection back."""
 
@@ -53,7 +57,9 @@ class Uploader:
         on_fault: Told about our own faults.
         interval_seconds: Longest time that a record waits for company.
         first_backoff_seconds: Upper end of the first pause after a failure; doubles up to a minute.
-        on_first_answer: Called once, by the thread, when a server has answered for the first time.
+        on_epoch: Called by the thread when the server has taken the first batch, and again when it was restored: with
+            the epoch of its data, or None where it does not say.
+        keeps_connection: The server is somebody else's to close: one that sends many streams in turn.
     """
 
     def __init__(
@@ -64,14 +70,16 @@ class Uploader:
         *,
         interval_seconds: float = INTERVAL_SECONDS,
         first_backoff_seconds: float = FIRST_BACKOFF_SECONDS,
-        on_first_answer: Callable[[], None] | None = None,
+        on_epoch: Callable[[str | None], None] | None = None,
+        keeps_connection: bool = False,
     ) -> None:
         self._stream = stream
         self._server = server
         self._on_fault = on_fault
         self._interval_seconds = interval_seconds
         self._first_backoff_seconds = first_backoff_seconds
-        self._on_first_answer = on_first_answer
+        self._on_epoch = on_epoch
+        self._keeps_connection = keeps_connection
         self._start()
         _live.add(self)
 
@@ -88,6 +96,9 @@ class Uploader:
         self._num_failures_in_a_row = 0
         self._last_complaint = -COMPLAINT_SECONDS
         self._max_records = MAX_RECORDS
+        self._heartbeat = Heartbeat()
+        self._must_ask = False
+        self._has_delivered = False
         self.has_reached_server = False
         self.stop_reason: str | None = None
 
@@ -134,15 +145,22 @@ class Uploader:
         if self._thread is not None:
             self._thread.join(timeout=0.5)
 
+    def ask_where_it_stands(self, epoch: str) -> None:
+        """The server was restored, as another stream has heard: it may lack what it had acknowledged of this one."""
+        if self._stream.epoch not in (None, epoch):
+            self._must_ask = True
+
     def _run(self) -> None:
         while not self._is_closing and self.stop_reason is None:
             self._pause()
             try:
+                self._ask()
                 self._deliver()
             except Exception as fault:  # noqa: BLE001  # the uploader's loop: one of the client's three
                 self._on_fault(fault)
                 self._back_off()
-        self._server.close()
+        if not self._keeps_connection:
+            self._server.close()
 
     def _pause(self) -> None:
         with self._changed:
@@ -155,6 +173,26 @@ class Uploader:
                     break
                 self._changed.wait(seconds)
             self._is_urgent = False
+
+    def _ask(self) -> None:
+        """Go to where the server stands: when it was restored, and, as a heartbeat, after a while without records."""
+        stream_id, delivery = self._stream.stream_id, self._stream.delivery()
+        is_due = self._heartbeat.is_due(delivery.num_logged) and not delivery.num_waiting
+        if stream_id is None or not delivery.num_acked or not (is_due or self._must_ask):
+            return
+        try:
+            answer = self._server.post_heartbeat(stream_id)
+        except TransportError:
+            self._back_off()
+            return
+        if answer.status == 429 or answer.status >= 500:
+            self._back_off()
+            return
+        self._hear(answer)
+        self._must_ask = False
+        acked_seq = acked_in(answer)
+        if acked_seq is not None:
+            self._stream.rewind(acked_seq + 1)
 
     def _deliver(self) -> None:
         """Post batches while there is reason to hurry."""
@@ -169,16 +207,26 @@ class Uploader:
             except TransportError as error:
                 self._back_off(str(error))
                 return
-            self._be_reached()
+            self._hear(answer)
             is_behind = self._act(batch, answer, decide(answer))
             with self._changed:
                 self._changed.notify_all()
 
-    def _be_reached(self) -> None:
-        if not self.has_reached_server:
-            self.has_reached_server = True
-            if self._on_first_answer is not None:
-                self._on_first_answer()
+    def _hear(self, answer: Answer) -> None:
+        """The server answers; another epoch than before says that a backup has taken the place of its data."""
+        self.has_reached_server = True
+        self._heartbeat.was_heard()
+        known, said = self._stream.epoch, epoch_in(answer)
+        is_another = said is not None and said != known
+        if said is not None and known is not None and is_another:
+            logger.warning("%s was restored from a backup: what it lacks is sent again", self._server.url)
+            for other in list(_live):
+                if other is not self and other._server.url == self._server.url:
+                    other.ask_where_it_stands(said)
+        self._stream.epoch = said or known
+        if self._on_epoch is not None and (is_another or (answer.status == 200 and not self._has_delivered)):
+            self._on_epoch(said)
+        self._has_delivered = self._has_delivered or answer.status == 200
 
     def _act(self, batch: Batch, answer: Answer, decision: Decision) -> bool:
         """Whether to post the next batch at once."""
@@ -190,6 +238,8 @@ class Uploader:
                 return self._stream.delivery().num_waiting >= self._max_records or self._num_flushing > 0
             case Action.RESEND_RUN if batch.first_seq > 1:
                 return self._stream.rewind(1)
+            case Action.RESEND_RUN if not any(seq == 1 for seq, _ in batch.records):
+                self._stop(f"{told}: the run's own record was damaged on the disk")
             case Action.REWIND if decision.seq != batch.first_seq and self._stream.rewind(decision.seq):
                 return True
             case Action.NEW_STREAM | Action.REWIND if decision.seq != batch.first_seq:

@@ -9,34 +9,16 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntFlag
-from typing import Any
+from typing import Any, NamedTuple
 
 PROTO = 1
 
 
-class Flags(IntFlag):
-    """Why a value of a row is missing, or what was unusual about its steps; each bit is explained in `docs/wire.md`."""
+class Measurement(NamedTuple):
+    """One row: the updates since the previous one. Columns, units and nulls as in `docs/wire.md`.
 
-    NONFINITE_GRADIENT = 1
-    NONFINITE_LOSS = 2
-    ONE_SMALL_BATCH = 4
-    BATCH_SIZE_UNKNOWN = 8
-    UNEQUAL_MICRO_BATCHES = 16
-    NO_BACKWARD = 32
-    UNMATCHED_GRADIENT = 64
-    WEIGHTING_MISMATCH = 128
-    COUPLED_EXAMPLES = 256
-    PARTIAL_GRADIENTS = 512
-    COMPRESSED_GRADIENT = 1024
-    HETEROGENEOUS_RANKS = 2048
-    DUPLICATED_SMALL_BATCHES = 4096
-    LAYER_NORM_PROXY = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One row: the updates since the previous one. Columns, units and nulls as in `docs/wire.md`."""
+    A tuple, as the one record that every step makes: a frozen dataclass of as many fields costs the training 2 µs.
+    """
 
     step: int
     num_updates: int
@@ -124,7 +106,7 @@ class Batch:
     lost: Sequence[LostRange]
 
 
-MEASUREMENT_COLUMNS = tuple(field.name for field in dataclasses.fields(Measurement))
+MEASUREMENT_COLUMNS = Measurement._fields
 
 
 def to_json(batch: Batch) -> bytes:

@@ -31,8 +31,9 @@
         h("span", { className: "sub" },
           "noise ", h("b", { className: !d.interval ? "dim" : d.state === "resolved" ? "noise-text" : "t2" }, d.noise), " " + d.unit + (d.interval ? ", " + d.interval : "")),
         h("span", { className: "sub" },
-          "batch ", h("b", { className: "batch-text" }, d.batch), " · ", h("b", { className: "say " + d.decision }, d.decisionWords))),
-      picture(d.spark, 84, 26));
+          "batch ", h("b", { className: "batch-text" }, d.batch), " · ", h("b", { className: "say " + d.decision }, d.decisionWords)),
+        d.moreLine ? h("span", { className: "sub", title: d.moreLine }, d.moreLine) : null),
+      picture(d.spark, 64, 26));
   };
 
   /* Stretches of neighbouring known values: a line never crosses a gap. */

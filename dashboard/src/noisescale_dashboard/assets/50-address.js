@@ -1,86 +1,118 @@
 /* The address holds all of a view, defaults left out. A choice makes a new entry of the history, a drag or zoom replaces it. */
 (function () {
   const skip = () => window.dash_clientside.no_update;
-  const RUNS = { q: "", project: null, task: null, group: null, status: null, tag: "", since: "90d", shelf: "current", cols: "", sort: "-misfit", page: 0 };
+  const RUNS = {
+    q: "", project: null, task: null, group: null, status: null, decision: null, tag: "", since: "90d", shelf: "current", cols: "", sort: "-misfit",
+    batch_min: null, batch_max: null, noise_min: null, noise_max: null, view: null, page: 0,
+  };
+  const RANGES = ["batch_min", "batch_max", "noise_min", "noise_max"], DECISIONS = ["increase", "decrease", "keep", "insufficient_evidence"];
   const SINCE = ["24h", "7d", "30d", "90d", "any"], SHELVES = ["current", "archived"];
-  const RUN = { x: "step", w: "auto", from: null, to: null, layer: null, kind: "simple", pref: 0.5 };
+  const RUN = {
+    x: "step", w: "auto", from: null, to: null, layer: null, kind: "simple", pref: 0.5, show: "terms", layers: "map", term: "noise", part: "figures",
+    linked: true, envelope: true, outside: false,
+  };
   /* Price and limits of the recommendation, by the API's words; null where the reader has said nothing. */
   const LIMITS = [
-    "examples_per_step", "usd_per_hour_sooner", "max_hours", "max_steps", "max_usd", "max_examples", "num_devices",
+    "examples_per_step", "usd_per_hour_sooner", "fixed_hardware", "max_hours", "max_steps", "max_usd", "max_examples", "num_devices",
     "examples_per_device", "max_micro_batches", "usd_per_device_hour",
+    "spot_price_share", "interruptions_per_device_hour", "restart_hours", "checkpoint_hours",
   ];
   LIMITS.forEach((name) => { RUN[name] = null; });
-  const X_CHOICES = ["step", "units", "time", "loss"];
-  const KINDS = ["simple", "adam", "sign", "spectral", "hessian"];
+  const RUN_CHOICES = {
+    x: ["step", "units", "time", "loss"], kind: ["simple", "adam", "sign", "spectral", "hessian"], show: ["terms", "efficiency"],
+    layers: ["map", "rank"], term: ["noise", "trace_cov", "grad_sq_norm"], part: ["figures", "layers", "data", "config"],
+  };
+  const RUN_SWITCHES = ["linked", "envelope", "outside"];
+  /* Fields that are written letter by letter: each letter is not an entry of the history. */
+  const TYPED = ["q", "tag", ...RANGES].map((key) => "runs-" + key + ".value");
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
   function triggers() {
     return window.dash_clientside.callback_context.triggered.map((t) => t.prop_id);
   }
 
-  function write(view, defaults, replace) {
+  /* The query part of a view's address. */
+  function said(view, defaults) {
     const query = new URLSearchParams();
     Object.keys(defaults).forEach((key) => {
       const value = view[key];
-      if (key !== "page" && value !== null && value !== "" && value !== defaults[key]) query.set(key, value);
+      if (key !== "page" && value !== null && value !== "" && value !== defaults[key]) query.set(key, typeof value === "boolean" ? Number(value) : value);
     });
-    const said = query.toString();
-    const url = window.location.pathname + (said ? "?" + said : "");
+    return query.toString();
+  }
+
+  function write(view, defaults, replace) {
+    /* what is asked for now is waited for */
+    delete document.documentElement.dataset.quiet;
+    const query = said(view, defaults);
+    const url = window.location.pathname + (query ? "?" + query : "");
     if (url === window.location.pathname + window.location.search) return;
     window.history[replace ? "replaceState" : "pushState"](null, "", url);
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
   }
 
   /* what the views of other pages are made of, too */
-  window.noisescaleAddress = { skip, same, triggers, write, RUN, LIMITS };
+  window.noisescaleAddress = { skip, same, triggers, said, write, RUN, RUNS, LIMITS };
 
   function readRuns(search) {
     const query = new URLSearchParams(search || ""), one = (key, known) => (known.includes(query.get(key)) ? query.get(key) : RUNS[key]);
+    const number = (key) => (query.get(key) && Number.isFinite(Number(query.get(key))) ? Number(query.get(key)) : null);
     return Object.assign({}, RUNS, {
       q: query.get("q") || "", project: query.get("project"), task: query.get("task"), group: query.get("group"),
-      status: query.get("status"), tag: query.get("tag") || "",
+      status: query.get("status"), decision: one("decision", DECISIONS), tag: query.get("tag") || "",
       since: one("since", SINCE), shelf: one("shelf", SHELVES), cols: query.get("cols") || "", sort: query.get("sort") || RUNS.sort,
-    });
+      view: query.get("view"),
+    }, Object.fromEntries(RANGES.map((key) => [key, number(key)])));
   }
 
   function readRun(search) {
     const query = new URLSearchParams(search || "");
     const number = (key) => (query.get(key) !== null && Number.isFinite(Number(query.get(key))) ? Number(query.get(key)) : null);
-    const pref = number("pref"), kind = KINDS.includes(query.get("kind")) ? query.get("kind") : RUN.kind;
-    return Object.assign({}, RUN, {
-      x: X_CHOICES.includes(query.get("x")) ? query.get("x") : RUN.x,
+    const one = (key) => (RUN_CHOICES[key].includes(query.get(key)) ? query.get(key) : RUN[key]);
+    const pref = number("pref"), kind = one("kind");
+    return Object.assign({}, RUN, Object.fromEntries(Object.keys(RUN_CHOICES).map((key) => [key, one(key)])), {
       w: number("w") === null ? RUN.w : String(number("w")),
-      from: number("from"), to: number("to"), kind, layer: kind === RUN.kind ? query.get("layer") : null,
+      from: number("from"), to: number("to"), layer: kind === RUN.kind ? query.get("layer") : null,
       pref: pref === null ? RUN.pref : Math.min(1, Math.max(0, pref)),
-    }, Object.fromEntries(LIMITS.map((name) => [name, query.get(name) === "" ? null : number(name)])));
+    }, Object.fromEntries(RUN_SWITCHES.map((key) => [key, query.has(key) ? query.get(key) === "1" : RUN[key]])),
+    Object.fromEntries(LIMITS.map((name) => [name, query.get(name) === "" ? null : number(name)])));
   }
 
   /* Names of columns in one word of the address; a comma inside a name is written as %2C. */
   const joined = (names) => (names || []).map((name) => name.replace(/%/g, "%25").replace(/,/g, "%2C")).join(",");
   const split = (word) => (word ? word.split(",").map((name) => name.replace(/%2C/gi, ",").replace(/%25/g, "%")) : []);
 
-  function runsView(search, q, project, task, group, status, tag, since, shelf, cols, order, sort, back, next, view, cursors) {
-    const by = triggers(), nothing = Array(11).fill(skip());
+  /* The controls of the list, in the order of the callback's inputs and, after the view, of its outputs. */
+  const RUNS_CONTROLS = ["q", "project", "task", "group", "status", "decision", "tag", "since", "shelf", "cols", "order", ...RANGES];
+
+  function runsView(search, ...given) {
+    const by = triggers(), values = given.splice(0, RUNS_CONTROLS.length), [sort, , , view, cursors] = given;
+    const nothing = Array(1 + RUNS_CONTROLS.length).fill(skip());
     if (window.location.pathname !== "/runs") return nothing;
-    const known = view || null;
-    let now;
+    const known = view || null, alone = (changed) => [changed].concat(nothing.slice(1));
     if (!known || by.includes("address.search")) {
-      now = readRuns(search);
+      const now = readRuns(search);
       if (known && same(Object.assign({}, known, { page: 0 }), now)) return nothing;
-      return [now, now.q, now.project, now.task, now.group, now.status, now.tag, now.since, now.shelf, split(now.cols), now.sort];
+      const shown = (key) => (key === "cols" ? split(now.cols) : key === "order" ? now.sort : RANGES.includes(key) && now[key] === null ? "" : now[key]);
+      return [now, ...RUNS_CONTROLS.map(shown)];
     }
-    const alone = (changed) => [changed].concat(Array(10).fill(skip()));
     const turn = by.includes("runs-next.n_clicks") ? 1 : by.includes("runs-previous.n_clicks") ? -1 : 0;
     if (turn) return alone(Object.assign({}, known, { page: Math.min(Math.max(0, known.page + turn), cursors.length - 1) }));
-    const chosen = by.includes("runs-sort.data") ? sort : by.includes("runs-order.value") && order ? order : known.sort;
-    now = {
-      q: q || "", project: project || null, task: task || null, group: group || null, status: status || null, tag: tag || "", since: since || RUNS.since, shelf: shelf || RUNS.shelf,
-      cols: joined(cols), sort: chosen || RUNS.sort, page: 0,
-    };
-    if (same(Object.assign({}, known, { page: 0 }), now)) return nothing;
-    write(now, RUNS, by.includes("runs-q.value") || by.includes("runs-tag.value"));
-    return alone(now).slice(0, 10).concat([now.sort]);
+    const now = Object.assign({}, RUNS);
+    RUNS_CONTROLS.forEach((key, i) => {
+      const value = values[i];
+      if (key === "cols") now.cols = joined(value);
+      else if (key !== "order") now[key] = value === null || value === undefined || value === "" ? RUNS[key] : value;
+    });
+    const order = values[RUNS_CONTROLS.indexOf("order")];
+    now.sort = (by.includes("runs-sort.data") ? sort : by.includes("runs-order.value") && order ? order : known.sort) || RUNS.sort;
+    if (same(Object.assign({}, known, { page: 0, view: null }), now)) return nothing;
+    write(now, RUNS, by.some((id) => TYPED.includes(id)));
+    return alone(now).map((output, i) => (RUNS_CONTROLS[i - 1] === "order" ? now.sort : output));
   }
+
+  /* What the list of a view is as a file: the same words as in the address. */
+  const runsExport = (view) => (view ? "/exports/runs.csv?" + said(view, RUNS) : skip());
 
   /* Steps that a zoomed range of the x axis covers, read from the points that are drawn. */
   function zoomed(relayout, figures, kind) {
@@ -97,47 +129,62 @@
     return { from: Math.min(...steps), to: Math.max(...steps) };
   }
 
-  function runView(search, x, kind, windowIndex, pref, layer, noise, terms, loss, view, figures, windows) {
-    const by = triggers();
-    const nothing = [skip(), skip(), skip(), skip(), skip(), skip(), skip(), skip(), skip()];
+  /* The controls of a run's page, in the order of the callback's inputs and, after the stores, of its outputs. */
+  const RUN_CONTROLS = ["x", "kind", "w", "pref", "layer", "show", "layers", "term", "part", ...RUN_SWITCHES];
+  const RUN_FIGURES = ["noise", "terms", "loss"];
+
+  function runView(search, ...given) {
+    const by = triggers(), values = given.splice(0, RUN_CONTROLS.length), relayouts = given.splice(0, RUN_FIGURES.length);
+    const [view, figures, windows] = given;
+    const nothing = Array(4 + RUN_CONTROLS.length).fill(skip());
     if (!window.location.pathname.startsWith("/runs/")) return nothing;
+    const shown = (v) => RUN_CONTROLS.map((key) => (key === "w" ? Math.max(0, windows.indexOf(v.w)) : v[key]));
     if (!view || by.includes("address.search")) {
       const now = readRun(search);
-      if (view && same(view, now)) return nothing;
-      return parts(view, now, [now.x, now.kind, Math.max(0, windows.indexOf(now.w)), now.pref, now.layer]);
+      return view && same(view, now) ? nothing : stores(view, now).concat(shown(now));
     }
-    const now = Object.assign({}, view);
-    const dragged = by.some((id) => id.endsWith(".relayoutData")) || by.includes("run-pref.value");
-    if (by.some((id) => id.endsWith(".relayoutData"))) {
-      const relayout = by.includes("run-noise.relayoutData") ? noise : by.includes("run-terms.relayoutData") ? terms : loss;
-      const kind = by.includes("run-loss.relayoutData") && view.x === "loss" ? "step" : view.x;
-      const range = zoomed(relayout, figures, kind);
+    const now = Object.assign({}, view), dragged = RUN_FIGURES.find((name) => by.includes("run-" + name + ".relayoutData"));
+    if (dragged) {
+      /* a figure that is not linked zooms alone, in the points it has; the main one asks for finer ones */
+      if (!view.linked && dragged !== "noise") return nothing;
+      const kind = dragged === "loss" && view.x === "loss" ? "step" : view.x;
+      const range = zoomed(relayouts[RUN_FIGURES.indexOf(dragged)], figures, kind);
       if (!range) return nothing;
       Object.assign(now, range);
     } else {
-      Object.assign(now, { x: x || RUN.x, kind: kind || RUN.kind, w: windows[windowIndex] || RUN.w, pref: pref === null || pref === undefined ? RUN.pref : pref, layer: layer || null });
+      RUN_CONTROLS.forEach((key, i) => {
+        const value = key === "w" ? windows[values[i]] : values[i];
+        now[key] = value === null || value === undefined || value === "" ? RUN[key] : value;
+      });
       /* layers are measured of kind simple only: the choice made last counts */
       if (now.layer && now.kind !== RUN.kind) Object.assign(now, by.includes("run-layer.value") ? { kind: RUN.kind } : { layer: null });
     }
     if (same(view, now)) return nothing;
-    write(now, RUN, dragged);
-    const moved = (value, chosen) => (value === chosen ? skip() : value);
-    return parts(view, now, [skip(), moved(now.kind, kind), skip(), skip(), moved(now.layer, layer || null)]);
+    write(now, RUN, dragged !== undefined || by.includes("run-pref.value"));
+    const said = shown(now);
+    return stores(view, now).concat(said.map((value, i) => (same(value, values[i] === undefined ? null : values[i]) ? skip() : value)));
   }
 
   /* One store for each callback that reads the view, so that a moved slider does not fetch the series again. */
-  function parts(before, now, controls) {
+  function stores(before, now) {
     const pick = (v, keys) => (v ? keys.map((key) => v[key]) : null);
     const changed = (keys) => !before || !same(pick(before, keys), pick(now, keys));
-    const series = ["x", "w", "from", "to", "layer", "kind"];
+    const part = (keys) => (changed(keys) ? Object.fromEntries(keys.map((key) => [key, now[key]])) : skip());
+    const range = now.linked ? { from: now.from, to: now.to } : { from: null, to: null };
+    const layers = { ...range, layers: now.layers, term: now.term };
     return [
       now,
-      changed(series) ? now : skip(),
-      changed(["pref", ...LIMITS]) ? Object.fromEntries(["pref", ...LIMITS].map((key) => [key, now[key]])) : skip(),
-      changed(["from", "to"]) ? { from: now.from, to: now.to } : skip(),
-      ...controls,
+      part(["x", "w", "from", "to", "layer", "kind", "show", ...RUN_SWITCHES]),
+      part(["pref", ...LIMITS]),
+      changed(["from", "to", "linked", "layers", "term"]) ? layers : skip(),
     ];
   }
+
+  /* A button that turns a switch of the page on, such as "Show them". */
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest && event.target.closest("[data-checks]");
+    if (button) window.dash_clientside.set_props(button.dataset.checks, { checked: true });
+  });
 
   /* Links between pages keep what is loaded. */
   document.addEventListener("click", (event) => {
@@ -150,5 +197,5 @@
   });
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { runsView, runView });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { runsView, runsExport, runView });
 })();

@@ -4,6 +4,12 @@
 
   function pulse(ticks, live) {
     if (!ticks || document.hidden || !live || !live.running) return skip();
+    /* Dash drops the answer of a callback that is asked again: a server slower than the clock would never be heard */
+    if (window.noisescaleCallbacks.pending) return skip();
+    /* charts of an old run move too little to be drawn again with every tick */
+    if (live.every && live.received && Date.now() - live.received < 1000 * live.every) return skip();
+    /* news that nobody waits for do not dim what is shown */
+    document.documentElement.dataset.quiet = "1";
     return Date.now();
   }
 
@@ -15,7 +21,7 @@
   function liveWords(ticks, live) {
     if (!live || !live.running) return live && live.words ? live.words : "";
     const seconds = Math.max(0, Math.round((Date.now() - live.received) / 1000));
-    if (seconds > 20) return "live updates paused";
+    if (window.noisescaleCallbacks.lost || seconds > 20 + (live.every || 0)) return "live updates paused";
     const dot = { namespace: "dash_html_components", type: "Span", props: { className: "dot running" } };
     return [dot, "live, " + seconds + " s ago"];
   }
@@ -29,10 +35,15 @@
     return rows.map((row) => Object.assign({}, row, { spark: sparks && sparks[row.id] ? sparks[row.id].spark : null }));
   }
 
+  const partShown = (part) => "part-" + (part || "figures");
+
   function layerClicked(click, names) {
     if (!click || !click.points || !click.points.length || !names) return skip();
     return names[Math.round(click.points[0].y)] || skip();
   }
+
+  /* What was redundant so far, below the example efficiency. */
+  const wasteLine = (waste) => [waste ? waste.words : "", waste ? waste.title : ""];
 
   /* Runs that were deleted are gone once the time for undoing is over, unless something else was done meanwhile. */
   let purge = 0;
@@ -46,5 +57,5 @@
   }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, slowPulse, liveWords, received, withSparklines, layerClicked, purgeLater });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, slowPulse, liveWords, received, withSparklines, partShown, layerClicked, wasteLine, purgeLater });
 })();

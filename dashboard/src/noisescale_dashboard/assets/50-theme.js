@@ -73,7 +73,16 @@
     return isColor ? translate(node) : node;
   }
 
+  /* What is drawn, in the light palette: for pictures, which have one ground whatever is shown. */
+  let palettes = {};
+  function toLight(node) {
+    if (current() !== "dark") return node;
+    return recolored(node, translator(Object.fromEntries(Object.entries(palettes).map(([light, dark]) => [dark, light]))), false);
+  }
+  window.noisescaleTheme = { toLight };
+
   function shown(figure, theme, palette) {
+    palettes = palette || palettes;
     if (!figure) return skip();
     return theme === "dark" ? recolored(figure, translator(palette), false) : figure;
   }

@@ -1,14 +1,14 @@
 /* Price and limits of a run's recommendation: fields that say what the address says, and an address that says what they say. */
 (function () {
   const { skip, triggers, write, RUN, LIMITS } = window.noisescaleAddress;
-  const PRICES = ["examples_per_step", "usd_per_hour_sooner"];
+  const PRICES = ["examples_per_step", "usd_per_hour_sooner", "fixed_hardware"], SWITCHES = ["fixed_hardware"];
   const isSet = (view, name) => view[name] !== null && view[name] !== undefined;
 
   function limitsShown(view) {
     if (!view) return Array(LIMITS.length + 3).fill(skip());
     const given = LIMITS.filter((name) => isSet(view, name));
     return [
-      ...LIMITS.map((name) => (isSet(view, name) ? view[name] : "")),
+      ...LIMITS.map((name) => (SWITCHES.includes(name) ? Boolean(view[name]) : isSet(view, name) ? view[name] : "")),
       given.length ? true : skip(),
       given.length ? " · " + given.length + " set" : "",
       PRICES.some((name) => isSet(view, name)),
@@ -16,12 +16,12 @@
   }
 
   function limitsApplied(...given) {
-    const by = triggers(), view = given[given.length - 1], values = given.slice(2 + LIMITS.length, 2 + 2 * LIMITS.length);
+    const by = triggers(), view = given[given.length - 1], values = given.slice(-1 - LIMITS.length, -1);
     if (!view || !by.length) return;
     const isCleared = by.includes("run-limits-clear.n_clicks"), now = Object.assign({}, view);
     LIMITS.forEach((name, i) => {
       const value = values[i];
-      now[name] = isCleared || value === "" || value === null || value === undefined ? null : Number(value);
+      now[name] = isCleared || value === "" || value === null || value === undefined || value === false ? null : Number(value);
     });
     write(now, RUN, false);
   }

@@ -1,10 +1,12 @@
-/* The menu of a card: its figure as a picture, its data as a file or a table, the link to the view. Nothing leaves this machine. */
+/* The menu of a card: its figure as a picture, its data as a file or a table, the link to the view, how it is computed. Nothing leaves this machine. */
 (function () {
-  const HEAD = 54, FOOT = 8, SCALE = 2;
+  const HEAD = 54, FOOT = 26, SCALE = 2;
   const FONT = "/assets/fonts/inter.woff2";
 
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "$\u2060");
-  const token = (name) => window.getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  /* Pictures stand on light ground, whatever the page shows. */
+  const token = (name) => window.noisescaleTheme.toLight({ color: window.getComputedStyle(document.documentElement).getPropertyValue(name).trim() }).color;
+  const now = () => new Date().toISOString().slice(0, 16).replace("T", " ") + " UTC";
   const words = (card, part) => { const found = card.querySelector(part); return found ? found.textContent.trim() : ""; };
   const plot = (card) => card.querySelector(".js-plotly-plot");
 
@@ -39,15 +41,17 @@
 
   /* The figure with its card's title, since that is text of the page, on the card's ground. */
   async function picture(card) {
-    const drawn = plot(card), layout = structuredClone(drawn.layout), margin = layout.margin || {};
+    const drawn = plot(card), layout = structuredClone(window.noisescaleTheme.toLight(drawn.layout)), margin = layout.margin || {};
     const top = margin.t || 0, width = Math.round(drawn.clientWidth), height = Math.round(drawn.clientHeight) + HEAD + FOOT;
     delete layout.meta;
     Object.assign(layout, { width, height, autosize: false, paper_bgcolor: token("--panel"), margin: Object.assign({}, margin, { t: top + HEAD, b: (margin.b || 0) + FOOT }) });
     layout.annotations = (layout.annotations || []).concat([
       heading("<b>" + plain(words(card, ".tt")) + "</b>", 14, token("--t1"), top + 24, margin.l || 0),
       heading(plain(words(card, ".st")), 12, token("--t3"), top + 6, margin.l || 0),
+      /* what the picture is of, and of when: it will be seen without its page */
+      Object.assign(heading(plain(said()), 11, token("--t3"), -(margin.b || 0) - 20, margin.l || 0), { y: 0 }),
     ]);
-    const address = await window.Plotly.toImage({ data: drawn.data, layout, config: { typesetMath: false } }, { format: "svg", width, height });
+    const address = await window.Plotly.toImage({ data: window.noisescaleTheme.toLight(drawn.data), layout, config: { typesetMath: false } }, { format: "svg", width, height });
     const style = "<style>" + await fontFace() + ".annotation-text{paint-order:stroke;stroke:" + token("--panel") + ";stroke-width:3px;stroke-linejoin:round}</style>";
     const svg = decodeURIComponent(address.slice(address.indexOf(",") + 1));
     return { svg: svg.replace(/(<svg[^>]*>)/, "$1" + style), width, height };
@@ -67,6 +71,8 @@
     URL.revokeObjectURL(address);
     canvas.toBlob((blob) => save(blob, "image/png", fileName(card, "png")), "image/png");
   }
+
+  const said = () => [words(document, ".crumb-end") || words(document, "h1"), now(), "noisescale"].filter(Boolean).join(" · ");
 
   /* -- data -- */
 
@@ -95,6 +101,13 @@
 
   const csv = (rows) => rows.map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
   const saveCsv = (card) => save(csv(rowsOf(card)), "text/csv;charset=utf-8", fileName(card, "csv"));
+
+  /* Column by column, with what the card says of them and the address of the view. */
+  function saveJson(card) {
+    const [names, ...rows] = rowsOf(card), columns = Object.fromEntries(names.map((name, i) => [name, rows.map((row) => row[i])]));
+    const about = { title: words(card, ".tt"), subtitle: words(card, ".st"), of: words(document, ".crumb-end"), address: window.location.href, at: new Date().toISOString() };
+    save(JSON.stringify({ ...about, columns }, null, 1), "application/json", fileName(card, "json"));
+  }
 
   function shownCell(value) {
     if (value === null || value === undefined) return "–";
@@ -147,14 +160,23 @@
     window.setTimeout(() => button.replaceChildren(...before), 1500);
   }
 
-  const ACTIONS = { png: savePng, svg: saveSvg, csv: saveCsv, table: showTable, link: copyLink };
+  /* The text stands in the menu's place until it is closed; then the menu is itself again. */
+  function explain(card, button) {
+    const menu = button.closest("details");
+    menu.classList.add("explains");
+    menu.querySelector(".how-computed").focus();
+  }
+
+  document.addEventListener("toggle", (event) => { if (!event.target.open) event.target.classList.remove("explains"); }, true);
+
+  const ACTIONS = { png: savePng, svg: saveSvg, csv: saveCsv, json: saveJson, table: showTable, link: copyLink, how: explain };
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest && event.target.closest("[data-card-action]");
     if (!button) return;
     const action = button.dataset.cardAction, card = button.closest(".card");
     ACTIONS[action](card, button);
-    if (action === "link") return;
+    if (action === "link" || action === "how") return;
     const menu = button.closest("details");
     menu.removeAttribute("open");
     if (action !== "table") menu.querySelector("summary").focus();

@@ -2,12 +2,13 @@
 (function () {
   const PAGES = { o: "/", r: "/runs", c: "/compare", s: "/sweeps", p: "/planner" };
   const HELP = [
-    ["g, then o, r or s", "go to Overview, Runs or Sweeps"],
+    ["g, then o, r, c, s or p", "go to Overview, Runs, Compare, Sweeps or Planner"],
     ["/", "search"],
-    ["j, k, x, Enter", "in Runs: next, previous, choose, open"],
+    ["j, k, x, c, Enter", "in Runs: next, previous, choose, compare what is chosen, open"],
+    ["[, ]", "on a run: the one before or after it in the list"],
     ["e", "menu of the card under the pointer, or of the first one"],
     ["t", "light or dark"],
-    ["Esc", "close"],
+    ["Esc", "close; release a pinned moment"],
     ["?", "this list"],
   ];
   let waitsForPage = false;
@@ -48,7 +49,7 @@
   }
 
   const KEYS = {
-    "/": () => { const search = document.querySelector(".search input, input.search"); if (search) search.focus(); },
+    "/": () => { const search = Array.from(document.querySelectorAll(".search input, input.search")).find((one) => one.offsetParent); if (search) search.focus(); },
     e: openMenu,
     t: () => document.getElementById("theme-toggle").click(),
     "?": showHelp,
@@ -58,6 +59,8 @@
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
     if (waitsForPage) {
       waitsForPage = false;
+      /* the letter means nothing else now: c would also compare the chosen runs */
+      event.preventDefault();
       goTo(event.key);
     } else if (event.key === "g") {
       waitsForPage = true;

@@ -1,4 +1,4 @@
-/* Keys in the list of runs: j and k go from name to name, x chooses the row; Enter follows the name, as on every link. */
+/* Keys in the list of runs: j and k go from name to name, x chooses the row, c compares the chosen ones; Enter follows the name, as on every link. [ and ] go from run to run. */
 (function () {
   const isTyping = (target) => target.closest && target.closest("input:not([type=checkbox]), textarea, select, [role=listbox], [role=slider], dialog");
   const number = (link) => Number(link.closest(".ag-row").getAttribute("row-index"));
@@ -17,12 +17,28 @@
     if (box) box.click();
   }
 
-  const KEYS = { j: () => move(1), k: () => move(-1), x: choose };
+  function compare() {
+    const bar = document.getElementById("runs-bar"), link = document.getElementById("runs-compare");
+    if (bar && !bar.hidden && link) link.click();
+  }
+
+  /* From the page of a run to its neighbours in the list as it was last seen. */
+  function neighbour(by) {
+    const here = window.location.pathname.split("/")[2], list = JSON.parse(window.sessionStorage.getItem("noisescale-list") || "[]");
+    const next = list.includes(here) ? list[list.indexOf(here) + by] : undefined;
+    if (next === undefined) return;
+    window.history.pushState(null, "", "/runs/" + encodeURIComponent(next));
+    window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+  }
+
+  const ON_A_RUN = { "[": () => neighbour(-1), "]": () => neighbour(1) };
+  const KEYS = { c: compare, j: () => move(1), k: () => move(-1), x: choose };
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
-    if (!KEYS[event.key] || !document.getElementById("runs-grid")) return;
+    const key = document.getElementById("runs-grid") ? KEYS[event.key] : /^\/runs\/[^/]+$/.test(window.location.pathname) ? ON_A_RUN[event.key] : null;
+    if (!key) return;
     event.preventDefault();
-    KEYS[event.key]();
+    key();
   });
 })();

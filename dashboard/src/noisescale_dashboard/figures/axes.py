@@ -57,14 +57,16 @@ def _elapsed(points: Points) -> Progress:
     known = [t for t in points.wall_time if t is not None]
     if not known:
         return Progress("time", tuple(None for _ in points.wall_time), "time since start", "%{x}")
-    start, length = min(known), max(known) - min(known)
-    word, seconds = next(
-        (word, seconds)
-        for word, seconds, limit in (("seconds", 1, 300), ("minutes", 60, 7200), ("hours", 3600, math.inf))
-        if length < limit
-    )
+    start = min(known)
+    word, seconds = time_scale(max(known) - start)
     at = tuple(None if t is None else (t - start) / seconds for t in points.wall_time)
     return Progress("time", at, f"{word} since start", f"%{{x:.3~f}} {word}", origin=start, length=seconds)
+
+
+def time_scale(length: float) -> tuple[str, float]:
+    """The word for the unit of time in which `length` seconds are shown, and its seconds."""
+    scales = (("seconds", 1.0, 300), ("minutes", 60.0, 7200), ("hours", 3600.0, math.inf))
+    return next((word, seconds) for word, seconds, limit in scales if length < limit)
 
 
 def set_progress_axis(figure: go.Figure, along: Progress, *, is_live: bool, is_zoomed: bool, narrow: bool) -> None:
@@ -112,10 +114,15 @@ def quantiles(values: Iterable[float | None], low: float = 0.005, high: float = 
     return positive[math.floor(low * last)], positive[math.ceil(high * last)]
 
 
+def full_range(values: Iterable[float | None]) -> tuple[float, float] | None:
+    """Least and most of the positive values; None when there are none."""
+    return quantiles(values, 0, 1)
+
+
 def typical_range(values: Iterable[float | None]) -> tuple[float, float] | None:
     """The 0.5 to 99.5 % range of the positive values, or all of them where that is at most half as long again."""
     known = [v for v in values if v is not None]
-    most, all_of_them = quantiles(known), quantiles(known, 0, 1)
+    most, all_of_them = quantiles(known), full_range(known)
     if most is None or all_of_them is None:
         return None
     is_near = math.log(all_of_them[1] / all_of_them[0]) <= 1.5 * math.log(most[1] / most[0])

@@ -1,6 +1,7 @@
 """The batch in use and the recommended one with its intervals, on one axis of powers of two."""
 
 import math
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
@@ -8,6 +9,7 @@ from noisescale_dashboard.advice import Recommendation
 from noisescale_dashboard.figures import axes
 from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
 from noisescale_dashboard.number_format import count
+from noisescale_dashboard.planner_answers import Limit
 
 HEIGHT = 92
 CLOSE_LABELS = 0.16
@@ -19,8 +21,13 @@ LIMIT_WORDS = {
 """What a limit is called beside the grey part of the axis that it forbids."""
 
 
-def batch_bullet(recommendation: Recommendation) -> go.Figure:
-    """■ now and ● recommended; broad bar: statistical 95 %, thin bar: 95 % with the model error; grey: not allowed."""
+def batch_bullet(recommendation: Recommendation, allowed: Sequence[Limit] = ()) -> go.Figure:
+    """■ now and ● recommended; broad bar: statistical 95 %, thin bar: 95 % with the model error; grey: not allowed.
+
+    Args:
+        recommendation: Both batches, their intervals, and the limit that binds.
+        allowed: All limits; those that do not bind are drawn fainter, with a line where they end.
+    """
     now, best = recommendation.current_batch_size, recommendation.recommended_batch_size
     whole, statistical = recommendation.interval, recommendation.statistical_interval
     inside = recommendation.limited.batch_size if recommendation.limited else None
@@ -37,6 +44,7 @@ def batch_bullet(recommendation: Recommendation) -> go.Figure:
         type="line", x0=low, x1=high, y0=0, y1=0, line={"color": LIGHT.line_strong, "width": 1}, layer="below"
     )
     _add_forbidden(figure, recommendation, low, high)
+    _add_others(figure, allowed, low, high)
     for bar, half in ((whole, 0.1), (statistical, 0.26)):
         if bar.low is not None and bar.high is not None:
             figure.add_shape(
@@ -65,6 +73,28 @@ def _add_forbidden(figure: go.Figure, recommendation: Recommendation, low: float
         text=" and ".join(LIMIT_WORDS.get(name, name) for name in limited.binding), yanchor="top", showarrow=False,
         font={"size": 11, "color": LIGHT.text_3, "family": FONT},
     )  # fmt: skip
+
+
+def _add_others(figure: go.Figure, allowed: Sequence[Limit], low: float, high: float) -> None:
+    """What limits that do not bind forbid, where that lies on the axis."""
+    for limit in allowed:
+        if limit.is_binding or not limit.is_possible:
+            continue
+        for end, is_ceiling in ((limit.low, False), (limit.high, True)):
+            if end is None or not low < end < high:
+                continue
+            figure.add_shape(
+                type="rect", x0=end if is_ceiling else low, x1=high if is_ceiling else end, y0=-0.34, y1=0.34,
+                fillcolor=translucent(LIGHT.text_3, 0.1), line={"width": 0}, layer="below", name=limit.kind,
+            )  # fmt: skip
+            figure.add_shape(
+                type="line", x0=end, x1=end, y0=-0.34, y1=0.34, line={"color": LIGHT.text_3, "width": 1}, layer="below"
+            )
+            figure.add_annotation(
+                x=math.log10(end), y=-0.42, xanchor="left" if is_ceiling else "right", yanchor="top", showarrow=False,
+                text=LIMIT_WORDS.get(limit.kind, limit.kind),
+                font={"size": 11, "color": LIGHT.text_3, "family": FONT},
+            )  # fmt: skip
 
 
 def _ends(known: list[float | None]) -> tuple[float, float]:

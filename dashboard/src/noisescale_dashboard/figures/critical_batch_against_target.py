@@ -6,13 +6,13 @@ import plotly.graph_objects as go
 
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
+from noisescale_dashboard.figures.fitted_law import add_law
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
 from noisescale_dashboard.law_answers import LawPoint
 from noisescale_dashboard.number_format import exactly, significant, span
 from noisescale_dashboard.sweep_answers import TargetFit
 
 HEIGHT = 226
-LAW_OPACITY, FORECAST = 0.13, ", forecast"
 MAX_TARGET_TICKS, NARROW_TARGET_TICKS = 6, 4
 
 
@@ -33,7 +33,10 @@ def critical_batch_against_target(
     bottom = min([*(ends or (10.0,)), *(point.value for point in law)])
     axes.set_log_axis(figure, *axes.log_range(bottom, top, room=0.12))
     _set_target_axis(figure, [target.target for target in targets], law, goal=goal, narrow=narrow)
-    _add_law(figure, law)
+    add_law(
+        figure, law, LIGHT.recommended,
+        across=("target", lambda x: exactly(float(f"{x:.4g}"))), value_name="B_crit", unit=labels.plain(unit),
+    )  # fmt: skip
     _add_fitted(figure, fitted, unit)
     _add_bounded(figure, bounded, unit)
     labels.write_x_title(figure, f"target {labels.plain(metric, 24)} (harder →)")
@@ -54,27 +57,6 @@ def _set_target_axis(
         figure.update_xaxes(tickvals=list(targets), ticktext=[exactly(target) for target in targets])
     else:
         figure.update_xaxes(dtick=axes.tick_step(ends, at_most), tick0=0)
-
-
-def _add_law(figure: go.Figure, law: Sequence[LawPoint]) -> None:
-    if not law:
-        return
-    marks.add_band(
-        figure, [point.x for point in law], [point.low for point in law], [point.high for point in law],
-        LIGHT.recommended, LAW_OPACITY, name="interval of the law",
-    )  # fmt: skip
-    known = [point for point in law if not point.is_extrapolated]
-    for dash, points in (("3px,3px", law), ("solid", known)):
-        figure.add_scatter(
-            x=[point.x for point in points], y=[point.value for point in points], name=f"law, {dash}", mode="lines",
-            line={"color": LIGHT.recommended, "width": 1.75, "dash": dash},
-            customdata=[
-                [exactly(float(f"{p.x:.4g}")), significant(p.value), span(p.low, p.high), FORECAST * p.is_extrapolated]
-                for p in points
-            ],
-            hovertemplate="target %{customdata[0]}, law%{customdata[3]}<br>B_crit <b>%{customdata[1]}</b> "
-            "[%{customdata[2]}]<extra></extra>",
-        )  # fmt: skip
 
 
 def _add_fitted(figure: go.Figure, fitted: Sequence[TargetFit], unit: str) -> None:

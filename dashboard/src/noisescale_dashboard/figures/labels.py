@@ -95,7 +95,7 @@ def mark_events(
     figure: go.Figure, events: Sequence[tuple[float, Event]], *, x_range: Sequence[float], narrow: bool
 ) -> None:
     """Draw a dashed line at each event; words on top where there is room for them."""
-    wordy = events if len(events) <= EVENTS_WITH_WORDS else [pair for pair in events if pair[1].kind != "resumed"]
+    wordy = events if len(events) <= EVENTS_WITH_WORDS else [pair for pair in events if pair[1].kind in ("lr", "batch")]
     room = (0.3 if narrow else 0.12) * abs(x_range[1] - x_range[0])
     last_word = -math.inf
     for x, event in sorted(events, key=lambda pair: pair[0]):

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from noisescale_dashboard.answers import Estimate, Group
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
+from noisescale_dashboard.figures.layer_terms import NOISE_SCALE, Quantity
 from noisescale_dashboard.figures.series_tables import layer_columns
 from noisescale_dashboard.figures.theme import LIGHT, TRANSPARENT, blank_figure
 from noisescale_dashboard.number_format import count, si, span
@@ -16,11 +17,13 @@ ROW_HEIGHT, TALLEST_ROW, WANTED_HEIGHT = 22, 40, 176
 LABEL_LIMIT = 26
 PIXELS_PER_CHARACTER = 6.4
 TOP, BOTTOM = 6, 40
+BEYOND_EVERY_AXIS = 1e-6
+"""Of the value: a whisker to zero or below leaves every logarithmic axis."""
 Row = Sequence[float | None]
 
 
-def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Figure:
-    """Noise scale by layer (rows, network order) and step; darker is larger, hatched is not resolved."""
+def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool, quantity: Quantity = NOISE_SCALE) -> go.Figure:
+    """Noise scale (or `quantity`) by layer (rows, network order) and step; darker is larger, hatched not resolved."""
     figure = _row_figure(groups, narrow=narrow)
     edges = cell_edges(groups[0].series.step) if groups else []
     low, high = color_range(groups)
@@ -31,13 +34,13 @@ def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Fi
         colorscale=[[i / last, color] for i, color in enumerate(LIGHT.sequential)], xgap=0, ygap=2,
         hoverongaps=False,
         customdata=[[_cell(group, i) for i in range(len(group.series.value))] for group in groups],
-        hovertemplate="%{customdata[0]} · step %{customdata[3]}<br>noise scale <b>%{customdata[1]}</b> "
-        + f"{labels.plain(noun)}  [%{{customdata[2]}}]<extra></extra>",
+        hovertemplate="%{customdata[0]} · step %{customdata[3]}<br>"
+        + f"{_hover(quantity, noun)}  [%{{customdata[2]}}]<extra></extra>",
     )  # fmt: skip
     _hatch_unresolved(figure, groups, edges)
     figure.update_xaxes(showline=False, ticks="", tickformat="~s", showspikes=False, nticks=4 if narrow else 7)
     labels.write_x_title(figure, "optimizer step")
-    attach_table(figure, layer_columns(groups))
+    attach_table(figure, layer_columns(groups, quantity.name))
     if edges:
         figure.update_xaxes(range=[edges[0], edges[-1]])
     return figure
@@ -50,8 +53,12 @@ def color_range(groups: Sequence[Group]) -> tuple[float, float]:
     return low, max(float(f"{known[1]:.1e}"), low * 2)
 
 
-def layer_ranking(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Figure:
-    """Layers by noise scale, largest on top: dot and 95 % whisker; an open arrow where only a bound is known."""
+def _hover(quantity: Quantity, noun: str) -> str:
+    return f"{quantity.name} <b>%{{customdata[1]}}</b> {labels.plain(quantity.unit or noun)}"
+
+
+def layer_ranking(groups: Sequence[Group], *, noun: str, narrow: bool, quantity: Quantity = NOISE_SCALE) -> go.Figure:
+    """Layers by noise scale (or `quantity`), largest on top: dot and 95 % whisker; an open arrow for a lower bound."""
     ranked = sorted(groups, key=lambda group: _rank(group.estimate), reverse=True)
     figure = _row_figure(ranked, narrow=narrow)
     ends = axes.quantiles([x for g in ranked for x in (g.estimate.low, g.estimate.high, g.estimate.value)], 0, 1)
@@ -61,9 +68,9 @@ def layer_ranking(groups: Sequence[Group], *, noun: str, narrow: bool) -> go.Fig
         type="log", range=[math.log10(low), math.log10(high)], tickvals=ticks, ticktext=[si(t) for t in ticks],
         showgrid=True, gridcolor=LIGHT.grid, showspikes=False, fixedrange=True,
     )  # fmt: skip
-    _add_bounded(figure, ranked, noun)
+    _add_bounded(figure, ranked, noun, quantity)
     _add_open(figure, ranked, high)
-    attach_table(figure, layer_columns(ranked))
+    attach_table(figure, layer_columns(ranked, quantity.name))
     return figure
 
 
@@ -130,24 +137,27 @@ def _rank(estimate: Estimate) -> float:
     return estimate.value if estimate.value is not None else estimate.low or 0.0
 
 
-def _add_bounded(figure: go.Figure, ranked: Sequence[Group], noun: str) -> None:
+def _add_bounded(figure: go.Figure, ranked: Sequence[Group], noun: str, quantity: Quantity) -> None:
     own = [(row, group) for row, group in enumerate(ranked) if group.estimate.value is not None]
     values = [group.estimate.value or 0.0 for _, group in own]
     figure.add_scatter(
-        x=values, y=[row for row, _ in own], name="noise scale", mode="markers",
-        marker={"size": 8, "color": LIGHT.noise, "line": {"width": 2, "color": LIGHT.panel}},
-        error_x={
-            "type": "data", "symmetric": False, "thickness": 1.5, "width": 0, "color": LIGHT.noise,
-            "array": [(g.estimate.high or v) - v for v, (_, g) in zip(values, own, strict=True)],
-            "arrayminus": [v - (g.estimate.low or v) for v, (_, g) in zip(values, own, strict=True)],
-        },
+        x=values, y=[row for row, _ in own], name=quantity.name, mode="markers",
+        marker={"size": 8, "color": quantity.color, "line": {"width": 2, "color": LIGHT.panel}},
+        error_x=marks.whiskers(
+            values, [_above_zero(g.estimate) for _, g in own], [g.estimate.high for _, g in own], quantity.color
+        ),
         customdata=[
             [labels.plain(g.name), si(g.estimate.value), span(g.estimate.low, g.estimate.high, dense=True)]
             for _, g in own
         ],
-        hovertemplate="%{customdata[0]}<br>noise scale <b>%{customdata[1]}</b> "
-        + f"{labels.plain(noun)}  [%{{customdata[2]}}]<extra></extra>",
+        hovertemplate=f"%{{customdata[0]}}<br>{_hover(quantity, noun)}  [%{{customdata[2]}}]<extra></extra>",
     )  # fmt: skip
+
+
+def _above_zero(estimate: Estimate) -> float | None:
+    if estimate.low is None or estimate.value is None:
+        return None
+    return max(estimate.low, BEYOND_EVERY_AXIS * estimate.value)
 
 
 def _add_open(figure: go.Figure, ranked: Sequence[Group], high: float) -> None:

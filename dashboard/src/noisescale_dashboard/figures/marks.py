@@ -8,6 +8,8 @@ from noisescale_dashboard.figures.theme import LIGHT, translucent
 
 INTERVAL_OPACITY = 0.2
 ENVELOPE_OPACITY = 0.1
+FAINT_OPACITY = 0.07
+"""Of an envelope behind an interval band of its own colour."""
 
 Maybe = Sequence[float | None]
 

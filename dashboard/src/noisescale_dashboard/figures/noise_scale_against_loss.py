@@ -1,17 +1,15 @@
 """The noise scale against the training loss: points, the law through them, and where it leads."""
 
-from collections.abc import Sequence
-
 import plotly.graph_objects as go
 
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
+from noisescale_dashboard.figures.fitted_law import add_law
 from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
-from noisescale_dashboard.law_answers import Forecast, LawPoint
+from noisescale_dashboard.law_answers import Forecast
 from noisescale_dashboard.number_format import exactly, significant, span
 
 HEIGHT = 232
-LAW_OPACITY = 0.13
 TALLEST_BAND = 3.0
 """A band that runs off does not press the points flat: the axis follows it up to so many times the largest value."""
 
@@ -21,7 +19,10 @@ def noise_scale_against_loss(found: Forecast, *, noun: str, narrow: bool) -> go.
     figure = blank_figure(height=HEIGHT, right=16, top=10, bottom=40)
     figure.update_layout(hovermode="closest", hoverdistance=14)
     _set_axes(figure, found, narrow=narrow)
-    _add_law(figure, found.curve, noun)
+    add_law(
+        figure, found.curve, LIGHT.noise,
+        across=("loss", lambda x: significant(x, 4)), value_name="noise scale", unit=labels.plain(noun),
+    )  # fmt: skip
     figure.add_scatter(
         x=[point.x for point in found.observed], y=[point.value for point in found.observed], name="windows",
         mode="markers", marker={"size": 6, "color": LIGHT.noise},
@@ -61,27 +62,6 @@ def _set_axes(figure: go.Figure, found: Forecast, *, narrow: bool) -> None:
     top = max(values) * TALLEST_BAND
     low, high = min([*values, *bands]), max(min(end, top) for end in (*values, *bands))
     axes.set_log_axis(figure, *axes.log_range(max(low, min(values) / TALLEST_BAND), high))
-
-
-def _add_law(figure: go.Figure, curve: Sequence[LawPoint], noun: str) -> None:
-    if not curve:
-        return
-    marks.add_band(
-        figure, [point.x for point in curve], [point.low for point in curve], [point.high for point in curve],
-        LIGHT.noise, LAW_OPACITY, name="interval of the law",
-    )  # fmt: skip
-    known = [point for point in curve if not point.is_extrapolated]
-    for dash, points in (("3px,3px", curve), ("solid", known)):
-        figure.add_scatter(
-            x=[point.x for point in points], y=[point.value for point in points], name=f"law, {dash}", mode="lines",
-            line={"color": LIGHT.noise, "width": 1.75, "dash": dash},
-            customdata=[
-                [significant(p.x, 4), significant(p.value), span(p.low, p.high), ", forecast" * p.is_extrapolated]
-                for p in points
-            ],
-            hovertemplate="loss %{customdata[0]}, law%{customdata[3]}<br>noise scale <b>%{customdata[1]}</b> "
-            f"{labels.plain(noun)} [%{{customdata[2]}}]<extra></extra>",
-        )  # fmt: skip
 
 
 def _write_power(figure: go.Figure, found: Forecast) -> None:

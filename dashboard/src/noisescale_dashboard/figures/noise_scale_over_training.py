@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Event, NoiseScaleSeries, Points
+from noisescale_dashboard.answers import Event, Interval, NoiseScaleSeries, Points
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.series_tables import noise_scale_columns
@@ -37,6 +37,11 @@ class View:
         narrow: The figure is as wide as a phone.
         revision: Changes where the browser must not keep the reader's zoom.
         terms: Numerator and denominator of the noise scale.
+        has_envelope: The least and most of single records are drawn behind the interval.
+        shows_all: The y axis covers every value, not the 0.5 to 99.5 % range of them.
+        height: Of the figure, in pixels; None: as on a page.
+        ends_in_latest: The value at the end is that of the latest window, as everywhere else on the page; otherwise it
+            is that of the last point, whose window was chosen, or of which the run has gone on.
     """
 
     kind: str = "step"
@@ -47,6 +52,15 @@ class View:
     narrow: bool = False
     revision: str = "all"
     terms: tuple[str, str] = ("tr Σ", "|G|²")
+    has_envelope: bool = True
+    shows_all: bool = False
+    height: int | None = None
+    ends_in_latest: bool = True
+
+    @property
+    def pixels(self) -> int:
+        """Height of the figure."""
+        return self.height or (NARROW_HEIGHT if self.narrow else HEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +72,15 @@ class Frame:
     low: float
     high: float
     view: View
+    end: Interval
 
 
 def noise_scale_over_training(series: NoiseScaleSeries, view: View) -> go.Figure:
     """The noise scale (examples, log) with its 95 % band and the batch, over `view.kind`."""
     along = axes.progress(series.points, view.kind, unit=view.unit, units_per_example=series.units_per_example)
-    low, high = visible_range(series.points)
-    frame = Frame(series.points, along, low, high, view)
-    figure = blank_figure(
-        height=NARROW_HEIGHT if view.narrow else HEIGHT, right=18 if view.narrow else 124, top=26, bottom=40
-    )
+    low, high = visible_range(series.points, shows_all=view.shows_all)
+    frame = Frame(series.points, along, low, high, view, _end(series, view))
+    figure = blank_figure(height=view.pixels, right=18 if view.narrow else 124, top=26, bottom=40)
     figure.update_layout(uirevision=view.revision)
     axes.set_progress_axis(figure, along, is_live=view.is_live, is_zoomed=view.is_zoomed, narrow=view.narrow)
     axes.set_log_axis(figure, low, high)
@@ -77,23 +90,32 @@ def noise_scale_over_training(series: NoiseScaleSeries, view: View) -> go.Figure
     return figure
 
 
-def visible_range(points: Points) -> tuple[float, float]:
-    """Ends of the y axis: every batch, and the 0.5 to 99.5 % range of values, bounds and intervals.
+def _end(series: NoiseScaleSeries, view: View) -> Interval:
+    """What stands at the end of the line."""
+    if view.ends_in_latest and not view.is_zoomed:
+        return Interval(series.latest.value, series.latest.low, series.latest.high, series.latest.level)
+    points = series.points
+    return Interval(points.value[-1], points.low[-1], points.high[-1]) if points.step else Interval()
+
+
+def visible_range(points: Points, *, shows_all: bool = False) -> tuple[float, float]:
+    """Ends of the y axis: every batch, and the 0.5 to 99.5 % range of values, bounds and intervals; or all of them.
 
     Upper ends of intervals count up to `TALLEST_BAND` times the largest value: just before the noise scale ceases to be
     resolved they run off to infinity and would press everything else flat. A band that leaves the axis is seen to.
     """
     batches = [b for b in points.global_batch if b]
-    values = axes.typical_range([*points.value, *points.low])
+    ends = axes.full_range if shows_all else axes.typical_range
+    values = ends([*points.value, *points.low])
     top = TALLEST_BAND * max([*(values or ()), *batches], default=1.0)
-    seen = axes.typical_range([*points.value, *points.low, *(min(h, top) for h in points.high if h is not None)])
+    seen = ends([*points.value, *points.low, *(min(h, top) for h in points.high if h is not None)])
     known = [*(seen or ()), *batches] or [1.0, 100.0]
     return axes.log_range(min(known), max(known))
 
 
-def num_outside(points: Points) -> int:
+def num_outside(points: Points, *, shows_all: bool = False) -> int:
     """How many resolved or tentative values lie outside the y axis."""
-    low, high = visible_range(points)
+    low, high = visible_range(points, shows_all=shows_all)
     return sum(1 for value in points.value if value is not None and not low <= value <= high)
 
 
@@ -101,6 +123,7 @@ def _add_marks(figure: go.Figure, frame: Frame) -> None:
     if frame.along.kind == "loss":
         _add_dots(figure, frame)
         return
+    _add_envelope(figure, frame)
     bounded_high = [h if v is not None else None for h, v in zip(frame.points.high, frame.points.value, strict=True)]
     marks.add_band(
         figure, frame.along.at, frame.points.low, bounded_high, LIGHT.noise, marks.INTERVAL_OPACITY, name="interval"
@@ -109,6 +132,17 @@ def _add_marks(figure: go.Figure, frame: Frame) -> None:
     _add_lines(figure, frame)
     _add_batch(figure, frame)
     _add_outsiders(figure, frame)
+
+
+def _add_envelope(figure: go.Figure, frame: Frame) -> None:
+    """What single records scatter over, drawn down to the axis where the least of them is zero or below."""
+    points = frame.points
+    if not (frame.view.has_envelope and any(most is not None for most in points.value_max)):
+        return
+    least, most = (
+        [None if v is None else max(v, frame.low) for v in ends] for ends in (points.value_min, points.value_max)
+    )
+    marks.add_band(figure, frame.along.at, least, most, LIGHT.noise, marks.FAINT_OPACITY, name="min–max")
 
 
 def _add_lines(figure: go.Figure, frame: Frame) -> None:
@@ -205,8 +239,7 @@ def _evenly(part: range, at_most: int) -> list[int]:
 
 
 def _pixels_up(frame: Frame, pixels: int) -> float:
-    height = (NARROW_HEIGHT if frame.view.narrow else HEIGHT) - 66
-    return float((frame.high / frame.low) ** (pixels / height))
+    return float((frame.high / frame.low) ** (pixels / (frame.view.pixels - 66)))
 
 
 def _add_batch(figure: go.Figure, frame: Frame) -> None:
@@ -280,10 +313,9 @@ def _add_words(figure: go.Figure, frame: Frame, series: NoiseScaleSeries) -> Non
 
 
 def _add_end_dots(figure: go.Figure, frame: Frame, x: float) -> None:
-    value = frame.points.value[-1]
     batch = next((b for b in reversed(frame.points.global_batch) if b), None)
-    if value is not None:
-        marks.add_end_dot(figure, x, value, LIGHT.noise)
+    if frame.end.value is not None:
+        marks.add_end_dot(figure, x, frame.end.value, LIGHT.noise)
     if batch is not None:
         marks.add_end_dot(figure, x, batch, LIGHT.batch, symbol="square")
 
@@ -337,7 +369,7 @@ def _noise_label(frame: Frame) -> labels.EndLabel | None:
     """The last value with its interval, or the last lower bound with the word that it is one."""
     if not frame.points.step:
         return None
-    value, low, high = frame.points.value[-1], frame.points.low[-1], frame.points.high[-1]
+    value, low, high = frame.end.value, frame.end.low, frame.end.high
     words = "" if frame.view.narrow else " noise scale"
     if value is not None:
         detail = None if frame.view.narrow else span(low, high)

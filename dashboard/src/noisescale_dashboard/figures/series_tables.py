@@ -18,6 +18,8 @@ def noise_scale_columns(series: NoiseScaleSeries, noun: str) -> Columns:
         f"noise scale ({noun})": points.value,
         f"noise scale, lower end ({noun})": points.low,
         f"noise scale, upper end ({noun})": points.high,
+        f"least of single records ({noun})": points.value_min or (None,) * len(points.step),
+        f"most of single records ({noun})": points.value_max or (None,) * len(points.step),
         "state": points.state,
         "reason": points.reason,
         f"batch ({noun})": points.global_batch,
@@ -56,12 +58,12 @@ def loss_columns(series: NoiseScaleSeries, metrics: Sequence[Metric]) -> Columns
     return {"step": steps, **{name: [column.get(step) for step in steps] for name, column in named.items()}}
 
 
-def layer_columns(groups: Sequence[Group]) -> Columns:
-    """A row a layer: noise scale over the range shown, with its interval, state and terms."""
+def layer_columns(groups: Sequence[Group], quantity: str) -> Columns:
+    """A row a layer: what is shown of it over the range, with its interval, state and the two terms."""
     estimates = [group.estimate for group in groups]
     return {
         "layer": [group.name for group in groups],
-        "noise scale": [estimate.value for estimate in estimates],
+        quantity: [estimate.value for estimate in estimates],
         "lower end": [estimate.low for estimate in estimates],
         "upper end": [estimate.high for estimate in estimates],
         "state": [estimate.state for estimate in estimates],

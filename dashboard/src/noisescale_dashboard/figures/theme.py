@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 
 import plotly.graph_objects as go
 
+from noisescale_dashboard.figures.drawing import Drawing
+
 FONT = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'
 LEFT_MARGIN = 46
 """Pixels; the same in all figures of a page, so that plots line up."""
@@ -33,6 +35,7 @@ class Palette:
     recommended: str
     recommended_text: str
     sequential: tuple[str, ...]
+    categories: tuple[str, ...]
 
 
 LIGHT = Palette(
@@ -51,6 +54,7 @@ LIGHT = Palette(
     recommended="#06664F",
     recommended_text="#06664E",
     sequential=("#EDF3FC", "#C9DCF7", "#93B9EE", "#5C93E0", "#2A6BD4", "#1C4C9C", "#10305F"),
+    categories=("#2A6BD4", "#C8590A", "#06664F", "#A8327F", "#AD8D3F", "#5B3FA8", "#4B9DC1"),
 )
 DARK = Palette(
     panel="#15181E",
@@ -68,6 +72,7 @@ DARK = Palette(
     recommended="#6BE3BF",
     recommended_text="#83E9CB",
     sequential=("#18202E", "#1E3558", "#25508D", "#3271C4", "#6CA6FF", "#A5C9FF", "#DCEAFF"),
+    categories=("#6CA6FF", "#F2994A", "#6BE3BF", "#D36EB2", "#ECDE85", "#8357D8", "#9FB4C7"),
 )
 
 
@@ -88,7 +93,7 @@ def translucent(color: str, opacity: float) -> str:
 
 def blank_figure(*, height: int, right: int, top: int, bottom: int, left: int = LEFT_MARGIN) -> go.Figure:
     """A figure with axes, hover and grid of the house and nothing in it. Margins and height in pixels."""
-    return go.Figure(
+    return Drawing(
         layout={
             "template": None,
             "height": height,

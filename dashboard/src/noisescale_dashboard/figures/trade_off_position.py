@@ -44,6 +44,9 @@ def trade_off_position(advice: Recommendation, *, narrow: bool) -> go.Figure:
         _add_batch(figure, name, size or 0.0, critical, (color, text_color, symbol), end)
     labels.write_x_title(figure, "steps ÷ S_min")
     attach_table(figure, _columns(advice, critical.value))
+    if critical.value and advice.noise_scale.value:
+        # with it the browser puts any moment of training on the curve
+        figure.layout.meta = {**figure.layout.meta, "kappa": critical.value / advice.noise_scale.value}
     return figure
 
 
@@ -89,10 +92,11 @@ def _add_batch(
         f"{significant(_at(steps_here))} × the fewest examples<extra></extra>",
     )  # fmt: skip
     words = f"<b>now {count(size)}</b>" if name == "now" else f"<b>{count(size)}</b>"
-    is_right = steps_here > math.sqrt(end)
+    # beside the right end there is no room but above the curve, which rises to the left
+    is_right = steps_here > 0.6 * end
     figure.add_annotation(
         x=math.log10(min(steps_here, end)), y=math.log10(min(_at(steps_here), end)), text=words, showarrow=False,
-        xanchor="right" if is_right and steps_here > 0.6 * end else "left", yanchor="bottom", xshift=7, yshift=5,
+        xanchor="right" if is_right else "left", yanchor="bottom", xshift=7, yshift=14 if is_right else 5,
         font={"size": 12, "color": text_color, "family": FONT},
     )  # fmt: skip
 

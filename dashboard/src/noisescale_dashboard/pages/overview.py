@@ -11,7 +11,6 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.advice import Recommendation
 from noisescale_dashboard.answers import NoiseScaleSeries, Run
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import misfit, small_multiples
@@ -156,23 +155,11 @@ async def find(
     api: ApiClient, visitor: Mapping[str, str], runs: Sequence[Run], total: int, *, preference: float
 ) -> Found:
     """The runs with their recommendations, and the series of those that get a panel."""
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def advise(run: Run) -> Recommendation | None:
-        async with gate:
-            try:
-                return await api.recommendation(visitor, run.id, preference)
-            except ApiProblem as problem:
-                # one that cannot be read is left undecided; no answer at all is the page's own problem
-                if problem.status is None:
-                    raise
-                return None
-
     advice, series = await asyncio.gather(
-        asyncio.gather(*(advise(run) for run in runs)),
-        api.sparklines(visitor, [run.id for run in with_panels(runs)], points=PANEL_POINTS, at_once=AT_ONCE),
+        api.recommendations(visitor, [run.id for run in runs], preference),
+        api.several_series(visitor, [run.id for run in with_panels(runs)], points=PANEL_POINTS, at_once=AT_ONCE),
     )
-    return Found(tuple(Judged(*pair) for pair in zip(runs, advice, strict=True)), series, total)
+    return Found(tuple(Judged(run, advice.get(run.id)) for run in runs), series, total)
 
 
 def with_panels(runs: Sequence[Run]) -> list[Run]:

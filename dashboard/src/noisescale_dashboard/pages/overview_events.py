@@ -10,7 +10,7 @@ from dash import html
 from noisescale_dashboard.answers import Event, NoiseScaleSeries, Run
 from noisescale_dashboard.figures.labels import event_words
 from noisescale_dashboard.number_format import count, duration, si, significant
-from noisescale_dashboard.pages.parts import Child, icon, link
+from noisescale_dashboard.pages.parts import Child, aria, icon, link
 from noisescale_dashboard.sentences import short_noun_of
 
 NAME_LIMIT = 40
@@ -54,7 +54,7 @@ def _first_resolved(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
             # a series that begins resolved says nothing about when that happened
             if i and value is not None:
                 said = f"{significant(value)} {short_noun_of(run)}, about step {si(points.step[i])}"
-                yield Happening(at, "check", "Noise scale resolved", said, run)
+                yield Happening(at, "check", "Noise scale first resolved", said, run)
             return
 
 
@@ -128,7 +128,8 @@ def _item(one: Happening, *, now: float) -> html.Li:
                 ]
             ),
             html.Span(age_words(now - one.at), className="dim small nb"),
-        ]
+        ],
+        **aria({"data-run": one.run.id}),
     )
 
 

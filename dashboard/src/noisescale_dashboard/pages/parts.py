@@ -7,7 +7,8 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from noisescale_dashboard.answers import Run
-from noisescale_dashboard.number_format import count
+from noisescale_dashboard.number_format import count, unbroken
+from noisescale_dashboard.pages.how_computed import HOW, NOTHING_COMPUTED
 from noisescale_dashboard.sentences import STATUS_WORDS
 
 Child = Component | str
@@ -24,11 +25,14 @@ GRAPH_CONFIG: Any = {
 DECISION_STYLES = {"increase": "inc", "decrease": "dec", "keep": "keep"}
 DECISION_ICONS = {"inc": "up", "dec": "down", "keep": "equal", "ins": "dash"}
 LINK_ACTION = ("link", "Copy link to this view", "link")
-TABLE_ACTIONS = (("csv", "Data as CSV", "download"), LINK_ACTION)
+JSON_ACTION = ("json", "Data as JSON", "download")
+HOW_ACTION = ("how", "How this is computed", "info")
+TABLE_ACTIONS = (("csv", "Data as CSV", "download"), JSON_ACTION, LINK_ACTION)
 FIGURE_ACTIONS = (
     ("png", "Picture as PNG", "download"),
     ("svg", "Picture as SVG", "download"),
     ("csv", "Data as CSV", "download"),
+    JSON_ACTION,
     ("table", "Show as table", "columns"),
     LINK_ACTION,
 )
@@ -76,9 +80,11 @@ def card(
 ) -> html.Section:
     """A card: title, subtitle (unit, scale, what the band is), controls, body, footer.
 
-    What a figure shows can be taken away as picture or data, what a table shows as data, from the menu at the right.
+    What a figure shows can be taken away as picture or data, what a table shows as data, from the menu at the right,
+    which also says how it is computed.
     """
-    menu = card_menu(FIGURE_ACTIONS if is_figure else TABLE_ACTIONS) if is_figure or has_table else None
+    actions_of_menu = FIGURE_ACTIONS if is_figure else TABLE_ACTIONS if has_table else (LINK_ACTION,)
+    menu = None if card_id in NOTHING_COMPUTED else card_menu(actions_of_menu, card_id)
     head = html.Div(
         [
             html.Div(
@@ -100,18 +106,31 @@ def card(
     )
 
 
-def card_menu(actions: Sequence[tuple[str, str, str]]) -> html.Details:
+def card_menu(actions: Sequence[tuple[str, str, str]], card_id: str) -> html.Details:
     """The menu of a card; what its buttons do is in assets/60-card-menu.js."""
-    buttons = [
-        html.Button([icon(name, "sm"), words], type="button", **aria({"data-card-action": action}))
-        for action, words, name in actions
-    ]
+    buttons = [menu_button(action) for action in (*actions, HOW_ACTION)]
     return html.Details(
         [
-            html.Summary(icon("more"), className="ib", **aria({"aria-label": "Export, data, link"})),
-            html.Div(buttons, className="dropdown"),
+            html.Summary(icon("more"), className="ib", **aria({"aria-label": "Export, data, link, how computed"})),
+            html.Div([*buttons, explanation(card_id)], className="dropdown"),
         ],
         className="details card-menu",
+    )
+
+
+def menu_button(action: tuple[str, str, str]) -> html.Button:
+    """A line of a card's menu."""
+    name, words, icon_name = action
+    return html.Button([icon(icon_name, "sm"), words], type="button", **aria({"data-card-action": name}))
+
+
+def explanation(card_id: str) -> html.Div:
+    """How what the card shows is computed, in place of the menu's buttons once it is asked for."""
+    how = HOW[card_id]
+    return html.Div(
+        [html.B("How this is computed"), html.P(unbroken(how.text)), html.P(how.where, className="dim small")],
+        className="how-computed",
+        tabIndex="-1",
     )
 
 
@@ -123,6 +142,7 @@ def figure_box(graph_id: str, *, card_id: str, height: int) -> html.Figure:
                 id=graph_id,
                 figure={"data": [], "layout": _nothing_yet(height)},
                 config=GRAPH_CONFIG,
+                clear_on_unhover=True,
                 style={"width": "100%", "minHeight": height},
             ),
             html.Figcaption(id=f"{graph_id}-sentence", className="sr-only"),
@@ -138,8 +158,17 @@ def _nothing_yet(height: int) -> dict[str, Any]:
     return {"height": height, "xaxis": hidden, "yaxis": hidden, "template": None, **transparent}
 
 
-def fact(label: str, value: str, unit: str = "", context: str = "", *, swatch: str = "", tone: str = "") -> html.Div:
-    """One key figure of the facts strip."""
+def fact(
+    label: str,
+    value: str,
+    unit: str = "",
+    context: str = "",
+    *,
+    swatch: str = "",
+    tone: str = "",
+    more: Children = None,
+) -> html.Div:
+    """One key figure of the facts strip, with more below its context."""
     key = [html.Span(className=f"sw {swatch}")] if swatch else []
     small = [html.Small(unit)] if unit else []
     return html.Div(
@@ -147,6 +176,7 @@ def fact(label: str, value: str, unit: str = "", context: str = "", *, swatch: s
             html.Div([*key, label], className="k"),
             html.Div([value, *small], className=f"v {tone}".strip()),
             html.Div(context, className="s", title=context),
+            *listed(more),
         ],
         className="fact",
     )

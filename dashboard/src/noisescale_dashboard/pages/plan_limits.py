@@ -2,19 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, html
 
 from noisescale_dashboard.advice import Recommendation
-from noisescale_dashboard.api_client import ApiProblem
+from noisescale_dashboard.api_client import BALANCED, ApiClient, ApiProblem
 from noisescale_dashboard.number_format import unbroken
 from noisescale_dashboard.pages import shell
-from noisescale_dashboard.pages.parts import Child, aria, note
+from noisescale_dashboard.pages.parts import Child, aria, icon, note
+from noisescale_dashboard.pages.planner_query import FIELDS as PLANNER_FIELDS
+from noisescale_dashboard.pages.planner_query import SPOT as PLANNER_SPOT
+from noisescale_dashboard.planner_answers import Limit
 
 PRICES = {
     "examples_per_step": ("Examples for a step", "that you would spend to save one step"),
     "usd_per_hour_sooner": ("USD per hour sooner", "what it is worth that the run ends an hour sooner"),
+    "fixed_hardware": ("The devices stay", "the run's own step times decide; it needs two batch sizes"),
 }
 LIMITS = {
     "max_hours": ("Hours", "until the run must end"),
@@ -26,6 +31,14 @@ LIMITS = {
     "max_micro_batches": ("Micro-batches a step", "accumulated at most"),
     "usd_per_device_hour": ("USD per device-hour", "else the run's own price"),
 }
+SPOT = {
+    "spot_price_share": ("Spot price share", "of the price on demand, 0.3 for 30 %"),
+    "interruptions_per_device_hour": ("Stops a device-hour", "how often a device is taken"),
+    "restart_hours": ("Hours to restart", "from a stop until training goes on"),
+    "checkpoint_hours": ("Hours a checkpoint", "between two of them; half is lost at a stop"),
+}
+SWITCHES = ("fixed_hardware",)
+"""What is said by yes; 1 in the address."""
 BINDING = {
     "steps": "your step limit",
     "examples": "your example limit",
@@ -36,8 +49,14 @@ BINDING = {
     "data": "the size of your data",
 }
 """The API's word for what moved the batch, to ours."""
-FIELDS = {**PRICES, **LIMITS}
+FIELDS = {**PRICES, **LIMITS, **SPOT}
 """The API's word, which also stands in the address, to a label and what it means; in the order of 53-run-limits.js."""
+
+PLANNER_WORDS = {field.asks: name for name, field in PLANNER_FIELDS.items()} | {
+    "num_devices": "devices",
+    "fixed_hardware": "fixed",
+}
+"""The API's word to that of the planner's address."""
 
 
 def layout() -> html.Details:
@@ -49,9 +68,10 @@ def layout() -> html.Details:
     return html.Details(
         [
             html.Summary(["Plan with limits", html.Span(id="run-limits-count")]),
-            _group("What a step is worth", "One of the two, or the preference above.", PRICES),
+            _group("What a step is worth", "One of the three, or the preference above.", PRICES),
             _group("Limits of the rest", "As many as there are.", LIMITS),
-            html.Div(buttons, className="row"),
+            _group("On spot", "Where the devices may be taken away.", SPOT),
+            html.Div([*buttons, html.Span(className="sp"), planner_link()], className="row wrap"),
             html.P(id="run-limits-refused", className="refused small", role="status"),
         ],
         id="run-limits-fold",
@@ -60,25 +80,47 @@ def layout() -> html.Details:
 
 
 def _group(title: str, about: str, fields: Mapping[str, tuple[str, str]]) -> html.Fieldset:
-    boxes = [
-        dmc.NumberInput(
-            id=f"run-limit-{name}",
-            label=label,
-            description=meaning,
-            value="",
-            hideControls=True,
-            size="xs",
-            **aria({"aria-label": f"{label}: {meaning}"}),
-        )
-        for name, (label, meaning) in fields.items()
-    ]
+    boxes = [_field(name, *words) for name, words in fields.items()]
     legend = html.Legend([html.B(title), html.Span(about, className="between")])
     return html.Fieldset([legend, html.Div(boxes, className="limit-fields")], className="limits")
 
 
+def _field(name: str, label: str, meaning: str) -> Child:
+    if name in SWITCHES:
+        return dmc.Switch(id=f"run-limit-{name}", label=label, description=meaning, checked=False, size="xs")
+    return dmc.NumberInput(
+        id=f"run-limit-{name}",
+        label=label,
+        description=meaning,
+        value="",
+        hideControls=True,
+        size="xs",
+        **aria({"aria-label": f"{label}: {meaning}"}),
+    )
+
+
+def planner_link() -> html.A:
+    """A link to the planner, before its address is known: it carries the limits of the view."""
+    words: list[Child] = [icon("planner", "sm"), "Open in the planner"]
+    return html.A(words, id="run-planner", href="/planner", className="btn", **aria({"data-go": "page"}))
+
+
+def planner_address(run_id: str, view: Mapping[str, Any]) -> str:
+    """The planner for the rest of a run, at the price and inside the limits of its page's view."""
+    said: dict[str, Any] = {"run": run_id}
+    said |= {} if has_price(view) or view.get("pref") in (None, BALANCED) else {"pref": view["pref"]}
+    said |= {PLANNER_WORDS[name]: value for name, value in asked(view).items()}
+    # the card's devices stay whatever the batch
+    said |= {"stay": 1} if view.get("num_devices") is not None else {}
+    if view.get("spot_price_share") is not None:
+        # the planner assumes what it is not told of interruptions, the card nothing
+        said |= {"spot": 1, **{name: said.get(name, 0) for name in PLANNER_SPOT}}
+    return f"/planner?{urlencode(said)}"
+
+
 def register(app: Dash) -> None:
     """Fields and address in both directions, in the browser alone (assets/53-run-limits.js)."""
-    values = [(f"run-limit-{name}", "value") for name in FIELDS]
+    values = [(f"run-limit-{name}", "checked" if name in SWITCHES else "value") for name in FIELDS]
     app.clientside_callback(
         ClientsideFunction(shell.NAMESPACE, "limitsShown"),
         *(Output(*one) for one in values),
@@ -91,7 +133,7 @@ def register(app: Dash) -> None:
         ClientsideFunction(shell.NAMESPACE, "limitsApplied"),
         Input("run-limits-apply", "n_clicks"),
         Input("run-limits-clear", "n_clicks"),
-        *(Input(f"run-limit-{name}", "n_submit") for name in FIELDS),
+        *(Input(f"run-limit-{name}", "n_submit") for name in FIELDS if name not in SWITCHES),
         *(State(*one) for one in values),
         State("run-view", "data"),
         prevent_initial_call=True,
@@ -101,6 +143,19 @@ def register(app: Dash) -> None:
 def asked(view: Mapping[str, Any]) -> dict[str, Any]:
     """Price and limits of a view as a query of the API."""
     return {name: view[name] for name in FIELDS if view.get(name) is not None}
+
+
+async def allowed(
+    api: ApiClient, visitor: Mapping[str, str], run_id: str, view: Mapping[str, Any]
+) -> tuple[Limit, ...]:
+    """The batches that each limit of the view allows, also where it does not bind; none where they cannot be told."""
+    if not any(view.get(name) is not None for name in LIMITS):
+        return ()
+    try:
+        return await api.limits(visitor, run_id, view["pref"], asked(view))
+    except ApiProblem:
+        # the recommendation says what is missing
+        return ()
 
 
 def has_price(view: Mapping[str, Any]) -> bool:

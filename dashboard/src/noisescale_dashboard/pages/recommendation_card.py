@@ -1,7 +1,7 @@
 """The card that says which batch size to use, what it buys, and how sure that is."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -24,7 +24,14 @@ from noisescale_dashboard.number_format import (
     span,
     unbroken,
 )
-from noisescale_dashboard.pages import plan_limits, recommendation_schedule, recommendation_table, run_laws
+from noisescale_dashboard.pages import (
+    plan_limits,
+    recommendation_schedule,
+    recommendation_table,
+    report_address,
+    run_laws,
+    run_overview,
+)
 from noisescale_dashboard.pages.parts import (
     DECISION_ICONS,
     DECISION_STYLES,
@@ -36,6 +43,7 @@ from noisescale_dashboard.pages.parts import (
     icon,
     note,
 )
+from noisescale_dashboard.planner_answers import Limit
 
 CARD = "run-advice"
 CHANGED = (
@@ -56,6 +64,9 @@ CHANGED = (
     Output("run-advice-copy", "hidden"),
     Output("run-advice-rescaling", "children"),
     Output("run-advice-rescaling-fold", "hidden"),
+    *(Output(link, "href") for link in report_address.LINKS),
+    Output("run-planner", "href"),
+    Output("run-waste", "data"),
 )
 
 
@@ -70,7 +81,7 @@ def layout() -> html.Section:
                 ]
             ),
             html.Div(html.Span(id=f"{CARD}-chip"), className="ac"),
-            card_menu(TABLE_ACTIONS),
+            card_menu(TABLE_ACTIONS, CARD),
         ],
         className="hd",
     )
@@ -85,6 +96,7 @@ def layout() -> html.Section:
             html.Div(id=f"{CARD}-bottom"),
             recommendation_schedule.layout(),
             plan_limits.layout(),
+            html.P(report_address.link("run-advice-report"), className="section"),
         ],
         className="bd",
     )
@@ -111,15 +123,17 @@ def register(app: Dash, api: ApiClient) -> None:
             raise PreventUpdate
         visitor, limits = visitor_headers(ctx.headers), plan_limits.asked(view)
         try:
-            run, advice = await asyncio.gather(
-                api.run(visitor, run_id), api.recommendation(visitor, run_id, view["pref"], limits)
+            run, advice, allowed = await asyncio.gather(
+                api.run(visitor, run_id),
+                api.recommendation(visitor, run_id, view["pref"], limits),
+                plan_limits.allowed(api, visitor, run_id, view),
             )
         except ApiProblem as problem:
             is_refused = problem.status == 422 and bool(limits)
             return _unchanged("not planned: see the limits" if is_refused else f"not loaded: {problem.title}") + (
                 plan_limits.refusal(problem) if is_refused else (no_update,) * len(plan_limits.REFUSED)
             )
-        return _shown(advice, run, view, narrow=narrow) + plan_limits.refusal(None)
+        return _shown(advice, run, view, allowed, narrow=narrow) + plan_limits.refusal(None)
 
 
 def _unchanged(subtitle: str) -> tuple[Any, ...]:
@@ -127,10 +141,12 @@ def _unchanged(subtitle: str) -> tuple[Any, ...]:
     return tuple(subtitle if one.component_id == f"{CARD}-subtitle" else no_update for one in CHANGED)
 
 
-def _shown(advice: Recommendation, run: Run, view: Mapping[str, Any], *, narrow: bool) -> tuple[Any, ...]:
+def _shown(
+    advice: Recommendation, run: Run, view: Mapping[str, Any], allowed: Sequence[Limit], *, narrow: bool
+) -> tuple[Any, ...]:
     has_batch = advice.recommended_batch_size is not None
     return (
-        batch_bullet.batch_bullet(advice) if has_batch else no_update,
+        batch_bullet.batch_bullet(advice, allowed) if has_batch else no_update,
         top(advice),
         bottom(advice, run),
         not has_batch,
@@ -147,6 +163,9 @@ def _shown(advice: Recommendation, run: Run, view: Mapping[str, Any], *, narrow:
         advice.schedule is None,
         recommendation_schedule.rescaling(advice.rescaling),
         not advice.rescaling,
+        *(report_address.address_of(run.id, view) for _ in report_address.LINKS),
+        plan_limits.planner_address(run.id, view),
+        run_overview.redundant(advice.waste, run),
     )
 
 
@@ -194,7 +213,7 @@ def answer(advice: Recommendation) -> list[Child]:
     """The first sentence of a run's page: which batch, and what it would buy, or why that cannot be said."""
     is_change = advice.decision in ("increase", "decrease")
     why = (advice.effect if is_change else None) or advice.reason or sentences.reason_words(advice.noise_scale.reason)
-    return [html.B(f"{_headline(advice)}."), unbroken(f" {why}")]
+    return [html.B(f"{headline(advice)}."), unbroken(f" {why}")]
 
 
 def top(advice: Recommendation) -> list[Child]:
@@ -202,20 +221,21 @@ def top(advice: Recommendation) -> list[Child]:
     style = DECISION_STYLES.get(advice.decision, "ins")
     parts: list[Child] = [
         html.Div(
-            [html.Span(icon(DECISION_ICONS[style]), className=f"tile {style}"), html.Span(_headline(advice))],
+            [html.Span(icon(DECISION_ICONS[style]), className=f"tile {style}"), html.Span(headline(advice))],
             className="big",
         )
     ]
     parts += [html.P(unbroken(text), className="why") for text in (advice.reason, advice.effect) if text]
     parts += plan_limits.outcome(advice)
     if advice.interval.low is not None:
-        parts.append(html.P(unbroken(_interval_sentence(advice)), className="why"))
+        parts.append(html.P(unbroken(interval_sentence(advice)), className="why"))
     elif advice.next_step:
         parts.append(html.P(unbroken(advice.next_step), className="why next"))
     return parts
 
 
-def _headline(advice: Recommendation) -> str:
+def headline(advice: Recommendation) -> str:
+    """The decision in a line, with the limit that moved it."""
     said = advice.headline or "Not enough evidence yet"
     limited = advice.limited
     if limited is None or advice.recommended_batch_size is None or not limited.binding:
@@ -223,7 +243,8 @@ def _headline(advice: Recommendation) -> str:
     return f"{said}, {plan_limits.binding_words(limited.binding)}"
 
 
-def _interval_sentence(advice: Recommendation) -> str:
+def interval_sentence(advice: Recommendation) -> str:
+    """The interval of the best batch by all errors, and by the statistical one alone."""
     whole, statistical = advice.interval, advice.statistical_interval
     is_rounded = whole.value is not None and significant(whole.value) != significant(advice.recommended_batch_size)
     subject = f"Best batch before rounding {significant(whole.value)}, interval" if is_rounded else "Interval"
@@ -238,24 +259,27 @@ def bottom(advice: Recommendation, run: Run) -> list[Child]:
     parts: list[Child] = []
     if advice.recommended_batch_size is not None:
         parts += recommendation_table.now_and_then(advice, run)
-    parts += _learning_rate(advice)
+    parts += learning_rate(advice)
     parts += _waste(advice, run)
     # what the page says at its top is not said again
     said = {notice.code for notice in run.notices}
     parts += [note(unbroken(caution.text)) for caution in advice.warnings if caution.code not in said]
-    calibration = _calibration(advice)
-    if calibration and all(caution.code != "uncalibrated" for caution in advice.warnings):
-        parts.append(note(unbroken(calibration), quiet=True, icon_name="info"))
+    known = calibration_words(advice)
+    if known and all(caution.code != "uncalibrated" for caution in advice.warnings):
+        parts.append(note(unbroken(known), quiet=True, icon_name="info"))
     return parts + _surer(advice)
 
 
-def _calibration(advice: Recommendation) -> str | None:
+def calibration_words(advice: Recommendation) -> str | None:
+    """What ties the noise scale to a critical batch here: κ with its interval, or that nothing does."""
     known, kappa = advice.calibration, advice.calibration.kappa
     if known.state != "calibrated" or kappa.value is None:
         return known.text
     sources = "one sweep or branch" if known.measurements == 1 else f"{known.measurements} sweeps and branches"
-    said = f"Calibrated here on {sources}: κ {significant(kappa.value)}"
-    return f"{said}, {span(kappa.low, kappa.high)}, {share(kappa.level or 0.95)}."
+    # the API says whether they were measured here or on other tasks of the family
+    told, is_told, _ = (known.text or "").partition(": κ")
+    where = told if is_told else f"Calibrated here on {sources}"
+    return f"{where}: κ {significant(kappa.value)}, {span(kappa.low, kappa.high)}, {share(kappa.level or 0.95)}."
 
 
 def _surer(advice: Recommendation) -> list[Child]:
@@ -268,7 +292,8 @@ def _surer(advice: Recommendation) -> list[Child]:
     return []
 
 
-def _learning_rate(advice: Recommendation) -> list[Child]:
+def learning_rate(advice: Recommendation) -> list[Child]:
+    """The rate before and after, its rule and interval, and what to try; nothing where the rule has no answer."""
     lr = advice.learning_rate
     if lr.recommended is None:
         return []

@@ -103,10 +103,12 @@ def _tone(factor: float | None) -> str:
 
 
 def _share_row(label: str, pair: NowAndThen) -> html.Tr:
-    then = pair.recommended
-    return _row(label, share(pair.now.value), share(then.value), share_span(then.low, then.high))
+    now, then = pair.now, pair.recommended
+    within = "" if now.low is None else share_span(now.low, now.high)
+    return _row(label, share(now.value), share(then.value), share_span(then.low, then.high), within=within)
 
 
-def _row(label: str, now: str, then: str, between: str, tone: str = "") -> html.Tr:
+def _row(label: str, now: str, then: str, between: str, tone: str = "", *, within: str = "") -> html.Tr:
+    at_present: list[Child] = [now, *([html.Span(within, className="between")] if within else [])]
     value = html.Td([html.B(then, className=tone), html.Span(between, className="between")])
-    return html.Tr([html.Th(label, scope="row"), html.Td(now), value])
+    return html.Tr([html.Th(label, scope="row"), html.Td(at_present), value])

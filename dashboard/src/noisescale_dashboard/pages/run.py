@@ -1,31 +1,32 @@
 """One run: its noise scale over training, and which batch size to use."""
 
-import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures import noise_scale_over_training
 from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.pages import (
     recommendation_card,
+    report_address,
     run_figures,
     run_in_browser,
     run_laws,
     run_layers,
     run_overview,
+    run_reading,
     run_records,
+    run_remarks,
     shell,
     states,
 )
-from noisescale_dashboard.pages.parts import Child, icon, link, note
+from noisescale_dashboard.pages.parts import Child, aria, icon, link, note
 
 CHANGED = (
     Output("run-figures", "data"),
@@ -34,6 +35,7 @@ CHANGED = (
     Output("run-body", "className"),
     Output("run-crumb", "children"),
     Output("run-head", "children"),
+    Output("run-said", "data"),
     Output("run-note", "children"),
     Output("run-notices", "children"),
     Output("run-facts", "children"),
@@ -45,13 +47,21 @@ CHANGED = (
     Output("run-noise-card-title", "children"),
     Output("run-noise-card-subtitle", "children"),
     Output("run-noise-card-footer", "children"),
+    Output("run-terms-card-title", "children"),
     Output("run-terms-card-subtitle", "children"),
     Output("run-terms-card-footer", "children"),
     Output("run-loss-card-subtitle", "children"),
     Output("run-noise-sentence", "children"),
+    Output("run-terms-sentence", "children"),
     Output("run-loss-sentence", "children"),
 )
 """What the series callback sets; a page that shows something keeps it when the API does not answer."""
+
+
+PARTS = (("figures", "Figures"), ("layers", "Layers"), ("data", "Data"), ("config", "Config"))
+
+CHART_STEPS, LONGEST_SECONDS = 300, 60.0
+"""A chart is some 800 pixels wide: redrawing it for less than three of them costs the server and shows nothing."""
 
 
 def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
@@ -68,12 +78,29 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
     )
     body = html.Div(
         [
-            html.Div([html.Div(id="run-head"), html.P(id="run-answer", className="lede")], className="head mb16"),
+            html.Div(
+                [
+                    html.Div([html.Div(id="run-head"), html.P(id="run-answer", className="lede")]),
+                    html.Div(
+                        [*run_remarks.form(run_id), report_address.link("run-report")], className="row wrap run-actions"
+                    ),
+                ],
+                className="head row apart mb16",
+            ),
+            run_remarks.outcome(),
             html.Div(id="run-note"),
             html.Div(id="run-notices", className="grid"),
             html.Div(id="run-facts", className="facts mb16"),
-            html.Div([main, recommendation_card.layout()], className="grid cols run-columns"),
-            html.Div(id="run-records", className="grid cols two mt16"),
+            _part_choice(),
+            html.Div(
+                [
+                    html.Div([main, recommendation_card.layout()], className="grid cols run-columns"),
+                    html.Div(id="run-records", className="grid cols two mt16"),
+                ],
+                id="run-parts",
+            ),
+            html.Div(id="run-moment-words", className="pinned", role="status"),
+            html.Div(id="run-announcement", className="sr-only", role="status"),
         ],
         id="run-body",
         className="loading",
@@ -85,14 +112,30 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
     )
 
 
+def _part_choice() -> dmc.SegmentedControl:
+    """What a phone shows at once; wider screens show everything."""
+    return dmc.SegmentedControl(
+        id="run-part",
+        data=[{"value": value, "label": label} for value, label in PARTS],
+        value="figures",
+        size="xs",
+        fullWidth=True,
+        className="run-part",
+        **aria({"aria-label": "Part of the page"}),
+    )
+
+
 def _stores(run_id: str, refresh_seconds: float) -> list[Child]:
-    names = ("view", "series-view", "pref-view", "range-view", "pulse", "slow-pulse", "figures")
-    drawn = ("layer-figure", "bullet-figure", "tradeoff-figure", "law-figures", "flags")
+    names = ("view", "series-view", "pref-view", "layers-view", "pulse", "slow-pulse", "figures")
+    drawn = ("layer-figure", "bullet-figure", "tradeoff-figure", "law-figures", "flags", "waste")
     return [
         dcc.Store(id="run-id", data=run_id),
         dcc.Store(id="run-windows", data=list(run_figures.WINDOWS)),
         dcc.Store(id="run-layer-names"),
         dcc.Store(id="run-live"),
+        dcc.Store(id="run-hovered"),
+        dcc.Store(id="run-announced"),
+        dcc.Store(id="run-moment"),
         dcc.Store(id="run-received"),
         *(dcc.Store(id=f"run-{name}") for name in (*names, *drawn)),
         dcc.Interval(id="run-clock", interval=int(1000 * refresh_seconds)),
@@ -106,17 +149,19 @@ def register(app: Dash, api: ApiClient) -> None:
     recommendation_card.register(app, api)
     run_layers.register(app, api)
     run_laws.register(app, api)
+    run_remarks.register(app, api)
 
     @app.callback(
         *CHANGED,
         Input("run-series-view", "data"),
         Input("run-pulse", "data"),
+        Input("run-change", "data"),
         State("run-id", "data"),
         State("run-live", "data"),
         State("narrow", "data"),
     )
     async def load_series(
-        view: dict[str, Any] | None, _pulse: float | None, run_id: str, live: dict[str, Any] | None, narrow: bool
+        view: dict[str, Any] | None, _pulse: Any, _change: Any, run_id: str, live: dict[str, Any] | None, narrow: bool
     ) -> tuple[Any, ...]:
         if view is None:
             raise PreventUpdate
@@ -126,60 +171,39 @@ def register(app: Dash, api: ApiClient) -> None:
         except ApiProblem as problem:
             return _missing() if problem.is_missing else _not_shown(problem, live)
         try:
-            read = await _read(api, visitor, run, view)
+            read = await run_reading.read(api, visitor, run, view)
         except ApiProblem as problem:
             return _not_shown(problem, live)
         look = run_figures.look_at(view, run, narrow=narrow)
-        series = read.series
+        look_beside = run_figures.look_at(run_reading.view_beside(view), run, narrow=narrow)
+        terms = run_figures.terms_of(read, look_beside, view["show"])
         return (
-            run_figures.draw(series, look, read.whole, read.metrics),
+            run_figures.draw(read, look, look_beside, terms.figure),
             live_state(run),
             None,
             "",
             run.name,
             run_overview.head(run),
+            run_remarks.said_of(run),
             None,
             [note(notice.text) for notice in run.notices],
-            run_overview.facts(run, read.whole, is_zoomed=look.is_zoomed),
+            run_overview.facts(run, read.whole, is_zoomed=look_beside.is_zoomed),
             run_records.layout(run, read.streams, read.metrics),
             run_figures.x_choices(run),
             run_figures.kind_choices((*run.kinds, view["kind"])),
             view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
             "auto" if view["w"] == "auto" else f"{view['w']} %",
             run_figures.noise_title(view),
-            run_figures.noise_subtitle(series, look),
-            run_figures.noise_footer(series, view),
-            run_figures.terms_subtitle(look),
-            run_figures.terms_footer(series, look),
+            run_figures.noise_subtitle(read.series, look),
+            run_figures.noise_footer(read.series, view),
+            terms.title,
+            terms.subtitle,
+            terms.footer,
             run_figures.loss_subtitle(read.whole, read.metrics),
-            sentences.series_sentence(series, look.noun),
+            sentences.series_sentence(read.series, look.noun),
+            terms.sentence,
             sentences.loss_sentence(read.whole, read.metrics),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What the page shows of a run: `series` of the chosen layer or kind, else of the `whole` model, kind simple."""
-
-    series: NoiseScaleSeries
-    whole: NoiseScaleSeries
-    streams: tuple[Stream, ...]
-    metrics: tuple[Metric, ...]
-
-
-async def _read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: Mapping[str, Any]) -> Read:
-    asked = run_figures.series_query(view, run)
-    whole, streams, metrics = await asyncio.gather(
-        api.noise_scale(visitor, run.id, {**asked, "group": None, "kind": None}),
-        api.streams(visitor, run.id),
-        api.metrics(visitor, run.id, run_figures.metrics_query(view)),
-    )
-    series = whole
-    if view["layer"] or asked["kind"]:
-        series = await api.noise_scale(visitor, run.id, asked)
-    if asked["kind"]:
-        series = run_figures.beside(whole, series)
-    return Read(series, whole, streams, metrics)
 
 
 def _missing() -> tuple[Any, ...]:
@@ -205,7 +229,14 @@ def _only(changes: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def live_state(run: Run) -> dict[str, Any]:
-    """Whether news can be expected, and until when the page's data reach."""
+    """Whether news can be expected and how often to ask for them, and until when the page's data reach."""
     is_running = run.status in ("running", "silent")
     words = sentences.STATUS_WORDS.get(run.status, run.status).split(",")[0]
-    return {"running": is_running, "words": words, "at": datetime.now(UTC).strftime("%H:%M:%S UTC")}
+    at = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    return {"running": is_running, "words": words, "at": at, "every": seconds_between_news(run)}
+
+
+def seconds_between_news(run: Run) -> float:
+    """So long a run takes until its charts move by some three pixels; a minute at most."""
+    age = datetime.fromisoformat(run.updated_at) - datetime.fromisoformat(run.created_at)
+    return min(age.total_seconds() / CHART_STEPS, LONGEST_SECONDS)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -10,8 +10,14 @@ import plotly.graph_objects as go
 from dash import html
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run
-from noisescale_dashboard.figures import logged_metrics, loss_over_training, noise_scale_over_training, signal_and_noise
+from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.figures import (
+    efficiency_over_training,
+    logged_metrics,
+    loss_over_training,
+    noise_scale_over_training,
+    signal_and_noise,
+)
 from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.kinds import NO_ADVICE, SIMPLE, kind_named
 from noisescale_dashboard.number_format import count, si
@@ -20,6 +26,12 @@ from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure
 WINDOWS = ("auto", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
 """Choices of the window: automatic, then percent of the run."""
 X_CHOICES = (("step", "Step"), ("units", "Units"), ("time", "Time"), ("loss", "Loss"))
+SWITCHES = (
+    ("envelope", "Least and most of single records, faint", True),
+    ("linked", "Zoom the figures below as well", True),
+    ("outside", "Stretch the axis to every point", False),
+)
+"""Name in the address, words, and whether it is on by default."""
 POINTS, METRIC_POINTS = 600, 200
 
 
@@ -45,12 +57,20 @@ def noise_card(height: int) -> html.Section:
 
 
 def terms_card() -> html.Section:
-    """The two terms of the noise scale."""
+    """The two terms of the noise scale, or the efficiencies."""
+    shown = dmc.SegmentedControl(
+        id="run-terms-show",
+        data=[{"value": "terms", "label": "Terms"}, {"value": "efficiency", "label": "Efficiency"}],
+        value="terms",
+        size="xs",
+        **aria({"aria-label": "Terms or efficiency"}),
+    )
     return card(
         "Signal and noise",
         "tr Σ and |G|², squared gradient, log · band: 95 %",
         figure_box("run-terms", card_id="run-terms-card", height=signal_and_noise.HEIGHT),
         card_id="run-terms-card",
+        actions=shown,
         footer=[],
         is_figure=True,
     )
@@ -102,12 +122,20 @@ def _window_choice() -> html.Details:
         [
             html.Summary(["Window ", html.B("auto", id="run-w-word"), icon("chev", "xs")], className="btn small"),
             html.Div(
-                [html.P("Steps over which each point is estimated, as a share of the run.", className="t2"), slider],
-                className="dropdown",
+                [
+                    html.P("Steps over which each point is estimated, as a share of the run.", className="t2"),
+                    slider,
+                    *(_switch(*switch) for switch in SWITCHES),
+                ],
+                className="dropdown grid",
             ),
         ],
         className="details",
     )
+
+
+def _switch(name: str, words: str, is_on: bool) -> dmc.Switch:
+    return dmc.Switch(id=f"run-{name}", label=words, checked=is_on, size="xs")
 
 
 def series_query(view: Mapping[str, Any], run: Run) -> dict[str, Any]:
@@ -139,6 +167,9 @@ def look_at(view: Mapping[str, Any], run: Run, *, narrow: bool) -> View:
         narrow=narrow,
         revision=f"{view['x']} {view['from']} {view['to']} {view['layer']} {view['kind']}",
         terms=(kind.noise, kind.signal),
+        has_envelope=view["envelope"],
+        shows_all=view["outside"],
+        ends_in_latest=view["w"] == "auto" and view["layer"] is None,
     )
 
 
@@ -150,14 +181,61 @@ def beside(whole: NoiseScaleSeries, series: NoiseScaleSeries) -> NoiseScaleSerie
     return replace(series, events=whole.events, points=replace(series.points, loss=loss))
 
 
-def draw(
-    series: NoiseScaleSeries, look: View, whole: NoiseScaleSeries, metrics: Sequence[Metric]
-) -> dict[str, go.Figure]:
-    """The three figures over training; `series` may be of one layer, the loss belongs to the `whole` model."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the page shows of a run.
+
+    Attributes:
+        series: Of the chosen layer or kind, in the zoomed range: the main figure.
+        beside: The same for the figures beside it, which show the whole run where they are not linked.
+        whole: Of the whole model, kind simple, in their range.
+        streams: The processes that logged.
+        metrics: What was logged beside the gradients.
+    """
+
+    series: NoiseScaleSeries
+    beside: NoiseScaleSeries
+    whole: NoiseScaleSeries
+    streams: tuple[Stream, ...]
+    metrics: tuple[Metric, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The card of the two terms, or of the efficiencies that follow from them."""
+
+    figure: go.Figure
+    title: str
+    subtitle: str
+    footer: str | None
+    sentence: str
+
+
+def terms_of(read: Read, look: View, show: str) -> Terms:
+    """What the card shows; efficiencies belong to the whole model and to kind simple."""
+    if show == "efficiency":
+        return Terms(
+            efficiency_over_training.efficiency_over_training(read.whole, look),
+            "Efficiency and waste",
+            "Share of examples and of steps that is used · band: 95 %",
+            "Shaded: redundant examples. By the noise scale at each moment, as if it were the critical batch (κ 1).",
+            sentences.efficiency_sentence(read.whole),
+        )
+    return Terms(
+        signal_and_noise.signal_and_noise(read.beside, look),
+        "Signal and noise",
+        terms_subtitle(look),
+        terms_footer(read.beside, look),
+        sentences.terms_sentence(read.beside, look.terms),
+    )
+
+
+def draw(read: Read, look: View, look_beside: View, terms: go.Figure) -> dict[str, go.Figure]:
+    """The three figures over training; the main one may be of one layer, the loss belongs to the whole model."""
     return {
-        "noise": noise_scale_over_training.noise_scale_over_training(series, look),
-        "terms": signal_and_noise.signal_and_noise(series, look),
-        "loss": loss_over_training.loss_over_training(whole, look, metrics),
+        "noise": noise_scale_over_training.noise_scale_over_training(read.series, look),
+        "terms": terms,
+        "loss": loss_over_training.loss_over_training(read.whole, look_beside, read.metrics),
     }
 
 
@@ -176,9 +254,14 @@ def noise_title(view: Mapping[str, Any]) -> str:
 def noise_subtitle(series: NoiseScaleSeries, look: View) -> str:
     """Unit, scale, band, and over how many steps each point is estimated."""
     said = [look.noun.capitalize(), "log", "band: 95 % interval"]
+    if look.has_envelope and any(most is not None for most in series.points.value_max):
+        said.append("faint: min–max")
     if series.window_steps:
+        length = series.steps_per_point or 1
         widened = ", widened" if series.widened else ""
-        said.append(f"each point: {count(series.window_steps)} steps{widened}")
+        said.append(
+            f"each point: {count(length)} step{'s' if length > 1 else ''}, window {count(series.window_steps)}{widened}"
+        )
     return " · ".join(said)
 
 
@@ -188,10 +271,11 @@ def noise_footer(series: NoiseScaleSeries, view: Mapping[str, Any]) -> Children:
     caveat = kind_named(view["kind"]).caveat
     if caveat:
         said.append(note(f"{caveat} {NO_ADVICE}", icon_name="info", quiet=True))
-    outside = noise_scale_over_training.num_outside(series.points)
+    outside = noise_scale_over_training.num_outside(series.points, shows_all=view["outside"])
     if outside:
-        subject = "One point lies" if outside == 1 else f"{outside} points lie"
-        said.append(note(f"{subject} outside the axis, marked ▴ at its edge.", icon_name="info", quiet=True))
+        subject, them = ("One point lies", "it") if outside == 1 else (f"{count(outside)} points lie", "them")
+        show = html.Button(f"Show {them}", type="button", className="inline", **aria({"data-checks": "run-outside"}))
+        said.append(note([f"{subject} outside the axis, marked ▴ at its edge. ", show], icon_name="info", quiet=True))
     if view["from"] is not None or view["to"] is not None:
         ends = f"{si(view['from'] or 0)} – {si(view['to'])}" if view["to"] is not None else f"{si(view['from'])} on"
         said.append(html.Span(f"Zoomed to steps {ends}. Double click in the figure shows all."))

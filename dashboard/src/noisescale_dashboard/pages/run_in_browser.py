@@ -2,12 +2,31 @@
 
 from dash import ClientsideFunction, Dash, Input, Output, State
 
-from noisescale_dashboard.pages import shell
+from noisescale_dashboard.pages import run_overview, shell
+
+OVER_TRAINING = ("noise", "terms", "loss")
+CONTROLS = (
+    ("run-x", "value"),
+    ("run-kind", "value"),
+    ("run-w", "value"),
+    ("run-pref", "value"),
+    ("run-layer", "value"),
+    ("run-terms-show", "value"),
+    ("run-layer-kind", "value"),
+    ("run-layer-term", "value"),
+    ("run-part", "value"),
+    ("run-linked", "checked"),
+    ("run-envelope", "checked"),
+    ("run-outside", "checked"),
+)
+"""What a reader sets on the page, in the order of RUN_CONTROLS in assets/50-address.js."""
 
 
 def register(app: Dash) -> None:
     """All of them; the functions are in assets/50-*.js."""
     _register_view(app)
+    _register_moment(app)
+    _register_parts(app)
     _register_clock(app)
     _register_colours(app)
 
@@ -19,27 +38,18 @@ def _own(function: str) -> ClientsideFunction:
 def _register_view(app: Dash) -> None:
     app.clientside_callback(
         _own("runView"),
-        Output("run-view", "data"),
-        Output("run-series-view", "data"),
-        Output("run-pref-view", "data"),
-        Output("run-range-view", "data"),
-        Output("run-x", "value"),
-        Output("run-kind", "value"),
-        Output("run-w", "value"),
-        Output("run-pref", "value"),
-        Output("run-layer", "value"),
+        *(Output(f"run-{name}", "data") for name in ("view", "series-view", "pref-view", "layers-view")),
+        *(Output(*control) for control in CONTROLS),
         Input("address", "search"),
-        Input("run-x", "value"),
-        Input("run-kind", "value"),
-        Input("run-w", "value"),
-        Input("run-pref", "value"),
-        Input("run-layer", "value"),
-        Input("run-noise", "relayoutData"),
-        Input("run-terms", "relayoutData"),
-        Input("run-loss", "relayoutData"),
-        State("run-view", "data"),
-        State("run-figures", "data"),
-        State("run-windows", "data"),
+        *(Input(*control) for control in CONTROLS),
+        *(Input(f"run-{name}", "relayoutData") for name in OVER_TRAINING),
+        *(State(f"run-{name}", "data") for name in ("view", "figures", "windows")),
+    )
+    # the strip is drawn anew with each news of the series; this fires again for the line in it
+    app.clientside_callback(
+        _own("wasteLine"),
+        *(Output(run_overview.WASTE, name) for name in ("children", "title")),
+        Input("run-waste", "data"),
     )
     app.clientside_callback(
         _own("layerClicked"),
@@ -47,6 +57,42 @@ def _register_view(app: Dash) -> None:
         Input("run-layers", "clickData"),
         State("run-layer-names", "data"),
         prevent_initial_call=True,
+    )
+
+
+def _register_moment(app: Dash) -> None:
+    hovered = (*OVER_TRAINING, "layers")
+    app.clientside_callback(
+        _own("momentHovered"),
+        Output("run-hovered", "data"),
+        *(Input(f"run-{name}", "hoverData") for name in hovered),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        _own("momentPinned"),
+        Output("run-moment", "data"),
+        *(Input(f"run-{name}", "clickData") for name in OVER_TRAINING),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        _own("momentSeries"),
+        Output("run-hovered", "data", allow_duplicate=True),
+        Input("run-figures", "data"),
+        State("run-series-view", "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(_own("momentWords"), Output("run-moment-words", "children"), Input("run-moment", "data"))
+
+
+def _register_parts(app: Dash) -> None:
+    """Which part of the page a phone shows, and what it says to a screen reader."""
+    app.clientside_callback(_own("partShown"), Output("run-parts", "className"), Input("run-part", "value"))
+    app.clientside_callback(
+        _own("announce"),
+        Output("run-announcement", "children"),
+        Output("run-announced", "data"),
+        Input("run-noise-sentence", "children"),
+        State("run-announced", "data"),
     )
 
 
@@ -67,7 +113,7 @@ def _register_colours(app: Dash) -> None:
     theme = (Input("theme", "data"), State("palettes", "data"))
     app.clientside_callback(
         _own("paintAll"),
-        *(Output(f"run-{name}", "figure") for name in ("noise", "terms", "loss")),
+        *(Output(f"run-{name}", "figure") for name in OVER_TRAINING),
         Input("run-figures", "data"),
         *theme,
     )

@@ -1,6 +1,7 @@
 """The card of a run's layers: over training or ranked, and the choice of one."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -10,16 +11,20 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Group
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
-from noisescale_dashboard.figures import layers
+from noisescale_dashboard.figures import axes, layers
+from noisescale_dashboard.figures.layer_terms import NOISE_SCALE, QUANTITIES, Quantity, of_term
 from noisescale_dashboard.number_format import si
 from noisescale_dashboard.pages.parts import aria, card, figure_box
 
 POINTS = 60
 MAX_LAYERS = 48
+TINY = 1e-3
+"""Below it SI prefixes are harder to read than powers of ten."""
 CHANGED = (
     Output("run-layer-figure", "data"),
     Output("run-layer-names", "data"),
     Output("run-layer", "data"),
+    Output("run-layers-card-title", "children"),
     Output("run-layers-card-subtitle", "children"),
     Output("run-layers-card-footer", "children"),
     Output("run-layers-sentence", "children"),
@@ -35,6 +40,14 @@ def layers_card() -> html.Section:
         size="xs",
         **aria({"aria-label": "Show layers"}),
     )
+    terms = dmc.SegmentedControl(
+        id="run-layer-term",
+        data=[{"value": "noise", "label": "Noise scale"}, {"value": "trace_cov", "label": "tr Σ"},
+              {"value": "grad_sq_norm", "label": "|G|²"}],
+        value="noise",
+        size="xs",
+        **aria({"aria-label": "What of the layers"}),
+    )  # fmt: skip
     choice = dmc.Select(
         id="run-layer",
         data=[],
@@ -50,7 +63,7 @@ def layers_card() -> html.Section:
         "",
         figure_box("run-layers", card_id="run-layers-card", height=120),
         card_id="run-layers-card",
-        actions=[choice, kinds],
+        actions=[choice, terms, kinds],
         footer=[],
         is_figure=True,
         class_name="layers-card",
@@ -62,14 +75,14 @@ def register(app: Dash, api: ApiClient) -> None:
 
     @app.callback(
         *CHANGED,
-        Input("run-range-view", "data"),
-        Input("run-pulse", "data"),
-        Input("run-layer-kind", "value"),
+        Input("run-layers-view", "data"),
+        # a record of layers comes at most every ten seconds and moves one cell of sixty: once a minute is enough
+        Input("run-slow-pulse", "data"),
         State("run-id", "data"),
         State("narrow", "data"),
     )
     async def load_layers(
-        view: dict[str, Any] | None, _pulse: float | None, kind: str, run_id: str, narrow: bool
+        view: dict[str, Any] | None, _pulse: float | None, run_id: str, narrow: bool
     ) -> tuple[Any, ...]:
         if view is None:
             raise PreventUpdate
@@ -78,28 +91,32 @@ def register(app: Dash, api: ApiClient) -> None:
             visitor = visitor_headers(ctx.headers)
             run, groups = await asyncio.gather(api.run(visitor, run_id), api.groups(visitor, run_id, asked))
         except ApiProblem as problem:
-            return (*[no_update] * 3, f"not loaded: {problem.title}", no_update, no_update)
-        shown = groups[:MAX_LAYERS]
-        names = [group.name for group in shown]
-        draw_layers = layers.layer_heat_map if kind == "map" else layers.layer_ranking
+            return (*[no_update] * 4, f"not loaded: {problem.title}", no_update, no_update)
+        quantity = QUANTITIES[view["term"]]
+        shown = of_term(groups[:MAX_LAYERS], view["term"])
+        names, noun = [group.name for group in shown], sentences.noun_of(run)
+        draw_layers = layers.layer_heat_map if view["layers"] == "map" else layers.layer_ranking
+        title = "Noise scale by layer" if quantity == NOISE_SCALE else f"{quantity.name} by layer"
         return (
-            draw_layers(shown, noun=sentences.noun_of(run), narrow=narrow) if shown else no_update,
+            draw_layers(shown, noun=noun, narrow=narrow, quantity=quantity) if shown else no_update,
             names,
             names,
-            layers_subtitle(shown, kind, sentences.noun_of(run)),
+            title,
+            layers_subtitle(shown, view["layers"], quantity.unit or noun),
             layers_footer(groups),
-            layers_sentence(groups),
+            layers_sentence(shown, quantity),
         )
 
 
-def layers_subtitle(groups: tuple[Group, ...], kind: str, noun: str) -> str:
+def layers_subtitle(groups: Sequence[Group], kind: str, noun: str) -> str:
     """What colour or position means."""
     if not groups:
         return "no records per layer yet: they are sent every ten seconds of training"
     if kind == "rank":
         return f"{noun.capitalize()}, log · largest first · whisker: 95 % · ▷ lower bound"
     low, high = layers.color_range(groups)
-    return f"network order · lighter to darker: {si(low)} to {si(high)} {noun} · hatched: not resolved"
+    ends = " to ".join(axes.power_of_ten(end) if end < TINY else si(end) for end in (low, high))
+    return f"network order · lighter to darker: {ends} {noun} · hatched: not resolved"
 
 
 def layers_footer(groups: tuple[Group, ...]) -> str | None:
@@ -107,14 +124,14 @@ def layers_footer(groups: tuple[Group, ...]) -> str | None:
     return f"The first {MAX_LAYERS} of {len(groups)} layers are drawn." if len(groups) > MAX_LAYERS else None
 
 
-def layers_sentence(groups: tuple[Group, ...]) -> str:
+def layers_sentence(groups: Sequence[Group], quantity: Quantity = NOISE_SCALE) -> str:
     """The layer figure in words."""
     known = [group for group in groups if group.estimate.value is not None]
     if not known:
-        return "No layer has a resolved noise scale."
+        return f"No layer has a resolved {quantity.name}."
     largest = max(known, key=lambda group: group.estimate.value or 0)
     smallest = min(known, key=lambda group: group.estimate.value or 0)
     return (
-        f"Largest noise scale in {largest.name}, {si(largest.estimate.value)}; "
+        f"Largest {quantity.name} in {largest.name}, {si(largest.estimate.value)}; "
         f"smallest in {smallest.name}, {si(smallest.estimate.value)}."
     )

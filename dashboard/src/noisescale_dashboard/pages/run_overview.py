@@ -5,28 +5,40 @@ from collections.abc import Sequence
 from dash import html
 
 from noisescale_dashboard import sentences
+from noisescale_dashboard.advice import Waste
 from noisescale_dashboard.answers import Interval, NoiseScaleSeries, Run
-from noisescale_dashboard.number_format import count, share, share_span, si, significant
+from noisescale_dashboard.number_format import count, money, share, share_span, si, significant, span
 from noisescale_dashboard.pages.parts import Child, fact, status_dot
 
 MAX_TAGS = 6
+WASTE = "run-waste-words"
 
 
 def head(run: Run) -> list[Child]:
     """Status, name, and what is trained."""
-    measured = sentences.measured_words(run)
-    said = [run.project, run.task, run.optimizer, _devices(run), f"measured from {measured}" if measured else None]
-    config = " · ".join(part for part in said if part)
     chips = [html.Span(tag, className="chip") for tag in run.tags[:MAX_TAGS]]
     if run.units_per_example != 1:
         chips.insert(0, html.Span(f"{run.example} = {count(run.units_per_example)} {run.unit}", className="chip"))
     return [
         html.Div([status_dot(run.status), html.H1(run.name, className="h1")], className="row"),
-        html.Div([html.Span(config), *chips], className="row wrap t2 sub"),
+        html.Div([html.Span(described(run)), *chips], className="row wrap t2 sub"),
+        *([html.P(run.remarks, className="remarks")] if run.remarks else []),
     ]
 
 
-def _devices(run: Run) -> str | None:
+def described(run: Run) -> str:
+    """What is trained and how it is measured, in a line."""
+    measured = sentences.measured_words(run)
+    return trained(run) + (f" · measured from {measured}" if measured else "")
+
+
+def trained(run: Run) -> str:
+    """What is trained, with what, on what."""
+    return " · ".join(part for part in (run.project, run.task, run.optimizer, devices(run)) if part)
+
+
+def devices(run: Run) -> str | None:
+    """How many of which device: "8 × H100"."""
     if not run.device:
         return None
     return f"{run.num_devices} × {run.device}" if run.num_devices and run.num_devices > 1 else run.device
@@ -44,7 +56,9 @@ def facts(run: Run, series: NoiseScaleSeries, *, is_zoomed: bool) -> Sequence[ht
     return [
         _noise_fact(run),
         fact("Batch", count(run.global_batch), sentences.short_noun_of(run), since, swatch="b"),
-        _efficiency_fact("Example efficiency", run.example_efficiency, "of an example"),
+        _efficiency_fact(
+            "Example efficiency", run.example_efficiency, "of an example", more=html.Div(id=WASTE, className="s")
+        ),
         _efficiency_fact("Step efficiency", run.step_efficiency, "of the best"),
         fact("Loss", significant(run.loss, 4), "", trend),
         fact("Progress", _progress(run.last_step), planned, pace),
@@ -59,10 +73,30 @@ def _noise_fact(run: Run) -> html.Div:
     return fact("Noise scale", value, unit, sentences.interval_words(estimate), swatch="n", tone=tone)
 
 
-def _efficiency_fact(label: str, efficiency: Interval, words: str) -> html.Div:
+def _efficiency_fact(label: str, efficiency: Interval, words: str, more: Child | None = None) -> html.Div:
     between = share_span(efficiency.low, efficiency.high)
     context = f"{between} {words}" if efficiency.low is not None else "follows the noise scale"
-    return fact(label, share(efficiency.value), "", context)
+    return fact(label, share(efficiency.value), "", context, more=more)
+
+
+def redundant(waste: Waste, run: Run) -> dict[str, str] | None:
+    """What was redundant so far, for the line below the example efficiency; None where nothing is known of it.
+
+    The line is the 95 % interval, in USD where there is a price; its tooltip has the value and what it is a part of.
+    """
+    spent, part = (waste.usd, money) if waste.usd.low is not None else (waste.examples, si)
+    if spent.value is None or spent.low is None or spent.high is None or not waste.fraction.value:
+        return None
+    noun = "" if spent is waste.usd else f" {sentences.short_noun_of(run)}"
+    between = (
+        f"${span(spent.low, spent.high)}" if spent is waste.usd else span(spent.low, spent.high, dense=True) + noun
+    )
+    of_all = f"{part(spent.value)} of {part(spent.value / waste.fraction.value)}{noun}"
+    return {
+        "words": f"{between} redundant so far",
+        "title": f"Predicted: {of_all}, {share(waste.fraction.value)} (95 %: "
+        f"{share_span(waste.fraction.low, waste.fraction.high)}), which smaller batches would not have needed.",
+    }
 
 
 def _progress(last_step: int | None) -> str:

@@ -10,6 +10,7 @@ from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Metric, Run, Stream
 from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.number_format import NOTHING, count, rate, significant, span
+from noisescale_dashboard.pages import ledger_strip
 from noisescale_dashboard.pages.parts import Child, aria, card, icon, key_values, note
 
 MAX_KEYS, MAX_TEXT, MAX_METRICS = 200, 200, 50
@@ -58,16 +59,22 @@ def _ledger_card(streams: Sequence[Stream]) -> html.Section:
         if is_complete
         else note(sentence)
     )
+    body: list[Child] = [verdict, *ledger_strip.strips(_named(streams))]
+    if streams:
+        body.append(html.Div(ledger_table(streams), className="scrollx-in", tabIndex="0"))
+    body += [html.P(words, className="dim small") for words in losses(streams)]
+    subtitle = "One line a process and kind that logged into this run; a resumed job is a new process"
+    return card("Records", subtitle, body, card_id="run-ledger-card", has_table=True)
+
+
+def ledger_table(streams: Sequence[Stream]) -> html.Table:
+    """A row a process and kind: which steps are shown from it, and what became of its records."""
     head = html.Thead(
         html.Tr([html.Th(word, scope="col") for word in ("Process", "Steps shown", "Stored", "Lost", "Rejected")])
     )
-    rows = html.Tbody([_stream_row(name, stream) for name, stream in _named(streams)])
-    body: list[Child] = [verdict]
-    if streams:
-        body.append(html.Div(html.Table([head, rows], className="tb"), className="scrollx-in", tabIndex="0"))
-    body += [html.P(words, className="dim small") for words in _losses(streams)]
-    subtitle = "One line a process and kind that logged into this run; a resumed job is a new process"
-    return card("Records", subtitle, body, card_id="run-ledger-card", has_table=True)
+    return html.Table(
+        [head, html.Tbody([_stream_row(name, stream) for name, stream in _named(streams)])], className="tb"
+    )
 
 
 def _named(streams: Sequence[Stream]) -> list[tuple[str, Stream]]:
@@ -100,7 +107,8 @@ def _stream_row(name: str, stream: Stream) -> html.Tr:
     return html.Tr(cells)
 
 
-def _losses(streams: Sequence[Stream]) -> list[str]:
+def losses(streams: Sequence[Stream]) -> list[str]:
+    """Which records were lost and why, the first few of each process."""
     return [
         f"Process {name}, records {count(lost.first_seq)} – {count(lost.last_seq)}: {lost.reason.replace('_', ' ')}"
         for name, stream in _named(streams)

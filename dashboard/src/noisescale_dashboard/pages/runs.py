@@ -1,7 +1,5 @@
 """The list of runs: what there is, and which are off."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import dash_ag_grid as dag
@@ -14,18 +12,23 @@ from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_heade
 from noisescale_dashboard.number_format import count
 from noisescale_dashboard.pages import (
     runs_columns,
+    runs_export,
     runs_filters,
     runs_groups,
     runs_selection,
     runs_table,
+    runs_view,
+    saved_views,
     shell,
     states,
 )
-from noisescale_dashboard.pages.parts import Child, aria, icon
+from noisescale_dashboard.pages.parts import HOW_ACTION, LINK_ACTION, Child, aria, explanation, icon, menu_button
 
-DEFAULT_SORT = "-misfit"
-NO_FILTER = {"q": "", "project": None, "task": None, "status": None, "tag": "", "since": "90d", "shelf": "current"}
 MAX_SPARKLINES = 100
+CONTROLS = (
+    "q", "project", "task", "group", "status", "decision", "tag", "since", "shelf", "cols", "order", *runs_view.RANGES
+)  # fmt: skip
+"""What a reader sets, in the order of RUNS_CONTROLS in assets/50-address.js."""
 CHANGED = (
     Output("runs-rows", "data"),
     Output("runs-cursors", "data"),
@@ -39,8 +42,10 @@ CHANGED = (
     Output("runs-next", "disabled"),
     Output("runs-grid", "columnDefs"),
     Output("runs-grid", "style"),
+    Output("runs-export-words", "children"),
     Output("runs-cols", "data"),
     Output("runs-group", "data"),
+    Output("runs-more-words", "children"),
 )
 """What a page of runs sets."""
 
@@ -52,8 +57,11 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
             [
                 html.H1("Runs", className="h1"),
                 html.Span(id="runs-count", className="dim"),
+                html.Span(className="sp"),
+                *saved_views.controls(),
+                _menu(),
             ],
-            className="row",
+            className="row runs-title",
         ),
         html.P(
             "Judged by the noise scale B_noise against the batch in use.", id="runs-sentence", className="lede mb12"
@@ -70,17 +78,36 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         dcc.Store(id="runs-sparks", data={}),
         dcc.Store(id="runs-cursors", data=[None]),
         dcc.Store(id="runs-pulse"),
+        dcc.Store(id="runs-selected"),
         dcc.Store(id="runs-live", data={"running": True}),
         dcc.Interval(id="runs-clock", interval=int(1000 * refresh_seconds)),
     ]
     return shell.page([html.B("Runs")], body)
 
 
+def _menu() -> html.Details:
+    """What can be taken away of the list, and how its numbers are computed."""
+    export = html.A(
+        [icon("download", "sm"), html.Span("Runs as CSV", id="runs-export-words")],
+        id="runs-export", href=runs_export.ADDRESS, download="noisescale-runs.csv",
+    )  # fmt: skip
+    return html.Details(
+        [
+            html.Summary(icon("more"), className="ib b", **aria({"aria-label": "Export, link, how computed"})),
+            html.Div(
+                [export, menu_button(LINK_ACTION), menu_button(HOW_ACTION), explanation("runs-card")],
+                className="dropdown",
+            ),
+        ],
+        className="details card-menu",
+    )
+
+
 def _grid(narrow: bool) -> dag.AgGrid:
     return dag.AgGrid(
         id="runs-grid",
         rowData=[],
-        columnDefs=runs_table.columns(DEFAULT_SORT, narrow=narrow),
+        columnDefs=runs_table.columns(runs_view.DEFAULT_SORT, narrow=narrow),
         defaultColDef=runs_table.ANY_COLUMN,
         getRowId="params.data.id",
         eventListeners={"sortChanged": ["reportSort(params)"]},
@@ -93,7 +120,7 @@ def _grid(narrow: bool) -> dag.AgGrid:
             "suppressCellFocus": True,
             "suppressNoRowsOverlay": True,
             "enableBrowserTooltips": True,
-            **({} if narrow else runs_table.SELECTION),
+            **runs_table.selection(narrow=narrow),
         },
         style={"height": runs_table.grid_height(4, narrow=narrow), "width": "100%"},
     )
@@ -123,6 +150,7 @@ def register(app: Dash, api: ApiClient) -> None:
     _register_sparklines(app, api)
     _register_projects(app, api)
     runs_selection.register(app, api)
+    saved_views.register(app)
     _register_groups(app, api)
 
 
@@ -143,13 +171,13 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             raise PreventUpdate
         place = min(view["page"], len(cursors) - 1)
         try:
-            page = await api.runs(visitor_headers(ctx.headers), query(view, cursors[place]))
+            page = await api.runs(visitor_headers(ctx.headers), runs_view.query(view, cursors[place]))
         except ApiProblem as problem:
             failed = states.paused(None) if shown else states.not_loaded(problem)
             return (no_update, no_update, failed, None, not shown, *[no_update] * (len(CHANGED) - 5))
         known = [*cursors[: place + 1], *([page.next_cursor] if page.next_cursor else [])]
-        chosen = [] if narrow else runs_columns.chosen(view["cols"])
-        is_filtered = any(view[name] != default for name, default in NO_FILTER.items())
+        chosen = runs_columns.chosen(view["cols"])
+        is_filtered = runs_view.is_filtered(view)
         empty = None
         if not page.runs:
             # without a filter the list still leaves out what sent nothing for 90 days
@@ -168,8 +196,10 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             page.next_cursor is None,
             runs_table.columns(view["sort"], chosen, narrow=narrow) if ctx.triggered_id == "runs-view" else no_update,
             {"height": runs_table.grid_height(len(page.runs), narrow=narrow), "width": "100%"},
+            f"{'All ' if page.total > 1 else ''}{runs_selection.runs_words(page.total)} as CSV",
             runs_columns.choices(page.runs, also=chosen),
             runs_groups.choices(page.runs, also=view["group"]),
+            runs_filters.more_words(view),
         )
 
 
@@ -183,7 +213,11 @@ def _register_groups(app: Dash, api: ApiClient) -> None:
     async def load_groups(view: dict[str, Any] | None, _done: Any, narrow: bool) -> html.Section | None:
         if view is None or not view["group"]:
             return None
-        asked = {name: value for name, value in query(view, None).items() if name not in ("sort", "limit", "cursor")}
+        asked = {
+            name: value
+            for name, value in runs_view.query(view, None).items()
+            if name not in ("sort", "limit", "cursor")
+        }
         try:
             groups = await api.run_groups(visitor_headers(ctx.headers), {**asked, "by": view["group"]})
         except ApiProblem as problem:
@@ -193,19 +227,15 @@ def _register_groups(app: Dash, api: ApiClient) -> None:
 
 
 def _register_sparklines(app: Dash, api: ApiClient) -> None:
-    @app.callback(
-        Output("runs-sparks", "data"), Input("runs-rows", "data"), State("runs-sparks", "data"), State("narrow", "data")
-    )
-    async def load_sparklines(
-        rows: list[dict[str, Any]] | None, sparks: dict[str, Any], _narrow: bool
-    ) -> dict[str, Any]:
+    @app.callback(Output("runs-sparks", "data"), Input("runs-rows", "data"), State("runs-sparks", "data"))
+    async def load_sparklines(rows: list[dict[str, Any]] | None, sparks: dict[str, Any]) -> dict[str, Any]:
         stale = [row for row in rows or () if (sparks.get(row["id"]) or {}).get("stamp") != row["stamp"]]
         if not rows or not stale:
             raise PreventUpdate
         wanted = {row["id"]: row["stamp"] for row in stale[:MAX_SPARKLINES]}
         found = await api.sparklines(visitor_headers(ctx.headers), list(wanted))
         fresh = {
-            run_id: {"stamp": wanted[run_id], "spark": runs_table.sparkline(series)} for run_id, series in found.items()
+            run_id: {"stamp": wanted[run_id], "spark": runs_table.sparkline(points)} for run_id, points in found.items()
         }
         kept = {row["id"]: sparks[row["id"]] for row in rows if row["id"] in sparks}
         return {**kept, **fresh}
@@ -222,24 +252,6 @@ def _register_projects(app: Dash, api: ApiClient) -> None:
         return [project.name for project in projects], sorted({task for project in projects for task in project.tasks})
 
 
-def query(view: Mapping[str, Any], cursor: str | None, now: datetime | None = None) -> dict[str, Any]:
-    """The API's query for a view of the page."""
-    status = view["status"] if view["status"] in runs_filters.STATUSES else None
-    since = runs_filters.SINCE.get(view["since"])
-    return {
-        "q": view["q"],
-        "project": view["project"],
-        "task": view["task"],
-        "status": status,
-        "tag": view["tag"],
-        "updated_after": None if since is None else ((now or datetime.now(UTC)) - since).isoformat(),
-        "archived": True if view["shelf"] == "archived" else None,
-        "sort": view["sort"] or DEFAULT_SORT,
-        "limit": runs_table.PAGE_SIZE,
-        "cursor": cursor,
-    }
-
-
 def range_words(page: RunPage, place: int) -> str:
     """In short: "1 – 100 of 10,214"."""
     if not page.runs:
@@ -249,18 +261,32 @@ def range_words(page: RunPage, place: int) -> str:
 
 
 def _register_clientside(app: Dash) -> None:
-    controls = ("q", "project", "task", "group", "status", "tag", "since", "shelf", "cols", "order")
     app.clientside_callback(
         ClientsideFunction(shell.NAMESPACE, "runsView"),
         Output("runs-view", "data"),
-        *(Output(f"runs-{name}", "value") for name in controls),
+        *(Output(f"runs-{name}", "value") for name in CONTROLS),
         Input("address", "search"),
-        *(Input(f"runs-{name}", "value") for name in controls),
+        *(Input(f"runs-{name}", "value") for name in CONTROLS),
         Input("runs-sort", "data"),
         Input("runs-previous", "n_clicks"),
         Input("runs-next", "n_clicks"),
         State("runs-view", "data"),
         State("runs-cursors", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "runsExport"), Output("runs-export", "href"), Input("runs-view", "data")
+    )
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "selectAsAddressed"),
+        Output("runs-grid", "selectedRows", allow_duplicate=True),
+        Input("runs-grid", "rowData"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "selectionAddressed"),
+        Output("runs-selected", "data"),
+        Input("runs-grid", "selectedRows"),
+        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction(shell.NAMESPACE, "pulse"),

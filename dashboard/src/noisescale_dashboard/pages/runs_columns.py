@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from noisescale_dashboard.answers import Run
-from noisescale_dashboard.number_format import count, rate, share, si
+from noisescale_dashboard.answers import Kappa, Run
+from noisescale_dashboard.number_format import count, duration, money, rate, share, si, significant, span
 
 CONFIG: Final = "config."
 MAX_CHOSEN = 12
@@ -24,14 +25,40 @@ OWN: Final[Mapping[str, tuple[str, Callable[[Run], str | None]]]] = MappingProxy
             "Step efficiency",
             lambda run: None if run.step_efficiency.value is None else share(run.step_efficiency.value),
         ),
+        "kappa": ("κ, 95 %", lambda run: kappa_words(run.kappa)),
         "examples": ("Examples", lambda run: None if run.examples is None else si(run.examples)),
         "devices": ("Devices", lambda run: None if run.num_devices is None else count(run.num_devices)),
         "device": ("Device", lambda run: run.device),
         "estimator": ("Measured from", lambda run: run.estimator),
+        "hours": ("Hours", lambda run: None if (taken := hours(run)) is None else duration(3600 * taken)),
+        "cost": ("Cost, USD", lambda run: None if (paid := cost(run)) is None else money(paid)),
         "created": ("Created", lambda run: run.created_at[:10]),
     }
 )
 """Name in the address → (header, what a run shows there)."""
+
+
+def kappa_words(kappa: Kappa) -> str:
+    """κ with its interval; no number of its own before a sweep or branch has measured it here."""
+    if not kappa.measurements:
+        return "not calibrated"
+    return f"{significant(kappa.value, 2)}, {span(kappa.low, kappa.high, dense=True)}"
+
+
+def hours(run: Run) -> float | None:
+    """From the creation of the run to its newest data, pauses included; None before there are any."""
+    if run.last_step is None:
+        return None
+    created, newest = (datetime.fromisoformat(moment) for moment in (run.created_at, run.updated_at))
+    return max(0.0, (newest - created).total_seconds() / 3600)
+
+
+def cost(run: Run) -> float | None:
+    """USD at the run's price for so long, at most what it took; None without a price or devices."""
+    taken = hours(run)
+    if taken is None or run.usd_per_device_hour is None or run.num_devices is None:
+        return None
+    return taken * run.num_devices * run.usd_per_device_hour
 
 
 def chosen(word: str) -> list[str]:
@@ -46,6 +73,15 @@ def choices(runs: Iterable[Run], also: Iterable[str] = ()) -> list[dict[str, str
     keys = sorted({f"{CONFIG}{key}" for run in runs for key in run.config or {}})[:MAX_KEYS]
     names = dict.fromkeys([*OWN, *also, *keys])
     return [{"value": name, "label": label(name)[:WORD_LIMIT]} for name in names]
+
+
+TOOLTIPS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "kappa": "critical batch ÷ noise scale, as one's own sweeps and branches have measured it",
+        "hours": "from the creation of the run to its newest data, pauses included",
+        "cost": "hours × devices × price of a device; at most, as pauses are included",
+    }
+)
 
 
 def label(name: str) -> str:

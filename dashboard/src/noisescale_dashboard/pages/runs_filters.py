@@ -1,29 +1,30 @@
 """What narrows the list of runs down, in which order it stands, and which columns it has."""
 
 from collections.abc import Mapping
-from datetime import timedelta
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import dash_mantine_components as dmc
 from dash import html
 
-from noisescale_dashboard.pages import runs_columns, runs_groups
+from noisescale_dashboard.pages import runs_columns, runs_groups, runs_view
 from noisescale_dashboard.pages.parts import Child, aria, icon
+from noisescale_dashboard.pages.runs_view import NO_FILTER
 
-STATUSES = ("running", "finished", "failed", "silent", "crashed")
-SINCE: Final[Mapping[str, timedelta | None]] = MappingProxyType(
-    {
-        "24h": timedelta(hours=24),
-        "7d": timedelta(days=7),
-        "30d": timedelta(days=30),
-        "90d": timedelta(days=90),
-        "any": None,
-    }
-)
-"""How long ago a run sent its last data, at most."""
 SINCE_WORDS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days"}
+DECISION_CHOICES = (
+    ("increase", "Raise"),
+    ("decrease", "Lower"),
+    ("keep", "Keep"),
+    ("insufficient_evidence", "Undecided"),
+)
+RANGE_WORDS = (
+    ("batch_min", "Batch, at least"),
+    ("batch_max", "Batch, at most"),
+    ("noise_min", "Noise scale, at least"),
+    ("noise_max", "Noise scale, at most"),
+)
 SHELVES = (("current", "Not archived"), ("archived", "Archived"))
+BEHIND_MORE = ("tag", "since", "shelf", *runs_view.RANGES)
 SORT_CHOICES = (
     ("-misfit", "biggest savings"),
     ("misfit", "best fit"),
@@ -46,7 +47,6 @@ SORT_CHOICES = (
 
 def layout() -> list[Child]:
     """The row of controls above the table."""
-    since = [{"value": name, "label": f"Last {SINCE_WORDS[name]}"} for name in SINCE_WORDS]
     return [
         # search debounced: a request a letter would be wasted
         dmc.TextInput(
@@ -58,41 +58,36 @@ def layout() -> list[Child]:
             size="xs",
             **aria({"aria-label": "Search runs"}),
         ),
-        _choice("runs-project", "Project", [], width=140, placeholder="Project: any", searchable=True, clearable=True),
-        _choice("runs-task", "Task", [], width=124, placeholder="Task: any", searchable=True, clearable=True),
-        _choice("runs-status", "Status", list(STATUSES), width=126, placeholder="Status: any", clearable=True),
-        dmc.TextInput(
-            id="runs-tag",
-            placeholder="Tag: any",
-            debounce=300,
-            size="xs",
-            w=104,
-            **aria({"aria-label": "Tag"}),
-        ),
-        _choice("runs-since", "Last data", [*since, {"value": "any", "label": "Any time"}], width=124, value="90d"),
+        _choice("runs-project", "Project", [], width=124, placeholder="Project: any", searchable=True, clearable=True),
+        _choice("runs-task", "Task", [], width=108, placeholder="Task: any", searchable=True, clearable=True),
         _choice(
-            "runs-shelf",
-            "Archive",
-            [{"value": value, "label": label} for value, label in SHELVES],
-            width=122,
-            value="current",
+            "runs-decision",
+            "Decision",
+            [{"value": value, "label": label} for value, label in DECISION_CHOICES],
+            width=128,
+            placeholder="Decision: any",
+            clearable=True,
+        ),
+        _choice(
+            "runs-status", "Status", list(runs_view.STATUSES), width=116, placeholder="Status: any", clearable=True
         ),
         _choice(
             "runs-order",
             "Sort by",
             [{"value": value, "label": f"Sort: {label}"} for value, label in SORT_CHOICES],
-            width=196,
+            width=180,
             value="-misfit",
         ),
         _choice(
             "runs-group",
             "Group by",
             runs_groups.choices(()),
-            width=150,
+            width=124,
             placeholder="Group: none",
             searchable=True,
             clearable=True,
         ),
+        _more(),
         html.Details(
             [
                 html.Summary([icon("columns", "sm"), "Columns"], className="btn"),
@@ -120,6 +115,55 @@ def layout() -> list[Child]:
             className="details columns-choice",
         ),
     ]
+
+
+def _more() -> html.Details:
+    """What narrows the list down less often; the button counts what is set."""
+    since = [{"value": name, "label": f"Last {SINCE_WORDS[name]}"} for name in SINCE_WORDS]
+    shelves = [{"value": value, "label": label} for value, label in SHELVES]
+    return html.Details(
+        [
+            html.Summary(
+                [icon("filter", "sm"), html.Span(more_words(NO_FILTER), id="runs-more-words")], className="btn"
+            ),
+            html.Div(
+                [
+                    _inside("runs-since", "Last data", [*since, {"value": "any", "label": "Any time"}], "90d"),
+                    _inside("runs-shelf", "Archive", shelves, "current"),
+                    dmc.TextInput(id="runs-tag", label="Tag", placeholder="any", debounce=300, size="xs"),
+                    html.P(
+                        "In examples; runs whose noise scale has no value are left out by its limits.", className="t2"
+                    ),
+                    *(_limit(name, words) for name, words in RANGE_WORDS),
+                ],
+                className="dropdown grid",
+            ),
+        ],
+        className="details more-filters",
+    )
+
+
+def more_words(view: Mapping[str, Any]) -> str:
+    """The button's words: how many of the filters behind it narrow the list down, "More: 2"."""
+    num_set = sum(view[name] != NO_FILTER[name] for name in BEHIND_MORE)
+    return f"More: {num_set}" if num_set else "More"
+
+
+def _inside(choice_id: str, words: str, data: list[Any], value: str) -> dmc.Select:
+    # a list outside would close the filters, as every click beside them does
+    return dmc.Select(
+        id=choice_id,
+        label=words,
+        data=data,
+        value=value,
+        size="xs",
+        allowDeselect=False,
+        comboboxProps={"withinPortal": False},
+    )
+
+
+def _limit(name: str, words: str) -> dmc.NumberInput:
+    return dmc.NumberInput(id=f"runs-{name}", label=words, min=0, value="", debounce=300, size="xs", hideControls=True)
 
 
 def _choice(choice_id: str, words: str, data: list[Any], *, width: int, **more: Any) -> dmc.Select:

@@ -15,6 +15,8 @@ from noisescale_dashboard.pages.parts import aria, icon
 DELETE_AFTER_SECONDS = 12
 """So long a deleted run only lies in the archive, and comes back when the reader wants it."""
 AT_ONCE = 4
+MAX_COMPARED = 20
+"""The page that compares draws no more."""
 OWN_SITE = (None, "same-origin", "none")
 Row = Mapping[str, Any]
 Undo = list[dict[str, Any]]
@@ -49,6 +51,13 @@ def bar() -> html.Div:
     return html.Div(
         [
             html.B(id="runs-chosen"),
+            html.A(
+                [icon("compare", "sm"), "Compare"],
+                id="runs-compare",
+                href="/compare",
+                className="btn",
+                **aria({"data-go": "page"}),
+            ),
             tag,
             _button("runs-archive", "archive", "Archive"),
             _button("runs-restore", "archive", "Restore"),
@@ -112,12 +121,13 @@ def _register_bar(app: Dash) -> None:
         Output("runs-chosen", "children"),
         Output("runs-archive", "hidden"),
         Output("runs-restore", "hidden"),
+        Output("runs-compare", "href"),
         Input("runs-grid", "selectedRows"),
         State("runs-view", "data"),
     )
-    def show_bar(rows: list[Row] | None, view: dict[str, Any] | None) -> tuple[bool, str, bool, bool]:
+    def show_bar(rows: list[Row] | None, view: dict[str, Any] | None) -> tuple[bool, str, bool, bool, str]:
         is_archive = view is not None and view["shelf"] == "archived"
-        return not rows, f"{len(rows or ())} chosen", is_archive, not is_archive
+        return not rows, f"{len(rows or ())} chosen", is_archive, not is_archive, compare_address(rows or [])
 
     @app.callback(
         Output("runs-done-words", "children"),
@@ -165,6 +175,11 @@ def _register_changes(app: Dash, api: ApiClient) -> None:
         except ApiProblem as problem:
             return {"words": f"Nothing was changed. {problem.title}: {problem.detail}"}, no_update
         return said, "" if "tag" in button else no_update
+
+
+def compare_address(rows: Sequence[Row]) -> str:
+    """Where the chosen runs are compared; ids alone, so nothing needs quoting."""
+    return f"/compare?runs={','.join(str(row['id']) for row in rows[:MAX_COMPARED])}"
 
 
 def is_own_site(headers: Mapping[str, str]) -> bool:

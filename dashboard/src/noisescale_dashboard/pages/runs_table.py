@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from noisescale_dashboard.answers import NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Points, Run
 from noisescale_dashboard.number_format import NOTHING, count, share, share_span, si, significant, span
 from noisescale_dashboard.pages import runs_columns
 from noisescale_dashboard.pages.parts import DECISION_STYLES, decision_label
@@ -34,11 +34,14 @@ THEME = (
 )
 
 
-SELECTION = {
-    "rowSelection": {"mode": "multiRow", "checkboxes": True, "headerCheckbox": True, "enableClickSelection": False},
-    "selectionColumnDef": {"width": 44, "suppressHeaderMenuButton": True, "sortable": False, "resizable": False},
-}
-"""Rows are chosen by their boxes; a click on a row is left to its link."""
+def selection(*, narrow: bool) -> dict[str, Any]:
+    """Rows are chosen by their boxes; a click on a row is left to its link."""
+    box = {"width": 40 if narrow else 44, "suppressHeaderMenuButton": True, "sortable": False, "resizable": False}
+    return {
+        "rowSelection": {"mode": "multiRow", "checkboxes": True, "headerCheckbox": True, "enableClickSelection": False},
+        "selectionColumnDef": box,
+    }
+
 
 ANY_COLUMN = {
     "sortable": True,
@@ -81,6 +84,9 @@ def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
         "loss": significant(run.loss, 4) if run.loss is not None else NOTHING,
         "step": si(run.last_step) if run.last_step is not None else NOTHING,
         "more": {f"more {name}": runs_columns.words(run, name) for name in chosen},
+        "moreLine": " · ".join(
+            f"{runs_columns.label(name)} {words}" for name in chosen if (words := runs_columns.words(run, name))
+        ),
         "stepTitle": f"step {count(run.last_step)}" if run.last_step is not None else "no step yet",
     }
 
@@ -107,9 +113,8 @@ def fit(run: Run) -> dict[str, Any] | None:
     return None
 
 
-def sparkline(series: NoiseScaleSeries) -> dict[str, Any] | None:
+def sparkline(points: Points) -> dict[str, Any] | None:
     """Noise scale, band and batch as log₁₀ values with a common range; None without a single point."""
-    points = series.points
     columns = {
         "y": [_log(v) for v in points.value],
         "low": [_log(v) for v in points.low],
@@ -130,7 +135,9 @@ def _log(value: float | None) -> float | None:
 def columns(sort: str, chosen: Sequence[str] = (), *, narrow: bool) -> list[dict[str, Any]]:
     """Column definitions; `sort` is the API's word and direction, such as "-loss"; `chosen`: further columns."""
     if narrow:
-        return [{"field": "name", "headerName": "Run", "cellRenderer": "RunLine", "flex": 1, "sortable": False}]
+        line = {"field": "name", "headerName": "Run", "cellRenderer": "RunLine", "flex": 1, "sortable": False}
+        # a line may have one more below it, with the chosen columns
+        return [line | ({"autoHeight": True} if chosen else {})]
     wide: list[dict[str, Any]] = [
         {"field": "name", "headerName": "Run", "cellRenderer": "RunName", "minWidth": 200, "flex": 1},
         {"field": "spark", "headerName": "Over training", "cellRenderer": "Spark", "width": 142, "sortable": False},
@@ -149,6 +156,7 @@ def columns(sort: str, chosen: Sequence[str] = (), *, narrow: bool) -> list[dict
             "cellRenderer": "More",
             "width": 130,
             "sortable": False,
+            "headerTooltip": runs_columns.TOOLTIPS.get(name),
         }
         for name in chosen
     ]
@@ -159,7 +167,7 @@ def columns(sort: str, chosen: Sequence[str] = (), *, narrow: bool) -> list[dict
     }
     for column in wide:
         name = column.get("field", "")
-        column["headerTooltip"] = tooltips.get(name)
+        column.setdefault("headerTooltip", tooltips.get(name))
         if name in ("noise", "batch", "efficiency", "loss", "step"):
             column["type"] = "rightAligned"
         if name in SORTS:

@@ -1,16 +1,25 @@
 """The frame of every page: side bar, top bar, and the state that belongs to the reader (theme, width)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import dash_mantine_components as dmc
-from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html
+from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.figures.theme import FONT, dark_of_light
 from noisescale_dashboard.pages.parts import Child, Children, aria, icon, link, listed
 
 NAMESPACE = "noisescale"
-PAGES = (("overview", "Overview", "/"), ("runs", "Runs", "/runs"), ("sweeps", "Sweeps", "/sweeps"))
+PAGES = (
+    ("overview", "Overview", "/"),
+    ("runs", "Runs", "/runs"),
+    ("compare", "Compare", "/compare"),
+    ("sweeps", "Sweeps", "/sweeps"),
+    ("planner", "Planner", "/planner"),
+    ("settings", "Settings", "/settings"),
+)
 """Icon, word and address of the pages in the navigation, in its order; a page stands here once it exists."""
 
 
@@ -26,6 +35,18 @@ def layout() -> dmc.MantineProvider:
                 dcc.Store(id="narrow"),
                 dcc.Store(id="theme"),
                 dcc.Store(id="palettes", data=dark_of_light()),
+                # named by the reader on the page of runs, linked on every page; assets/63-saved-views.js
+                dcc.Store(id="saved-views", storage_type="local"),
+                # asked while nothing else asks, so that every page knows when the server is gone and when it is back
+                dcc.Store(id="beat"),
+                dcc.Store(id="beat-answer"),
+                html.Div(
+                    [icon("clock", "sm"), html.Span(id="outage-words")],
+                    id="outage",
+                    className="note outage",
+                    hidden=True,
+                    role="status",
+                ),
                 html.Aside(_side_bar(), className="side"),
                 html.Div(id="page", className="main"),
             ],
@@ -36,7 +57,11 @@ def layout() -> dmc.MantineProvider:
 
 def _side_bar() -> list[Child]:
     brand = link([html.Span(className="mark"), html.Span("noisescale")], "/", class_name="brand")
-    return [brand, html.Nav(navigation("/"), id="nav", className="nav", **aria({"aria-label": "Pages"}))]
+    return [
+        brand,
+        html.Nav(navigation("/"), id="nav", className="nav", **aria({"aria-label": "Pages"})),
+        html.Nav(id="side-views", className="side-views", **aria({"aria-label": "Saved views"})),
+    ]
 
 
 def navigation(pathname: str) -> list[Child]:
@@ -58,14 +83,48 @@ def page(crumbs: Sequence[Child], body: Children, *, live_state: Children = None
         className="ib b",
         **aria({"aria-label": "Switch between light and dark"}),
     )
-    top = html.Header([path, html.Span(className="sp"), *listed(live_state), toggle], className="top")
+    top = html.Header([path, html.Span(className="sp"), _find(), *listed(live_state), toggle], className="top")
     return [top, html.Main(listed(body), className="page", id="content", tabIndex="-1")]
 
 
-def register(app: Dash, _api: ApiClient) -> None:
-    """Theme and width, both in the browser alone."""
+def _find() -> dmc.TextInput:
+    """Part of a run's name, from any page; the list of runs has its own field (assets/64-find.js)."""
+    return dmc.TextInput(
+        id="find",
+        placeholder="Find a run",
+        leftSection=icon("search", "sm"),
+        rightSection=html.Kbd("/"),
+        className="search find",
+        size="xs",
+        w=210,
+        **aria({"aria-label": "Find a run"}),
+    )
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """Theme and width, both in the browser alone, and whether the API can answer."""
+
+    @app.callback(Output("beat-answer", "data"), Input("beat", "data"))
+    async def answer(beat: float | None) -> float | None:
+        if beat is None:
+            raise PreventUpdate
+        # whether it did is in the header of this answer
+        with suppress(ApiProblem):
+            await api.ready(visitor_headers(ctx.headers))
+        return beat
+
     app.clientside_callback(
         ClientsideFunction(NAMESPACE, "watchWidth"), Output("narrow", "data"), Input("narrow", "id")
+    )
+    app.clientside_callback(
+        ClientsideFunction(NAMESPACE, "linkedViews"), Output("side-views", "children"), Input("saved-views", "data")
+    )
+    app.clientside_callback(
+        ClientsideFunction(NAMESPACE, "findRun"),
+        Output("find", "value"),
+        Input("find", "n_submit"),
+        State("find", "value"),
+        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction(NAMESPACE, "switchTheme"),

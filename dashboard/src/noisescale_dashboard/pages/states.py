@@ -32,7 +32,10 @@ def no_runs(*, is_filtered: bool) -> html.Section:
                 className="t2",
             ),
             html.Pre(FIRST_LINES, className="mono code", tabIndex="0"),
-            html.P(["Or watch four real runs train here: ", html.Code("make demo", className="mono")], className="t2"),
+            # how a job finds this server, once the API has said it (pages/settings.py)
+            html.Div(id="first-connection", style={"display": "contents"}),
+            html.P("Or watch four real runs train on your machine, from a checkout of noisescale:", className="t2"),
+            html.Pre("make demo", className="mono code", tabIndex="0"),
         ],
         className="card empty",
     )
@@ -131,4 +134,6 @@ def not_loaded(problem: ApiProblem) -> html.Section:
 def paused(shown_until: str | None) -> html.Div:
     """Live updates stopped; what is shown is older."""
     until = f" Shown: data until {shown_until}." if shown_until else ""
-    return note(f"Live updates paused.{until} The next attempt follows in a few seconds.", icon_name="clock")
+    words = f"Live updates paused.{until} The next attempt follows in a few seconds."
+    # the banner of the shell says the same for the whole page as soon as it is there
+    return html.Div(note(words, icon_name="clock"), className="stale")

@@ -119,24 +119,23 @@ def _share(distance: Array, factor: float, level: float) -> Estimate:
 
 
 def kappa_estimate(noise_scale: Estimate | None, critical_batch: Estimate | None) -> Estimate | None:
-    """κ of one task with the errors of both numbers, in quadrature of log; None unless both are known.
+    """κ of one task with the errors of both numbers; None unless both are known."""
+    return None if noise_scale is None or critical_batch is None else quotient(critical_batch, noise_scale)
+
+
+def quotient(above: Estimate, below: Estimate) -> Estimate:
+    """`above` / `below`, two positive numbers whose errors are independent and are added in quadrature of log.
 
     An end is None where either interval is open on that side.
     """
-    if noise_scale is None or critical_batch is None:
-        return None
-    log_kappa = math.log(critical_batch.value / noise_scale.value)
-    below = _quadrature(
-        _log_ratio(critical_batch.value, critical_batch.low), _log_ratio(noise_scale.high, noise_scale.value)
-    )
-    above = _quadrature(
-        _log_ratio(critical_batch.high, critical_batch.value), _log_ratio(noise_scale.value, noise_scale.low)
-    )
+    log_quotient = math.log(above.value / below.value)
+    down = _quadrature(_log_ratio(above.value, above.low), _log_ratio(below.high, below.value))
+    up = _quadrature(_log_ratio(above.high, above.value), _log_ratio(below.value, below.low))
     return Estimate(
-        math.exp(log_kappa),
-        None if below is None else math.exp(log_kappa - below),
-        None if above is None else math.exp(log_kappa + above),
-        min(noise_scale.level, critical_batch.level),
+        math.exp(log_quotient),
+        None if down is None else math.exp(log_quotient - down),
+        None if up is None else math.exp(log_quotient + up),
+        min(above.level, below.level),
     )
 
 

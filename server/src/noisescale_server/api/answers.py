@@ -2,8 +2,18 @@
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale.theory.advice import parts as advice
+from noisescale.theory.advice.kappa import Kappa
 from noisescale_server.api import cursor
-from noisescale_server.api.schemas_runs import Interval, LatestNoiseScale, Notice, RowDecision, RunAnswer, RunPage
+from noisescale_server.api.schemas_runs import (
+    Interval,
+    LatestNoiseScale,
+    Notice,
+    RowDecision,
+    RunAnswer,
+    RunKappa,
+    RunPage,
+    RunStatusAnswer,
+)
 from noisescale_server.services.runs import Page, RunView
 from noisescale_server.storage.run_queries import Sort
 from noisescale_server.storage.streams import KINDS
@@ -37,6 +47,7 @@ def run_answer(view: RunView) -> RunAnswer:
         num_ranks=run.num_ranks,
         measure_every=run.measure_every,
         notes=run.notes,
+        remarks=run.remarks,
         notices=[Notice(code=notice.code, text=notice.text) for notice in view.notices],
         kinds=[kind for kind in KINDS if kind in run.kinds],
         lr=run.latest_lr,
@@ -51,7 +62,13 @@ def run_answer(view: RunView) -> RunAnswer:
         example_efficiency=interval_answer(view.example_efficiency),
         step_efficiency=interval_answer(view.step_efficiency),
         decision=decision_answer(view.decision),
+        kappa=kappa_answer(view.kappa, view.noise_scale.level),
     )
+
+
+def status_answer(view: RunView) -> RunStatusAnswer:
+    """A run's status alone."""
+    return RunStatusAnswer(id=view.row.run.id, project=view.row.project, status=view.status)
 
 
 def page_answer(page: Page, sort: Sort) -> RunPage:
@@ -93,3 +110,9 @@ def decision_answer(decision: advice.Decision) -> RowDecision:
         high=decision.high,
         reason=decision.reason,
     )
+
+
+def kappa_answer(kappa: Kappa, level: float) -> RunKappa:
+    """What is known of κ, with its interval."""
+    low, high = kappa.interval(level)
+    return RunKappa(value=kappa.value, low=low, high=high, level=level, measurements=kappa.measurements)

@@ -10,9 +10,11 @@ from fastapi import Depends, Path, Request
 from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.api.auth_route import projects_of
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.settings import Settings
+from noisescale_server.storage.visibility import KEY
 
 MAX_INT64 = 2**63 - 1
 
@@ -61,14 +63,17 @@ def get_now() -> datetime:
 
 
 async def get_session(request: Request) -> AsyncIterator[AsyncSession]:
-    """A session in one transaction, committed before the answer is sent and rolled back on any error."""
-    async with request.app.state.sessions() as session, session.begin():
+    """A session in one transaction, committed before the answer is sent and rolled back on any error.
+
+    It sees the projects in which its sender may do what the route does, and none outside the API.
+    """
+    async with request.app.state.sessions(info={KEY: projects_of(request)}) as session, session.begin():
         yield session
 
 
 async def get_read_session(request: Request) -> AsyncIterator[AsyncSession]:
-    """A session for reading, on the replica where there is one."""
-    async with request.app.state.read_sessions() as session, session.begin():
+    """The same for reading, on the replica where there is one."""
+    async with request.app.state.read_sessions(info={KEY: projects_of(request)}) as session, session.begin():
         yield session
 
 
@@ -89,6 +94,8 @@ Step = Annotated[int, Field(ge=0, le=MAX_INT64)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    401: {"description": "a key or a login is needed", "content": {"application/problem+json": {}}},
+    403: {"description": "known, and not allowed this", "content": {"application/problem+json": {}}},
     404: {"description": "not found", "content": {"application/problem+json": {}}},
     409: {"description": "contradicts what is stored", "content": {"application/problem+json": {}}},
     422: {

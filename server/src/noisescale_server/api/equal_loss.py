@@ -15,6 +15,7 @@ from noisescale_server.api.deps import ReadSession, Text
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.services import equal_loss
 from noisescale_server.services.equal_loss import ComparedRun, KnownWindows
+from noisescale_server.storage.comparison import SizedTask
 
 router = APIRouter(tags=["comparison"])
 
@@ -31,10 +32,28 @@ class TaskQuery(BaseModel):
     level: Level = 0.95
 
 
+SizeKey = Annotated[Text, Field(description="key of a number in the runs' config")]
+
+
 class SizeQuery(TaskQuery):
     """Which task, and where its runs say how large their models are."""
 
-    size_key: Annotated[Text, Field(description="key of a number in the runs' config")] = "num_parameters"
+    size_key: SizeKey = "num_parameters"
+
+
+class SizedTasksQuery(BaseModel):
+    """Where runs say how large their models are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    size_key: SizeKey = "num_parameters"
+
+
+class SizedTasksAnswer(Answer):
+    """Tasks with runs of two sizes or more, those with most sizes first."""
+
+    size_key: str
+    tasks: list[SizedTask]
 
 
 class RunAtLosses(Answer):
@@ -72,6 +91,13 @@ class TemperatureAnswer(Answer):
     num_runs: int
     num_windows: int
     reason: str | None
+
+
+@router.get("/comparison/sized-tasks")
+async def get_sized_tasks(query: Annotated[SizedTasksQuery, Query()], session: ReadSession) -> SizedTasksAnswer:
+    """The tasks whose runs have models of several sizes."""
+    found = await equal_loss.sized_tasks(session, size_key=query.size_key)
+    return SizedTasksAnswer(size_key=query.size_key, tasks=found)
 
 
 @router.get("/comparison/model-size")

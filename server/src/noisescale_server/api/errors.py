@@ -15,7 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
+from noisescale_server.api.auth_credentials import TooManyAttempts
 from noisescale_server.api.body import BodyTooLarge, MediaTypeNotSupported, invalid_input
+from noisescale_server.api.login_provider import ProviderFailed
 from noisescale_server.api.rate_limit import TooManyBatches
 from noisescale_server.api.rejection import VersionNotSupported
 from noisescale_server.services.errors import (
@@ -24,7 +26,11 @@ from noisescale_server.services.errors import (
     DomainError,
     FieldProblem,
     InvalidInput,
+    KeyNotFound,
     LayerNotFound,
+    NotAllowed,
+    NotAuthenticated,
+    PersonNotFound,
     ProjectNotFound,
     RunDeleted,
     RunIdTaken,
@@ -36,17 +42,23 @@ from noisescale_server.services.errors import (
     SweepIdTaken,
     SweepNotFound,
     TaskNotFound,
+    TooManyKeys,
 )
 
 log = logging.getLogger(__name__)
 
 PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
+    NotAuthenticated: (401, "not-authenticated", "A key or a login is needed"),
+    NotAllowed: (403, "not-allowed", "This is not allowed"),
     RunNotFound: (404, "run-not-found", "Run not found"),
     StreamNotFound: (404, "stream-not-found", "Stream not found"),
     LayerNotFound: (404, "layer-not-found", "Layer not found"),
     SweepNotFound: (404, "sweep-not-found", "Sweep not found"),
     ProjectNotFound: (404, "project-not-found", "Project not found"),
     TaskNotFound: (404, "task-not-found", "Task not found"),
+    KeyNotFound: (404, "key-not-found", "Key not found"),
+    PersonNotFound: (404, "person-not-found", "Person not found"),
+    TooManyKeys: (409, "too-many-keys", "Too many keys in force"),
     RunIdTaken: (409, "run-id-taken", "Run id is taken"),
     SweepIdTaken: (409, "sweep-id-taken", "Sweep id is taken"),
     StreamGap: (409, "stream-gap", "Records are missing before this batch"),
@@ -57,6 +69,8 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     MediaTypeNotSupported: (415, "media-type-not-supported", "Content type or encoding not supported"),
     VersionNotSupported: (426, "version-not-supported", "Version of the wire format not supported"),
     TooManyBatches: (429, "too-many-batches", "Too many batches from one sender"),
+    TooManyAttempts: (429, "too-many-attempts", "Too many wrong keys"),
+    ProviderFailed: (502, "login-failed", "The organisation's login failed"),
     DatabaseUnreachable: (503, "database-unreachable", "Database does not answer"),
     DatabaseNotDurable: (503, "database-not-durable", "Database may lose what it has committed"),
     SchemaOutdated: (503, "schema-outdated", "Database schema is older than this server"),
@@ -109,8 +123,14 @@ def domain_problem(error: DomainError) -> ProblemResponse:
         detail=str(error),
         errors=error.problems if isinstance(error, InvalidInput) else (),
         members={name: getattr(error, name) for name in error.members},
-        headers={"Retry-After": str(error.retry_after_seconds)} if error.retry_after_seconds is not None else None,
+        headers=_headers(error),
     )
+
+
+def _headers(error: DomainError) -> dict[str, str]:
+    if isinstance(error, NotAuthenticated):
+        return {"WWW-Authenticate": "Bearer"}
+    return {} if error.retry_after_seconds is None else {"Retry-After": str(error.retry_after_seconds)}
 
 
 def status_problem(status: int, detail: str | None = None, headers: Mapping[str, str] | None = None) -> ProblemResponse:
@@ -145,11 +165,22 @@ async def _on_http_exception(_request: Request, error: Exception) -> Response:
     return status_problem(error.status_code, error.detail, error.headers)
 
 
-async def _on_database_error(request: Request, error: Exception) -> Response:
+def database_problem(method: str, path: str, error: Exception) -> ProblemResponse:
+    """The answer where the database was away or busy, or refused a statement of ours."""
     if not means_try_again(error):
-        return await _on_unexpected(request, error)
-    log.warning("database unreachable for %s %s: %s", request.method, request.url.path, type(error).__name__)
+        return unexpected_problem(method, path, error)
+    log.warning("database unreachable for %s %s: %s", method, path, type(error).__name__)
     return domain_problem(DatabaseUnreachable("the database does not answer"))
+
+
+def unexpected_problem(method: str, path: str, error: Exception) -> ProblemResponse:
+    """The answer to what nobody foresaw; the log has the rest."""
+    log.error("unexpected error for %s %s", method, path, exc_info=error)
+    return status_problem(500, "an unexpected error, logged by the server: it is a bug of noisescale")
+
+
+async def _on_database_error(request: Request, error: Exception) -> Response:
+    return database_problem(request.method, request.url.path, error)
 
 
 async def _on_client_disconnect(_request: Request, _error: Exception) -> Response:
@@ -157,8 +188,7 @@ async def _on_client_disconnect(_request: Request, _error: Exception) -> Respons
 
 
 async def _on_unexpected(request: Request, error: Exception) -> Response:
-    log.error("unexpected error for %s %s", request.method, request.url.path, exc_info=error)
-    return status_problem(500, "an unexpected error, logged by the server: it is a bug of noisescale")
+    return unexpected_problem(request.method, request.url.path, error)
 
 
 def register_error_handlers(app: FastAPI) -> None:

@@ -13,6 +13,8 @@ from noisescale_server.services.layers import Layer
 
 router = APIRouter(tags=["noise scale"])
 
+TERMS = ("trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
+
 
 class GroupsQuery(BaseModel):
     """Which steps, in how many points a layer."""
@@ -37,10 +39,12 @@ def layer_answer(layer: Layer) -> dict[str, Any]:
     return {
         "name": layer.name,
         "estimate": estimate_answer(layer.whole),
-        "trace_cov": layer.whole.trace_cov,
-        "grad_sq_norm": layer.whole.grad_sq_norm,
+        **{name: getattr(layer.whole, name) for name in TERMS},
         "series": {
             "step": layer.steps,
-            **{name: [getattr(one, name) for one in layer.estimates] for name in ("value", "low", "high", "state")},
+            **{
+                name: [getattr(one, name) for one in layer.estimates]
+                for name in ("value", "low", "high", "state", *TERMS)
+            },
         },
     }

@@ -66,6 +66,7 @@ def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
         "to": found.high,
         "level": found.how.level,
         "steps_per_block": found.how.steps_per_block,
+        "steps_per_point": found.how.steps_per_point,
         "window_steps": found.how.window_steps,
         "widened": found.is_widened,
         "num_points": len(found.points),
@@ -122,10 +123,23 @@ def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]
             for one, flags in zip(shown, points.flags, strict=True)
         ],
         **{name: [getattr(one, name) if one else None for one in shown] for name in ESTIMATE_COLUMNS},
+        "value_min": over_signal(points.trace_cov_min, shown),
+        "value_max": over_signal(points.trace_cov_max, shown),
     }
 
 
 ESTIMATE_COLUMNS = ("value", "low", "high", "z", "trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
+
+
+def over_signal(trace_cov: Sequence[float | None], shown: Sequence[NoiseScaleEstimate | None]) -> list[float | None]:
+    """Noise of single records, tr Σ, over the |G|² of the point's window; None where that has no value.
+
+    |G|² of a single record says nothing, so the envelope of the noise scale is that of its noise.
+    """
+    return [
+        noise / one.grad_sq_norm if one and one.value is not None and one.grad_sq_norm and noise is not None else None
+        for noise, one in zip(trace_cov, shown, strict=True)
+    ]
 
 
 def reason_of_newest(found: Series) -> str | None:

@@ -3,10 +3,17 @@
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from noisescale_server.api.auth_gate import Gate
 
 
 class Api(FastAPI):
-    """FastAPI that finds a place for the models of `body_of`."""
+    """FastAPI behind the gate, that finds a place for the models of `body_of`."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Everything that this application does, whoever has added it, with the gate around it."""
+        return Gate(super().build_middleware_stack(), self.state)
 
     def openapi(self) -> dict[str, Any]:
         """The description, made once."""

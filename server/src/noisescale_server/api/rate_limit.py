@@ -5,18 +5,14 @@ Each server process counts for itself, so several of them let through that many 
 
 import math
 import time
-from hashlib import blake2b
-from typing import Final
 
 from fastapi import Request
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
+from noisescale_server.api.auth_route import principal_of
 from noisescale_server.services.errors import DomainError
-
-NOBODY: Final = "nobody"
-"""A request without key and address, as through a Unix socket."""
 
 
 class TooManyBatches(DomainError):
@@ -63,8 +59,6 @@ def count_batch(request: Request) -> None:
 
 
 def sender_of(request: Request) -> str:
-    """The key that the request carries, as a digest, else the address it comes from."""
-    key = request.headers.get("authorization")
-    if key is not None:
-        return "key " + blake2b(key.encode(), digest_size=16).hexdigest()
-    return "address " + (request.client.host if request.client else NOBODY)
+    """The key or person that sends."""
+    principal = principal_of(request)
+    return f"{principal.kind} {principal.id}"

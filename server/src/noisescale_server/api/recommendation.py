@@ -8,17 +8,32 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 
 from noisescale.theory.advice import answer as advice_answer
+from noisescale.theory.advice.parts import Preference
 from noisescale.theory.advice.trainer_flags import Trainer, as_flags
 from noisescale_server.api.answers import estimate_answer
 from noisescale_server.api.critical_by_definition import by_definition
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId
-from noisescale_server.api.recommendation_query import RunRecommendationQuery
-from noisescale_server.api.schemas_recommendation import RecommendationAnswer
+from noisescale_server.api.recommendation_query import RunRecommendationQuery, SeveralRecommendationsQuery
+from noisescale_server.api.runs import read_ids
+from noisescale_server.api.schemas_recommendation import RecommendationAnswer, SeveralRecommendations
 from noisescale_server.services import run_advice
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.run_advice import RunAdvice
+from noisescale_server.services.run_advice import Question, RunAdvice
 
 router = APIRouter(tags=["recommendation"])
+
+MOST_AT_ONCE = 20
+"""Runs of one question: some milliseconds each."""
+
+
+@router.get("/runs/recommendations")
+async def get_recommendations(
+    query: Annotated[SeveralRecommendationsQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
+) -> SeveralRecommendations:
+    """The recommendations of several runs at one preference, for a list of them; ids without a run are left out."""
+    asked = Question(Preference(query.preference))
+    found = await run_advice.advise_several(session, whole_runs, read_ids(query.ids, MOST_AT_ONCE), asked)
+    return SeveralRecommendations(recommendations=[recommendation_answer(advice) for advice in found])
 
 
 @router.get("/runs/{run_id}/recommendation", response_model=RecommendationAnswer)

@@ -19,6 +19,18 @@ Hours = Annotated[float, Field(ge=0, le=1e6)]
 Batch = Annotated[float, Field(gt=0, le=1e15)]
 
 
+Share = Annotated[float | None, Field(ge=0.001, le=0.999, description="0 fewest examples … 1 fewest steps")]
+
+
+class SeveralRecommendationsQuery(BaseModel):
+    """Of which runs, and what a step is worth."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[str, Field(min_length=1, max_length=1_000, description="UUIDs, separated by commas; at most 20")]
+    preference: Share = None
+
+
 class RecommendationQuery(BaseModel):
     """What the reader values, and at which step.
 
@@ -27,9 +39,7 @@ class RecommendationQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    preference: Annotated[float | None, Field(ge=0.001, le=0.999, description="0 fewest examples … 1 fewest steps")] = (
-        None
-    )
+    preference: Share = None
     examples_per_step: Annotated[
         float | None, Field(ge=1e-6, le=LARGEST, description="examples one would spend to save a step")
     ] = None

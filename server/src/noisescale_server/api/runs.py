@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from noisescale_server.api import cursor as cursors
-from noisescale_server.api.answers import page_answer, run_answer
+from noisescale_server.api.answers import page_answer, run_answer, status_answer
+from noisescale_server.api.auth_route import enter_project, note_author, sees_only_status, sessions_of
 from noisescale_server.api.body import parse, read_body
 from noisescale_server.api.deps import (
     AppSettings,
@@ -31,6 +32,7 @@ from noisescale_server.api.schemas_runs import (
     RunGroupAnswer,
     RunPage,
     RunPatch,
+    RunStatusAnswer,
     RunSummary,
 )
 from noisescale_server.api.transactions import commit_with_retry
@@ -67,6 +69,9 @@ SortName = Literal[
 ]
 
 
+DecisionWord = Literal["increase", "decrease", "keep", "insufficient_evidence"]
+
+
 class WhichRuns(BaseModel):
     """Which runs."""
 
@@ -75,6 +80,7 @@ class WhichRuns(BaseModel):
     project: Text | None = None
     task: Text | None = None
     status: Annotated[list[Status], Field(max_length=5)] = []
+    decision: Annotated[list[DecisionWord], Field(max_length=4, description="any of them")] = []
     tag: Annotated[list[Text], Field(max_length=32, description="runs that have all of them")] = []
     q: Annotated[Text | None, Field(description="part of the name")] = None
     archived: bool = False
@@ -94,16 +100,19 @@ class RunQuery(WhichRuns):
     cursor: Annotated[str | None, Field(max_length=cursors.MAX_CURSOR_CHARACTERS)] = None
 
 
-@router.post("", status_code=201, response_model=RunAnswer, openapi_extra=body_of(NewRun))
+@router.post("", status_code=201, response_model=RunAnswer | RunStatusAnswer, openapi_extra=body_of(NewRun))
 async def create_run(
     request: Request, response: Response, session: Session, settings: AppSettings, now: Now
-) -> RunAnswer:
-    """Create a run; the same id again gives the same run of that project."""
+) -> RunAnswer | RunStatusAnswer:
+    """Create a run; the same id again gives the same run of that project. A write key is told its status only."""
     body = parse(NewRun, await read_body(request))
+    await enter_project(request, body.project)
     new = StoredNewRun(**{**body.model_dump(), "id": body.id or uuid4()})
     view, is_created = await runs.create(session, new, now=now, patience=patience(settings))
     response.status_code = 201 if is_created else 200
-    return run_answer(view)
+    if is_created:
+        await note_author(request, session, new.id)
+    return status_answer(view) if await sees_only_status(request, session, new.id) else run_answer(view)
 
 
 @router.get("")
@@ -152,6 +161,12 @@ async def change_runs(request: Request, session: Session) -> ChangedRuns:
     return ChangedRuns(changed=list(found.changed), missing=list(found.missing), too_many_tags=list(found.left))
 
 
+@router.get("/{run_id}/status")
+async def get_run_status(run_id: RunId, session: Session, settings: AppSettings, now: Now) -> RunStatusAnswer:
+    """What a run is doing: all of it that a training job's key reads, and only of runs that it wrote to."""
+    return status_answer(await runs.get(session, run_id, now=now, patience=patience(settings)))
+
+
 @router.get("/{run_id}")
 async def get_run(run_id: RunId, session: ReadSession, settings: AppSettings, now: Now) -> RunAnswer:
     """One run."""
@@ -160,7 +175,7 @@ async def get_run(run_id: RunId, session: ReadSession, settings: AppSettings, no
 
 @router.patch("/{run_id}", response_model=RunAnswer, openapi_extra=body_of(RunPatch))
 async def change_run(run_id: RunId, request: Request, session: Session, settings: AppSettings, now: Now) -> RunAnswer:
-    """Rename, tag, archive, or move to another task of the project."""
+    """Rename, tag, remark on, archive, or move to another task of the project."""
     changes = parse(RunPatch, await read_body(request)).model_dump(exclude_unset=True)
     return run_answer(await runs.change(session, run_id, changes, now=now, patience=patience(settings)))
 
@@ -168,7 +183,7 @@ async def change_run(run_id: RunId, request: Request, session: Session, settings
 @router.delete("/{run_id}", status_code=204)
 async def delete_run(run_id: RunId, request: Request) -> None:
     """Delete the run with all its data."""
-    await commit_with_retry(request.app.state.sessions, lambda session: calibration.remove_run(session, run_id))
+    await commit_with_retry(sessions_of(request), lambda session: calibration.remove_run(session, run_id))
 
 
 def patience(settings: Settings) -> Patience:
@@ -199,19 +214,20 @@ def run_filter(query: WhichRuns, now: datetime, settings: Settings) -> RunFilter
         noise_scale_min=query.noise_scale_min,
         noise_scale_max=query.noise_scale_max,
         updated_after=query.updated_after,
+        decisions=query.decision,
         ids=None if query.ids is None else read_ids(query.ids),
     )
 
 
-def read_ids(listed: str) -> list[UUID]:
+def read_ids(listed: str, most: int = MAX_IDS) -> list[UUID]:
     """The UUIDs of a comma-separated list.
 
     Raises:
-        InvalidInput: For one that is no UUID, or more than 200.
+        InvalidInput: For one that is no UUID, or more than that many.
     """
     parts = listed.split(",")
-    if len(parts) > MAX_IDS:
-        raise refuse("ids", f"has {len(parts)} ids, at most {MAX_IDS} are read: ask in pieces")
+    if len(parts) > most:
+        raise refuse("ids", f"has {len(parts)} ids, at most {most} are read: ask in pieces")
     found = []
     for position, part in enumerate(parts):
         try:

@@ -39,6 +39,7 @@ class ComparedTaskAnswer(Answer):
     explanation: str | None
     findings: tuple[str, ...]
     kappa: Estimate | None
+    left_out: str | None
 
 
 class PublishedTaskAnswer(Answer):
@@ -132,6 +133,7 @@ def _task(one: ComparedTask) -> ComparedTaskAnswer:
         explanation=one.sweep.explanation,
         findings=one.sweep.findings,
         kappa=one.kappa,
+        left_out=one.left_out,
     )
 
 

@@ -60,3 +60,9 @@ class RecommendationAnswer(Answer):
     schedule: Schedule | None
     schedule_missing: str | None
     critical_batch_by_definition: CriticalByDefinition | None = None
+
+
+class SeveralRecommendations(Answer):
+    """The recommendations of several runs, in the order of their ids."""
+
+    recommendations: list[RecommendationAnswer]

@@ -9,11 +9,15 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from noisescale_server.api.deps import MAX_INT64, refuse_control_characters
+from noisescale_server.api.masked_config import masked
 
 MAX_CONFIG_BYTES = 64 * 1024
 MAX_CONFIG_DEPTH = 8
 MAX_TAGS = 32
 MAX_CHANGED = 200
+MAX_REMARKS = 8_000
+
+RunStatus = Literal["running", "finished", "failed", "silent", "crashed"]
 
 
 def refuse_blank(text: str) -> str:
@@ -24,6 +28,16 @@ def refuse_blank(text: str) -> str:
     """
     if not text.strip():
         raise ValueError("must not be blank")
+    return text
+
+
+def refuse_unprintable(text: str) -> str:
+    """The text itself, which may have lines.
+
+    Raises:
+        ValueError: When another control character is in it.
+    """
+    refuse_control_characters(text.replace("\n", " ").replace("\t", " "))
     return text
 
 
@@ -81,7 +95,8 @@ Tag = Annotated[
     str, Field(min_length=1, max_length=64), AfterValidator(refuse_control_characters), AfterValidator(refuse_blank)
 ]
 Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS), AfterValidator(refuse_repeated)]
-Config = Annotated[dict[str, Any], AfterValidator(check_config)]
+Remarks = Annotated[str, Field(max_length=MAX_REMARKS), AfterValidator(refuse_unprintable)]
+Config = Annotated[dict[str, Any], AfterValidator(check_config), AfterValidator(masked)]
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -121,6 +136,7 @@ class RunPatch(Body):
 
     name: Name = ""
     tags: Tags = []
+    remarks: Remarks = ""
     archived: bool = False
     task: Name = ""
 
@@ -173,11 +189,26 @@ class RowDecision(Answer):
     reason: str
 
 
+class RunKappa(Interval):
+    """κ of the run, with the number of sweeps and branches behind it; 0: the published spread alone."""
+
+    level: float
+    measurements: int
+
+
 class Notice(Answer):
     """Something to know of the measurement, with the way out."""
 
     code: str
     text: str
+
+
+class RunStatusAnswer(Answer):
+    """What a run is doing."""
+
+    id: UUID
+    project: str
+    status: RunStatus
 
 
 class RunAnswer(Answer):
@@ -198,7 +229,7 @@ class RunAnswer(Answer):
     family: str | None
     planned_steps: int | None
     archived: bool
-    status: Literal["running", "finished", "failed", "silent", "crashed"]
+    status: RunStatus
     created_at: datetime
     updated_at: datetime
     finished_at: datetime | None
@@ -207,6 +238,7 @@ class RunAnswer(Answer):
     num_ranks: int | None
     measure_every: int | None
     notes: list[str]
+    remarks: str
     notices: list[Notice]
     kinds: list[str]
     lr: float | None
@@ -221,6 +253,7 @@ class RunAnswer(Answer):
     example_efficiency: Interval | None
     step_efficiency: Interval | None
     decision: RowDecision
+    kappa: RunKappa
 
 
 class RunGroupAnswer(Answer):

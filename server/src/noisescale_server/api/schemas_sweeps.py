@@ -97,6 +97,14 @@ class SweepRunAnswer(Answer):
     values: list[Number]
 
 
+class WrittenSweep(Answer):
+    """All that a training job's key is told of a sweep: that what it sent is there."""
+
+    id: UUID
+    project: str
+    task: str
+
+
 class SweepAnswer(Answer):
     """One sweep."""
 

@@ -7,7 +7,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Request
 from pydantic import Field
+from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.api.auth_route import enter_run, note_author, sessions_of
 from noisescale_server.api.body import read_body
 from noisescale_server.api.deps import AppSettings, ReadSession, RunId, Session, StreamId, body_of
 from noisescale_server.api.rate_limit import count_batch
@@ -113,9 +115,17 @@ async def post_batch(
     """Store a batch once, however often it is sent; the answer comes after COMMIT."""
     read = read_batch(await read_body(request))
     batch = batch_of(stream_id, read.body)
+    await enter_run(request, batch.run_id, None if batch.run is None else batch.run.run.project)
+
+    async def store(session: AsyncSession) -> ingestion.Accepted:
+        accepted = await ingestion.accept(session, batch)
+        if batch.run is not None:
+            await note_author(request, session, batch.run_id)
+        return accepted
+
     accepted = await commit_with_retry(
-        request.app.state.sessions,
-        lambda session: ingestion.accept(session, batch),
+        sessions_of(request),
+        store,
         timeout_seconds=settings.transaction_timeout_seconds,
     )
     if batch.finish is not None:
@@ -123,6 +133,19 @@ async def post_batch(
         behind_the_answer.add_task(state.recalibrations.after_finish, state.sessions, batch.run_id)
     rejected = [RejectedRecord(**asdict(record)) for record in read.rejected]
     return Acked(acked_seq=accepted.acked_seq, rejected=rejected, epoch=accepted.epoch)
+
+
+class StandingAnswer(Answer):
+    """Where the server stands with a stream."""
+
+    acked_seq: int
+    epoch: UUID
+
+
+@router.post("/streams/{stream_id}/heartbeat", dependencies=[Depends(count_batch)])
+async def post_heartbeat(stream_id: StreamId, session: Session) -> StandingAnswer:
+    """Where the server stands with a stream that lives and has nothing to send: its run is not silent."""
+    return StandingAnswer(**asdict(await streams.hear(session, stream_id)))
 
 
 @router.get("/streams/{stream_id}")

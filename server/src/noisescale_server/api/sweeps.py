@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from noisescale_server.api.auth_route import enter_project, principal_of
 from noisescale_server.api.body import parse, read_body
 from noisescale_server.api.deps import ReadSession, Session, Text, body_of
 from noisescale_server.api.schemas_sweeps import (
@@ -16,6 +17,7 @@ from noisescale_server.api.schemas_sweeps import (
     SweepRunBody,
     SweepRunsBody,
     SweepWithRuns,
+    WrittenSweep,
 )
 from noisescale_server.services import calibration, sweeps
 from noisescale_server.services.sweeps import GivenRun, Kind, SweepView
@@ -40,13 +42,14 @@ class SweepQuery(BaseModel):
     cursor: UUID | None = None
 
 
-@router.post("", status_code=201, response_model=SweepAnswer, openapi_extra=body_of(NewSweepBody))
-async def create_sweep(request: Request, response: Response, session: Session) -> SweepAnswer:
+@router.post("", status_code=201, response_model=SweepAnswer | WrittenSweep, openapi_extra=body_of(NewSweepBody))
+async def create_sweep(request: Request, response: Response, session: Session) -> SweepAnswer | WrittenSweep:
     """Create a sweep; the same id again gives the same sweep of that project."""
     body = parse(NewSweepBody, await read_body(request))
+    await enter_project(request, body.project)
     row, is_created = await sweeps.create(session, NewSweep(**{**body.model_dump(), "id": body.id or uuid4()}))
     response.status_code = 201 if is_created else 200
-    return SweepAnswer(**_fields(row))
+    return _written(row) if principal_of(request).reads_only_its_own else SweepAnswer(**_fields(row))
 
 
 @router.get("")
@@ -73,11 +76,12 @@ async def delete_sweep(sweep_id: SweepId, session: Session) -> None:
     await sweeps.remove(session, sweep_id)
 
 
-@router.post("/{sweep_id}/runs", response_model=SweepWithRuns, openapi_extra=body_of(SweepRunsBody))
-async def attach_runs(sweep_id: SweepId, request: Request, session: Session) -> SweepWithRuns:
+@router.post("/{sweep_id}/runs", response_model=SweepWithRuns | WrittenSweep, openapi_extra=body_of(SweepRunsBody))
+async def attach_runs(sweep_id: SweepId, request: Request, session: Session) -> SweepWithRuns | WrittenSweep:
     """Attach runs that are stored, or curves; a run that the sweep has already is replaced."""
     body = parse(SweepRunsBody, await read_body(request))
-    return sweep_answer(await calibration.attach(session, sweep_id, [given_run(run) for run in body.runs]))
+    view = await calibration.attach(session, sweep_id, [given_run(run) for run in body.runs])
+    return _written(view.row) if principal_of(request).reads_only_its_own else sweep_answer(view)
 
 
 def given_run(body: SweepRunBody) -> GivenRun:
@@ -97,6 +101,10 @@ def given_run(body: SweepRunBody) -> GivenRun:
 def sweep_answer(view: SweepView) -> SweepWithRuns:
     """A sweep as JSON."""
     return SweepWithRuns(**_fields(view.row), runs=[_run_answer(run) for run in view.runs])
+
+
+def _written(row: SweepRow) -> WrittenSweep:
+    return WrittenSweep(id=row.sweep.id, project=row.project, task=row.task)
 
 
 def _fields(row: SweepRow) -> dict[str, Any]:

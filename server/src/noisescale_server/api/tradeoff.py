@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from noisescale.theory.advice.pace import Pace
 from noisescale.theory.advice.predictions import Banded, banded
 from noisescale.theory.schedule import Stretch
 from noisescale.theory.trade_off import TradeOff
@@ -13,11 +14,26 @@ from noisescale_server.api.tradeoff_query import TradeOffQuery
 from noisescale_server.services import tradeoff, tradeoff_source
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question
-from noisescale_server.services.tradeoff import Row
-from noisescale_server.services.tradeoff_policies import Policy, policies, profile_of
+from noisescale_server.services.tradeoff_asked import EXACT, Asked, Machines
+from noisescale_server.services.tradeoff_limits import Allowed, Reach
+from noisescale_server.services.tradeoff_policies import Policy, Terrain, policies, profile_of
+from noisescale_server.services.tradeoff_rows import Row
 from noisescale_server.services.tradeoff_source import Source
+from noisescale_server.services.tradeoff_target import SweepTargets
+from noisescale_server.services.tradeoff_what_ifs import WhatIf
+from noisescale_server.services.tradeoff_worth import worth_of
 
 router = APIRouter(tags=["recommendation"])
+
+
+class StepAnswer(Answer):
+    """What a step takes and costs, as the table has it."""
+
+    batch_size: float
+    seconds: float
+    num_devices: int | None
+    usd_per_device_hour: float | None
+    are_devices_added: bool
 
 
 class TradeOffAnswer(Answer):
@@ -29,17 +45,24 @@ class TradeOffAnswer(Answer):
     unit: str
     units_per_example: float
     target: str
+    targets: SweepTargets | None
     min_steps: float | None
     min_examples: float | None
     examples_per_step: float
     price_text: str
     best_batch: Banded
     limited_batch: float | None
+    limited_interval: Reach | None
+    recommended: Row | None
+    present: Row | None
     binding: tuple[str, ...]
     limit_text: str
+    limits: tuple[Allowed, ...]
+    step: StepAnswer | None
     assumes: str | None
     rows: tuple[Row, ...]
     pareto: tuple[float, ...]
+    what_ifs: tuple[WhatIf, ...]
     growth: float
     policies: tuple[Policy, ...]
     policies_missing: str | None
@@ -57,7 +80,13 @@ async def get_tradeoff(
         source = await tradeoff_source.of_run(session, whole_runs, query.run_id, question)
     if query.project is not None and query.task is not None:
         source = await tradeoff_source.of_task(
-            session, whole_runs, query.project, query.task, optimizer=query.optimizer, asked=Question(query.wish())
+            session,
+            whole_runs,
+            query.project,
+            query.task,
+            optimizer=query.optimizer,
+            asked=Question(query.wish(), query.limits(), usd_per_device_hour=query.usd_per_device_hour),
+            sweep_target=query.sweep_target,
         )
     return tradeoff_answer(query, source)
 
@@ -68,46 +97,76 @@ def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnsw
     Raises:
         InvalidInput: Where its numbers contradict each other.
     """
-    critical = query.critical(source)
-    plan = query.plan(source)
-    asked = tradeoff.Asked(
-        critical_batch=critical,
-        plan=plan,
-        batches=query.batches(critical.value, source),
-        machines=tradeoff.Machines(query.pace(source, plan), query.usd_per_hour_besides, query.kilowatts_per_device),
-        rate=query.rate(critical.value),
-        given=query.limits(),
-        target=query.target if source is None or query.steps is not None else source.target,
-    )
+    asked = _asked(query, source)
+    critical, pace = asked.critical_batch, asked.machines.pace
     try:
         found = tradeoff.table(asked)
     except ValueError as error:
         raise refuse("critical_batch", str(error)) from error
-    to_target = tradeoff.trade_off_of(asked)
-    rate = asked.rate.at(critical.value)
+    to_target, rate = asked.trade_off_at(critical.value), asked.rate.at(critical.value)
     profile = _profile(query, source, to_target)
-    schedules = policies(profile, examples_per_step=rate, pace=asked.machines.pace) if profile else []
+    at_batch = None if asked.plan is None else asked.plan.batch
+    terrain = Terrain(profile, critical, at_batch, pace, asked.plan_error)
+    schedules = policies(terrain, examples_per_step=rate) if profile else []
+    inside = found.inside
     return TradeOffAnswer(
         critical_batch=banded(critical.through(lambda batch: batch)),
         critical_batch_text="As it was said." if source is None else source.said,
-        example="example" if source is None else source.example,
+        example=asked.example,
         unit="examples" if source is None else source.unit,
         units_per_example=1.0 if source is None else source.units_per_example,
         target=asked.target,
+        targets=None if source is None else source.targets,
         min_steps=None if to_target is None else to_target.min_steps,
         min_examples=None if to_target is None else to_target.min_examples,
         examples_per_step=rate,
         price_text=asked.rate.said if query.wish().is_stated else "nobody said what a step is worth: balanced",
         best_batch=found.best_batch,
-        limited_batch=found.choice.batch,
-        binding=tuple(limit.kind.value for limit in found.choice.binding),
-        limit_text=found.choice.text,
+        limited_batch=inside.choice.batch,
+        limited_interval=inside.reach,
+        recommended=found.recommended,
+        present=found.present,
+        binding=tuple(limit.kind.value for limit in inside.choice.binding),
+        limit_text=inside.choice.text,
+        limits=inside.limits,
+        step=None if pace is None else _step(pace),
         assumes=found.assumes,
         rows=found.rows,
         pareto=tuple(row.batch_size for row in found.rows if row.is_pareto),
+        what_ifs=found.what_ifs,
         growth=_growth(query, source),
         policies=tuple(schedules),
         policies_missing=None if schedules else "Schedules need a target: give steps and at_batch.",
+    )
+
+
+def _asked(query: TradeOffQuery, source: Source | None) -> Asked:
+    critical, plan = query.critical(source), query.plan(source)
+    pace = query.pace(source, plan)
+    present_batch = None if source is None else source.present_batch
+    machines = Machines(pace, query.usd_per_hour_besides, query.kilowatts_per_device, query.max_devices)
+    return Asked(
+        critical_batch=critical,
+        plan=plan,
+        batches=query.batches(critical.value, pace, present_batch),
+        machines=machines,
+        rate=worth_of(query.wish(), pace, critical.value),
+        given=query.limits(),
+        target=query.target if source is None or query.steps is not None else source.target,
+        present_batch=present_batch,
+        example="example" if source is None else source.example,
+        num_examples=None if source is None else source.num_examples,
+        plan_error=EXACT if source is None or query.steps is not None else source.plan_error,
+    )
+
+
+def _step(pace: Pace) -> StepAnswer:
+    return StepAnswer(
+        batch_size=pace.batch,
+        seconds=pace.step_seconds,
+        num_devices=pace.num_devices,
+        usd_per_device_hour=pace.usd_per_device_hour,
+        are_devices_added=pace.hardware == "devices_with_the_batch",
     )
 
 

@@ -6,15 +6,14 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale.theory import prices
 from noisescale.theory.advice.pace import Pace, spot_of
 from noisescale.theory.advice.parts import Constraints, Preference
 from noisescale.theory.cost import StepTime
 from noisescale.theory.intervals import Estimate, estimate_from_interval
-from noisescale.theory.prices import ExchangeRate
 from noisescale.theory.what_if import Plan
 from noisescale_server.api.wire_schemas import Text
 from noisescale_server.services.errors import refuse
+from noisescale_server.services.tradeoff_asked import Machines
 from noisescale_server.services.tradeoff_source import Source
 
 MAX_ROWS = 64
@@ -32,6 +31,9 @@ class TradeOffQuery(BaseModel):
     project: Annotated[Text | None, Field(description="of the task")] = None
     task: Annotated[Text | None, Field(description="critical batch and target from its earlier sweeps and runs")] = None
     optimizer: Annotated[Text | None, Field(description="of the task's next run; default: the one used last")] = None
+    sweep_target: Annotated[
+        float | None, Field(ge=-1e15, le=1e15, description="of the task's newest sweep, fitted at it")
+    ] = None
     critical_batch: Annotated[Size | None, Field(description="in examples")] = None
     critical_batch_low: Annotated[Size | None, Field(description="lower end of its 95 % interval")] = None
     critical_batch_high: Annotated[Size | None, Field(description="upper end of its 95 % interval")] = None
@@ -41,15 +43,23 @@ class TradeOffQuery(BaseModel):
     batch_size: Annotated[list[Size], Field(max_length=MAX_ROWS, description="rows; may be repeated")] = []
     smallest: Annotated[Size | None, Field(description="first row of a range of doublings")] = None
     largest: Annotated[Size | None, Field(description="last row of a range of doublings")] = None
+    rows_per_doubling: Annotated[int, Field(ge=1, le=8, description="of a range; 1 for doublings alone")] = 1
     step_seconds: Annotated[Number | None, Field(description="at at_batch, or at the run's present batch")] = None
     overhead_seconds: Annotated[Number | None, Field(description="α of a step's time α + β B, same devices")] = None
     seconds_per_example: Annotated[Number | None, Field(description="β of it")] = None
-    num_devices: Annotated[int | None, Field(ge=1, le=2**24)] = None
+    num_devices: Annotated[
+        int | None, Field(ge=1, le=2**24, description="at at_batch; of a run or task: they stay whatever the batch")
+    ] = None
+    max_devices: Annotated[
+        int | None, Field(ge=1, le=2**24, description="that there are, where devices are added with the batch")
+    ] = None
     usd_per_device_hour: Annotated[Number | None, Field()] = None
     usd_per_hour_besides: Annotated[float, Field(ge=0, le=1e12)] = 0.0
     kilowatts_per_device: Annotated[Number | None, Field()] = None
     preference: Annotated[float | None, Field(ge=0.001, le=0.999)] = None
     examples_per_step: Annotated[float | None, Field(ge=1e-6, le=1e15)] = None
+    usd_per_hour_sooner: Annotated[Number | None, Field(description="what an hour sooner is worth")] = None
+    fixed_hardware: Annotated[bool, Field(description="the devices stay: step times say what a step is worth")] = False
     max_steps: Annotated[Number | None, Field()] = None
     max_examples: Annotated[float | None, Field(gt=1e-9, le=1e18)] = None
     max_hours: Annotated[Number | None, Field()] = None
@@ -73,6 +83,8 @@ class TradeOffQuery(BaseModel):
             raise refuse("critical_batch", "give one of critical_batch, run_id, and task with project")
         if (self.project is None) != (self.task is None):
             raise refuse("project", "a task is named with its project")
+        if self.sweep_target is not None and self.task is None:
+            raise refuse("sweep_target", "a target of a sweep needs the task of the sweep", self.sweep_target)
         if self.critical_batch is None and (self.critical_batch_low or self.critical_batch_high):
             raise refuse("critical_batch", "an interval needs critical_batch")
         if (self.overhead_seconds is None) != (self.seconds_per_example is None):
@@ -93,19 +105,12 @@ class TradeOffQuery(BaseModel):
             InvalidInput: If it was said twice.
         """
         try:
-            return Preference(self.preference, self.examples_per_step)
+            return Preference(
+                self.preference, self.examples_per_step, self.usd_per_hour_sooner, fixed_hardware=self.fixed_hardware
+            )
         except ValueError as error:
-            raise refuse("preference", str(error)) from error
-
-    def rate(self, critical_batch: float) -> ExchangeRate:
-        """What a step is worth: as said, or balanced at this critical batch.
-
-        Args:
-            critical_batch: In examples.
-        """
-        if self.preference is not None:
-            return prices.from_preference(self.preference)
-        return prices.worth_examples(self.examples_per_step or critical_batch)
+            said = {"preference", "examples_per_step", "usd_per_hour_sooner", "fixed_hardware"} & self.model_fields_set
+            raise refuse(max(said), str(error)) from error
 
     def limits(self) -> Constraints:
         """Deadlines, budgets and what the devices hold."""
@@ -152,25 +157,36 @@ class TradeOffQuery(BaseModel):
             return Plan(self.steps, self.at_batch)
         return None if source is None else source.plan
 
-    def batches(self, critical_batch: float, source: Source | None) -> list[float]:
+    def batches(self, critical_batch: float, pace: Pace | None, present_batch: float | None) -> list[float]:
         """The rows: those asked for, or doublings over a range about the critical batch.
 
         Args:
             critical_batch: In examples.
-            source: The run, whose present batch is a row too.
+            pace: What a step takes; None where nobody said.
+            present_batch: In use, a row of every range too; None where none is.
 
         Raises:
             InvalidInput: If the range holds too many doublings.
         """
         if self.batch_size and self.smallest is None and self.largest is None:
             return self.batch_size
-        smallest = self.smallest or min(critical_batch / 32, self.largest or math.inf)
-        largest = self.largest or max(critical_batch * 32, smallest)
-        doublings = math.floor(math.log2(largest / smallest) + 1e-9)
-        if doublings + len(self.batch_size) >= MAX_ROWS - 1:
-            raise refuse("largest", f"at most {MAX_ROWS} rows, got {doublings + 1} doublings: narrow the range")
-        present = [] if source is None or source.plan is None else [source.plan.batch]
-        return [*self.batch_size, *present, *(smallest * 2.0**power for power in range(doublings + 1))]
+        present = [] if present_batch is None else [present_batch]
+        smallest, largest = self._range(critical_batch, pace)
+        doublings = math.log2(largest / smallest)
+        num_rows = math.floor(doublings * self.rows_per_doubling + 1e-9) + 1
+        if num_rows + len(self.batch_size) >= MAX_ROWS:
+            raise refuse("largest", f"at most {MAX_ROWS} rows, got {num_rows} in the range: narrow it")
+        ladder = (smallest * 2.0 ** (row / self.rows_per_doubling) for row in range(num_rows))
+        return [*self.batch_size, *present, *ladder]
+
+    def _range(self, critical_batch: float, pace: Pace | None) -> tuple[float, float]:
+        """The ends as asked, else powers of two about 32 times around the critical batch, from a device's batch on."""
+        least = _power_of_two(critical_batch / 32)
+        of_a_device = Machines(pace).examples_of_a_device
+        if of_a_device is not None and of_a_device <= critical_batch:
+            least = max(least, of_a_device)
+        smallest = self.smallest or min(least, self.largest or math.inf)
+        return smallest, self.largest or max(_power_of_two(critical_batch * 32), smallest)
 
     def pace(self, source: Source | None, plan: Plan | None) -> Pace | None:
         """What a step takes; None where nobody said.
@@ -184,7 +200,8 @@ class TradeOffQuery(BaseModel):
         """
         own = None if source is None else source.pace
         line = None
-        batch = plan.batch if plan is not None else self.at_batch or self.critical_batch
+        present = None if source is None else source.present_batch
+        batch = self.at_batch or present or (self.critical_batch if plan is None else plan.batch)
         seconds = self.step_seconds
         if self.overhead_seconds is not None and self.seconds_per_example is not None:
             line = StepTime(self.overhead_seconds, self.seconds_per_example)
@@ -201,3 +218,8 @@ class TradeOffQuery(BaseModel):
             assert own is not None
             return Pace(own.batch, own.step_seconds, own.hardware, own.line, devices, price, spot)
         return Pace(batch, seconds, "devices_with_the_batch" if line is None else "line", line, devices, price, spot)
+
+
+def _power_of_two(batch: float) -> float:
+    """The nearest one; below 1 the batch itself, as no power of two below 1 can be run either."""
+    return 2.0 ** round(math.log2(batch)) if batch >= 1 else batch

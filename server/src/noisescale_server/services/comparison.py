@@ -15,6 +15,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.averages import Averages
+from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
 from noisescale_server.analysis.comparison import Statistics, kappa_estimate, statistics
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.task_order import Rung, TaskOrder, task_order
@@ -54,6 +55,7 @@ class ComparedTask:
         run_ids: Runs that they are of.
         source: Whether these are the sweep's runs, others of the task, or the ones asked for.
         kappa: B_crit / noise scale, of the average asked for; None unless both are known.
+        left_out: Why the task is not in the statistics; None where it is.
     """
 
     project: str
@@ -67,6 +69,7 @@ class ComparedTask:
     run_ids: tuple[UUID, ...]
     source: Source
     kappa: Estimate | None
+    left_out: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,21 +221,36 @@ async def _compared(
         run_ids=tuple(run.run_id for run, _ in resolved),
         source=source,
         kappa=kappa_estimate(chosen, sweep.critical_batch),
+        left_out=_left_out(sweep, scale),
     )
+
+
+def _left_out(sweep: MeasuredSweep, scale: Averages | None) -> str | None:
+    if sweep.critical_batch is None:
+        return sweep.explanation
+    if Finding.FEW_STEPS in sweep.findings:
+        return "S_min is below 5 steps, where the theory does not hold: sweep to a harder target."
+    if scale is None:
+        return "No window of its runs is resolved: measure longer runs at the batch size nearest to B_crit."
+    return None
 
 
 def _together(tasks: tuple[ComparedTask, ...], average: Average) -> Comparison:
     pairs = [
         (one.units_per_example * getattr(one.noise_scale, average).value, one.units_per_example * critical.value)
         for one in tasks
-        if one.noise_scale is not None and (critical := one.sweep.critical_batch) is not None
+        if one.left_out is None and one.noise_scale is not None and (critical := one.sweep.critical_batch) is not None
     ]
     try:
         found = _kept_statistics(tuple(pairs))
-        missing = None if found else f"{len(pairs)} tasks have both numbers, and an interval over tasks needs 5."
+        missing = None if found else f"{_tasks(len(pairs))} both numbers, and an interval over tasks needs 5."
     except ValueError as error:
         found, missing = None, str(error)
     return Comparison(average, tasks, found, missing, _orders(tasks, average))
+
+
+def _tasks(number: int) -> str:
+    return "1 task has" if number == 1 else f"{number} tasks have"
 
 
 @lru_cache(maxsize=64)

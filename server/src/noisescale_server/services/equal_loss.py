@@ -17,7 +17,7 @@ from noisescale_server.services import evidence, run_windows
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.run_windows import RunWindow
 from noisescale_server.storage import comparison as storage
-from noisescale_server.storage.comparison import MeasuredRun
+from noisescale_server.storage.comparison import MeasuredRun, SizedTask
 from noisescale_server.storage.streams import SIMPLE, Coverage
 
 MAX_RUNS = 100
@@ -60,6 +60,14 @@ class KnownWindows:
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)
         return self._known[key]
+
+
+MAX_TASKS = 200
+
+
+async def sized_tasks(session: AsyncSession, *, size_key: str) -> list[SizedTask]:
+    """Tasks for which the effect of size can be asked: their runs have two sizes or more."""
+    return await storage.sized_tasks(session, config_key=size_key, limit=MAX_TASKS)
 
 
 async def of_sizes(

@@ -7,12 +7,17 @@ DomainError
 │   ├── LayerNotFound            a `group` that no record of the run names
 │   ├── SweepNotFound
 │   ├── ProjectNotFound
-│   └── TaskNotFound
+│   ├── TaskNotFound
+│   ├── KeyNotFound
+│   └── PersonNotFound
+├── NotAuthenticated             nobody has said who asks, or not truly
+├── NotAllowed                   known, and not allowed this
 ├── Conflict
 │   ├── RunIdTaken               the id belongs to a run of another project
 │   ├── SweepIdTaken             the id belongs to a sweep of another project or kind
 │   ├── StreamGap                records are missing before this batch; says which number is expected
-│   └── StreamConflict           the same numbers came with other content, or for another run
+│   ├── StreamConflict           the same numbers came with other content, or for another run
+│   └── TooManyKeys              some have to be revoked first
 ├── RunDeleted                   what a job still sends of it is not wanted
 ├── InvalidInput                 says which fields, and why
 ├── DatabaseUnreachable          the caller may try again
@@ -98,6 +103,36 @@ class TaskNotFound(NotFound):
         self.name = name
 
 
+class KeyNotFound(NotFound):
+    """No key has this id, or not for whoever asks."""
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"no key in force has the id {key_id!r}: list them with GET /api/v1/keys")
+        self.key_id = key_id
+
+
+class PersonNotFound(NotFound):
+    """Nobody has this id, or not where it was looked for."""
+
+    def __init__(self, person_id: UUID) -> None:
+        super().__init__(f"nobody has the id {person_id}: list people with GET /api/v1/people")
+        self.person_id = person_id
+
+
+class NotAuthenticated(DomainError):
+    """Nobody has said who asks, or not truly; which of the two is not told."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this needs a key or a login: send `Authorization: Bearer <key>` (NOISESCALE_API_KEY for the client), "
+            "or open /login in a browser"
+        )
+
+
+class NotAllowed(DomainError):
+    """Whoever asks is known and may not do this."""
+
+
 class Conflict(DomainError):
     """The request contradicts what is stored."""
 
@@ -140,6 +175,10 @@ class StreamConflict(Conflict):
     def __init__(self, stream_id: UUID, reason: str) -> None:
         super().__init__(f"stream {stream_id}: {reason}: start a new stream")
         self.stream_id = stream_id
+
+
+class TooManyKeys(Conflict):
+    """Some keys have to be revoked first."""
 
 
 class RunDeleted(DomainError):

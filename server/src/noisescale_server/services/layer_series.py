@@ -1,21 +1,36 @@
 """The noise scale of one layer along a run, in the shape of the whole model's series."""
 
 from bisect import bisect_left
+from dataclasses import replace
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators import signal
+from noisescale.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
 from noisescale_server.services.errors import LayerNotFound, RunNotFound
-from noisescale_server.services.layers import estimates_of, evidence_of
+from noisescale_server.services.layers import bucket_level, estimates_of, evidence_of
 from noisescale_server.services.live import LiveSeries
-from noisescale_server.services.resolution import Range, Resolution, points_of, range_of
+from noisescale_server.services.resolution import Range, Resolution, block, points_of, range_of
 from noisescale_server.services.run_average import run_average
 from noisescale_server.services.series import Series, default_window, empty
+from noisescale_server.services.sliding import MIN_BLOCKS_BEFORE
 from noisescale_server.services.whole_run import NUM_AVERAGED
 from noisescale_server.services.windows import Windows
 from noisescale_server.storage import group_series, runs, streams
+from noisescale_server.storage.group_series import LayerPoints
+from noisescale_server.storage.pyramid import TOP_LEVEL
+from noisescale_server.storage.series import ONE_POINT, PointColumns
 from noisescale_server.storage.streams import SIMPLE
+
+NUM_WINDOWS_BACK = 1 + WINDOWS_BEFORE
+"""A window, and those before it that its own is judged by."""
+
+NUM_BLOCKS_BACK = MIN_BLOCKS + MIN_BLOCKS_BEFORE
+"""Records that these reach back for where steps are few."""
+
+BEFORE_ALL = -1
+"""Number of the point that stands for everything before: it leaves a window first."""
 
 
 async def of_layer(
@@ -65,19 +80,60 @@ async def of_layer(
 
 
 def _resolution(wanted: Range, window: int, max_points: int) -> Resolution:
-    steps_per_point = points_of(wanted, max_points=max_points)
-    return Resolution(0, 1, steps_per_point, max(window, steps_per_point), is_widened=window < steps_per_point)
+    level = bucket_level(-(-wanted.num_steps // max_points))
+    steps_per_point = points_of(wanted, max_points=max_points, steps_per_block=block(level))
+    return Resolution(level, block(level), steps_per_point, max(window, steps_per_point), window < steps_per_point)
 
 
 async def _read(session: AsyncSession, name: str, live: LiveSeries, wanted: Range, how: Resolution) -> Windows:
-    """The layer's points; read from the run's start, because records are few and windows reach back to 8 of them."""
-    chosen = live.pieces(wanted.run_low, wanted.high, 0)
-    found = await group_series.points(session, live.run_id, chosen, steps_per_point=how.steps_per_point, name=name)
-    if not found:
+    """The layer's points, from far enough back for the windows of the first ones; what lies before is one point."""
+    first = wanted.low // how.steps_per_point
+    layer = await _from_near(session, name, live, wanted, how) or await _from_start(session, name, live, wanted, how)
+    if layer is None:
         raise LayerNotFound(live.run_id, name)
-    [layer] = found
-    first = bisect_left(layer.points.point, wanted.low // how.steps_per_point)
-    has_signal = signal.has_signal(**evidence_of(layer)._asdict())
+    begin = bisect_left(layer.points.point, first)
+    has_signal = signal.has_signal([evidence_of(layer)])
     estimates = estimates_of(layer, num_window_points=how.num_window_points, has_signal=has_signal)
-    low = wanted.low - wanted.low % how.steps_per_point
-    return Windows(low, layer.points.since(first), estimates[first:], is_widened=how.is_widened)
+    low = first * how.steps_per_point
+    return Windows(low, layer.points.since(begin), estimates[begin:], is_widened=how.is_widened)
+
+
+async def _from_near(
+    session: AsyncSession, name: str, live: LiveSeries, wanted: Range, how: Resolution
+) -> LayerPoints | None:
+    """None where the five windows before the range do not hold the records that its first windows may reach back to."""
+    size = how.steps_per_point
+    reach = (wanted.low // size - NUM_WINDOWS_BACK * how.num_window_points) * size
+    if reach <= wanted.run_low:
+        return None
+    near = await _points(session, name, live, (reach, wanted.high), level=how.level, steps_per_point=size)
+    if near is None or _blocks_before(near, wanted.low // size) < NUM_BLOCKS_BACK:
+        return None
+    ends = (wanted.run_low, reach - 1)
+    far = await _points(session, name, live, ends, level=TOP_LEVEL, steps_per_point=ONE_POINT)
+    return joined(replace(far, points=replace(far.points, point=(BEFORE_ALL,))), near) if far else near
+
+
+async def _from_start(
+    session: AsyncSession, name: str, live: LiveSeries, wanted: Range, how: Resolution
+) -> LayerPoints | None:
+    ends = (wanted.run_low, wanted.high)
+    return await _points(session, name, live, ends, level=how.level, steps_per_point=how.steps_per_point)
+
+
+async def _points(
+    session: AsyncSession, name: str, live: LiveSeries, ends: tuple[int, int], *, level: int, steps_per_point: int
+) -> LayerPoints | None:
+    chosen = live.pieces(*ends, level)
+    found = await group_series.points(session, live.run_id, chosen, steps_per_point=steps_per_point, name=name)
+    return found[0] if found else None
+
+
+def _blocks_before(layer: LayerPoints, point: int) -> int:
+    return sum(layer.points.num_blocks[: bisect_left(layer.points.point, point)])
+
+
+def joined(earlier: LayerPoints, later: LayerPoints) -> LayerPoints:
+    """Both in a row."""
+    columns = ([*getattr(earlier.points, name), *getattr(later.points, name)] for name in PointColumns.__slots__)
+    return LayerPoints(later.name, PointColumns(*columns), [*earlier.moments, *later.moments])

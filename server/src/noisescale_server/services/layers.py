@@ -16,18 +16,19 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators import signal
+from noisescale.estimators.signal import NO_EVIDENCE, Evidence
 from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate, estimate
 from noisescale.estimators.windows import WindowSums
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.live import LiveSeries
-from noisescale_server.services.resolution import points_of, range_of
+from noisescale_server.services.resolution import block, points_of, range_of
 from noisescale_server.services.sliding import over_points, plus, window_sums
 from noisescale_server.storage import group_series, runs, streams
+from noisescale_server.storage.group_pyramid import LOWEST_LEVEL
 from noisescale_server.storage.group_series import LayerPoints
-from noisescale_server.storage.series import ONE_POINT, Evidence, Sums
+from noisescale_server.storage.pyramid import TOP_LEVEL
+from noisescale_server.storage.series import ONE_POINT, Sums
 from noisescale_server.storage.streams import SIMPLE
-
-NO_EVIDENCE = Evidence(0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +69,28 @@ async def of_run(session: AsyncSession, run_id: UUID, *, low: int | None, high: 
     wanted = range_of(live.intervals, low, high)
     if wanted is None:
         return Layers(None, None, [])
+    level = bucket_level(-(-wanted.num_steps // max_points))
     found = await group_series.points(
         session,
         run_id,
-        live.pieces(wanted.low, wanted.high, 0),
-        steps_per_point=points_of(wanted, max_points=max_points),
+        live.pieces(wanted.low, wanted.high, level),
+        steps_per_point=points_of(wanted, max_points=max_points, steps_per_block=block(level)),
     )
     before = await _evidence_before(session, live, wanted.low)
     return Layers(wanted.low, wanted.high, [_layer(one, before.get(one.name, NO_EVIDENCE)) for one in found])
+
+
+def bucket_level(steps_per_point: int) -> int:
+    """The highest level of the pyramid of group records whose buckets fit into a point; 0 (rows) if none does."""
+    fitting = [level for level in range(LOWEST_LEVEL, TOP_LEVEL + 1) if block(level) <= steps_per_point]
+    return max(fitting, default=0)
 
 
 async def _evidence_before(session: AsyncSession, live: LiveSeries, low: int) -> dict[str, Evidence]:
     """What each layer had shown of a gradient before the range begins."""
     if low <= live.first_step:
         return {}
-    chosen = live.pieces(live.first_step, low - 1, 0)
+    chosen = live.pieces(live.first_step, low - 1, TOP_LEVEL)
     found = await group_series.points(session, live.run_id, chosen, steps_per_point=ONE_POINT)
     return {layer.name: evidence_of(layer) for layer in found}
 
@@ -94,8 +102,8 @@ def evidence_of(layer: LayerPoints) -> Evidence:
 
 
 def _layer(layer: LayerPoints, before: Evidence) -> Layer:
-    evidence = Evidence(*map(add, before, evidence_of(layer)))
-    has_signal = signal.has_signal(**evidence._asdict())
+    evidence = before.plus(evidence_of(layer))
+    has_signal = signal.has_signal([evidence])
     estimates = estimates_of(layer, num_window_points=1, has_signal=has_signal)
     whole = _estimate(reduce(plus, layer.points.block_sums()), reduce(_plus, _moments(layer)), has_signal=has_signal)
     return Layer(layer.name, whole, layer.points.step_last, estimates)

@@ -24,7 +24,9 @@ from noisescale_server.analysis.learning_rate_sweep.fit import (
 )
 from noisescale_server.analysis.steps_to_target.setting import Setting
 from noisescale_server.services import sweep_curves, sweeps
-from noisescale_server.services.sweep_targets import goal_of, targets_of
+from noisescale_server.services.kept_answers import KeptAnswers
+from noisescale_server.services.sweep_targets import targets_of
+from noisescale_server.storage import sweep_version
 from noisescale_server.storage.sweeps import SweepRow
 
 NUM_CURVE_POINTS = 33
@@ -72,6 +74,11 @@ class LearningRates:
     warnings: tuple[str, ...]
 
 
+KEPT = 256
+
+_kept: KeptAnswers[LearningRates] = KeptAnswers(KEPT)
+
+
 async def of_sweep(
     session: AsyncSession, sweep_id: UUID, *, target: float | None, level: float
 ) -> tuple[SweepRow, LearningRates]:
@@ -80,13 +87,19 @@ async def of_sweep(
     Raises:
         SweepNotFound: When no sweep has this id.
     """
-    view = await sweeps.get(session, sweep_id)
-    sweep = view.row.sweep
-    curves = await sweep_curves.of_sweep(session, sweep, view.runs)
-    settings = sweep_curves.settings(view.runs, curves, goal_of(sweep))
+    row = await sweeps.row(session, sweep_id)
+    sweep = row.sweep
+    # before the data: what is newer than its version is only computed once more
+    version = await sweep_version.version_of(session, sweep_id)
+    key = (sweep_id, sweep.created_at, version, target, level)
+    known = _kept.find(key)
+    if known is not None:
+        return row, known
+    settings = await sweep_curves.settings_of_sweep(session, sweep)
     targets = targets_of(sweep, settings) if target is None else [target]
     # off the event loop: five curves and their profile take some 50 ms
-    return view.row, await asyncio.to_thread(learning_rates, settings, targets, sweep.optimizer, level)
+    found = await asyncio.to_thread(learning_rates, settings, targets, sweep.optimizer, level)
+    return row, _kept.keep(key, found)
 
 
 def learning_rates(

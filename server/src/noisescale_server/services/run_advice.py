@@ -7,12 +7,16 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.theory.advice.answer import Recommendation
+from noisescale.theory.advice.kappa import Kappa
 from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar
 from noisescale.theory.advice.recommendation import NOTHING_LIMITS, recommend
 from noisescale_server.services import known_kappa, run_history
 from noisescale_server.services.errors import RunNotFound, refuse
+from noisescale_server.services.live import LiveSeries
+from noisescale_server.services.run_history import History
 from noisescale_server.services.whole_run import WholeRuns
-from noisescale_server.storage import runs
+from noisescale_server.storage import comparison, runs
+from noisescale_server.storage.streams import SIMPLE
 from noisescale_server.storage.tables import Run
 
 
@@ -63,8 +67,29 @@ async def advise(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     if run is None:
         raise RunNotFound(run_id)
     past = await whole_runs.history(session, run, asked.to_step)
+    return _advice(run, past, await known_kappa.of_run(session, run), asked)
+
+
+async def advise_several(
+    session: AsyncSession, whole_runs: WholeRuns, run_ids: Sequence[UUID], asked: Question
+) -> list[RunAdvice]:
+    """The advice for each of the runs that exists, now, in their order.
+
+    Raises:
+        InvalidInput: As `advise`.
+    """
+    found = await runs.several(session, run_ids)
+    kappas = await known_kappa.of_runs(session, found)
+    measured = await comparison.measured_runs(session, [run.id for run in found])
+    advice = []
+    for run, kappa in zip(found, kappas, strict=True):
+        live = LiveSeries.of(run.id, SIMPLE, measured[run.id].coverage if run.id in measured else ())
+        advice.append(_advice(run, await whole_runs.history_of(session, run, live), kappa, asked))
+    return advice
+
+
+def _advice(run: Run, past: History, kappa: Kappa, asked: Question) -> RunAdvice:
     found = run_history.so_far(run, past, is_now=asked.to_step is None, usd_per_device_hour=asked.usd_per_device_hour)
-    kappa = await known_kappa.of_run(session, run)
     try:
         advice = recommend(found, asked.wish, kappa, asked.given, asked.batches)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Life cycle of a run: created once, listed, changed, removed; its status follows from the clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -51,6 +51,7 @@ class RunView:
         example_efficiency: φ / (B + φ) with its interval; None while unresolved or without a batch size.
         step_efficiency: B / (B + φ) likewise.
         decision: What to do with the batch size, for a balanced reader.
+        kappa: What its project knows of κ, by which it is decided.
         notices: What to know of the latest window's measurement.
     """
 
@@ -61,6 +62,7 @@ class RunView:
     example_efficiency: Interval | None
     step_efficiency: Interval | None
     decision: Decision
+    kappa: Kappa
     notices: tuple[Caution, ...]
 
 
@@ -112,6 +114,7 @@ async def list_page(
     patience: Patience,
 ) -> Page:
     """A page of runs in order."""
+    wanted = await _with_kappas(session, wanted)
     # One row more than asked for tells whether another page follows.
     rows = await run_queries.list_page(session, wanted, sort, limit=limit + 1, after=after)
     total = await run_queries.count(session, wanted)
@@ -124,7 +127,7 @@ async def list_page(
 async def change(
     session: AsyncSession, run_id: UUID, changes: dict[str, Any], *, now: datetime, patience: Patience
 ) -> RunView:
-    """The run after the changes of `name`, `tags`, `archived` and `task`.
+    """The run after the changes of `name`, `tags`, `remarks`, `archived` and `task`.
 
     Raises:
         RunNotFound: When no run has this id.
@@ -154,7 +157,12 @@ async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: i
     if not is_key and by not in run_queries.GROUPS:
         known = ", ".join(run_queries.GROUPS)
         raise refuse("by", f"must be one of {known} or config. and a key of the config", by)
-    return await run_queries.summary(session, wanted, by, limit=limit)
+    return await run_queries.summary(session, await _with_kappas(session, wanted), by, limit=limit)
+
+
+async def _with_kappas(session: AsyncSession, wanted: RunFilter) -> RunFilter:
+    """The filter with what its decisions rest on."""
+    return replace(wanted, kappas=await known_kappa.of_kinds(session, level=LEVEL)) if wanted.decisions else wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +235,7 @@ def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience) -> Run
         example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
         step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
         decision=decide(so_far, BALANCED, kappa),
+        kappa=kappa,
         notices=notices(so_far.flags),
     )
 

@@ -22,6 +22,19 @@ class StreamOfRun:
     lost: list[StreamLoss]
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a job is told that asks.
+
+    Attributes:
+        acked_seq: The last record that is stored, rejected or declared lost.
+        epoch: Of the data; another one than before says that a backup was restored.
+    """
+
+    acked_seq: int
+    epoch: UUID
+
+
 async def get(session: AsyncSession, stream_id: UUID) -> Stream:
     """The stream.
 
@@ -32,6 +45,18 @@ async def get(session: AsyncSession, stream_id: UUID) -> Stream:
     if stream is None:
         raise StreamNotFound(stream_id)
     return stream
+
+
+async def hear(session: AsyncSession, stream_id: UUID) -> Standing:
+    """Where the server stands with a stream whose process lives: its run is not silent, however long its steps are.
+
+    Raises:
+        StreamNotFound: When none has this id.
+    """
+    found = await streams.touch(session, stream_id)
+    if found is None:
+        raise StreamNotFound(stream_id)
+    return Standing(*found)
 
 
 async def epoch(session: AsyncSession) -> UUID:

@@ -2,7 +2,8 @@
 
 Every policy is run on one profile φ(s) over progress s, by 1 + φ / B steps and B + φ examples for each ideal step
 (McCandlish et al. 2018, arXiv:1812.06162, eq. D.1), so only the batches differ: no policy is charged for a
-learning rate that does not suit it, and none is credited for one that does.
+learning rate that does not suit it, and none is credited for one that does. Intervals hold the batches as they are
+planned now, were B_crit what its interval says; the plan at the present batch stays the target.
 """
 
 import math
@@ -11,11 +12,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from noisescale.theory.advice.pace import Pace
+from noisescale.theory.advice.predictions import Banded, banded
 from noisescale.theory.cost import SECONDS_PER_HOUR
+from noisescale.theory.intervals import Carried, Estimate, LogError
 from noisescale.theory.ramps import LinearRamp, should_double
-from noisescale.theory.schedule import Outcome, Stretch, outcome, scheduled_batch, trade_off_of
+from noisescale.theory.schedule import Stretch, outcome, scheduled_batch, trade_off_of
 from noisescale.theory.stages import HYSTERESIS
 from noisescale.theory.trade_off import TradeOff, best_batch
+from noisescale_server.services.tradeoff_asked import EXACT
+from noisescale_server.services.tradeoff_regrets import MEASURED, MeasuredRegret
+from noisescale_server.services.tradeoff_rows import with_plan_error
 
 NUM_PIECES = 200
 """Pieces of the target's progress, each with one noise scale."""
@@ -41,25 +47,61 @@ class Policy:
 
     Attributes:
         name: Of the policy.
-        first_batch: At the start, in examples.
+        first_batch: At the start, in examples; None where it depends on what the run shows.
         last_batch: At the end.
         steps: Optimizer steps.
         examples: Examples.
         hours: Wall time; None without a step time.
         usd: Money; None without a price.
         relative_cost: r S + E, divided by that of the best constant batch.
+        measured_regret: In training on held-out tasks; None where it was not measured.
         text: What it does.
     """
 
     name: str
-    first_batch: float
-    last_batch: float
-    steps: float
-    examples: float
-    hours: float | None
-    usd: float | None
-    relative_cost: float
+    first_batch: float | None
+    last_batch: float | None
+    steps: Banded | None
+    examples: Banded | None
+    hours: Banded | None
+    usd: Banded | None
+    relative_cost: float | None
+    measured_regret: MeasuredRegret | None
     text: str
+
+
+PRODUCT = Policy(
+    name="noisescale",
+    first_batch=None,
+    last_batch=None,
+    steps=None,
+    examples=None,
+    hours=None,
+    usd=None,
+    relative_cost=None,
+    measured_regret=MEASURED["noisescale"],
+    text="noisescale.theory.policy, without branches: √(r φ) as the run resolves it, with a guard on the loss.",
+)
+"""It decides by what the run shows, so there is nothing to predict of it beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terrain:
+    """What all policies are run on.
+
+    Attributes:
+        profile: The noise scale up to the target, piece by piece.
+        critical_batch: B_crit with its errors; the profile stands at its value.
+        present_batch: At which the plan's steps are known, whatever B_crit is; None: S_min is.
+        pace: Time and price of a step; None for steps and examples alone.
+        plan_error: Log error of the plan's steps.
+    """
+
+    profile: Sequence[Stretch]
+    critical_batch: Estimate
+    present_batch: float | None
+    pace: Pace | None
+    plan_error: LogError = EXACT
 
 
 def profile_of(to_target: TradeOff, growth: float) -> list[Stretch]:
@@ -80,17 +122,17 @@ def profile_of(to_target: TradeOff, growth: float) -> list[Stretch]:
     return [Stretch(width, to_target.critical_batch * (end - start) * NUM_PIECES) for start, end in pairwise(ends)]
 
 
-def policies(profile: Sequence[Stretch], *, examples_per_step: float, pace: Pace | None) -> list[Policy]:
-    """All policies, the cheapest first.
+def policies(terrain: Terrain, *, examples_per_step: float) -> list[Policy]:
+    """All policies, the cheapest first; the product's own, which cannot be predicted, last.
 
     Args:
-        profile: The noise scale up to the target, piece by piece.
+        terrain: Profile, B_crit, and what a step takes.
         examples_per_step: r.
-        pace: Time and price of a step; None for steps and examples alone.
 
     Raises:
         ValueError: If the profile is empty or without noise.
     """
+    profile = terrain.profile
     critical = trade_off_of(profile, target="the end of the profile").critical_batch
     best = best_batch(critical_batch=critical, examples_per_step=examples_per_step)
     constant = outcome(profile, [best] * len(profile))
@@ -121,48 +163,56 @@ def policies(profile: Sequence[Stretch], *, examples_per_step: float, pace: Pace
             "Half the best batch for three quarters of the progress, then twice it.",
         ),
     }
+    known = {name: outcome(profile, batches).cost(examples_per_step) for name, (batches, _) in ways.items()}
     found = [
-        _policy(name, profile, batches, text, pace=pace, rate=examples_per_step, constant=constant)
-        for name, (batches, text) in ways.items()
+        _policy(name, terrain, *ways[name], relative_cost=cost / constant.cost(examples_per_step))
+        for name, cost in sorted(known.items(), key=lambda one: one[1])
     ]
-    return sorted(found, key=lambda policy: policy.relative_cost)
+    return [*found, PRODUCT]
 
 
-def _policy(
-    name: str,
-    profile: Sequence[Stretch],
-    batches: Sequence[float],
-    text: str,
-    *,
-    pace: Pace | None,
-    rate: float,
-    constant: Outcome,
-) -> Policy:
-    taken = outcome(profile, batches)
-    hours, usd = (None, None) if pace is None else _hours_and_usd(profile, batches, pace)
+def _policy(name: str, terrain: Terrain, batches: Sequence[float], text: str, *, relative_cost: float) -> Policy:
+    pace = terrain.pace
+    prices = [None if pace is None else pace.usd_per_step(batch) for batch in batches]
+
+    def taken(weights: Sequence[float]) -> Banded:
+        return banded(_weighted_steps(terrain, batches, weights))
+
     return Policy(
         name=name,
         first_batch=batches[0],
         last_batch=batches[-1],
-        steps=taken.steps,
-        examples=taken.examples,
-        hours=hours,
-        usd=usd,
-        relative_cost=taken.cost(rate) / constant.cost(rate),
+        steps=taken([1.0] * len(batches)),
+        examples=taken(batches),
+        hours=None if pace is None else taken([pace.seconds(batch) / SECONDS_PER_HOUR for batch in batches]),
+        usd=taken([price for price in prices if price is not None]) if all(prices) else None,
+        relative_cost=relative_cost,
+        measured_regret=MEASURED.get(name),
         text=text,
     )
 
 
-def _hours_and_usd(profile: Sequence[Stretch], batches: Sequence[float], pace: Pace) -> tuple[float, float | None]:
-    hours = usd = 0.0
-    is_priced = True
-    for part, batch in zip(profile, batches, strict=True):
-        steps = part.ideal_steps * (1 + part.noise_scale / batch)
-        price = pace.usd_per_step(batch)
-        hours += steps * pace.seconds(batch) / SECONDS_PER_HOUR
-        usd += steps * (price or 0.0)
-        is_priced = is_priced and price is not None
-    return hours, usd if is_priced else None
+def _weighted_steps(terrain: Terrain, batches: Sequence[float], weights: Sequence[float]) -> Carried:
+    """The sum of w over a policy's steps, carried through B_crit's errors: w is 1, a batch, hours or USD of a step.
+
+    Were φ everywhere f times the profile's, progress s would take (1 + f φ / B) steps, and the plan at the present
+    batch, whose steps are known, would be s (A + M) / (A + f M) long: a fraction linear in f, so it is monotone.
+    """
+    pieces = list(zip(terrain.profile, batches, weights, strict=True))
+    ideal = sum(part.ideal_steps * weight for part, _, weight in pieces)
+    noisy = sum(part.ideal_steps * weight * part.noise_scale / batch for part, batch, weight in pieces)
+    plan_ideal = sum(part.ideal_steps for part in terrain.profile)
+    noise = sum(part.ideal_steps * part.noise_scale for part in terrain.profile)
+    plan_noisy = 0.0 if terrain.present_batch is None else noise / terrain.present_batch
+    value, whole = terrain.critical_batch.value, plan_ideal + plan_noisy
+
+    def at(critical: float) -> float:
+        factor = critical / value
+        if factor == math.inf:
+            return noisy / plan_noisy * whole if plan_noisy else math.inf
+        return (ideal + factor * noisy) * whole / (plan_ideal + factor * plan_noisy)
+
+    return with_plan_error(terrain.critical_batch.through(at), terrain.plan_error)
 
 
 def _in_stages(profile: Sequence[Stretch], rate: float) -> list[float]:

@@ -1,21 +1,29 @@
 """The critical batch that a planner's table is about: of a run, or of a task before its next run."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale.estimators.uncertainty import State
+from noisescale.theory.advice.bounds import data_size
 from noisescale.theory.advice.pace import Pace, pace_of
+from noisescale.theory.advice.parts import Preference, RunSoFar
 from noisescale.theory.advice.plan import growth, profile
 from noisescale.theory.advice.pricing import price
-from noisescale.theory.intervals import Estimate, estimate_from_interval
+from noisescale.theory.intervals import Estimate, LogError, estimate_from_interval
 from noisescale.theory.schedule import Stretch
 from noisescale.theory.what_if import Plan
-from noisescale_server.services import known_kappa, run_advice, task_advice
+from noisescale_server.services import known_kappa, run_advice, run_history, task_advice, task_schedule, tradeoff_target
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question
+from noisescale_server.services.task_advice import TaskAdvice
+from noisescale_server.services.task_evidence import TaskSweep
+from noisescale_server.services.tradeoff_asked import EXACT
+from noisescale_server.services.tradeoff_target import SweepTargets
 from noisescale_server.services.whole_run import WholeRuns
+from noisescale_server.storage import runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,10 @@ class Source:
         units_per_example: Display units of an example.
         said: Where B_crit comes from, as a sentence.
         target: What the plan reaches, in words.
+        present_batch: In use now, or by the task's longest resolved run; None where nothing tells.
+        num_examples: Size of the data; None where no config tells.
+        plan_error: Log error of the plan's steps, where a sweep's curve tells them.
+        targets: Of the task's newest sweep; None for a run, or without a sweep.
     """
 
     critical_batch: Estimate
@@ -45,6 +57,10 @@ class Source:
     units_per_example: float
     said: str
     target: str
+    present_batch: float | None = None
+    num_examples: float | None = None
+    plan_error: LogError = EXACT
+    targets: SweepTargets | None = None
 
 
 async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, asked: Question) -> Source:
@@ -73,36 +89,106 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
         units_per_example=run.units_per_example,
         said=f"κ × the noise scale of the latest window. {kappa.said}",
         target="the end of the plan",
+        present_batch=run.batch_size,
+        num_examples=data_size(run),
     )
 
 
 async def of_task(
-    session: AsyncSession, whole_runs: WholeRuns, project: str, task: str, *, optimizer: str | None, asked: Question
+    session: AsyncSession,
+    whole_runs: WholeRuns,
+    project: str,
+    task: str,
+    *,
+    optimizer: str | None,
+    asked: Question,
+    sweep_target: float | None = None,
 ) -> Source:
-    """The trade-off of a task from its earlier sweeps and runs, to the target of a sweep.
+    """The trade-off of a task from its earlier sweeps and runs, to the target of a sweep or as long as an earlier run.
 
-    Both errors of B_crit are in its statistical part: the sources are combined before they come here.
+    Both errors of B_crit are in its statistical part: the sources are combined before they come here. Step times,
+    devices and price are those of the longest resolved run.
 
     Raises:
         TaskNotFound: When the project has no task of this name.
         InvalidInput: While nothing is known of its critical batch.
     """
-    advice = await task_advice.advise(session, whole_runs, project, task, optimizer=optimizer, asked=asked)
+    without_limits = Question(Preference(asked.wish.preference, asked.wish.examples_per_step))
+    advice = await task_advice.advise(session, whole_runs, project, task, optimizer=optimizer, asked=without_limits)
     found, evidence = advice.recommendation.critical_batch, advice.evidence
     if found is None or not found.low > 0:
         reason = advice.recommendation.reason
         raise refuse("task", f"nothing is known of its critical batch: {reason} Give critical_batch instead", task)
-    reached = next(iter(advice.to_target), None)
-    goal = None if reached is None else reached.sweep.row.target
-    return Source(
+    past = await _longest_run(session, whole_runs, advice, asked)
+    plan, plan_error, target = _plan(advice)
+    known = Source(
         critical_batch=estimate_from_interval(found.value, low=found.low, high=found.high, level=found.level),
-        plan=None if reached is None else Plan(reached.steps, reached.batch_size),
-        pace=None,
-        growth=0.0,
+        plan=plan,
+        pace=None if past is None else _pace(past, asked),
+        growth=0.0 if past is None else growth(past.spent)[0],
         profile=[],
         example=evidence.example,
         unit=evidence.unit,
         units_per_example=evidence.units_per_example,
         said=advice.recommendation.reason,
-        target="the target" if goal is None else f"the sweep's target {goal:g}",
+        target=target,
+        present_batch=None if past is None else past.batch_size,
+        num_examples=None if past is None else data_size(past),
+        plan_error=plan_error,
+        targets=tradeoff_target.targets_of(evidence.sweeps),
     )
+    if sweep_target is None:
+        return known
+    at = await tradeoff_target.at_target(session, evidence.sweeps, sweep_target)
+    return replace(
+        known,
+        critical_batch=at.critical_batch,
+        plan=at.plan,
+        plan_error=at.plan_error,
+        target=at.target,
+        said=at.said,
+    )
+
+
+async def _longest_run(
+    session: AsyncSession, whole_runs: WholeRuns, advice: TaskAdvice, asked: Question
+) -> RunSoFar | None:
+    known = advice.evidence.runs
+    run = await runs.get(session, known[0].run_id) if known else None
+    if run is None:
+        return None
+    history = await whole_runs.history(session, run)
+    return run_history.so_far(run, history, is_now=True, usd_per_device_hour=asked.usd_per_device_hour)
+
+
+def _pace(run: RunSoFar, asked: Question) -> Pace | None:
+    try:
+        return pace_of(run, asked.wish, asked.given)
+    except ValueError as error:
+        raise refuse("interruptions_per_device_hour", str(error)) from error
+
+
+def _plan(advice: TaskAdvice) -> tuple[Plan | None, LogError, str]:
+    """Steps at one batch with their error, and what they reach: a sweep's target, else the longest run's end."""
+    reached, setting = next(iter(advice.to_target), None), advice.setting
+    if reached is not None:
+        return _on_curve(reached.sweep, reached.batch_size)
+    if setting is None:
+        return None, EXACT, "the target"
+    plan = Plan(setting.num_steps, setting.batch_size)
+    if not setting.is_tuned:
+        return plan, EXACT, "the end of a run as long as the longest so far"
+    tuned = next(one for one in advice.evidence.sweeps if one.row.tuned)
+    # the recommended batch lies beyond the curve: the tuned one is on it
+    return _on_curve(tuned, setting.batch_size) if tuned.row.curve else (plan, EXACT, _target_of(tuned))
+
+
+def _on_curve(sweep: TaskSweep, batch: float) -> tuple[Plan, LogError, str]:
+    steps, low, high = (task_schedule.on_curve(sweep.row.curve, batch, name) for name in ("steps", "low", "high"))
+    error = LogError(max(math.log(steps / low), 0.0), max(math.log(high / steps), 0.0))
+    return Plan(steps, batch), error, _target_of(sweep)
+
+
+def _target_of(sweep: TaskSweep) -> str:
+    goal = sweep.row.target
+    return "the sweep's target" if goal is None else f"the sweep's target {goal:g}"

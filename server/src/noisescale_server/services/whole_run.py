@@ -82,6 +82,12 @@ class WholeRuns:
     async def history(self, session: AsyncSession, run: Run, to_step: int | None = None) -> History:
         """What the run had spent when it stood at a step, remembered or read; None: now."""
         live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
+        return await self.history_of(session, run, live, to_step)
+
+    async def history_of(
+        self, session: AsyncSession, run: Run, live: LiveSeries, to_step: int | None = None
+    ) -> History:
+        """The same where the run's series is known."""
         stands_at = live.newest_step if to_step is None and live.covered else to_step
         wanted = range_of(live.intervals, None, stands_at)
         if wanted is None:

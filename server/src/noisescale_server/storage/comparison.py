@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.streams import SIMPLE, Coverage
+from noisescale_server.storage.visibility import projects_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ CROSS JOIN LATERAL (
   WHERE sweep_run.sweep_id = sweep.id
 ) AS marks
 WHERE sweep.kind = 'sweep' AND ($1::text IS NULL OR project.name = $1) AND ($2::text[] IS NULL OR task.name = ANY ($2))
+  AND ($4::uuid[] IS NULL OR project.id = ANY ($4))
 ORDER BY sweep.created_at DESC, sweep.id DESC
 LIMIT $3
 """
@@ -83,6 +85,7 @@ SELECT run.id, run.created_at, run.task_id, run.optimizer, run.units_per_example
   stream.id, stream.started_at, stream.first_step, stream.last_step, stream.num_measurements, stream.num_estimates
 FROM run JOIN stream ON stream.run_id = run.id
 WHERE run.id = ANY ($1::uuid[]) AND stream.kind = $2 AND stream.first_step IS NOT NULL
+  AND ($3::uuid[] IS NULL OR run.project_id = ANY ($3))
 ORDER BY run.id, stream.started_at, stream.id
 """
 
@@ -106,7 +109,7 @@ async def sweep_marks(
     session: AsyncSession, *, project: str | None, tasks: Sequence[str] | None, limit: int
 ) -> list[SweepMark]:
     """Sweeps over batch sizes, newest first."""
-    rows = await read(session, _SWEEPS, project, None if tasks is None else list(tasks), limit)
+    rows = await read(session, _SWEEPS, project, None if tasks is None else list(tasks), limit, projects_of(session))
     return [SweepMark(*row) for row in rows]
 
 
@@ -114,7 +117,7 @@ async def measured_runs(session: AsyncSession, run_ids: Sequence[UUID]) -> dict[
     """Those of the runs that have steps, by id."""
     found: dict[UUID, tuple[tuple[datetime, UUID, str | None, float, str], list[Coverage]]] = {}
     for run_id, created_at, task_id, optimizer, units, unit, *coverage in await read(
-        session, _RUNS, list(run_ids), SIMPLE
+        session, _RUNS, list(run_ids), SIMPLE, projects_of(session)
     ):
         _, streams = found.setdefault(run_id, ((created_at, task_id, optimizer, units, unit), []))
         streams.append(Coverage(*coverage))
@@ -150,3 +153,37 @@ async def runs_of_task(
     """(id, name, number under the key of its config) of a task's longest runs; with a key only those that have one."""
     rows = await read(session, _OF_TASK, project, task, config_key, limit)
     return [(run_id, name, None if size is None else float(size)) for run_id, name, size in rows]
+
+
+_SIZED = """
+SELECT project.name, task.name, count(*), count(DISTINCT run.config -> $1::text)
+FROM run JOIN task ON task.id = run.task_id JOIN project ON project.id = run.project_id
+WHERE NOT run.archived AND run.latest_step IS NOT NULL AND jsonb_typeof(run.config -> $1::text) = 'number'
+  AND ($3::uuid[] IS NULL OR project.id = ANY ($3))
+GROUP BY project.name, task.name
+HAVING count(DISTINCT run.config -> $1::text) > 1
+ORDER BY 4 DESC, 3 DESC, 1, 2
+LIMIT $2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SizedTask:
+    """A task with runs of several sizes.
+
+    Attributes:
+        project: Name of the project.
+        task: Name of the task.
+        num_runs: That have measurements and say their size.
+        num_sizes: Different sizes among them, two or more.
+    """
+
+    project: str
+    task: str
+    num_runs: int
+    num_sizes: int
+
+
+async def sized_tasks(session: AsyncSession, *, config_key: str, limit: int) -> list[SizedTask]:
+    """Tasks whose runs hold two or more numbers under a key of their config, those with most sizes first."""
+    return [SizedTask(*row) for row in await read(session, _SIZED, config_key, limit, projects_of(session))]

@@ -3,6 +3,8 @@
 from sqlalchemy import URL, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
+from noisescale_server.storage.visibility import KEY, ProjectSession
+
 
 def async_url(url: str) -> URL:
     """The same address with the asyncpg driver, whichever `postgres` scheme it came with."""
@@ -40,5 +42,8 @@ def create_engine(
 
 
 def session_factory(engine: AsyncEngine) -> async_sessionmaker[AsyncSession]:
-    """Sessions that keep loaded values after commit: an answer is shaped when the transaction is over."""
-    return async_sessionmaker(engine, expire_on_commit=False)
+    """Sessions that keep loaded values after commit: an answer is shaped when the transaction is over.
+
+    They see every project; those of a request see what its sender may (`api/deps.py`).
+    """
+    return async_sessionmaker(engine, expire_on_commit=False, sync_session_class=ProjectSession, info={KEY: None})

@@ -6,9 +6,12 @@ from itertools import groupby
 from operator import itemgetter
 from uuid import UUID
 
+from asyncpg import Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.driver import fetch
+from noisescale_server.storage.driver import read
+from noisescale_server.storage.group_pyramid import COLUMNS, LAYERS_OF_RECORDS, LOWEST_LEVEL, aggregate
+from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
 from noisescale_server.storage.series import Piece, PointColumns
 
 NUM_MOMENTS = 3
@@ -29,56 +32,85 @@ class LayerPoints:
     moments: list[tuple[float, float, float]]
 
 
+_OF_RECORD = ", ".join(f"{expression} AS {name}" for name, expression in COLUMNS.items())
+_OF_BUCKET = ", ".join(f"b.{name}" for name in COLUMNS)
+
+# Names are read off the top of the pyramid, where they are few: the buckets of each are then neighbours in the index.
 # A layer's place is where its first record has it: records of more than 256 layers come in parts, one after the other.
-_POINTS = """
+_POINTS = f"""
 WITH piece AS MATERIALIZED (
-  SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS piece(stream_id, low, high)
+  SELECT * FROM unnest($2::uuid[], $3::int[], $4::bigint[], $5::bigint[]) AS piece(stream_id, level, low, high)
 ),
 record AS (
   SELECT g.* FROM piece CROSS JOIN LATERAL (
     SELECT * FROM group_measurement
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high OFFSET 0
   ) AS g
+  WHERE piece.level = 0
 ),
-layer AS (
-  SELECT r.step, r.seq, r.wall_time, l.position, l.name,
-    CASE WHEN l.x IS NULL THEN 0 ELSE l.n END AS n, coalesce(l.x, 0) AS x, coalesce(l.y, 0) AS y,
-    coalesce(l.xx, 0) AS xx, coalesce(l.yy, 0) AS yy, coalesce(l.xy, 0) AS xy
-  FROM record r CROSS JOIN LATERAL unnest(
-    r.names, r.num_updates,
-    r.sum_trace_cov, r.sum_grad_sq_norm, r.sum_trace_cov_sq, r.sum_grad_sq_norm_sq, r.sum_trace_cov_grad_sq_norm
-  ) WITH ORDINALITY AS l(name, n, x, y, xx, yy, xy, position)
-  WHERE $6::text IS NULL OR l.name = $6::text
+layer AS ({LAYERS_OF_RECORDS}
+  WHERE $7::text IS NULL OR l.name = $7::text
+),
+part AS (
+  SELECT name, step / $6::bigint AS point, {_OF_RECORD} FROM layer
+  UNION ALL
+  SELECT b.name, (b.bucket << ({BITS_PER_LEVEL} * piece.level)) / $6::bigint, {_OF_BUCKET}
+  FROM piece CROSS JOIN LATERAL (
+    SELECT DISTINCT name FROM group_rollup
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND level = {TOP_LEVEL}
+      AND ($7::text IS NULL OR name = $7::text)
+  ) AS known CROSS JOIN LATERAL (
+    SELECT * FROM group_rollup
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND level = piece.level AND name = known.name
+      AND bucket BETWEEN piece.low AND piece.high OFFSET 0
+  ) AS b
+  WHERE piece.level >= {LOWEST_LEVEL}
+),
+found AS (
+  SELECT name, point, {", ".join(aggregate(name, name) for name in COLUMNS)} FROM part GROUP BY name, point
 )
-SELECT name, min(ARRAY[step, seq, position]) AS place, sum(xx), sum(yy), sum(xy),
-  step / $5::bigint AS point, count(*) FILTER (WHERE n > 0), sum(n::float8), sum(x), sum(y),
-  sum(x * x), sum(y * y), sum(x * y), sum(n * x), sum(n * y), sum(n::float8 * n),
-  min(x / nullif(n, 0)), max(x / nullif(n, 0)), min(y / nullif(n, 0)), max(y / nullif(n, 0)),
-  0::float8, 0, NULL, NULL, 0::float8, 0, NULL, NULL, 0, max(step), NULL, NULL, max(wall_time)
-FROM layer GROUP BY name, point ORDER BY name, point
-"""
+SELECT name, place, sum_trace_cov_sq, sum_grad_sq_norm_sq, sum_trace_cov_grad_sq_norm, point,
+  num_blocks, num_updates::float8, trace_cov, grad_sq_norm, trace_cov_sq, grad_sq_norm_sq, trace_cov_grad_sq_norm,
+  weighted_trace_cov, weighted_grad_sq_norm, num_updates_sq,
+  trace_cov_min, trace_cov_max, grad_sq_norm_min, grad_sq_norm_max,
+  0::float8, 0, NULL, NULL, 0::float8, 0, NULL, NULL, 0, step_last, NULL, NULL, wall_time_last
+FROM found ORDER BY name, point
+"""  # noqa: S608 - names of our own
 
 
 async def points(
     session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, steps_per_point: int, name: str | None = None
 ) -> list[LayerPoints]:
-    """The points of every layer, or of one, in network order; pieces are of rows (level 0)."""
-    parameters = (
-        run_id,
-        [piece.stream_id for piece in pieces],
-        [piece.low for piece in pieces],
-        [piece.high for piece in pieces],
-        steps_per_point,
-        name,
-    )
-    rows = await fetch(session, _POINTS, *parameters)
+    """The points of every layer, or of one, in network order.
+
+    Pieces are of rows (level 0) and of buckets, none of which is longer than a point.
+    """
+    rows = await read(session, _POINTS, *_parameters(run_id, pieces), steps_per_point, name)
     layers = [list(of_layer) for _, of_layer in groupby(rows, key=itemgetter(0))]
     layers.sort(key=lambda of_layer: min(row[1] for row in of_layer))
-    return [
-        LayerPoints(
-            name=of_layer[0][0],
-            points=PointColumns(*zip(*(row[2 + NUM_MOMENTS :] for row in of_layer), strict=True)),
-            moments=[(row[2], row[3], row[4]) for row in of_layer],
-        )
-        for of_layer in layers
-    ]
+    return [_layer_points(of_layer) for of_layer in layers]
+
+
+def _layer_points(rows: Sequence[Record]) -> LayerPoints:
+    return LayerPoints(
+        name=rows[0][0],
+        points=PointColumns(*zip(*(row[2 + NUM_MOMENTS :] for row in rows), strict=True)),
+        moments=[(row[2], row[3], row[4]) for row in rows],
+    )
+
+
+def _parameters(run_id: UUID, pieces: Sequence[Piece]) -> tuple[object, ...]:
+    """The pieces as columns; those of level 1, which the pyramid leaves out, as the rows they stand for."""
+    whole = [piece if piece.level >= LOWEST_LEVEL else _rows_of(piece) for piece in pieces]
+    return (
+        run_id,
+        [piece.stream_id for piece in whole],
+        [piece.level for piece in whole],
+        [piece.low for piece in whole],
+        [piece.high for piece in whole],
+    )
+
+
+def _rows_of(piece: Piece) -> Piece:
+    size = 1 << (BITS_PER_LEVEL * piece.level)
+    return Piece(piece.stream_id, 0, piece.low * size, piece.high * size + size - 1)

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
+from noisescale_server.storage.run_decisions import KappaOfKind, decision_word
 from noisescale_server.storage.tables import DeletedRun, Project, Run, Stream, Table, Task
 
 SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
@@ -89,6 +90,8 @@ class RunFilter:
         silent_before: Runs without data since this moment are silent.
         crashed_before: Runs without data since this moment have crashed.
         updated_after: Runs with data since this moment.
+        decisions: Any of increase, decrease, keep, insufficient_evidence.
+        kappas: What the decisions rest on.
     """
 
     silent_before: datetime
@@ -105,6 +108,8 @@ class RunFilter:
     noise_scale_max: float | None = None
     ids: Sequence[UUID] | None = None
     updated_after: datetime | None = None
+    decisions: Sequence[str] = ()
+    kappas: Sequence[KappaOfKind] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +286,8 @@ def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
         conditions.append(Run.id.in_(wanted.ids))
     if wanted.updated_after is not None:
         conditions.append(Run.updated_at > wanted.updated_after)
+    if wanted.decisions:
+        conditions.append(decision_word(wanted.kappas).in_(wanted.decisions))
     return conditions + _ranges(wanted)
 
 

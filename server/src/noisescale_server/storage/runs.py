@@ -1,5 +1,6 @@
 """Runs with their project and task."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import UUID
@@ -34,6 +35,12 @@ class NewRun:
 async def get(session: AsyncSession, run_id: UUID) -> Run | None:
     """The run, or None."""
     return await session.get(Run, run_id)
+
+
+async def several(session: AsyncSession, run_ids: Sequence[UUID]) -> list[Run]:
+    """Those of the runs that there are, in the order of the ids."""
+    found = {run.id: run for run in await session.scalars(select(Run).where(Run.id.in_(run_ids)))}
+    return [found[run_id] for run_id in run_ids if run_id in found]
 
 
 async def create_if_absent(session: AsyncSession, new: NewRun) -> bool:

@@ -11,6 +11,7 @@ from uuid import UUID
 from asyncpg import Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale.estimators.signal import Evidence
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
 from noisescale_server.storage.streams import SIMPLE, Kind
@@ -102,20 +103,6 @@ class Block(NamedTuple):
     trace_cov: float
     grad_sq_norm: float
     flags: int
-
-
-class Evidence(NamedTuple):
-    """Sums over single updates that say whether there is a gradient at all.
-
-    Attributes:
-        num_updates: Updates that hold an estimate.
-        grad_sq_norm: Σ |G|²^ over them.
-        grad_sq_norm_sq: Σ (|G|²^)² over them.
-    """
-
-    num_updates: float
-    grad_sq_norm: float
-    grad_sq_norm_sq: float
 
 
 _SUMS_OVER_BLOCKS = """
@@ -241,9 +228,10 @@ _BLOCKS_OF_BUCKETS = _of_points(Block._fields[1:], ("flags",), of_buckets=True)
 
 _EVIDENCE = f"""
 WITH {_PIECES}
-SELECT coalesce(sum(num_estimates::float8), 0), coalesce(sum(grad_sq_norm), 0), coalesce(sum(grad_sq_norm_sq), 0)
+SELECT first_step, sum(num_estimates::float8), sum(grad_sq_norm), sum(grad_sq_norm_sq)
 FROM (
-  SELECT r.num_estimates, r.sum_grad_sq_norm AS grad_sq_norm, r.sum_grad_sq_norm_sq AS grad_sq_norm_sq
+  SELECT piece.low << ({BITS_PER_LEVEL} * piece.level) AS first_step,
+    r.num_estimates, r.sum_grad_sq_norm AS grad_sq_norm, r.sum_grad_sq_norm_sq AS grad_sq_norm_sq
   FROM piece CROSS JOIN LATERAL (
     SELECT * FROM rollup
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = $6::text AND level = piece.level
@@ -251,7 +239,7 @@ FROM (
   ) AS r
   WHERE piece.level > 0
   UNION ALL
-  SELECT m.num_updates, m.sum_grad_sq_norm, m.sum_grad_sq_norm_sq
+  SELECT piece.low, m.num_updates, m.sum_grad_sq_norm, m.sum_grad_sq_norm_sq
   FROM piece CROSS JOIN LATERAL (
     SELECT * FROM measurement
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high
@@ -259,6 +247,7 @@ FROM (
   ) AS m
   WHERE piece.level = 0
 ) AS part
+GROUP BY first_step ORDER BY first_step
 """  # noqa: S608 - a table expression of our own
 
 
@@ -326,10 +315,15 @@ async def _read_points(
     return await read(session, statement, *parameters)
 
 
-async def evidence(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, kind: Kind = SIMPLE) -> Evidence:
-    """The sums over all updates of the pieces, which are of streams of `kind`."""
-    [row] = await read(session, _EVIDENCE, *_parameters(run_id, pieces), kind)
-    return Evidence(*row)
+async def evidence(
+    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, kind: Kind = SIMPLE
+) -> list[tuple[int, Evidence]]:
+    """The sums over all updates of each piece that holds any, with its first step, in their order.
+
+    The pieces are of streams of `kind`.
+    """
+    rows = await read(session, _EVIDENCE, *_parameters(run_id, pieces), kind)
+    return [(first_step, Evidence(*sums)) for first_step, *sums in rows]
 
 
 def _parameters(run_id: UUID, pieces: Sequence[Piece]) -> tuple[object, ...]:

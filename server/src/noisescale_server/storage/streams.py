@@ -174,6 +174,19 @@ async def store_losses(session: AsyncSession, *, run_id: UUID, stream_id: UUID, 
     await session.execute(insert(StreamLoss), rows)
 
 
+_TOUCH = """
+WITH alive AS (SELECT run_id, next_seq FROM stream WHERE id = $1::uuid),
+  touched AS (UPDATE run SET updated_at = clock_timestamp() WHERE id IN (SELECT run_id FROM alive))
+SELECT next_seq - 1, (SELECT id FROM epoch) FROM alive
+"""
+
+
+async def touch(session: AsyncSession, stream_id: UUID) -> tuple[int, UUID] | None:
+    """The stream's last acknowledged record and the epoch, None where there is none; its run was heard of just now."""
+    found = await fetch(session, _TOUCH, stream_id)
+    return (found[0][0], found[0][1]) if found else None
+
+
 async def get(session: AsyncSession, stream_id: UUID) -> Stream | None:
     """The stream, or None."""
     return (await session.scalars(select(Stream).where(Stream.id == stream_id))).one_or_none()

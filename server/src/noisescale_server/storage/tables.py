@@ -89,6 +89,8 @@ class Run(Table):
     task_id: Mapped[UUID] = mapped_column(ForeignKey("task.id"))
     name: Mapped[str]
     tags: Mapped[list[str]] = mapped_column(server_default="{}")
+    # what people write about the run; `notes` are what the client says of the measurement
+    remarks: Mapped[str] = mapped_column(server_default="")
     config: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     unit: Mapped[str] = mapped_column(server_default="examples")
     example: Mapped[str | None]
@@ -275,6 +277,44 @@ class GroupMeasurement(Table):
     sum_trace_cov_sq: Mapped[list[float]]
     sum_grad_sq_norm_sq: Mapped[list[float]]
     sum_trace_cov_grad_sq_norm: Mapped[list[float]]
+
+
+class GroupRollup(Table):
+    """All group records of one stream that name the layer and have step // 32**level = bucket, added up.
+
+    A block is one record of n updates with the sums X of tr Σ and Y of |G|². From `num_blocks` to `num_updates_sq`:
+    m, Σn, ΣX, ΣY, ΣX², ΣY², ΣXY, ΣnX, ΣnY, Σn² over blocks; `sum_*` are the second moments over updates. `place` is
+    step, seq and position of the first record: network order.
+    """
+
+    __tablename__ = "group_rollup"
+    __table_args__ = ({"postgresql_with": {"fillfactor": 80}},)
+
+    run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    stream_id: Mapped[UUID] = mapped_column(primary_key=True)
+    level: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    bucket: Mapped[int] = mapped_column(primary_key=True)
+    num_blocks: Mapped[int]
+    num_updates: Mapped[int]
+    trace_cov: Mapped[float]
+    grad_sq_norm: Mapped[float]
+    trace_cov_sq: Mapped[float]
+    grad_sq_norm_sq: Mapped[float]
+    trace_cov_grad_sq_norm: Mapped[float]
+    weighted_trace_cov: Mapped[float]
+    weighted_grad_sq_norm: Mapped[float]
+    num_updates_sq: Mapped[float]
+    sum_trace_cov_sq: Mapped[float]
+    sum_grad_sq_norm_sq: Mapped[float]
+    sum_trace_cov_grad_sq_norm: Mapped[float]
+    place: Mapped[list[int]]
+    trace_cov_min: Mapped[float | None]
+    grad_sq_norm_min: Mapped[float | None]
+    trace_cov_max: Mapped[float | None]
+    grad_sq_norm_max: Mapped[float | None]
+    step_last: Mapped[int]
+    wall_time_last: Mapped[float]
 
 
 class Rollup(Table):

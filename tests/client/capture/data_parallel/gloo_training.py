@@ -108,7 +108,7 @@ def train(
         optimizer.zero_grad()
     run.finish()
     trained.parameters = [p.detach().clone() for p in model.parameters()]
-    trained.rows = [{name: getattr(row, name) for name in row.__slots__} for row in kept.rows()]
+    trained.rows = [row._asdict() for row in kept.rows()]
     trained.groups = [{name: getattr(group, name) for name in group.__slots__} for group in kept.groups()]
     trained.num_faults = run.faults.count
     return trained

@@ -7,8 +7,9 @@ from noisescale.config import Config
 from noisescale.errors import ConfigError
 from noisescale.reproduce.claim import campaign as campaigns
 from noisescale.reproduce.claim.campaign import Campaign, run_campaign
+from noisescale.reproduce.claim.exact_quadratics import QuadraticCheck
 from noisescale.reproduce.claim.files import write_files
-from noisescale.reproduce.claim.retrospect import series
+from noisescale.reproduce.claim.findings import findings
 from noisescale.reproduce.claim.tables import tables
 from noisescale.reproduce.claim.task_result import read, write
 from reproduced_tasks import make_result
@@ -64,13 +65,14 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
 
 def test_tables_and_files_hold_every_task_and_each_figure_with_its_interval(tmp_path: Path) -> None:
     results = [make_result(f"task_{place}", critical_batch=3.0**place, noise_scale=2.5**place) for place in range(1, 7)]
-    found = series(results)
+    found = findings(results, [QuadraticCheck("quadratic_isotropic", 20, 20, 19, 38.2, 37.2, 37.7)])
 
-    text = tables(results, found)
-    folder = write_files(tmp_path, results, found)
+    text = tables(found)
+    folder = write_files(tmp_path, found)
 
     assert "task_6" in text
     assert "r² fit" in text
+    assert "quadratic_isotropic" in text
     assert {path.name for path in folder.iterdir()} == {
         "targets.csv",
         "steps.csv",

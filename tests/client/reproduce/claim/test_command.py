@@ -5,8 +5,16 @@ from pathlib import Path
 import pytest
 
 from noisescale.commands import reproduce
+from noisescale.reproduce.claim import command as claim_command
+from noisescale.reproduce.claim import drawn_report
 from noisescale.reproduce.claim.task_result import write
 from reproduced_tasks import make_result
+
+
+@pytest.fixture(autouse=True)
+def without_quadratics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take seconds, and have tests of their own."""
+    monkeypatch.setattr(claim_command, "check_quadratics", lambda: ())
 
 
 def command(*arguments: str) -> int:
@@ -29,6 +37,20 @@ def test_the_command_prints_the_figures_of_what_is_there_and_writes_files(
     assert "Nothing is sent." in shown
     assert "fewer than five tasks: no figures" in shown
     assert (tmp_path / "summary" / "targets.csv").exists()
+    assert f"With figures: {tmp_path / 'report.html'}" in shown
+    assert "digits_mlp" in (tmp_path / "report.html").read_text()
+
+
+def test_without_a_dashboard_there_is_no_report_and_the_way_to_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_report, "entry_points", lambda **_: ())
+    write(make_result("digits_mlp"), tmp_path / "digits_mlp.json")
+
+    command("--quick", "--no-server", "--tasks", "digits_mlp", "--folder", str(tmp_path))
+
+    assert "With figures: pip install noisescale-dashboard, and the same command draws them" in capsys.readouterr().out
+    assert not (tmp_path / "report.html").exists()
 
 
 @pytest.mark.parametrize(

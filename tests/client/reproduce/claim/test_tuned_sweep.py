@@ -17,4 +17,4 @@ def test_batch_sizes_lie_on_both_sides_of_the_critical_one_and_rates_at_no_edge(
     for batch, best in sweep.best.items():
         rates = [trial.setting.lr for trial in sweep.trials if trial.setting.batch_size == batch]
         assert min(rates) < best.setting.lr < max(rates)
-        assert steps_of(best, task.targets[-1]) == dict(sweep.points(task.targets[-1]))[batch]
+        assert steps_of(best, task.targets[-1], "min") == dict(sweep.points(task.targets[-1]))[batch]

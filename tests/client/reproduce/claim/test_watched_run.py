@@ -10,7 +10,13 @@ NOWHERE = Config(mode="disabled")
 
 @pytest.mark.parametrize(
     ("name", "rate"),
-    [("digits_mlp", 0.3), ("digits_ae_adam", 0.003), ("charlm_mlp", 0.3), ("charlm_transformer", 0.003)],
+    [
+        ("digits_mlp", 0.3),
+        ("digits_ae_adam", 0.003),
+        ("charlm_mlp", 0.3),
+        ("charlm_transformer", 0.003),
+        ("cartpole_pg", 0.05),
+    ],
 )
 def test_hooks_on_single_examples_give_the_terms_of_the_stacked_engine(name: str, rate: float) -> None:
     """Four examples a step are four micro-batches of one: hooks and engine see the same per-example gradients."""

@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from noisescale.estimators.flags import Flags
 from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
-from noisescale.theory.advice.measurement_flags import NOTICES, Flags, notices
+from noisescale.theory.advice.measurement_flags import NOTICES, notices
 from noisescale.theory.advice.numbers import number
 from noisescale.theory.advice.parts import Preference, RunSoFar, SpentPoint
 from noisescale.theory.advice.recommendation import decide, recommend, round_batch

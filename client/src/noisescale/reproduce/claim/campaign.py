@@ -1,10 +1,8 @@
 """All tasks, in processes of their own, each kept in a file when it is done: what is there is not run again."""
 
 import logging
-import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,13 +11,24 @@ import torch
 
 from noisescale.config import Config
 from noisescale.errors import ConfigError
-from noisescale.reproduce.claim.effort import EFFORTS, LEFT_OUT
+from noisescale.reproduce.claim.effort import EFFORTS
 from noisescale.reproduce.claim.measure_task import measure_task
 from noisescale.reproduce.claim.task_result import TaskResult, read, write
 from noisescale.reproduce.claim.to_server import PROJECT, store_sweep
-from noisescale.reproduce.registry import ALL
+from noisescale.reproduce.in_processes import in_processes
 
-LONGEST_FIRST = ("charlm_mlp", "digits_labelnoise9", "digits_labelnoise", "charlm_mlp_adam", "powerlaw_regression")
+LONGEST_FIRST = (
+    "charlm_transformer",
+    "cartpole_pg",
+    "charlm_mlp",
+    "charlm_mlp_adam",
+    "digits_labelnoise9",
+    "digits_mlp_256",
+    "digits_vae_adam",
+    "patches_ae_adam",
+    "teacher_student",
+    "digits_labelnoise",
+)
 """These begin first, so that no process is left alone with one of them."""
 
 
@@ -61,7 +70,7 @@ def run_campaign(campaign: Campaign, progress: Callable[[str], None]) -> tuple[T
         progress(f"{len(results)} of {len(campaign.tasks)} tasks were there already, in {campaign.folder}")
     waiting.sort(key=lambda task: LONGEST_FIRST.index(task) if task in LONGEST_FIRST else len(LONGEST_FIRST))
     start = time.perf_counter()
-    for result in _results(campaign, waiting):
+    for result in in_processes(partial(run_task, campaign), waiting, campaign.num_processes):
         results[result.task] = result
         progress(_said(result, len(results), len(campaign.tasks), time.perf_counter() - start))
     return tuple(results[task] for task in sorted(results))
@@ -88,17 +97,6 @@ def _nowhere(*_: object) -> None:
     return None
 
 
-def _results(campaign: Campaign, waiting: Sequence[str]) -> Iterator[TaskResult]:
-    if campaign.num_processes == 1:
-        yield from (run_task(campaign, name) for name in waiting)
-        return
-    # fork would copy the parent's threads of torch half-way
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(campaign.num_processes, mp_context=context) as pool:
-        for future in as_completed([pool.submit(run_task, campaign, name) for name in waiting]):
-            yield future.result()
-
-
 def _kept(campaign: Campaign) -> Iterator[TaskResult]:
     for name in campaign.tasks:
         path = _path(campaign, name)
@@ -122,14 +120,10 @@ def _said(result: TaskResult, number: int, total: int, seconds: float) -> str:
     head = f"{bar:░<20} {number:>2}/{total}  {seconds:5.0f} s  {result.task:<20}"
     if hardest.fit is None or hardest.near_critical is None:
         return f"{head} {hardest.exclusion}"
-    low, high = (("open" if end is None else f"{end:,.0f}") for end in (hardest.fit.low, hardest.fit.high))
-    critical = f"B_crit {hardest.fit.critical_batch:,.0f} [{low}, {high}]"
-    return f"{head} {critical}, noise scale {hardest.near_critical:,.0f} {result.unit}"
-
-
-def usual_tasks() -> tuple[str, ...]:
-    """Names of the tasks that run unless others are named."""
-    return tuple(sorted(set(ALL) - set(LEFT_OUT)))
+    factor = result.units_per_example
+    low, high = (("open" if end is None else f"{end * factor:,.0f}") for end in (hardest.fit.low, hardest.fit.high))
+    critical = f"B_crit {hardest.fit.critical_batch * factor:,.0f} [{low}, {high}]"
+    return f"{head} {critical}, noise scale {hardest.near_critical * factor:,.0f} {result.unit}"
 
 
 def settings(config: Config, *, is_online: bool) -> Config:

@@ -5,9 +5,13 @@ from pathlib import Path
 
 from noisescale.config import Config
 from noisescale.errors import ConfigError
-from noisescale.reproduce.claim.campaign import Campaign, run_campaign, settings, usual_tasks
+from noisescale.reproduce.arguments import at_least_one, named_tasks, say
+from noisescale.reproduce.claim.campaign import Campaign, run_campaign, settings
+from noisescale.reproduce.claim.drawn_report import HOW, write_report
+from noisescale.reproduce.claim.effort import usual_tasks
+from noisescale.reproduce.claim.exact_quadratics import check_quadratics
 from noisescale.reproduce.claim.files import write_files
-from noisescale.reproduce.claim.retrospect import series
+from noisescale.reproduce.claim.findings import findings
 from noisescale.reproduce.claim.tables import tables
 from noisescale.reproduce.claim.to_server import answers
 from noisescale.reproduce.registry import ALL
@@ -41,37 +45,18 @@ def run(
             folder=folder or Path(f"noisescale-reproduce-{effort}-{seed}"),
             effort=effort,
             seed=seed,
-            tasks=_named(tasks),
-            num_processes=_at_least_one(processes),
+            tasks=named_tasks(tasks, ALL) if tasks else usual_tasks(effort),
+            num_processes=at_least_one(processes),
             config=settings(config, is_online=is_online),
         )
-        _say(f"Runs and sweeps go to {config.url}, project reproduce." if is_online else "Nothing is sent.")
-        results = run_campaign(campaign, _say)
+        say(f"Runs and sweeps go to {config.url}, project reproduce." if is_online else "Nothing is sent.")
+        results = run_campaign(campaign, say)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    found = series(results)
-    _say(tables(results, found))
-    _say(f"\nAs CSV and JSON: {write_files(campaign.folder, results, found)}")
+    found = findings(results, check_quadratics())
+    text = tables(found)
+    say(text)
+    say(f"\nAs CSV and JSON: {write_files(campaign.folder, found)}")
+    say(f"With figures: {write_report(campaign.folder, found, text) or HOW}")
     return 0
-
-
-def _named(tasks: str | None) -> tuple[str, ...]:
-    if tasks is None:
-        return usual_tasks()
-    names = tuple(name.strip() for name in tasks.split(","))
-    unknown = [name for name in names if name not in ALL]
-    if unknown:
-        raise ConfigError(f"tasks has no {unknown[0]!r}: known are {', '.join(sorted(ALL))}")
-    return names
-
-
-def _at_least_one(processes: int) -> int:
-    if processes < 1:
-        raise ConfigError(f"processes must be at least 1, got {processes}: leave it out for one a core")
-    return processes
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -5,33 +5,37 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from noisescale.reproduce.claim.hooks_check import hooks_check
-from noisescale.reproduce.claim.other_claims import growth, rate_growth
-from noisescale.reproduce.claim.retrospect import Series, exclusions
+from noisescale.reproduce.claim.findings import Findings
+from noisescale.reproduce.claim.retrospect import Series
 from noisescale.reproduce.claim.task_result import TaskResult
 
 SUMMARY = "summary"
 """Folder of these files below that of the tasks."""
 
 
-def write_files(folder: Path, results: Sequence[TaskResult], found: Sequence[Series]) -> Path:
+def write_files(folder: Path, found: Findings) -> Path:
     """Write targets, curves, windows and figures; the folder that holds them."""
     folder = folder / SUMMARY
     folder.mkdir(exist_ok=True)
-    _csv(folder / "targets.csv", _target_rows(results))
-    _csv(folder / "steps.csv", _step_rows(results))
-    _csv(folder / "windows.csv", _window_rows(results))
-    _csv(folder / "figures.csv", _figure_rows(found))
-    content = {
-        "series": [dataclasses.asdict(one) for one in found],
-        "exclusions": exclusions(results),
-        "hooks": [dataclasses.asdict(one) for one in hooks_check(results)],
-        "growth": [dataclasses.asdict(one) for one in growth(results)],
-        "rate_growth": [dataclasses.asdict(one) for one in rate_growth(results)],
-    }
-    (folder / "summary.json").write_text(json.dumps(content, indent=1))
+    _csv(folder / "targets.csv", _target_rows(found.results))
+    _csv(folder / "steps.csv", _step_rows(found.results))
+    _csv(folder / "windows.csv", _window_rows(found.results))
+    _csv(folder / "figures.csv", _figure_rows(found.series))
+    (folder / "summary.json").write_text(json.dumps(summary(found), indent=1))
     return folder
+
+
+def summary(found: Findings) -> dict[str, Any]:
+    """Everything but windows, as JSON takes it."""
+    content = dataclasses.asdict(dataclasses.replace(found, results=()))
+    del content["results"]
+    content["targets"] = list(_target_rows(found.results))
+    content["adaptive"] = {
+        result.task: dataclasses.asdict(result.adaptive) for result in found.results if result.adaptive is not None
+    }
+    return content
 
 
 def _target_rows(results: Sequence[TaskResult]) -> Iterable[Mapping[str, object]]:
@@ -43,6 +47,7 @@ def _target_rows(results: Sequence[TaskResult]) -> Iterable[Mapping[str, object]
                 "group": result.group,
                 "optimizer": result.optimizer,
                 "unit": result.unit,
+                "units_per_example": result.units_per_example,
                 "num_seeds": result.num_seeds,
                 "target": target.target,
                 "min_steps": None if fitted is None else fitted.min_steps,
@@ -50,6 +55,8 @@ def _target_rows(results: Sequence[TaskResult]) -> Iterable[Mapping[str, object]
                 "critical_batch_low": None if fitted is None else fitted.low,
                 "critical_batch_high": None if fitted is None else fitted.high,
                 "near_critical": target.near_critical,
+                "near_critical_low": None if target.near_interval is None else target.near_interval[0],
+                "near_critical_high": None if target.near_interval is None else target.near_interval[1],
                 "ideal_steps": target.ideal_steps,
                 "all_batches": target.all_batches,
                 "exact_near_critical": target.exact_near_critical,

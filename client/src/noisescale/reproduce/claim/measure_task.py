@@ -6,23 +6,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from noisescale.config import Config
+from noisescale.reproduce.claim.adaptive_batch import adaptive_batch
 from noisescale.reproduce.claim.critical_fit import CriticalFit, exclusion, fit
 from noisescale.reproduce.claim.effort import Effort, group_of
 from noisescale.reproduce.claim.noise_over_run import (
     exact_average,
+    has_enough,
     ideal_step_average,
-    is_well_seen,
+    interval_of_average,
+    joined,
+    resolved_share,
     run_average,
     seeds_needed,
     windows_of,
 )
 from noisescale.reproduce.claim.stacked_trial import steps_of
-from noisescale.reproduce.claim.task_result import TargetResult, TaskResult, TunedRun
+from noisescale.reproduce.claim.task_result import (
+    AdaptiveBatch,
+    TargetResult,
+    TaskResult,
+    TunedRun,
+    run_nearest_critical,
+)
 from noisescale.reproduce.claim.tuned_sweep import TunedSweep
 from noisescale.reproduce.claim.watched_run import Watched, exact_terms, terms_of, watch_run
 from noisescale.reproduce.registry import ALL
 from noisescale.reproduce.task import Task
 from noisescale.sweeps.trial import Trial
+
+MORE_NEAR_CRITICAL = 4
+"""Steps that may be watched of the tuned run nearest B_crit, over those of any other."""
+
+LEAST_RESOLVED = 0.5
+"""An average over less of the run is one of its beginning, which says little about the whole."""
 
 
 def measure_task(
@@ -50,9 +66,13 @@ def measure_task(
     sweep.run()
     watched: dict[int, list[Watched]] = {}
     runs = []
+    nearest = _nearest(list(sweep.best), fit(sweep.points(task.targets[-1])))
     for batch, trial in sorted(sweep.best.items()):
-        if math.isfinite(steps_of(trial, task.targets[-1])):
-            run, kept = _watch(task, trial, seed, effort.watched_steps, config)
+        # a single example a step has no spread: its noise scale cannot be seen
+        if batch > 1 and math.isfinite(steps_of(trial, task.targets[-1], task.goal)):
+            # the headline rests on this run alone
+            most_steps = effort.watched_steps * (MORE_NEAR_CRITICAL if batch == nearest else 1)
+            run, kept = _watch(task, trial, seed, most_steps, config)
             runs.append(run)
             watched[batch] = kept
             progress(f"{name}: batch {batch:,} watched with {run.num_watched} seeds")
@@ -60,6 +80,8 @@ def measure_task(
     result = TaskResult(
         task=name,
         unit=task.unit,
+        units_per_example=task.units_per_example,
+        goal=task.goal,
         optimizer=task.optimizer.name,
         group=group_of(name),
         effort=effort.name,
@@ -70,17 +92,27 @@ def measure_task(
         runs=tuple(runs),
         targets=tuple(targets),
     )
+    result = replace(result, adaptive=_adaptive(task, result, sweep.seeds))
     return replace(result, sweep_id=store(task, sweep, watched), seconds=time.perf_counter() - start)
+
+
+def _adaptive(task: Task, result: TaskResult, seeds: Sequence[int]) -> AdaptiveBatch | None:
+    fitted, run = result.targets[-1].fit, run_nearest_critical(result)
+    if fitted is None or run is None or task.carried is not None:
+        # what is carried on belongs to as many examples as a step has, and cannot follow when that changes
+        return None
+    return adaptive_batch(task, run, fitted.critical_batch, seeds)
 
 
 def _watch(task: Task, trial: Trial, seed: int, most_steps: int, config: Config) -> tuple[TunedRun, list[Watched]]:
     """A tuned run watched until the hardest target is met, with as many seeds as its windows need.
 
-    Seeds are doubled while the windows are open, until all of them together have taken `most_steps`.
+    Seeds are doubled while too few windows are clear, until all of them together have taken `most_steps`.
     """
     batch, lr = trial.setting.batch_size, trial.setting.lr
     steps = trial.last_step  # the evaluation past the target, so that a stored run has met it
-    evaluated_at = frozenset(trial.curves[0].steps)
+    # the server wants the metric of a run; without one the curve of the sweep says it already
+    evaluated_at = frozenset(trial.curves[0].steps if config.mode == "online" else ())
     wanted = seeds_needed(steps)
     watched: list[Watched] = []
     while True:
@@ -90,37 +122,63 @@ def _watch(task: Task, trial: Trial, seed: int, most_steps: int, config: Config)
             )
             for one in range(seed + len(watched), seed + wanted)
         ]
-        exact = exact_terms(task, batch=batch, learning_rate=lr, seeds=range(seed, seed + wanted), steps=steps)
-        windows = windows_of(terms_of(watched), exact)
-        if is_well_seen(windows) or 2 * wanted * steps > most_steps:
+        terms = terms_of(watched)
+        if has_enough(terms) or 2 * wanted * steps > most_steps:
             break
         wanted *= 2
-    found = (steps_of(trial, target) for target in task.targets)
+    exact = exact_terms(task, batch=batch, learning_rate=lr, seeds=range(seed, seed + wanted), steps=steps)
+    windows = windows_of(terms, exact)
+    found = (steps_of(trial, target, task.goal) for target in task.targets)
     reached = tuple(value if math.isfinite(value) else None for value in found)
-    return TunedRun(batch, lr, reached, wanted, windows), watched
+    mean = trial.mean_curve()
+    run = TunedRun(
+        batch=batch,
+        lr=lr,
+        steps=reached,
+        curve=tuple(zip(mean.steps, mean.values, strict=True)),
+        num_watched=wanted,
+        windows=windows,
+        spans=joined(terms, exact, windows),
+    )
+    return run, watched
 
 
 def _target_result(sweep: TunedSweep, runs: Sequence[TunedRun], place: int) -> TargetResult:
     target = sweep.target(place)
     points = tuple(sweep.points(target))
     found = fit(points)
-    nearest = None if found is None else _nearest(runs, found)
-    until = math.inf if nearest is None else nearest.steps[place] or math.inf
-    averages = [run_average(run.windows, run.steps[place] or math.inf) for run in runs]
+    by_batch = {run.batch: run for run in runs}
+    near_batch = _nearest(list(by_batch), found)
+    nearest = None if near_batch is None else by_batch[near_batch]
+    ends = {run.batch: run.steps[place] or run.curve[-1][0] for run in runs}
+    averages = [run_average(run.spans, ends[run.batch]) for run in runs if _unresolved(run, ends[run.batch]) is None]
     known = [value for value in averages if value is not None]
-    near = None if nearest is None else run_average(nearest.windows, until)
-    excluded = exclusion(found)
+    until = math.inf if near_batch is None else ends[near_batch]
+    near = None if nearest is None else run_average(nearest.spans, until)
     return TargetResult(
         target=target,
         points=points,
         fit=found,
-        exclusion=excluded if excluded is not None or near is not None else "the noise scale was never resolved",
+        exclusion=exclusion(found) or _unresolved(nearest, until),
         near_critical=near,
-        ideal_steps=None if nearest is None else ideal_step_average(nearest.windows, nearest.batch, until),
+        near_interval=None if nearest is None else interval_of_average(nearest.spans, until),
+        ideal_steps=None if nearest is None else ideal_step_average(nearest.spans, nearest.batch, until),
         all_batches=math.exp(math.fsum(map(math.log, known)) / len(known)) if known else None,
-        exact_near_critical=None if nearest is None else exact_average(nearest.windows, until),
+        exact_near_critical=None if nearest is None else exact_average(nearest.spans, until),
     )
 
 
-def _nearest(runs: Sequence[TunedRun], found: CriticalFit) -> TunedRun | None:
-    return min(runs, key=lambda run: abs(math.log(run.batch / found.critical_batch)), default=None)
+def _unresolved(run: TunedRun | None, until: float) -> str | None:
+    """Why the noise scale of a run does not count; None where it does."""
+    if run is None:
+        return "no tuned run was watched"
+    share = resolved_share(run.spans, until)
+    if share >= LEAST_RESOLVED:
+        return None
+    return f"the noise scale is resolved along {share:.0%} of the run, less than {LEAST_RESOLVED:.0%}"
+
+
+def _nearest(batches: Sequence[int], found: CriticalFit | None) -> int | None:
+    if found is None:
+        return None
+    return min(batches, key=lambda batch: abs(math.log(batch / found.critical_batch)), default=None)

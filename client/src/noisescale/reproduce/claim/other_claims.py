@@ -1,6 +1,6 @@
-"""Two more claims: the noise scale grows during training, and the best learning rate grows with the batch size.
+"""Further claims: noise grows during training, the best learning rate with the batch, and one curve fits every target.
 
-Source: McCandlish et al. 2018, arXiv:1812.06162, sections 4.3 and 2.2.
+Source: McCandlish et al. 2018, arXiv:1812.06162, sections 4.3 and 2.2, eq. 2.11.
 """
 
 import math
@@ -8,7 +8,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale.reproduce.claim.task_result import TaskResult, TunedRun
+from noisescale.reproduce.claim.critical_fit import CriticalFit
+from noisescale.reproduce.claim.task_result import TargetResult, TaskResult, TunedRun, run_nearest_critical
 
 QUARTER = 0.25
 FEWEST_RATES = 3
@@ -50,6 +51,27 @@ class RateGrowth:
     over_all: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class CurveMisfit:
+    """Measured steps against the fitted curve, for one target.
+
+    Attributes:
+        task: Its name.
+        target: Of the metric.
+        num_points: Batch sizes.
+        rms_factor: e to the root mean square of log steps over fitted steps.
+        largest_factor: Of the point that is farthest off, above or below 1.
+        farthest_batch: Where that is, in examples.
+    """
+
+    task: str
+    target: float
+    num_points: int
+    rms_factor: float
+    largest_factor: float
+    farthest_batch: int
+
+
 def growth(results: Sequence[TaskResult]) -> tuple[Growth, ...]:
     """One row for each task whose first and last quarter have windows with a value."""
     found = (_growth(result) for result in results)
@@ -70,13 +92,31 @@ def rate_growth(results: Sequence[TaskResult]) -> tuple[RateGrowth, ...]:
     return tuple(found)
 
 
+def curve_misfits(results: Sequence[TaskResult]) -> tuple[CurveMisfit, ...]:
+    """One row for each target with a fit."""
+    return tuple(
+        _misfit(result.task, target, target.fit)
+        for result in results
+        for target in result.targets
+        if target.fit is not None
+    )
+
+
+def _misfit(task: str, target: TargetResult, fitted: CriticalFit) -> CurveMisfit:
+    errors = [
+        (math.log(steps / (fitted.min_steps * (1 + fitted.critical_batch / batch))), batch)
+        for batch, steps in target.points
+    ]
+    farthest, batch = max(errors, key=lambda item: abs(item[0]))
+    return CurveMisfit(task, target.target, len(errors), math.exp(fitted.rms), math.exp(farthest), batch)
+
+
 def _growth(result: TaskResult) -> Growth | None:
-    fitted = result.targets[-1].fit
-    if fitted is None or not result.runs:
+    run = run_nearest_critical(result)
+    if run is None:
         return None
-    run = min(result.runs, key=lambda one: abs(math.log(one.batch / fitted.critical_batch)))
-    steps = sum(window.num_steps for window in run.windows)
-    known = [(window.first / steps, window.value) for window in run.windows if window.value is not None]
+    steps = run.curve[-1][0]
+    known = [(span.first / steps, span.value) for span in run.spans if span.value is not None]
     early = [value for at, value in known if at < QUARTER]
     late = [value for at, value in known if at >= 1 - QUARTER]
     if not early or not late:

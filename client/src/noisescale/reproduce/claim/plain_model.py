@@ -6,6 +6,7 @@ B examples, I inputs, O outputs, T symbols of a context, L numbers of a code.
 import torch
 from torch import Tensor, nn
 
+from noisescale.reproduce.stacked.actor_critic import ActorCritic, pack
 from noisescale.reproduce.stacked.functional import FunctionalModel
 from noisescale.reproduce.stacked.model import StackedModel
 from noisescale.reproduce.stacked.network import Network
@@ -39,8 +40,32 @@ class PlainAutoencoder(nn.Module):
         return torch.cat([logits, code], -1)
 
 
+class PlainActorCritic(nn.Module):
+    """A policy and a critic, which play a fragment for each row of inputs.
+
+    Args:
+        model: The stacked one.
+        parameters: Its weights, [P].
+    """
+
+    def __init__(self, model: ActorCritic, parameters: Tensor) -> None:
+        super().__init__()
+        self._play, self._judge = model.play, model.judge
+        middle = model.policy.num_parameters
+        self.policy = plain_network(model.policy, parameters[:middle])
+        self.critic = plain_network(model.critic, parameters[middle:])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits, values and what judges them, then what is carried on, [B, outputs]."""
+        played = self._play(self.policy, inputs[None])
+        rows = played.observations.flatten(1, 2)
+        with torch.no_grad():
+            next_values = self.critic(played.following.flatten(1, 2))
+        return pack(played, self._judge, self.policy(rows), self.critic(rows), next_values)[0]
+
+
 class PlainFunction(nn.Module):
-    """A model given by what it computes for one example.
+    """A model given by what it computes.
 
     Args:
         model: The stacked one.
@@ -56,8 +81,8 @@ class PlainFunction(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The outputs of every example."""
-        weights: dict[str, Tensor] = dict(self.named_parameters())
-        return torch.func.vmap(lambda one: self._function(weights, one))(inputs)
+        weights = {name: values[None] for name, values in self.named_parameters()}
+        return self._function(weights, inputs[None])[0]
 
 
 def plain_network(network: Network, parameters: Tensor) -> nn.Sequential:
@@ -97,6 +122,8 @@ def plain_model(model: StackedModel, seed: int) -> nn.Module:
             return plain_network(model, parameters)
         case VariationalAutoencoder():
             return PlainAutoencoder(model, parameters)
+        case ActorCritic():
+            return PlainActorCritic(model, parameters)
         case FunctionalModel():
             return PlainFunction(model, parameters)
     raise TypeError(f"{type(model).__name__} has no plain form: write one beside the others")

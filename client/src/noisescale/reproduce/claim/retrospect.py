@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from noisescale.reproduce.claim.agreement_over_tasks import Agreement, Point, agreement
-from noisescale.reproduce.claim.effort import LEFT_OUT
+from noisescale.reproduce.claim.effort import LEFT_OUT_OF_QUICK
 from noisescale.reproduce.claim.published import PUBLISHED
 from noisescale.reproduce.claim.task_result import TargetResult, TaskResult
 
@@ -49,7 +49,7 @@ def series(results: Sequence[TaskResult]) -> tuple[Series, ...]:
     """Every combination, the headline first, and the published table last."""
     found = []
     for targets, tasks, average in product(("hardest", "all"), GROUPS, AVERAGES):
-        counted = [result for result in results if result.group not in GROUPS[tasks]]
+        counted = [result for result in results if result.group not in GROUPS[tasks] | {"size"}]
         points = tuple(_points(counted, average, only_hardest=targets == "hardest"))
         found.append(Series(average, targets, tasks, points, agreement(points)))
     return (*found, Series("published", "all", "Table 1", PUBLISHED, agreement(PUBLISHED)))
@@ -64,7 +64,9 @@ def exclusions(results: Sequence[TaskResult]) -> tuple[str, ...]:
         if found.exclusion is not None
     ]
     done = {result.task for result in results}
-    return (*left_out, *(f"{task}: {reason}" for task, reason in LEFT_OUT.items() if task not in done))
+    is_quick = any(result.effort == "quick" for result in results)
+    never_run = LEFT_OUT_OF_QUICK.items() if is_quick else ()
+    return (*left_out, *(f"{task}: {reason}" for task, reason in never_run if task not in done))
 
 
 def _points(results: Iterable[TaskResult], average: str, *, only_hardest: bool) -> Iterable[Point]:
@@ -73,4 +75,5 @@ def _points(results: Iterable[TaskResult], average: str, *, only_hardest: bool) 
         for found in counted[-1:] if only_hardest else counted:
             value = AVERAGES[average](found)
             if value is not None and found.fit is not None:
-                yield Point(result.task, found.target, value, found.fit.critical_batch)
+                in_units = (result.in_units(number) for number in (value, found.fit.critical_batch))
+                yield Point(result.task, found.target, *in_units)

@@ -12,19 +12,19 @@ import torch
 from torch import Tensor
 
 from noisescale.reproduce.stacked.random_stream import RandomStream
-from noisescale.reproduce.stacked.trainer import Replicas, evaluate, train
+from noisescale.reproduce.stacked.trainer import Replicas, advance, evaluate
 from noisescale.reproduce.task import Task
 from noisescale.sweeps.crossing import steps_to_target
-from noisescale.sweeps.trial import Curve, Setting, Status, Trial
+from noisescale.sweeps.trial import Curve, Goal, Setting, Status, Trial
 
-GRID_RATIO = 1.08
+GRID_RATIO = 1.1
 """Steps from one evaluation to the next; loss and steps are interpolated between them on log scales."""
 
 PATIENCE = 1.3
 """A rate that takes this much longer than the best one is given up."""
 
 DIVERGED = 10.0
-"""A mean loss this much above that of untrained weights will not come back."""
+"""A mean loss this much above that of untrained weights will not come back; a metric that rises has no such level."""
 
 
 class SharedStream(RandomStream):
@@ -83,7 +83,7 @@ def train_rates(
     while alive and steps[-1] < min(limit, PATIENCE * best):
         count = max(1, int(steps[-1] * (GRID_RATIO - 1)))
         learning_rate = [rate.learning_rate for rate in alive for _ in seeds]
-        train(
+        advance(
             task,
             stream,
             replicas,
@@ -106,11 +106,11 @@ def train_rates(
     return [_trial(rate, batch, seeds, steps, seconds) for rate in running]
 
 
-def steps_of(trial: Trial, target: float) -> float:
-    """Steps of the loss averaged over seeds and then crossed; infinite where it was not reached or diverged."""
+def steps_of(trial: Trial, target: float, goal: Goal) -> float:
+    """Steps of the metric averaged over seeds and then crossed; infinite where it was not reached or diverged."""
     if trial.status == "infeasible":
         return math.inf
-    found = steps_to_target(trial.mean_curve(), target, "min").steps
+    found = steps_to_target(trial.mean_curve(), target, goal).steps
     return math.inf if found is None else found
 
 
@@ -124,9 +124,10 @@ def _look(task: Task, replicas: Replicas, alive: Sequence[_Rate], num_seeds: int
 
 def _judge(rate: _Rate, task: Task, first: float, steps: Sequence[int]) -> None:
     mean = math.fsum(rate.values[-1]) / len(rate.values[-1])
-    if not mean < DIVERGED * first:
+    worst = DIVERGED * first if task.goal == "min" else math.inf
+    if not mean < worst:
         rate.status = "infeasible"
-    elif mean <= task.targets[-1]:
+    elif mean <= task.targets[-1] if task.goal == "min" else mean >= task.targets[-1]:
         rate.crossed = float(steps[-1])
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from noisescale.config import Config
 from noisescale.errors import TransportError
 from noisescale.reproduce.claim.tuned_sweep import FIRST_RATE, TunedSweep
-from noisescale.reproduce.claim.watched_run import METRIC, Watched
+from noisescale.reproduce.claim.watched_run import Watched
 from noisescale.reproduce.task import Task
 from noisescale.sweeps.question import Question
 from noisescale.sweeps.server import Labels, SweepServer
@@ -44,8 +44,8 @@ def store_sweep(
     question = Question(
         batch_sizes=tuple(sorted(sweep.best)),
         targets=task.targets,
-        goal="min",
-        metric=METRIC,
+        goal=task.goal,
+        metric=task.metric_name,
         seeds=sweep.seeds,
         learning_rates=None,
         first_learning_rate=FIRST_RATE[task.optimizer.name],

@@ -23,8 +23,6 @@ from noisescale.transport.wire import Measurement, Record, RunRecord
 MOST_MICRO_BATCHES = 4
 """Small batches of a step. More tell little more of |G|², which is what is hard to know."""
 
-METRIC = "eval_loss"
-
 
 class KeptRows(Outbox):
     """Keeps the rows that a run sends, and hands everything on where there is somewhere to send it to.
@@ -115,21 +113,37 @@ def watch_run(
     optimizer = plain_optimizer(task.optimizer, model, learning_rate)
     run.watch(model, optimizer, groups="none", log_every=1, small_batches="micro_batches")
     tables, rows = RandomStream().tables([seed])
-    num_parts = min(MOST_MICRO_BATCHES, batch)
+    carried: torch.Tensor | None = None
     for step in range(steps):
-        inputs, targets = task.sample(keys(tables, rows, torch.tensor([[step * batch]]), batch))
-        losses = []
-        for part_inputs, part_targets in zip(inputs[0].chunk(num_parts), targets[0].chunk(num_parts), strict=True):
-            loss = task.loss(model(part_inputs)[None], part_targets[None])[0].mean() * (len(part_inputs) / batch)
-            loss.backward()  # type: ignore[no-untyped-call]  # torch ships no types for it
-            losses.append(loss.detach())
-        run.log_gradients(torch.stack(losses).sum(), batch_size=batch)
+        drawn = keys(tables, rows, torch.tensor([[step * batch]]), batch)
+        inputs, targets = task.sample(drawn)
+        if task.carried is not None:
+            inputs = torch.cat([inputs, task.carried.begin(drawn) if carried is None else carried], -1)
+        loss, outputs = _micro_batches(task, model, inputs[0], targets[0])
+        if task.carried is not None:
+            carried = task.carried.after(outputs[None])
+        run.log_gradients(loss, batch_size=batch)
         optimizer.step()
         optimizer.zero_grad()
         if step + 1 in evaluated_at:
-            run.log_metrics(step=step, **{METRIC: float(evaluate(task, flat_parameters(model)[None])[0])})
+            run.log_metrics(step=step, **{task.metric_name: float(evaluate(task, flat_parameters(model)[None])[0])})
     run.finish()
     return Watched(run.id, kept[0].rows)
+
+
+def _micro_batches(
+    task: Task, model: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Forward and backward of a step's examples in parts; the mean loss and all outputs."""
+    num_parts = min(MOST_MICRO_BATCHES, len(inputs))
+    losses, outputs = [], []
+    for part_inputs, part_targets in zip(inputs.chunk(num_parts), targets.chunk(num_parts), strict=True):
+        found = model(part_inputs)
+        loss = task.loss(found[None], part_targets[None])[0].mean() * (len(part_inputs) / len(inputs))
+        loss.backward()  # type: ignore[no-untyped-call]  # torch ships no types for it
+        losses.append(loss.detach())
+        outputs.append(found.detach())
+    return torch.stack(losses).sum(), torch.cat(outputs)
 
 
 def exact_terms(task: Task, *, batch: int, learning_rate: float, seeds: Sequence[int], steps: int) -> Terms:
@@ -175,6 +189,7 @@ def _description(task: Task, batch: int, learning_rate: float, seed: int) -> Run
         task=task.name,
         name=f"{task.name}, batch {batch}, seed {seed}",
         unit=task.unit,
+        units_per_example=task.units_per_example,
         config={"seed": seed, "lr": learning_rate, "batch_size": batch},
         tags=("reproduce",),
     )

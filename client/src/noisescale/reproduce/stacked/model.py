@@ -23,6 +23,14 @@ class StackedModel(Protocol):
         """What `backward` needs and, last, the outputs; inputs may have 1 in place of R."""
         ...
 
-    def backward(self, parameters: Tensor, symbols: Tensor, values: list[Tensor], derivatives: Tensor) -> Gradient:
-        """Mean gradient and per-example squared norms, from the derivatives with respect to the outputs."""
+    def backward(
+        self,
+        parameters: Tensor,
+        symbols: Tensor,
+        values: list[Tensor],
+        derivatives: Tensor,
+        *,
+        wants_norms: bool = True,
+    ) -> Gradient:
+        """Mean gradient and, where wanted, per-example squared norms, from the derivatives of the outputs."""
         ...

@@ -62,17 +62,29 @@ def fraction(drawn: Tensor) -> Tensor:
 def normals(drawn: Tensor, count: int) -> Tensor:
     """So many standard normal numbers from each key, [..., count], independent of `pick`.
 
-    A key is hashed once for each pair of numbers (the finaliser of splitmix64: Steele et al. 2014, doi
-    10.1145/2660193.2660195), whose two halves become normal by Box and Muller's transform.
+    The two halves of a hash become two normal numbers by Box and Muller's transform.
     """
-    pairs = torch.arange(1, -(-count // 2) + 1)
-    hashed = drawn[..., None] + pairs * _wrapped(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        hashed = (hashed ^ _shifted(hashed, shift)) * _wrapped(factor)
-    hashed = hashed ^ _shifted(hashed, 31)
+    hashed = _hashed(drawn, -(-count // 2))
     radius = (-2 * torch.log(fraction(hashed) + 2**-32)).sqrt()
     angle = 2 * math.pi * fraction(_shifted(hashed, 31))
     return torch.cat([radius * angle.cos(), radius * angle.sin()], -1)[..., :count].float()
+
+
+def uniforms(drawn: Tensor, count: int) -> Tensor:
+    """So many uniform numbers in [0, 1] from each key, [..., count], independent of `pick`."""
+    hashed = _hashed(drawn, -(-count // 2))
+    return torch.cat([fraction(hashed), fraction(_shifted(hashed, 31))], -1)[..., :count].float()
+
+
+def _hashed(drawn: Tensor, count: int) -> Tensor:
+    """So many independent keys from each, [..., count].
+
+    Source: the finaliser of splitmix64, Steele et al. 2014, doi 10.1145/2660193.2660195.
+    """
+    hashed = drawn[..., None] + torch.arange(1, count + 1) * _wrapped(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        hashed = (hashed ^ _shifted(hashed, shift)) * _wrapped(factor)
+    return hashed ^ _shifted(hashed, 31)
 
 
 def _wrapped(number: int) -> int:

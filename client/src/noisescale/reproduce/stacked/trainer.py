@@ -10,11 +10,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from noisescale.reproduce.stacked.network import Gradient
 from noisescale.reproduce.stacked.random_stream import RandomStream, keys
 from noisescale.reproduce.task import Task
 
 Array = npt.NDArray[np.float64]
 EVALUATED_AT_ONCE = 32
+DRAWN_AT_ONCE = 1 << 14
+"""Examples of all seeds, or of one step where it has more."""
 
 
 @dataclass(slots=True)
@@ -26,12 +29,14 @@ class Replicas:
         states: Of the optimizer, [states, R, P].
         num_updates: Optimizer updates so far, [R].
         num_examples: Examples drawn so far, [R].
+        carried: What examples hand on to the next step, [R, B, ...]; None before the first, or where there is nothing.
     """
 
     parameters: Tensor
     states: Tensor
     num_updates: Tensor
     num_examples: Tensor
+    carried: Tensor | None = None
 
     @classmethod
     def new(cls, task: Task, seeds: list[int]) -> "Replicas":
@@ -43,11 +48,13 @@ class Replicas:
     @classmethod
     def gather(cls, replicas: "list[Replicas]") -> "Replicas":
         """Several stacks as one."""
+        carried = [r.carried for r in replicas if r.carried is not None]
         return cls(
             torch.cat([r.parameters for r in replicas]),
             torch.cat([r.states for r in replicas], dim=1),
             torch.cat([r.num_updates for r in replicas]),
             torch.cat([r.num_examples for r in replicas]),
+            torch.cat(carried) if len(carried) == len(replicas) else None,
         )
 
     def take(self, row: int) -> "Replicas":
@@ -58,6 +65,7 @@ class Replicas:
             self.states[:, rows].clone(),
             self.num_updates[rows].clone(),
             self.num_examples[rows].clone(),
+            None if self.carried is None else self.carried[rows].clone(),
         )
 
 
@@ -113,17 +121,11 @@ def train(
     first_averaged = steps - (steps + 1) // 2
     for step in range(steps):
         drawn = keys(tables, rows, replicas.num_examples[:, None], batch)
-        inputs, targets = task.sample(drawn)
-        values = task.network.forward(replicas.parameters, inputs)
-        losses, derivatives = task.loss(values[-1], targets)
-        gradient = task.network.backward(replicas.parameters, inputs, values, derivatives)
+        losses, gradient = _gradient(task, replicas, drawn, task.sample(drawn), wants_norms=True)
         rows_of_steps.append(
             torch.stack([losses.mean(1), gradient.example_sq_norm.mean(1), gradient.mean.square().sum(1)])
         )
-        update = task.optimizer.update(gradient.mean, replicas.states, rate, replicas.num_updates[:, None])
-        replicas.parameters += update
-        replicas.num_updates += 1
-        replicas.num_examples += batch
+        _update(task, replicas, gradient.mean, rate, batch)
         if average is not None and step >= first_averaged:
             average += replicas.parameters / (steps - first_averaged)
     loss, small, big = torch.stack(rows_of_steps, dim=1).double()
@@ -131,8 +133,70 @@ def train(
     return Record(loss.numpy(), trace_cov.numpy(), (big - trace_cov / batch).numpy(), average)
 
 
+def advance(
+    task: Task,
+    stream: RandomStream,
+    replicas: Replicas,
+    *,
+    seeds: list[int],
+    learning_rate: list[float],
+    batch: int,
+    steps: int,
+) -> None:
+    """Train in place as `train` does, without a look at single examples: for sweeps, where steps are all that counts.
+
+    Examples are drawn once a seed, and for several steps at a time, so all replicas must have seen as many.
+
+    Args:
+        task: What is trained.
+        stream: Where examples come from.
+        replicas: Weights and states.
+        seeds: Seed of each replica's examples.
+        learning_rate: Of each replica.
+        batch: B, examples a step.
+        steps: How many.
+    """
+    tables, rows = stream.tables(seeds)
+    each = torch.arange(len(tables))[:, None]
+    rate = torch.tensor(learning_rate)[:, None]
+    at_once = max(1, DRAWN_AT_ONCE // (batch * len(tables)))
+    for first in range(0, steps, at_once):
+        count = min(at_once, steps - first)
+        drawn = keys(tables, each, replicas.num_examples[:1, None], count * batch)
+        parts = [torch.split(part, batch, 1) for part in (drawn, *task.sample(drawn))]
+        for some, inputs, targets in zip(*parts, strict=True):
+            examples = inputs[rows[:, 0]], targets[rows[:, 0]]
+            gradient = _gradient(task, replicas, some[rows[:, 0]], examples, wants_norms=False)[1]
+            _update(task, replicas, gradient.mean, rate, batch)
+
+
+def _gradient(
+    task: Task, replicas: Replicas, drawn: Tensor, examples: tuple[Tensor, Tensor], *, wants_norms: bool
+) -> tuple[Tensor, Gradient]:
+    """Losses [R, B] and the gradient at the replicas' weights."""
+    inputs, targets = examples
+    if task.carried is not None:
+        before = task.carried.begin(drawn) if replicas.carried is None else replicas.carried
+        inputs = torch.cat([inputs, before], -1)
+    values = task.network.forward(replicas.parameters, inputs)
+    if task.carried is not None:
+        replicas.carried = task.carried.after(values[-1])
+    losses, derivatives = task.loss(values[-1], targets)
+    found = task.network.backward(replicas.parameters, inputs, values, derivatives, wants_norms=wants_norms)
+    return losses, found
+
+
+def _update(task: Task, replicas: Replicas, mean: Tensor, rate: Tensor, batch: int) -> None:
+    replicas.parameters += task.optimizer.update(mean, replicas.states, rate, replicas.num_updates[:, None])
+    replicas.num_updates += 1
+    replicas.num_examples += batch
+
+
+@torch.no_grad()
 def evaluate(task: Task, parameters: Tensor) -> Array:
-    """Loss of each replica on the task's evaluation set, [R]."""
+    """The metric of each replica, [R]: the loss on the evaluation set, unless the task has a metric of its own."""
+    if task.metric is not None:
+        return task.metric(parameters).double().numpy()
     inputs, targets = task.evaluation
     found = []
     for start in range(0, len(parameters), EVALUATED_AT_ONCE):

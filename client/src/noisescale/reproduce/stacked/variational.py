@@ -57,7 +57,15 @@ class VariationalAutoencoder:
         decoded = self.decoder.forward(weights_of_decoder, mean + noise * (log_variance / 2).exp())
         return [*encoded, *decoded, torch.cat([decoded[-1], encoded[-1]], -1)]
 
-    def backward(self, parameters: Tensor, symbols: Tensor, values: list[Tensor], derivatives: Tensor) -> Gradient:
+    def backward(
+        self,
+        parameters: Tensor,
+        symbols: Tensor,
+        values: list[Tensor],
+        derivatives: Tensor,
+        *,
+        wants_norms: bool = True,
+    ) -> Gradient:
         """Mean gradient and per-example squared norms.
 
         Args:
@@ -65,17 +73,22 @@ class VariationalAutoencoder:
             symbols: The inputs that `forward` was given.
             values: What `forward` returned.
             derivatives: Of each example's loss with respect to the outputs, [R, B, I + 2 L].
+            wants_norms: Whether to go to the cost of squared norms.
         """
         weights_of_encoder, weights_of_decoder = self._parts(parameters)
         middle = len(self.encoder.layers) + 1
         encoded, decoded = values[:middle], values[middle:-1]
         of_logits, of_code = derivatives[..., : -2 * self.code_size], derivatives[..., -2 * self.code_size :]
-        decoder = self.decoder.backward(weights_of_decoder, symbols, decoded, of_logits, wants_inputs=True)
+        decoder = self.decoder.backward(
+            weights_of_decoder, symbols, decoded, of_logits, wants_norms=wants_norms, wants_inputs=True
+        )
         assert decoder.inputs is not None
         mean, _ = encoded[-1].chunk(2, -1)
         # z - mean is the noise times the deviation, whose derivative by the log variance is half of itself
         through_code = torch.cat([decoder.inputs, decoder.inputs * (decoded[0] - mean) / 2], -1)
-        encoder = self.encoder.backward(weights_of_encoder, symbols, encoded, of_code + through_code)
+        encoder = self.encoder.backward(
+            weights_of_encoder, symbols, encoded, of_code + through_code, wants_norms=wants_norms
+        )
         return Gradient(
             mean=torch.cat([encoder.mean, decoder.mean], 1),
             example_sq_norm=encoder.example_sq_norm + decoder.example_sq_norm,

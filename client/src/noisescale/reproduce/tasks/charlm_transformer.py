@@ -30,20 +30,24 @@ WEIGHTS = {
 
 
 def predict(weights: dict[str, Tensor], text: Tensor) -> Tensor:
-    """Logits of the character after each of a sequence's, [T, SIZE]: one causal block, norms before its parts.
+    """Logits of the character after each of a sequence's, [R, B, T, SIZE]: one causal block, norms before its parts.
 
     Args:
-        weights: By name.
-        text: Characters of one sequence, [T].
+        weights: By name, each with a leading axis R.
+        text: Characters, [R, B, T].
     """
-    stream = weights["characters"][text] + weights["positions"]
+    replicas, batch, length = text.shape
+    rows = text + SIZE * torch.arange(replicas)[:, None, None]
+    stream = weights["characters"].flatten(0, 1)[rows.flatten(1)]
+    stream = stream + weights["positions"].repeat(1, batch, 1)
     projected = layer_norm(stream, (WIDTH,)) @ weights["queries_keys_values"]
-    heads = projected.view(CONTEXT, 3, NUM_HEADS, WIDTH // NUM_HEADS).permute(1, 2, 0, 3)
+    heads = projected.view(replicas * batch, length, 3, NUM_HEADS, WIDTH // NUM_HEADS).permute(2, 0, 3, 1, 4)
     attended = scaled_dot_product_attention(heads[0], heads[1], heads[2], is_causal=True)
-    stream = stream + attended.transpose(0, 1).reshape(CONTEXT, WIDTH) @ weights["mixed"]
-    hidden = gelu(layer_norm(stream, (WIDTH,)) @ weights["up"] + weights["up_bias"])
-    stream = stream + hidden @ weights["down"] + weights["down_bias"]
-    return layer_norm(stream, (WIDTH,)) @ weights["logits"] + weights["logits_bias"]
+    stream = stream + attended.transpose(1, 2).reshape(stream.shape) @ weights["mixed"]
+    hidden = gelu(layer_norm(stream, (WIDTH,)) @ weights["up"] + weights["up_bias"][:, None])
+    stream = stream + hidden @ weights["down"] + weights["down_bias"][:, None]
+    logits = layer_norm(stream, (WIDTH,)) @ weights["logits"] + weights["logits_bias"][:, None]
+    return logits.view(replicas, batch, length, SIZE)
 
 
 def sequences(text: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,7 +67,8 @@ def task() -> Task:
     start = torch.randperm(len(held_out) - CONTEXT, generator=generator)[:EVALUATION_SEQUENCES]
     return Task(
         name="charlm_transformer",
-        unit="sequences of 32 tokens",
+        unit="tokens",
+        units_per_example=CONTEXT,
         network=FunctionalModel(WEIGHTS, predict),
         loss=sequence_cross_entropy,
         optimizer=ADAM,

@@ -8,15 +8,30 @@ from noisescale.reproduce.tasks import digits
 from noisescale.reproduce.tasks.finite import evaluation, sampler
 
 
-def task() -> Task:
-    """64-64-10, ReLU."""
+def task(name: str = "digits_mlp", width: int = 64) -> Task:
+    """64-64-10, ReLU.
+
+    Args:
+        name: The task's name.
+        width: Of the hidden layer.
+    """
     return Task(
-        name="digits_mlp",
+        name=name,
         unit="examples",
-        network=Network((Dense(64, 64, "relu"), Dense(64, 10))),
+        network=Network((Dense(64, width, "relu"), Dense(width, 10))),
         loss=softmax_cross_entropy,
         optimizer=SGD,
         sample=sampler(*digits.load()),
         evaluation=evaluation(*digits.load()),
         targets=(0.5, 0.2, 0.1),
     )
+
+
+def narrow() -> Task:
+    """A quarter of the width, for the comparison of sizes."""
+    return task("digits_mlp_16", 16)
+
+
+def wide() -> Task:
+    """Four times the width, for the comparison of sizes."""
+    return task("digits_mlp_256", 256)

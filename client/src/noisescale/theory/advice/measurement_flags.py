@@ -1,30 +1,10 @@
-"""The bits that rows carry (docs/wire.md), and what a reader is told about them."""
+"""What a reader is told about the bits that rows carry."""
 
-from enum import IntFlag
 from types import MappingProxyType
 from typing import Final
 
+from noisescale.estimators.flags import Flags
 from noisescale.theory.advice.parts import Caution
-
-
-class Flags(IntFlag):
-    """Why a value of a row is missing, or what was unusual about its steps."""
-
-    NONFINITE_GRADIENT = 1
-    NONFINITE_LOSS = 2
-    ONE_SMALL_BATCH = 4
-    BATCH_SIZE_UNKNOWN = 8
-    UNEQUAL_MICRO_BATCHES = 16
-    NO_BACKWARD = 32
-    UNMATCHED_GRADIENT = 64
-    WEIGHTING_MISMATCH = 128
-    COUPLED_EXAMPLES = 256
-    PARTIAL_GRADIENTS = 512
-    COMPRESSED_GRADIENT = 1024
-    HETEROGENEOUS_RANKS = 2048
-    DUPLICATED_SMALL_BATCHES = 4096
-    LAYER_NORM_PROXY = 8192
-
 
 WITHOUT_ESTIMATE: Final = (
     Flags.DUPLICATED_SMALL_BATCHES,

@@ -14,7 +14,7 @@ from noisescale.theory.learning_rate import Family, Rule, family_of
 from noisescale.theory.limits import LimitKind
 
 _NO_PRICE = (
-    "Nobody has said what a step is worth, so steps and examples are balanced and the best batch is the noise scale. "
+    "Nobody has said what a step is worth, so steps and examples are balanced: the best batch is the critical batch. "
     "Say how many examples you would spend to save a step (examples_per_step), or prefer one (preference)."
 )
 DECAYED = (

@@ -1,0 +1,205 @@
+"""The dashboard with 10,000 runs and one of 10 million steps while a hundred jobs send; results/dashboard.csv.
+
+Every call that a page makes, zooming, live pages, and tabs that stay open. Some 18 minutes; `--quick` takes three and
+writes nothing.
+"""
+
+import argparse
+import asyncio
+import csv
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import call_times
+import open_pages
+from benchmark_page import CHROMIUM, FLAGS
+from call_times import Times
+from harness import RESULTS, percentile
+from ingestion_load import Load, sending
+from open_pages import Snapshot
+from recorded_calls import record
+from served_data import Served, served
+from stored_data import Job, Stored, store
+
+Row = dict[str, str | int | float]
+COLUMNS = ("page", "call", "p50", "p99", "unit", "n", "target", "kB", "ingestion (rows/s)")
+SLOW = "p50 at most 50, p99 at most 200"
+LIVE_RUNS, NUM_TABS = 5, 20
+
+
+def rows_of_calls(times: Sequence[Times], load: Load) -> Iterator[Row]:
+    """A row a kind of call."""
+    for one in times:
+        yield {
+            "page": one.page,
+            "call": one.name,
+            "p50": 1e3 * percentile(one.seconds, 0.5),
+            "p99": 1e3 * percentile(one.seconds, 0.99),
+            "unit": "ms",
+            "n": len(one.seconds),
+            "target": SLOW,
+            "kB": one.num_bytes / 1e3,
+            "ingestion (rows/s)": load.rows_per_second,
+        }
+
+
+def in_browser(
+    browser: Browser, place: Served, stored: Stored, places: dict[str, int], seconds: float
+) -> Iterator[Row]:
+    """Zooming, and what live pages cost beyond the ingestion of what they show."""
+    half = len(stored.jobs) // 2
+    with sending(place.url, stored, places) as load:
+        zooms = open_pages.zoom_times(browser, place.url, stored)
+        alone = open_pages.cpu_share(place, seconds)
+        shares = {
+            "begun an hour ago": _share_with_pages(browser, place, stored.jobs[:LIVE_RUNS], seconds),
+            "begun now": _share_with_pages(browser, place, stored.jobs[half : half + LIVE_RUNS], seconds),
+        }
+    rate = {"ingestion (rows/s)": load.rows_per_second, "n": 1}
+    yield {
+        "page": "Run of 10 million steps", "call": "zoom, from release to redrawn", "p50": 1e3 * percentile(zooms, 0.5),
+        "p99": 1e3 * max(zooms), "unit": "ms", "target": "at most 300", **rate, "n": len(zooms),
+    }  # fmt: skip
+    cpu = {"page": "Run", "unit": "% of a core", **rate}
+    yield {"call": f"ingestion alone, server and Postgres, {seconds:g} s", "p50": 100 * alone, **cpu}
+    for age, share in shares.items():
+        call = f"{LIVE_RUNS} live pages of runs {age}, beyond that, {seconds:g} s"
+        yield {"call": call, "p50": 100 * (share - alone), "target": "at most 5", **cpu}
+
+
+def _share_with_pages(browser: Browser, place: Served, jobs: Sequence[Job], seconds: float) -> float:
+    pages = open_pages.open_runs(browser, place.url, [str(job.run_id) for job in jobs])
+    share = open_pages.cpu_share(place, seconds)
+    for page in pages:
+        page.close()
+    return share
+
+
+def tab_paths(stored: Stored) -> list[str]:
+    """Twenty tabs: runs under way, the long run, and every other page."""
+    others = [f"/runs/{stored.long_run.run_id}", "/", "/", "/runs", "/runs", "/compare", "/planner", "/sweeps"]
+    others.append(f"/sweeps/{stored.sweep_ids[0]}")
+    runs = [f"/runs/{job.run_id}" for job in stored.jobs]
+    return [*others, *runs[: NUM_TABS - len(others)]]
+
+
+def rows_of_tabs(found: Sequence[Snapshot], seconds: float, load: Load) -> Iterator[Row]:
+    """Growth from the first half's mean to the second's, and the slowest answer of a tab."""
+    half = len(found) // 2
+    columns = {
+        "JavaScript heap of all tabs": [one.heap_bytes / 1e6 for one in found],
+        "DOM nodes of all tabs": [one.nodes / 1e3 for one in found],
+        "memory of the server": [one.use.server_bytes / 1e6 for one in found],
+        "connections of the server": [float(one.use.server_connections) for one in found],
+        "sessions of Postgres": [float(one.use.postgres_sessions) for one in found],
+    }
+    units = ("MB", "thousand", "MB", "", "")
+    after = f"{NUM_TABS} tabs, {seconds:g} s"
+    rate = {"n": len(found), "ingestion (rows/s)": load.rows_per_second}
+    for (name, values), unit in zip(columns.items(), units, strict=True):
+        first, second = sum(values[:half]) / half, sum(values[half:]) / len(values[half:])
+        yield {
+            "page": after,
+            "call": f"{name}, at first / at the end",
+            "p50": values[0],
+            "p99": values[-1],
+            "unit": unit,
+            **rate,
+        }
+        growth = 100 * (second / first - 1)
+        yield {
+            "page": after,
+            "call": f"{name}: second half against first",
+            "p50": growth,
+            "unit": "%",
+            "target": "no growth",
+            **rate,
+        }
+    slowest = max(one.slowest_seconds for one in found)
+    yield {
+        "page": after,
+        "call": "slowest answer of a tab",
+        "p99": 1e3 * slowest,
+        "unit": "ms",
+        "target": "no stall",
+        **rate,
+    }
+
+
+def measure(place: Served, stored: Stored, arguments: argparse.Namespace) -> Iterator[Row]:
+    """All rows."""
+    places: dict[str, int] = {}
+    with sending(place.url, stored, places):
+        calls = record(place.url, stored)
+    with sending(place.url, stored, places) as load:
+        times = call_times.measure(place.url, calls, arguments.repeats)
+    yield from rows_of_calls(times, load)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield from in_browser(browser, place, stored, places, arguments.live_seconds)
+        with sending(place.url, stored, places) as load:
+            found = open_pages.watch_tabs(
+                browser, place, tab_paths(stored), seconds=arguments.tab_seconds, every=arguments.tab_seconds / 20
+            )
+        yield from rows_of_tabs(found, arguments.tab_seconds, load)
+        browser.close()
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """The rows with commit, machine, load and date."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
+    about = {
+        "commit": commit.strip(),
+        "machine": f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}",
+        "load at the end": f"{os.getloadavg()[0]:.1f}",
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": "python benchmarks/dashboard/benchmark_dashboard.py",
+    }
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, [*COLUMNS, *about], restval="")
+        table.writeheader()
+        table.writerows({**_rounded(row), **about} for row in rows)
+
+
+def _rounded(row: Row) -> Row:
+    return {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in row.items()}
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--steps", type=int, default=10_000_000)
+    parser.add_argument("--steps-of-each", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument("--live-seconds", type=float, default=60.0)
+    parser.add_argument("--tab-seconds", type=float, default=600.0)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.runs, arguments.steps, arguments.repeats = 300, 200_000, 5
+        arguments.live_seconds, arguments.tab_seconds = 15.0, 20.0
+    rows: list[Row] = []
+    with served() as place:
+        filled = store(
+            place.url, place.database, num_runs=arguments.runs, steps_of_each=arguments.steps_of_each,
+            steps=arguments.steps, num_jobs=100,
+        )  # fmt: skip
+        stored = asyncio.run(filled)
+        for row in measure(place, stored, arguments):
+            rows.append(row)
+            print(*(f"{name}: {value}" for name, value in _rounded(row).items()), sep="  ", flush=True)
+    if not arguments.quick:
+        write(rows, RESULTS / "dashboard.csv")
+
+
+if __name__ == "__main__":
+    main()

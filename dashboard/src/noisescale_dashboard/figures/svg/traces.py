@@ -1,0 +1,131 @@
+"""Lines, bands, marks and whiskers of scatter traces."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from noisescale_dashboard.figures.svg.markup import element, path
+from noisescale_dashboard.figures.svg.plane import Plane
+from noisescale_dashboard.figures.svg.symbols import symbol
+
+Pixel = tuple[float, float]
+
+
+def trace(one: Any, plane: Plane, *, name: str, clip: str) -> Iterator[str]:
+    """A scatter trace; `name` is unique in the document, `clip` the id of the plot's outline.
+
+    Raises:
+        ValueError: For a trace or a mark that is not drawn here: nothing is left out silently.
+    """
+    if one.type != "scatter":
+        raise ValueError(f"a trace of type {one.type!r} is not drawn as SVG: scatter is")
+    if one.visible is False:
+        return
+    modes = (one.mode or "lines").split("+")
+    parts = [*_band(one, plane, name), *(_line(one, plane) if "lines" in modes else ()), *_whiskers(one, plane)]
+    marks = list(_marks(one, plane)) if "markers" in modes else []
+    outline = None if one.cliponaxis is False else f"url(#{clip})"
+    if parts or marks:
+        yield element("g", *parts, *marks, clip_path=outline, opacity=_share(one.opacity))
+
+
+def stretches(one: Any, plane: Plane) -> list[list[Pixel]]:
+    """Its points in pixels, parted where one has no place."""
+    found: list[list[Pixel]] = [[]]
+    for x, y in zip(one.x, one.y, strict=True):
+        here = plane.x.pixel(_number(x)), plane.y.pixel(_number(y))
+        if here[0] is None or here[1] is None:
+            found.append([])
+        else:
+            found[-1].append((here[0], here[1]))
+    return [stretch for stretch in found if stretch]
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _band(one: Any, plane: Plane, name: str) -> Iterator[str]:
+    if one.fill is None or one.fill == "none":
+        return
+    if one.fill != "toself":
+        raise ValueError(f"fill={one.fill!r} is not drawn as SVG: toself is")
+    data = "".join(path(stretch, is_closed=True) for stretch in stretches(one, plane))
+    if not data:
+        return
+    if one.fillgradient.type is None:
+        yield element("path", d=data, fill=one.fillcolor, stroke="none")
+    else:
+        yield _gradient(one.fillgradient.colorscale, f"{name}-fade")
+        yield element("path", d=data, fill=f"url(#{name}-fade)", stroke="none")
+
+
+def _gradient(scale: Sequence[tuple[float, str]], name: str) -> str:
+    # plotly's vertical gradient begins at the bottom of what it fills
+    stops = [element("stop", offset=str(share), stop_color=color) for share, color in scale]
+    return element("linearGradient", *stops, id=name, x1="0", x2="0", y1="1", y2="0")
+
+
+def _line(one: Any, plane: Plane) -> Iterator[str]:
+    width = 2 if one.line.width is None else one.line.width
+    if not width:
+        return
+    shape = one.line.shape or "linear"
+    if shape not in ("linear", "hv"):
+        raise ValueError(f"line shape {shape!r} is not drawn as SVG: linear and hv are")
+    parts = [_steps(stretch) if shape == "hv" else stretch for stretch in stretches(one, plane)]
+    data = "".join(path(stretch) for stretch in parts if len(stretch) > 1)
+    if data:
+        yield element(
+            "path", d=data, fill="none", stroke=one.line.color, stroke_width=float(width), stroke_linejoin="round",
+            stroke_dasharray=dashes(one.line.dash),
+        )  # fmt: skip
+
+
+def dashes(dash: str | None) -> str | None:
+    """Plotly's `dash` as SVG writes it; None for a solid line."""
+    named = {"dot": "2,3", "dash": "7,4", "dashdot": "7,3,2,3"}
+    return None if dash in (None, "solid") else named.get(dash or "", (dash or "").replace("px", ""))
+
+
+def _steps(points: list[Pixel]) -> list[Pixel]:
+    corners = [[before, (after[0], before[1])] for before, after in itertools.pairwise(points)]
+    return [*itertools.chain.from_iterable(corners), points[-1]]
+
+
+def _whiskers(one: Any, plane: Plane) -> Iterator[str]:
+    error = one.error_y
+    if error.array is None:
+        return
+    below = error.array if error.arrayminus is None else error.arrayminus
+    for x, y, up, down in zip(one.x, one.y, error.array, below, strict=True):
+        at = plane.x.pixel(_number(x))
+        ends = [plane.y.pixel(None if y is None else end) for end in (y + up, y - down)]
+        if at is not None and ends[0] is not None and ends[1] is not None:
+            yield element(
+                "line", x1=at, x2=at, y1=ends[0], y2=ends[1], stroke=error.color, stroke_width=error.thickness
+            )  # fmt: skip
+
+
+def _marks(one: Any, plane: Plane) -> Iterator[str]:
+    marker = one.marker
+    for number, (x, y) in enumerate(zip(one.x, one.y, strict=True)):
+        at = plane.x.pixel(_number(x)), plane.y.pixel(_number(y))
+        if at[0] is None or at[1] is None:
+            continue
+        yield symbol(
+            _of(marker.symbol, number) or "circle",
+            (at[0], at[1]),
+            size=float(_of(marker.size, number) or 6),
+            color=_of(marker.color, number),
+            ring=(_of(marker.line.width, number) or 0, _of(marker.line.color, number)),
+        )
+
+
+def _of(value: Any, number: int) -> Any:
+    return value[number] if isinstance(value, list | tuple) else value
+
+
+def _share(opacity: float | None) -> str | None:
+    return None if opacity is None or math.isclose(opacity, 1) else f"{opacity:g}"

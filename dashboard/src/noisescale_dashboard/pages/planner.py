@@ -1,0 +1,393 @@
+"""The planner: which batch and how many devices, at what time and cost, inside what one has."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.figures import plan_quantities, time_against_cost, which_limit_binds
+from noisescale_dashboard.figures.time_against_cost import Beside
+from noisescale_dashboard.number_format import unbroken
+from noisescale_dashboard.pages import planner_cards, planner_panel, planner_query, planner_scope, shell, states
+from noisescale_dashboard.pages import planner_sentences as sentences
+from noisescale_dashboard.pages.parts import Child, aria, icon, link, note
+from noisescale_dashboard.pages.planner_query import FIELDS, FLAGS, MAIN, View
+from noisescale_dashboard.pages.planner_scope import Scope
+from noisescale_dashboard.pages.recommendation_card import preference_word
+from noisescale_dashboard.planner_answers import TradeOff
+
+GRAPHS = ("pareto", "binds")
+CHANGED = (
+    Output("planner-figures", "data"),
+    Output("planner-scope", "data"),
+    Output("planner-ranges", "data"),
+    Output("planner-missing", "children"),
+    Output("planner-body", "className"),
+    Output("planner-cards", "hidden"),
+    Output("planner-crumb", "children"),
+    Output("planner-head", "children"),
+    Output("planner-lede", "children"),
+    Output("planner-note", "children"),
+    Output("planner-task", "data"),
+    Output("planner-run", "data"),
+    Output("planner-target", "data"),
+    Output("planner-target", "error"),
+    Output("planner-target-box", "hidden"),
+    Output("planner-limits-card-subtitle", "children"),
+    Output("planner-pareto-card-subtitle", "children"),
+    Output("planner-pareto-sentence", "children"),
+    Output("planner-binds-card-subtitle", "children"),
+    Output("planner-binds-card-footer", "children"),
+    Output("planner-binds-sentence", "children"),
+    Output("planner-binds", "style"),
+    Output("planner-table", "children"),
+    Output("planner-table-card-subtitle", "children"),
+    Output("planner-table-card-footer", "children"),
+    Output("planner-policies", "children"),
+    Output("planner-policies-card-subtitle", "children"),
+    Output("planner-policies-card-footer", "children"),
+    Output("planner-y", "data"),
+    Output("planner-pref-word", "children"),
+    Output("planner-basis", "children"),
+    Output("planner-what-ifs", "children"),
+    Output("planner-spot-words", "children"),
+    Output("planner-refused", "children"),
+    *(Output(f"planner-f-{name}", "error") for name in FIELDS),
+    *(Output(f"planner-f-{name}", "placeholder") for name in FIELDS),
+)
+"""What the callback of the plan sets; what it does not name stays as it is."""
+
+
+def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
+    """The page before its first data; nothing on it changes by itself."""
+    del refresh_seconds
+    actions = html.Div(
+        [
+            html.Button(
+                [icon("link", "sm"), "Copy link"],
+                className="btn",
+                type="button",
+                **aria({"data-card-action": "link"}),
+            ),
+            html.Button(
+                [icon("print", "sm"), "Print"], className="btn", type="button", **aria({"data-planner-print": ""})
+            ),
+            html.Button(
+                [icon("planner", "sm"), "Limits"],
+                className="btn only-m",
+                type="button",
+                **aria({"data-planner-sheet": "open", "aria-controls": "planner-sheet"}),
+            ),
+        ],
+        className="row planner-actions",
+    )
+    head = html.Div(
+        [
+            html.Div(
+                [html.H1("Planner", id="planner-head", className="h1"), html.P(id="planner-lede", className="lede")]
+            ),
+            actions,
+        ],
+        className="head row apart mb16",
+    )
+    cards = html.Div(planner_cards.layout(narrow=narrow), id="planner-cards", className="planner-cards", hidden=True)
+    main = html.Div([html.Div(id="planner-missing"), cards], className="planner-main")
+    body = html.Div(
+        [
+            head,
+            html.Div(id="planner-note"),
+            html.Div(
+                [html.Div(planner_panel.layout(), id="planner-sheet", className="planner-sheet"), main],
+                className="planner-columns",
+            ),
+        ],
+        id="planner-body",
+        className="loading",
+    )
+    stores: list[Child] = [dcc.Store(id=f"planner-{name}") for name in ("view", "scope", "ranges", "figures", "moved")]
+    return shell.page(
+        [link("Planner", "/planner"), icon("chevr", "xs"), html.Span(id="planner-crumb", className="crumb-end")],
+        [body, *stores],
+    )
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """Callbacks of the page: address and controls, the plan, sliders, colours."""
+    _register_clientside(app)
+
+    @app.callback(*CHANGED, Input("planner-view", "data"), State("planner-figures", "data"), State("narrow", "data"))
+    async def load_plan(view: dict[str, Any] | None, shown: Any, narrow: bool) -> tuple[Any, ...]:
+        if view is None:
+            raise PreventUpdate
+        visitor = visitor_headers(ctx.headers)
+        try:
+            scope = await planner_scope.find(api, visitor, view)
+        except ApiProblem as problem:
+            return _only(_not_found(problem, is_shown=bool(shown)))
+        if scope.kind == "nothing":
+            return _only({**_of_scope(scope, view), **_nothing_yet()})
+        try:
+            plan, other = await _read(api, visitor, scope, view)
+        except ApiProblem as problem:
+            return _only(_refused(problem, scope, view))
+        return _only(_shown(plan, other, scope, view, narrow=narrow))
+
+
+async def _read(
+    api: ApiClient, visitor: Mapping[str, str], scope: Scope, view: View
+) -> tuple[TradeOff, TradeOff | None]:
+    """The plan, and the same on demand where it is on spot."""
+    asked = planner_query.question(view, scope.source)
+    if not view.get("spot"):
+        return await api.trade_off(visitor, asked), None
+    plan, other = await asyncio.gather(
+        api.trade_off(visitor, asked), api.trade_off(visitor, planner_query.on_demand(asked))
+    )
+    return plan, other
+
+
+def _of_scope(scope: Scope, view: View) -> dict[str, Any]:
+    """What the page shows of any scope, also where there is no plan for it."""
+    return {
+        "planner-scope.data": scope.as_data(view),
+        "planner-crumb.children": scope.title,
+        "planner-task.data": planner_scope.task_choices(scope.projects),
+        "planner-run.data": planner_scope.run_choices(scope),
+        "planner-pref-word.children": (
+            "by the price below" if planner_query.has_price(view) else preference_word(view["pref"])
+        ),
+        "planner-spot-words.children": sentences.spot_words(view),
+        "planner-note.children": None,
+        "planner-body.className": "",
+    }
+
+
+def _shown(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, narrow: bool) -> dict[str, Any]:
+    """Everything that a plan sets."""
+    noun, names = sentences.noun_of(plan), sentences.limit_names(plan, view)
+    beside, refused = planner_query.refusal(None)
+    return {
+        **_of_scope(scope, view),
+        **_fields(beside, refused, planner_panel.placeholders(plan, is_on_spot=bool(view.get("spot")))),
+        "planner-figures.data": _figures(plan, other, scope, view, narrow=narrow),
+        "planner-ranges.data": planner_panel.ranges(plan),
+        "planner-target.data": planner_panel.target_choices(plan, view.get("target")),
+        "planner-target-box.hidden": scope.kind != "task" or len(plan.targets.values) < 2,
+        "planner-missing.children": None,
+        "planner-cards.hidden": False,
+        "planner-head.children": sentences.headline(plan),
+        "planner-lede.children": unbroken(sentences.lede(plan, view, _present_word(scope))),
+        "planner-note.children": _relative(plan, scope),
+        "planner-limits-card-subtitle.children": unbroken(f"{scope.title[:60]}, to {plan.target}"),
+        "planner-pareto-card-subtitle.children": planner_cards.pareto_subtitle(plan),
+        "planner-pareto-sentence.children": planner_cards.pareto_sentence(plan),
+        "planner-binds-card-subtitle.children": f"Batch size, {noun}, log · grey: does not bind",
+        "planner-binds-card-footer.children": unbroken(sentences.binds(plan, names)),
+        "planner-binds-sentence.children": sentences.binds(plan, names),
+        "planner-binds.style": {"width": "100%", "minHeight": which_limit_binds.height(plan)},
+        "planner-table.children": planner_cards.table(plan, narrow=narrow),
+        "planner-table-card-subtitle.children": "Predicted · below each value: 95 % · grey: breaks a limit",
+        "planner-table-card-footer.children": planner_cards.table_footer(plan),
+        "planner-policies.children": planner_cards.policies(plan, narrow=narrow),
+        "planner-policies-card-subtitle.children": f"To {plan.target}, predicted · bill: against a constant batch",
+        "planner-policies-card-footer.children": planner_cards.policies_footer(plan),
+        "planner-y.data": planner_cards.cost_choices(plan),
+        "planner-basis.children": note(unbroken(sentences.basis(plan)), quiet=True, icon_name="info"),
+        "planner-what-ifs.children": [
+            part
+            for one in plan.what_ifs
+            for title, text in (sentences.what_if(one, plan),)
+            for part in (html.H3(title, className="small"), html.P(unbroken(text), className="t2 small"))
+        ],
+    }
+
+
+def _present_word(scope: Scope) -> str:
+    return "in use" if scope.kind == "run" else "used so far"
+
+
+def _figures(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, narrow: bool) -> dict[str, Any]:
+    noun, names = sentences.noun_of(plan), sentences.limit_names(plan, view)
+    x, y = plan_quantities.across(plan), plan_quantities.upwards(plan, view["y"], noun)
+    limits = {"hours": "deadline_h", "steps": "max_steps", "usd": "budget_usd", "examples": "max_examples"}
+    look = time_against_cost.View(
+        cost=view["y"],
+        noun=noun,
+        deadline=_number(view, limits.get(x.name)),
+        budget=_number(view, limits.get(y.name)),
+        narrow=narrow,
+        present_word="now" if scope.kind == "run" else "so far",
+    )
+    beside = None if other is None else Beside(other, "on demand", is_dotted=False)
+    return {
+        "pareto": time_against_cost.time_against_cost(plan, look, beside),
+        "binds": which_limit_binds.which_limit_binds(plan, names, noun=noun, narrow=narrow),
+    }
+
+
+def _number(view: View, name: str | None) -> float | None:
+    value = None if name is None else view.get(name)
+    return None if value is None else float(value)
+
+
+def _relative(plan: TradeOff, scope: Scope) -> Child | None:
+    """What is missing for hours and USD, and how to say it."""
+    if not plan.has_plan:
+        text = "How many steps the target takes is not known, so everything is relative to the fewest."
+        if scope.kind == "run":
+            text = "This run has no steps left, so everything is relative: plan the next run of its task instead."
+        return note([text, " Steps and their batch can be typed under “Numbers of your own”."], icon_name="info")
+    missing = []
+    if not plan.has_hours:
+        missing = ["seconds a step"]
+    elif not any(row.usd.value for row in plan.rows):
+        missing = ["a price of a device-hour" if plan.step and plan.step.num_devices else "devices and their price"]
+    if not missing:
+        return None
+    return note(f"Not known: {missing[0]}. It can be typed at the left.", icon_name="info", quiet=True)
+
+
+def _fields(beside: Mapping[str, str], refused: str | None, placeholders: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "planner-refused.children": refused,
+        **_errors(beside),
+        **{f"planner-f-{name}.placeholder": placeholders.get(name, "") for name in FIELDS},
+    }
+
+
+def _errors(beside: Mapping[str, str]) -> dict[str, Any]:
+    beside_fields = {f"planner-f-{name}.error": beside.get(name) for name in FIELDS}
+    return {**beside_fields, "planner-target.error": beside.get("target")}
+
+
+def _refused(problem: ApiProblem, scope: Scope, view: View) -> dict[str, Any]:
+    """A refusal beside its field, with what is shown left in its place; no plan where run or task tell too little."""
+    beside, refused = planner_query.refusal(problem)
+    errors = _errors(beside)
+    if problem.status != 422:
+        return {**_of_scope(scope, view), **_not_found(problem, is_shown=False)}
+    if any(field.rsplit(".", 1)[-1] in ("run_id", "task") for field, _ in problem.errors):
+        return {**_of_scope(scope, view), **errors, **_too_little(problem, scope)}
+    changes = {**_of_scope(scope, view), **errors, "planner-refused.children": refused}
+    # beside the fields too, but on a phone these are out of sight
+    told = [f"{FIELDS[name].label if name in FIELDS else name}: {message}" for name, message in beside.items()]
+    said = unbroken(". ".join(told) or problem.detail)
+    return {**changes, "planner-head.children": "Not planned: see the limits", "planner-lede.children": said}
+
+
+def _too_little(problem: ApiProblem, scope: Scope) -> dict[str, Any]:
+    hint = " Give critical_batch instead"
+    told = [
+        message.removesuffix(hint)
+        for field, message in problem.errors
+        if field.rsplit(".", 1)[-1] in ("run_id", "task")
+    ]
+    return {
+        "planner-cards.hidden": True,
+        "planner-figures.data": None,
+        "planner-head.children": "Not enough is known to plan yet",
+        "planner-lede.children": f"Nothing to plan {scope.title[:60]} with.",
+        "planner-missing.children": html.Section(
+            [
+                html.H2("What is missing", className="tt"),
+                html.P(unbroken(" ".join(told)), className="t2"),
+                html.P("Or type a critical batch under “Numbers of your own”.", className="t2"),
+            ],
+            className="card empty",
+        ),
+        "planner-limits-card-subtitle.children": scope.title[:60],
+        "planner-basis.children": None,
+        "planner-what-ifs.children": None,
+        "planner-refused.children": None,
+    }
+
+
+def _nothing_yet() -> dict[str, Any]:
+    return {
+        "planner-cards.hidden": True,
+        "planner-head.children": "Nothing to plan yet",
+        "planner-lede.children": (
+            "A plan takes the critical batch of a task from its runs and sweeps, or as it is typed under “Numbers of "
+            "your own”."
+        ),
+        "planner-missing.children": states.no_runs(is_filtered=False),
+    }
+
+
+def _not_found(problem: ApiProblem, *, is_shown: bool) -> dict[str, Any]:
+    """What changes when the API does not answer: nothing that is already shown goes away."""
+    if is_shown and not problem.is_missing:
+        return {"planner-note.children": states.paused(None)}
+    found = states.no_such_run() if problem.request.startswith("GET /api/v1/runs/") else _no_such_task()
+    return {
+        "planner-missing.children": found if problem.is_missing else states.not_loaded(problem),
+        "planner-cards.hidden": True,
+        "planner-figures.data": None,
+        "planner-body.className": "",
+        "planner-head.children": "Planner",
+        "planner-lede.children": None,
+        "planner-crumb.children": "not found" if problem.is_missing else "not loaded",
+    }
+
+
+def _no_such_task() -> html.Section:
+    text = "It was deleted or renamed, the address is wrong, or it belongs to someone else."
+    return html.Section(
+        [
+            html.H2("No such task", className="tt"),
+            html.P(text, className="t2"),
+            html.P(link("Plan the newest task", "/planner", class_name="btn")),
+        ],
+        className="card empty",
+    )
+
+
+def _only(changes: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(changes.get(f"{output.component_id}.{output.component_property}", no_update) for output in CHANGED)
+
+
+def _register_clientside(app: Dash) -> None:
+    def own(function: str) -> ClientsideFunction:
+        return ClientsideFunction(shell.NAMESPACE, function)
+
+    values = [(f"planner-f-{name}", "value") for name in FIELDS] + [(f"planner-{name}", "checked") for name in FLAGS]
+    values += [("planner-pref", "value"), ("planner-y", "value")]
+    app.clientside_callback(
+        own("plannerView"),
+        Output("planner-view", "data"),
+        *(Output(*one) for one in values),
+        Input("address", "search"),
+        *(Input(*one) for one in values),
+        *(Input(f"planner-s-{name}", "value") for name in MAIN),
+        Input("planner-task", "value"),
+        Input("planner-run", "value"),
+        Input("planner-target", "value"),
+        Input("planner-unit", "value"),
+        Input("planner-clear", "n_clicks"),
+        State("planner-view", "data"),
+        State("planner-scope", "data"),
+        State("planner-ranges", "data"),
+    )
+    app.clientside_callback(
+        own("plannerSliders"),
+        Output("planner-moved", "data"),
+        *(Output(f"planner-s-{name}", "disabled") for name in MAIN),
+        Output("planner-spot-fields", "hidden"),
+        Output("planner-worth-fold-count", "children"),
+        Output("planner-more-fold-count", "children"),
+        Output("planner-known-fold-count", "children"),
+        Output("planner-pref", "disabled"),
+        Input("planner-ranges", "data"),
+        Input("planner-view", "data"),
+        Input("planner-scope", "data"),
+    )
+    app.clientside_callback(
+        own("paintAll"),
+        [Output(f"planner-{graph}", "figure") for graph in GRAPHS],
+        Input("planner-figures", "data"),
+        Input("theme", "data"),
+        State("palettes", "data"),
+    )

@@ -1,0 +1,56 @@
+"""A run's report as a page: the document itself, without the frame of the other pages and without any script."""
+
+from datetime import UTC, datetime
+
+from dash import html
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse
+
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.pages.report_address import LAST_PART, asked_in
+from noisescale_dashboard.report.document import Origin, document
+from noisescale_dashboard.report.markup import to_html
+from noisescale_dashboard.report.reading import read
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; font-src data:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+NO_ANSWER = 502
+
+
+def register(app: FastAPI, api: ApiClient) -> None:
+    """The page; it comes before Dash, which answers every other path of the browser."""
+
+    @app.get(f"/runs/{{run_id}}/{LAST_PART}", include_in_schema=False)
+    async def show_report(run_id: str, request: Request) -> HTMLResponse:
+        try:
+            preference, asked = asked_in(request.query_params.multi_items())
+            found = await read(api, visitor_headers(request.headers), run_id, preference=preference, asked=asked)
+        except ApiProblem as problem:
+            return HTMLResponse(_refusal(problem), problem.status or NO_ANSWER, HEADERS)
+        return HTMLResponse(document(found, _origin(request)), headers=HEADERS)
+
+
+def _origin(request: Request) -> Origin:
+    # a server that was started for one report says what it has read instead of where it was
+    read_from: str | None = getattr(request.app.state, "read_from", None)
+    now = datetime.now(UTC)
+    if read_from is not None:
+        return Origin(None, f"read from {read_from}, without a server", now)
+    return Origin(str(request.url), "", now)
+
+
+def _refusal(problem: ApiProblem) -> str:
+    """A page that says why there is no report, for a reader who has followed a link."""
+    told = html.Main(
+        [html.H1("No report"), html.P(f"{problem.title}: {problem.detail}"), html.P(html.A("All runs", href="/runs"))]
+    )
+    style = "body{font:15px/22px system-ui,sans-serif;margin:40px}"
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>No report – noisescale</title>'
+        f"<style>{style}</style></head><body>{to_html(told)}</body></html>"
+    )

@@ -1,0 +1,139 @@
+"""The page of settings: is it connected, and who may do what?"""
+
+from typing import Any
+
+from dash import Dash, Input, Output, ctx, dcc, html
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard.access_answers import Me
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.pages import settings_keys, settings_people, shell, states
+from noisescale_dashboard.pages.parts import Child, aria, card
+
+SECTIONS = (("connection", "Connection"), ("keys", "API keys"), ("people", "Members"), ("audit", "Audit log"))
+ROLE_WORDS = {
+    "writer": "may write, and read back only how far that has arrived",
+    "viewer": "may read",
+    "member": "may read, write and make keys",
+    "admin": "may do everything",
+}
+CHANGED = (
+    Output("settings-sentence", "children"),
+    Output("settings-connection", "children"),
+    Output("settings-out", "hidden"),
+    Output("settings-keys-card", "hidden"),
+    Output("settings-people-card", "hidden"),
+    Output("settings-audit-card", "hidden"),
+)
+
+
+def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
+    """The page before its first data; nothing on it changes by itself."""
+    del narrow, refresh_seconds
+    places = html.Nav(
+        [html.A(words, href=f"#settings-{name}") for name, words in SECTIONS],
+        className="settings-places",
+        **aria({"aria-label": "Parts of this page"}),
+    )
+    connection = card(
+        "Connection",
+        "What a training job needs to log here",
+        html.Div(id="settings-connection"),
+        card_id="settings-connection-title",
+        footer=html.Form(
+            html.Button("Log out", className="btn"), method="POST", action="/logout", id="settings-out", hidden=True
+        ),
+    )
+    body = [
+        html.H1("Settings", className="h1"),
+        html.P("Who may do what here.", id="settings-sentence", className="lede mb12"),
+        html.Div(
+            [
+                places,
+                html.Div(
+                    [
+                        html.Div(connection, id="settings-connection-card"),
+                        html.Div(settings_keys.layout(), id="settings-keys-card", hidden=True),
+                        html.Div(settings_people.members(), id="settings-people-card", hidden=True),
+                        html.Div(settings_people.log(), id="settings-audit-card", hidden=True),
+                    ],
+                    className="grid",
+                ),
+            ],
+            className="settings",
+        ),
+        dcc.Store(id="settings-me"),
+        dcc.Store(id="settings-changes"),
+    ]
+    return shell.page([html.B("Settings")], body)
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """Callbacks of the page: who is looking, keys, members, the audit log."""
+
+    @app.callback(*CHANGED, Output("settings-me", "data"), Input("settings-sentence", "id"))
+    async def load_me(_there: str | None) -> tuple[Any, ...]:
+        if _there is None:
+            raise PreventUpdate
+        try:
+            me = await api.me(visitor_headers(ctx.headers))
+        except ApiProblem as problem:
+            return "Who you are is not known.", states.not_loaded(problem), True, True, True, True, None
+        is_local = me.mode == "local"
+        return (
+            sentence(me),
+            snippet(me),
+            is_local,
+            not me.makes_keys,
+            not me.manages or is_local,
+            not me.manages,
+            {"makes_keys": me.makes_keys, "manages": me.manages, "is_local": is_local},
+        )
+
+    @app.callback(Output("first-connection", "children"), Input("first-connection", "id"))
+    async def load_connection(there: str | None) -> list[Child]:
+        # part of the empty state of any page (states.no_runs)
+        if there is None:
+            raise PreventUpdate
+        try:
+            return connection(await api.me(visitor_headers(ctx.headers)))
+        except ApiProblem:
+            raise PreventUpdate from None
+
+    settings_keys.register(app, api)
+    settings_people.register(app, api)
+
+
+def sentence(me: Me) -> str:
+    """Who is looking, and what they may do where."""
+    if me.mode == "local":
+        return "This server is yours alone: it answers on this machine only, to whoever has its link or its file."
+    if me.everywhere is not None:
+        return f"You are {me.name} and {ROLE_WORDS[me.everywhere]}, in every project."
+    told = "; ".join(f"{ROLE_WORDS[role]} in {project}" for project, role in me.roles)
+    return f"You are {me.name}, who {told}." if told else f"You are {me.name}. Ask an admin for a role in a project."
+
+
+def snippet(me: Me) -> list[Child]:
+    """What a job needs: nothing on this machine, an address and a key elsewhere."""
+    if me.mode == "local":
+        return [
+            *connection(me),
+            html.Pre('import noisescale\n\nrun = noisescale.init(project="…")', className="mono code", tabIndex="0"),
+        ]
+    return connection(me)
+
+
+def connection(me: Me) -> list[Child]:
+    """How a job finds this server."""
+    if me.mode == "local":
+        words = "Jobs of the same user on this machine need nothing: they find address and key by themselves."
+        return [html.P(words, className="t2")]
+    return [
+        html.P("Set these where the job runs. A write key is enough to log; it reads nothing back.", className="t2"),
+        html.Pre(
+            f"NOISESCALE_URL={me.url}\nNOISESCALE_API_KEY=ns_w_…",
+            className="mono code",
+            tabIndex="0",
+        ),
+    ]

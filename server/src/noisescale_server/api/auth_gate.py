@@ -1,0 +1,112 @@
+"""The gate in front of everything that this process answers, the dashboard included: who is not known, stays outside.
+
+It wraps the whole application, so nothing that is mounted or added later stands before it. What somebody known may do
+in the API is decided by `auth_route.py`, behind it.
+"""
+
+from typing import Final
+from urllib.parse import quote
+
+from starlette.datastructures import Headers, MutableHeaders, State
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from noisescale_server.api.auth_credentials import Credentials, Visitor
+from noisescale_server.api.auth_mode import AccessMode
+from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
+from noisescale_server.services.access import Right
+from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated
+
+PUBLIC: Final = frozenset({"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout"})
+PUBLIC_FOLDERS: Final = ("/assets/", "/_dash-component-suites/", "/_favicon.ico")
+"""Scripts, styles and fonts: the same for everybody, and without any data."""
+API: Final = "/api/"
+
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+}
+"""Of every answer that does not set them itself."""
+UNKNOWN_ADDRESS: Final = "unknown"
+
+
+class Gate:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self.app, self.state = app, state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the request in, or answer it."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, with_headers(send, is_api=scope["path"].startswith(API)))
+        else:
+            # nothing here speaks over sockets; to close one before it opens is answered as 403
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        try:
+            refusal = await self._refusal(scope, headers)
+        except DomainError as error:
+            refusal = domain_problem(error)
+        except DATABASE_ERRORS as error:
+            refusal = database_problem(scope["method"], scope["path"], error)
+        await (refusal or self.app)(scope, receive, send)
+
+    async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """The answer to who stays outside; None for who may enter, whose name the request then carries."""
+        mode: AccessMode = self.state.access_mode
+        path: str = scope["path"]
+        mode.check_host(headers)
+        if is_public(path):
+            return None
+        visitor = await self._visitor(scope, headers)
+        if visitor is None:
+            if is_navigation(scope, headers):
+                query = scope["query_string"].decode("latin-1")
+                return RedirectResponse("/login?next=" + quote(f"{path}?{query}" if query else path), 303)
+            raise NotAuthenticated
+        if visitor.by == "cookie":
+            mode.check_origin(scope["method"], path, headers)
+        if not path.startswith(API) and not visitor.principal.may_anywhere(Right.READ):
+            raise NotAllowed("this key or person may read nothing: ask an admin for a role in a project")
+        scope.setdefault("state", {})["principal"] = visitor.principal
+        return None
+
+    async def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
+        credentials: Credentials = self.state.credentials
+        address = scope["client"][0] if scope.get("client") else UNKNOWN_ADDRESS
+        return await credentials.visitor(self.state.sessions, headers, address)
+
+
+def is_public(path: str) -> bool:
+    """Whether everybody may ask for it."""
+    return path in PUBLIC or path.startswith(PUBLIC_FOLDERS)
+
+
+def is_navigation(scope: Scope, headers: Headers) -> bool:
+    """Whether a person waits for a page, who can be sent to the login."""
+    if scope["method"] not in ("GET", "HEAD") or scope["path"].startswith((API, "/_")):
+        return False
+    return "text/html" in headers.get("accept", "")
+
+
+def with_headers(send: Send, *, is_api: bool) -> Send:
+    """The same `send` whose answers carry the headers that keep browsers from guessing, framing and storing."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            if is_api:
+                headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return send_with_headers

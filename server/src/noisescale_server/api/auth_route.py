@@ -1,0 +1,205 @@
+"""May this principal do this here? Asked before every endpoint of the API, by one dependency."""
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import Depends, Request
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+
+from noisescale_server.api.route_rights import RIGHTS
+from noisescale_server.services.access import Principal, Projects, Right
+from noisescale_server.services.entering import Belonging, Kind
+from noisescale_server.services.errors import (
+    DomainError,
+    NotAllowed,
+    NotAuthenticated,
+    ProjectNotFound,
+    RunIdTaken,
+    RunNotFound,
+    StreamNotFound,
+    SweepNotFound,
+)
+from noisescale_server.storage import api_keys, belonging
+from noisescale_server.storage.visibility import KEY
+
+NAMED_BY: Final[dict[str, Kind]] = {
+    "run_id": "run",
+    "stream_id": "stream",
+    "sweep_id": "sweep",
+    "project": "project",
+}
+"""Names of path and query parameters that say what is asked about."""
+
+BODY_SAYS: Final = frozenset({("POST", "/streams/{stream_id}/batches")})
+"""Routes whose body names the run, and which look it up themselves: a job's hot path asks once."""
+
+
+async def authorize(request: Request) -> None:
+    """Nothing; the request may do what its route does, and its sessions see the projects where it may.
+
+    Raises:
+        NotAuthenticated: When the gate has let nobody in.
+        NotAllowed: Without the right, and for a route that no rule names.
+        NotFound: For what belongs to another project, as if it were not there.
+    """
+    principal = principal_of(request)
+    rule = (request.method, request.scope["route"].path)
+    right = RIGHTS.get(rule)
+    if right is None or not (right is Right.IDENTITY or principal.may_anywhere(right)):
+        raise NotAllowed(f"{principal.name!r} may not do this: it needs the right to {words(right)}")
+    request.state.projects = principal.projects_with(right)
+    if request.state.projects is None or rule in BODY_SAYS:
+        return
+    async with request.app.state.sessions() as session:
+        for kind, name in named(request):
+            await enter(request, session, right, kind, name)
+
+
+async def enter(request: Request, session: AsyncSession, right: Right, kind: Kind, name: UUID | str) -> None:
+    """Nothing; this principal has the right in the project of a run, stream, sweep, or in the project of this name.
+
+    Raises:
+        NotFound: For another's, as if it were not there.
+        NotAllowed: Where another role would be needed.
+    """
+    principal, known = principal_of(request), _belonging(request)
+    project_id = await known.project_of(session, kind, name)
+    if project_id is None:
+        # what is not there is the endpoint's to answer; a new project is only for who may do this everywhere
+        if kind == "project" and principal.projects_with(right) is not None:
+            raise ProjectNotFound(str(name))
+        return
+    if principal.role_in(project_id) is None:
+        raise not_found(kind, name)
+    if not principal.may(right, project_id):
+        raise NotAllowed(f"{principal.name!r} may not do this here: it needs the right to {words(right)}")
+    if principal.reads_only_its_own and right is Right.CURSOR and not await _is_own(session, principal, kind, name):
+        raise not_found(kind, name)
+
+
+async def enter_project(request: Request, name: str) -> None:
+    """Nothing; what a body brings may be added to the project of this name.
+
+    Raises:
+        NotAllowed: For another's project, and alike for a new one, which only an admin of all projects begins: a job
+            then keeps its records and asks again, instead of taking them for lost.
+    """
+    if projects_of(request) is None:
+        return
+    async with request.app.state.sessions() as session:
+        project_id = await _belonging(request).project_of(session, "project", name)
+    if project_id is None or not principal_of(request).may(Right.APPEND, project_id):
+        raise NotAllowed(f"{principal_of(request).name!r} may not write to project {name!r}: ask an admin for a key")
+
+
+async def enter_run(request: Request, run_id: UUID, project: str | None) -> None:
+    """Nothing; what a body brings may be added to this run, or to the project where it is to be created.
+
+    Raises:
+        RunNotFound: For a run of another's project.
+        NotAllowed: For a project that is another's, or new.
+    """
+    if projects_of(request) is None:
+        return
+    async with request.app.state.sessions() as session:
+        await enter(request, session, Right.APPEND, "run", run_id)
+        is_new = await _belonging(request).project_of(session, "run", run_id) is None
+    if is_new and project is not None:
+        await enter_project(request, project)
+
+
+async def note_author(request: Request, session: AsyncSession, run_id: UUID) -> None:
+    """Nothing; a run that a key has created, or a stream of which, is known as that key's too."""
+    lineage = principal_of(request).lineage
+    if lineage is not None:
+        await api_keys.note_author(session, run_id, lineage)
+
+
+async def sees_only_status(request: Request, session: AsyncSession, run_id: UUID) -> bool:
+    """Whether a run that was created before may be answered by no more than its status: to a training job's key.
+
+    Raises:
+        RunIdTaken: Where another key has created it.
+    """
+    principal = principal_of(request)
+    if not principal.reads_only_its_own:
+        return False
+    if not await api_keys.is_author(session, run_id, principal.lineage):
+        raise RunIdTaken(run_id)
+    return True
+
+
+def named(request: Request) -> Iterator[tuple[Kind, UUID | str]]:
+    """What path and query name; ids that are no UUIDs are left to the endpoint, which refuses them."""
+    pairs = [*request.path_params.items(), *request.query_params.multi_items()]
+    for parameter, value in pairs:
+        kind = NAMED_BY.get(parameter)
+        if kind is None:
+            continue
+        text = str(value)
+        if kind == "project":
+            if "\x00" not in text:
+                yield kind, text
+            continue
+        try:
+            yield kind, UUID(text)
+        except ValueError:
+            continue
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks.
+
+    Raises:
+        NotAuthenticated: When the gate has let nobody in.
+    """
+    principal = getattr(request.state, "principal", None)
+    if not isinstance(principal, Principal):
+        raise NotAuthenticated
+    return principal
+
+
+def projects_of(request: Request) -> Projects:
+    """The projects that this request may see; none before `authorize` has spoken."""
+    projects: Projects = getattr(request.state, "projects", frozenset())
+    return projects
+
+
+def sessions_of(request: Request) -> async_sessionmaker[AsyncSession]:
+    """Sessions that see what this request may see."""
+    factory: async_sessionmaker[AsyncSession] = request.app.state.sessions
+    return async_sessionmaker(**{**factory.kw, "info": {KEY: projects_of(request)}})
+
+
+def not_found(kind: Kind, name: UUID | str) -> DomainError:
+    """The error for something that is not there, or not for this principal: nobody can tell which."""
+    match kind, name:
+        case "run", UUID():
+            return RunNotFound(name)
+        case "stream", UUID():
+            return StreamNotFound(name)
+        case "sweep", UUID():
+            return SweepNotFound(name)
+        case _:
+            return ProjectNotFound(str(name))
+
+
+def words(right: Right | None) -> str:
+    """What the right is to do, for a sentence."""
+    return "something that no rule grants" if right is None else right.value.replace("_", " ")
+
+
+async def _is_own(session: AsyncSession, principal: Principal, kind: Kind, name: UUID | str) -> bool:
+    run_id = name if kind == "run" else None
+    if kind == "stream" and isinstance(name, UUID):
+        run_id = await belonging.run_of_stream(session, name)
+    return isinstance(run_id, UUID) and await api_keys.is_author(session, run_id, principal.lineage)
+
+
+def _belonging(request: Request) -> Belonging:
+    known: Belonging = request.app.state.belonging
+    return known
+
+
+Asking = Annotated[Principal, Depends(principal_of)]

@@ -1,0 +1,56 @@
+"""GET /api/v1/me: who asks, and what they may do."""
+
+from typing import Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+
+from noisescale_server.api.auth_mode import AccessMode
+from noisescale_server.api.auth_route import Asking
+from noisescale_server.api.schemas_runs import Answer
+from noisescale_server.services.access import Right, Role
+from noisescale_server.storage import people
+
+router = APIRouter(tags=["access"])
+
+
+class ProjectRole(Answer):
+    """What somebody is in a project."""
+
+    project: str
+    role: Role
+
+
+class MeAnswer(Answer):
+    """Who asks. `everywhere` is the role in every project, also those to come; null where only `roles` counts."""
+
+    mode: Literal["local", "team"]
+    kind: Literal["local", "key", "person"]
+    id: str
+    name: str
+    url: str | None
+    person_id: UUID | None
+    everywhere: Role | None
+    roles: list[ProjectRole]
+    makes_keys: bool
+    manages: bool
+
+
+@router.get("/me")
+async def who_am_i(request: Request, principal: Asking) -> MeAnswer:
+    """Who sent this request, by its key or its browser's login."""
+    mode: AccessMode = request.app.state.access_mode
+    async with request.app.state.sessions() as session:
+        names = await people.project_names(session, sorted(principal.roles))
+    return MeAnswer(
+        mode="local" if mode.is_local else "team",
+        kind=principal.kind,
+        id=principal.id,
+        name=principal.name,
+        url=mode.public_origin,
+        person_id=principal.person_id,
+        everywhere=principal.everywhere,
+        roles=[ProjectRole(project=name, role=principal.roles[one]) for one, name in names.items()],
+        makes_keys=principal.may_anywhere(Right.OWN_KEYS),
+        manages=principal.may_anywhere(Right.MANAGE),
+    )

@@ -1,0 +1,65 @@
+"""What each route of the API needs. A route that is not here is refused to everybody."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from noisescale_server.services.access import Right
+
+READING: Final = (
+    "/runs",
+    "/runs/summary",
+    "/runs/sparklines",
+    "/runs/recommendations",
+    "/runs/{run_id}",
+    "/runs/{run_id}/recommendation",
+    "/runs/{run_id}/noise-scale",
+    "/runs/{run_id}/groups",
+    "/runs/{run_id}/metrics",
+    "/runs/{run_id}/streams",
+    "/runs/{run_id}/forecast",
+    "/reference-values",
+    "/projects",
+    "/projects/{project:path}/tasks",
+    "/projects/{project:path}/tasks/{task:path}/recommendation",
+    "/sweeps",
+    "/sweeps/{sweep_id}",
+    "/sweeps/{sweep_id}/critical-batch",
+    "/sweeps/{sweep_id}/plan",
+    "/sweeps/{sweep_id}/quality",
+    "/sweeps/{sweep_id}/learning-rates",
+    "/sweeps/{sweep_id}/forecast",
+    "/published-sweeps",
+    "/comparison",
+    "/comparison/runs",
+    "/comparison/sized-tasks",
+    "/comparison/model-size",
+    "/comparison/temperature",
+    "/tradeoff",
+)
+
+RIGHTS: Final[Mapping[tuple[str, str], Right]] = {
+    **{("GET", path): Right.READ for path in READING},
+    ("GET", "/me"): Right.IDENTITY,
+    ("GET", "/streams/{stream_id}"): Right.CURSOR,
+    ("GET", "/runs/{run_id}/status"): Right.CURSOR,
+    ("POST", "/runs"): Right.APPEND,
+    ("POST", "/streams/{stream_id}/batches"): Right.APPEND,
+    ("POST", "/streams/{stream_id}/heartbeat"): Right.APPEND,
+    ("POST", "/sweeps"): Right.APPEND,
+    ("POST", "/sweeps/{sweep_id}/runs"): Right.APPEND,
+    ("PATCH", "/runs/{run_id}"): Right.CHANGE,
+    ("POST", "/runs/changes"): Right.CHANGE,
+    ("DELETE", "/runs/{run_id}"): Right.DELETE,
+    ("DELETE", "/sweeps/{sweep_id}"): Right.DELETE,
+    ("GET", "/keys"): Right.OWN_KEYS,
+    ("POST", "/keys"): Right.OWN_KEYS,
+    ("POST", "/keys/{key_id}/rotation"): Right.OWN_KEYS,
+    ("DELETE", "/keys/{key_id}"): Right.OWN_KEYS,
+    ("GET", "/people"): Right.MANAGE,
+    ("POST", "/people"): Right.MANAGE,
+    ("POST", "/people/{person_id}/login-links"): Right.MANAGE,
+    ("DELETE", "/people/{person_id}/sessions"): Right.MANAGE,
+    ("PUT", "/projects/{project:path}/members/{person_id}"): Right.MANAGE,
+    ("DELETE", "/projects/{project:path}/members/{person_id}"): Right.MANAGE,
+    ("GET", "/audit"): Right.MANAGE,
+}

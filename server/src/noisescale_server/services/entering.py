@@ -1,0 +1,32 @@
+"""Which project something belongs to, looked up before anybody is let in."""
+
+from collections import OrderedDict
+from typing import Final, Literal
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage import belonging
+
+Kind = Literal["run", "stream", "sweep", "project"]
+FOR_EVER: Final = ("run", "project")
+"""A run's id and a project's name never come to mean another one; those of sweeps and streams may."""
+
+
+class Belonging:
+    """What this process knows of where things belong; the ones not asked for longest are forgotten."""
+
+    def __init__(self, capacity: int = 50_000) -> None:
+        self._capacity = capacity
+        self._known: OrderedDict[tuple[Kind, UUID | str], UUID] = OrderedDict()
+
+    async def project_of(self, session: AsyncSession, kind: Kind, name: UUID | str) -> UUID | None:
+        """The project of a run, stream or sweep, or that of this name; None where there is no such thing."""
+        found = self._known.get((kind, name))
+        if found is None:
+            found = await belonging.project_of(session, kind, name)
+            if found is not None and kind in FOR_EVER:
+                self._known[kind, name] = found
+                while len(self._known) > self._capacity:
+                    self._known.popitem(last=False)
+        return found

@@ -1,0 +1,182 @@
+"""What limits a planner's batch, which limit binds, how sure that is, and the whole batch to run inside them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from noisescale.theory import limits
+from noisescale.theory.advice.bounds import limits_of_plan
+from noisescale.theory.advice.limited import DEADLINES, NEXT_TO_NOTHING, whole_batch
+from noisescale.theory.advice.numbers import number
+from noisescale.theory.advice.pricing import Priced, interval_of
+from noisescale.theory.limits import Choice, Limit, LimitKind
+from noisescale_server.services.tradeoff_asked import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The batches that one limit allows.
+
+    Attributes:
+        kind: What sets it.
+        low: Smallest batch, in examples; None where it allows no batch at all.
+        high: Largest batch; None where it sets none, or allows no batch at all.
+        is_possible: Whether any batch meets it.
+        is_binding: Whether it moves the best batch, or is in conflict with another one.
+        text: What it says, in a sentence.
+    """
+
+    kind: str
+    low: float | None
+    high: float | None
+    is_possible: bool
+    is_binding: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A batch and where it lies as B_crit goes over its interval.
+
+    Attributes:
+        value: In examples.
+        low: Lower end: 0 where, at an end of B_crit's interval, no batch is small enough for a budget.
+        high: Upper end; None where, at an end of it, no batch is large enough for a deadline.
+        level: Confidence.
+    """
+
+    value: float
+    low: float
+    high: float | None
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The best batch inside the limits.
+
+    Attributes:
+        choice: The unrounded batch, and what moved it.
+        reach: The same with its interval; None where the limits exclude each other.
+        batch: The whole batch to run; None where none can be.
+        allowed: All limits, at the value of B_crit.
+    """
+
+    choice: Choice
+    reach: Reach | None
+    batch: int | None
+    allowed: Sequence[Limit]
+
+    @property
+    def limits(self) -> tuple[Allowed, ...]:
+        """The limits as they are told."""
+        return tuple(_told(limit, is_binding=limit in self.choice.binding) for limit in self.allowed)
+
+
+def inside(asked: Asked) -> Inside:
+    """The best batch at the stated price, moved into the limits and rounded to one that can be run.
+
+    Args:
+        asked: B_crit, price and limits.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+    best = asked.rate.recommended_batch(asked.critical_batch)
+    allowed = limits_at(asked, asked.critical_batch.value)
+    choice = limits.choose(best.value, allowed)
+    if choice.batch is None:
+        return Inside(choice, None, None, allowed)
+    return Inside(choice, _reach(asked, choice.batch), whole(asked, choice.batch, allowed), allowed)
+
+
+def limits_at(asked: Asked, critical_batch: float) -> list[Limit]:
+    """The limits as ranges of batches, were this the critical batch; deadlines and budgets need a plan.
+
+    Args:
+        asked: With limits.
+        critical_batch: B_crit in examples.
+    """
+    to_target, given, pace = asked.trade_off_at(critical_batch), asked.given, asked.machines.pace
+    found = [] if to_target is None else limits_of_plan(to_target, given, pace, example=asked.example)
+    found += _of_devices(asked)
+    if asked.num_examples is not None:
+        found.append(limits.data_set(num_examples=asked.num_examples))
+    # a plan goes to its end, a sweep to its target: what is reached is said as it was named
+    return [replace(limit, text=limit.text.replace("the end of the plan", asked.target)) for limit in found]
+
+
+def _of_devices(asked: Asked) -> list[Limit]:
+    given, machines = asked.given, asked.machines
+    each, most, found = machines.examples_of_a_device, machines.max_devices, []
+    if most is not None and each is not None:
+        text = (
+            f"{most:,} device{'' if most == 1 else 's'} of {number(each)} {asked.example}s each run a batch of "
+            f"{most * each:,.10g} or less; beyond it a step takes longer."
+        )
+        found.append(Limit(LimitKind.DEVICES, 0.0, most * each, text))
+    if given.num_devices is not None and machines.pace is not None and each is None:
+        found.append(limits.every_device_busy(num_devices=given.num_devices))
+    num_devices = most or given.num_devices
+    if given.examples_per_device is not None and num_devices is not None:
+        found.append(
+            limits.memory(
+                max_examples_per_device=given.examples_per_device,
+                num_devices=num_devices,
+                max_micro_batches=given.max_micro_batches,
+            )
+        )
+    return found
+
+
+def whole(asked: Asked, wanted: float, allowed: Sequence[Limit]) -> int | None:
+    """The batch to run next to the wanted one: whole, inside the limits, of whole devices; None where there is none.
+
+    Args:
+        asked: B_crit, price and devices.
+        wanted: In examples.
+        allowed: The limits.
+    """
+    priced, each = _priced(asked), asked.machines.examples_of_a_device
+    if each is None:
+        return whole_batch(wanted, allowed, asked.given, priced)
+    # devices come with the batch: none stay that it has to be a multiple of, but it should fill those that run it
+    rounded = whole_batch(wanted, allowed, replace(asked.given, examples_per_device=None, num_devices=None), priced)
+    if rounded is None or wanted < each or each < 1 or not each.is_integer() or rounded % each == 0:
+        return rounded
+    filled = replace(asked.given, examples_per_device=int(each), num_devices=1)
+    return whole_batch(wanted, allowed, filled, priced) or rounded
+
+
+def _priced(asked: Asked) -> Priced:
+    critical = asked.critical_batch
+    best = asked.rate.recommended_batch(critical)
+    return Priced(
+        critical=critical,
+        critical_batch=interval_of(critical.interval),
+        best=interval_of(best.interval),
+        best_statistical=interval_of(best.through(lambda batch: batch).statistical),
+        rate=asked.rate,
+        exchange_rate=asked.rate.at(critical.value),
+    )
+
+
+def _reach(asked: Asked, batch: float) -> Reach:
+    """Limits of a plan move with B_crit, so the best batch is looked for at both ends of its interval again."""
+    critical, best = asked.critical_batch.interval, asked.rate.recommended_batch(asked.critical_batch).interval
+    found = [batch]
+    for end, wanted in ((critical.low, best.low), (critical.high, best.high)):
+        # an open end: B_crit may be next to nothing, or beyond every batch
+        at = min(max(end, critical.value * NEXT_TO_NOTHING), critical.value / NEXT_TO_NOTHING)
+        near = min(max(wanted, best.value * NEXT_TO_NOTHING), best.value / NEXT_TO_NOTHING)
+        moved = limits.choose(near, limits_at(asked, at))
+        nowhere = math.inf if any(limit.kind in DEADLINES for limit in moved.binding) else 0.0
+        found.append(nowhere if moved.batch is None else moved.batch)
+    high = max(found)
+    return Reach(batch, min(found), None if high == math.inf else high, best.level)
+
+
+def _told(limit: Limit, *, is_binding: bool) -> Allowed:
+    can = limit.is_possible
+    high = limit.high if can and limit.high < math.inf else None
+    return Allowed(limit.kind.value, limit.low if can else None, high, can, is_binding, limit.text)

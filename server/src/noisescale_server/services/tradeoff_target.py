@@ -1,0 +1,83 @@
+"""Another target of a task's sweep to plan for: B_crit and steps are then those of the sweep's fit at it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale.theory.intervals import Estimate, LogError, estimate_from_interval
+from noisescale.theory.what_if import Plan
+from noisescale_server.analysis.batch_sweep.refusal import Refusal
+from noisescale_server.services import critical_batch
+from noisescale_server.services.calibration import LEVEL
+from noisescale_server.services.errors import refuse
+from noisescale_server.services.task_evidence import TaskSweep
+
+
+@dataclass(frozen=True, slots=True)
+class SweepTargets:
+    """The targets of the task's newest sweep.
+
+    Attributes:
+        metric: Of the sweep; None where it was not named.
+        values: Its targets, as the sweep names them.
+    """
+
+    metric: str | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AtTarget:
+    """What the sweep says at one target.
+
+    Attributes:
+        critical_batch: B_crit in examples; all of its error is the fit's.
+        plan: Steps at the batch where the curve is known best.
+        plan_error: Log error of these steps.
+        target: In words.
+        said: Where it comes from, as a sentence.
+    """
+
+    critical_batch: Estimate
+    plan: Plan
+    plan_error: LogError
+    target: str
+    said: str
+
+
+def targets_of(sweeps: Sequence[TaskSweep]) -> SweepTargets | None:
+    """What can be planned for; None without a sweep that names targets.
+
+    Args:
+        sweeps: Of the task, newest first.
+    """
+    named = next((one.sweep for one in sweeps if one.sweep.targets), None)
+    return None if named is None else SweepTargets(named.metric, tuple(named.targets))
+
+
+async def at_target(session: AsyncSession, sweeps: Sequence[TaskSweep], target: float) -> AtTarget:
+    """The fit of the task's newest sweep at this target.
+
+    Raises:
+        InvalidInput: Without a sweep, or where its fit is refused.
+    """
+    newest = next(iter(sweeps), None)
+    if newest is None:
+        raise refuse("sweep_target", "the task has no sweep to take a target from", target)
+    found = await critical_batch.of_sweep(session, newest.sweep.id, targets=[target], level=LEVEL)
+    answer = found.targets[0]
+    if isinstance(answer.outcome, Refusal):
+        raise refuse("sweep_target", f"no critical batch at {target:g}: {answer.outcome.explanation}", target)
+    critical = answer.outcome.critical_batch
+    # where the curve is narrowest its steps and B_crit hang together least
+    point = min(answer.curve, key=lambda one: one.high / one.low)
+    called = f"{newest.sweep.metric or 'the target'} {target:g}"
+    return AtTarget(
+        critical_batch=estimate_from_interval(critical.value, low=critical.low, high=critical.high, level=LEVEL),
+        plan=Plan(point.steps, point.batch_size),
+        plan_error=LogError(math.log(point.steps / point.low), math.log(point.high / point.steps)),
+        target=called,
+        said=f"From the sweep {newest.sweep.name}, fitted at {called}.",
+    )

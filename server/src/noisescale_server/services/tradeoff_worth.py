@@ -1,0 +1,60 @@
+"""What a step is worth in a planner's words: a preference, examples, an hour sooner, or the devices as they are."""
+
+from noisescale.theory import prices
+from noisescale.theory.advice.pace import Pace
+from noisescale.theory.advice.parts import Preference
+from noisescale.theory.prices import ExchangeRate
+from noisescale_server.services.errors import refuse
+
+
+def worth_of(wish: Preference, pace: Pace | None, critical_batch: float) -> ExchangeRate:
+    """The price of a step: as said, or balanced at this critical batch.
+
+    Args:
+        wish: The reader's words.
+        pace: Time, devices and price of a step; None where nobody said.
+        critical_batch: In examples.
+
+    Raises:
+        InvalidInput: Where the price needs devices, their price or step times that nobody said.
+    """
+    if wish.preference is not None:
+        return prices.from_preference(wish.preference)
+    if wish.usd_per_hour_sooner is not None:
+        return _of_an_hour(wish.usd_per_hour_sooner, pace)
+    if wish.fixed_hardware:
+        return _of_step_times(pace)
+    return prices.worth_examples(wish.examples_per_step or critical_batch)
+
+
+def _of_an_hour(usd: float, pace: Pace | None) -> ExchangeRate:
+    devices, price = (None, None) if pace is None else (pace.num_devices, pace.usd_per_device_hour)
+    if pace is None or not devices or not price:
+        missing = [
+            name
+            for name, known in (("step_seconds", pace), ("num_devices", devices), ("usd_per_device_hour", price))
+            if not known
+        ]
+        message = f"an hour's worth becomes a price of steps by what the devices cost: give {' and '.join(missing)}"
+        raise refuse("usd_per_hour_sooner", message, usd)
+    share = 1.0 if pace.spot is None else pace.spot.price_share
+    # devices come with the batch, so the time of a step cancels: see `prices.from_device_prices`
+    return prices.from_device_prices(
+        usd_per_hour_sooner=usd,
+        usd_per_device_hour=price * share,
+        step_seconds=1.0,
+        examples_per_device_second=pace.batch / devices,
+    )
+
+
+def _of_step_times(pace: Pace | None) -> ExchangeRate:
+    line = None if pace is None else pace.line
+    if line is None or not line.overhead_seconds > 0:
+        message = (
+            "on the same devices a step's worth comes from step times at two batch sizes, where larger ones take "
+            "longer, but less than in proportion: give overhead_seconds and seconds_per_example, or examples_per_step"
+        )
+        raise refuse("fixed_hardware", message)
+    return prices.on_fixed_hardware(
+        overhead_seconds=line.overhead_seconds, seconds_per_example=line.seconds_per_example
+    )

@@ -1,0 +1,84 @@
+"""API keys, and who created which run."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.access_tables import ApiKey, RunAuthor
+from noisescale_server.storage.tables import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewApiKey:
+    """A key as it is kept: the digest of its secret, never the secret."""
+
+    id: str
+    lineage: str
+    secret_hash: bytes
+    scope: str
+    name: str
+    owner_id: UUID | None
+    project_ids: list[UUID] | None
+    expires_at: datetime
+
+
+async def get(session: AsyncSession, key_id: str) -> ApiKey | None:
+    """The key, or None."""
+    return await session.get(ApiKey, key_id, populate_existing=True)
+
+
+async def add(session: AsyncSession, new: NewApiKey) -> None:
+    """Nothing; the key is known."""
+    await session.execute(insert(ApiKey).values(asdict(new)))
+
+
+async def of_owner(session: AsyncSession, owner_id: UUID | None) -> Sequence[ApiKey]:
+    """The keys of a person, newest first; None: everybody's."""
+    query = select(ApiKey).order_by(ApiKey.created_at.desc(), ApiKey.id)
+    if owner_id is not None:
+        query = query.where(ApiKey.owner_id == owner_id)
+    return (await session.scalars(query)).all()
+
+
+async def of_lineage(session: AsyncSession, lineage: str) -> Sequence[ApiKey]:
+    """The keys that were rotated from one another, locked until the transaction ends."""
+    query = select(ApiKey).where(ApiKey.lineage == lineage).order_by(ApiKey.id).with_for_update()
+    return (await session.scalars(query)).all()
+
+
+async def revoke(session: AsyncSession, key_id: str, at: datetime) -> bool:
+    """True if the key was in force."""
+    ended = update(ApiKey).where(ApiKey.id == key_id, ApiKey.revoked_at.is_(None)).values(revoked_at=at)
+    return await session.scalar(ended.returning(ApiKey.id)) is not None
+
+
+async def note_use(session: AsyncSession, key_id: str, at: datetime, address: str | None) -> None:
+    """Nothing; the key's row says when and from where it was used last."""
+    values = {"last_used_at": at, "last_used_from": address}
+    await session.execute(update(ApiKey).where(ApiKey.id == key_id).values(values))
+
+
+async def note_author(session: AsyncSession, run_id: UUID, lineage: str) -> None:
+    """Nothing; a key of this lineage has created the run or a stream of it."""
+    await session.execute(insert(RunAuthor).values(run_id=run_id, lineage=lineage).on_conflict_do_nothing())
+
+
+async def is_author(session: AsyncSession, run_id: UUID, lineage: str | None) -> bool:
+    """Whether a key of this lineage has created the run or a stream of it."""
+    query = select(RunAuthor.run_id).where(RunAuthor.run_id == run_id, RunAuthor.lineage == lineage)
+    return await session.scalar(query) is not None
+
+
+async def project_ids(session: AsyncSession, names: Sequence[str], *, creates: bool) -> list[UUID | None]:
+    """Ids of the projects of these names, in their order; None for one that is not there and not to be created."""
+    rows = [{"name": name} for name in sorted(set(names))]
+    if creates and rows:
+        await session.execute(insert(Project).values(rows).on_conflict_do_nothing())
+    query = select(Project.name, Project.id).where(Project.name.in_(names))
+    found: dict[str, UUID] = dict((await session.execute(query)).all())
+    return [found.get(name) for name in names]

@@ -1,0 +1,40 @@
+"""What was done about access, newest first."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import insert, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.access_tables import Audit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One thing that was done: by whom, and what. Names and ids, never a secret."""
+
+    actor_kind: str
+    actor_id: str
+    actor_name: str
+    action: str
+    project_id: UUID | None
+    details: dict[str, Any]
+
+
+async def add(session: AsyncSession, entry: Entry) -> None:
+    """Nothing; it is written down in the transaction that does it."""
+    await session.execute(insert(Audit).values(asdict(entry)))
+
+
+async def list_page(
+    session: AsyncSession, project_ids: Sequence[UUID] | None, *, limit: int, before: int | None
+) -> Sequence[Audit]:
+    """Entries about these projects, newest first; None: all entries, also those about no project."""
+    query = select(Audit).order_by(Audit.id.desc()).limit(limit)
+    if project_ids is not None:
+        query = query.where(Audit.project_id.in_(project_ids))
+    if before is not None:
+        query = query.where(Audit.id < before)
+    return (await session.scalars(query)).all()

@@ -1,0 +1,29 @@
+"""Which project a run, stream or sweep belongs to, whoever asks."""
+
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.driver import read
+
+_PROJECTS: Final = {
+    "run": "SELECT project_id FROM run WHERE id = $1::uuid",
+    "stream": "SELECT run.project_id FROM stream JOIN run ON run.id = stream.run_id WHERE stream.id = $1::uuid",
+    "sweep": "SELECT project_id FROM sweep WHERE id = $1::uuid",
+    "project": "SELECT id FROM project WHERE name = $1::text",
+}
+
+
+async def project_of(session: AsyncSession, kind: str, name: UUID | str) -> UUID | None:
+    """The project's id; None where there is no such thing."""
+    rows = await read(session, _PROJECTS[kind], name)
+    found: UUID | None = rows[0][0] if rows else None
+    return found
+
+
+async def run_of_stream(session: AsyncSession, stream_id: UUID) -> UUID | None:
+    """The run that the stream writes to, or None."""
+    rows = await read(session, "SELECT run_id FROM stream WHERE id = $1::uuid", stream_id)
+    found: UUID | None = rows[0][0] if rows else None
+    return found

@@ -1,0 +1,78 @@
+"""People and what they are in which project."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.access_tables import Membership, Person
+from noisescale_server.storage.tables import Project
+
+
+async def get(session: AsyncSession, person_id: UUID) -> Person | None:
+    """The person, or None."""
+    return await session.get(Person, person_id, populate_existing=True)
+
+
+async def add(session: AsyncSession, *, name: str, email: str | None, is_administrator: bool) -> UUID:
+    """The id of a new person."""
+    values = {"name": name, "email": email, "is_administrator": is_administrator}
+    person_id: UUID = (await session.scalars(insert(Person).values(values).returning(Person.id))).one()
+    return person_id
+
+
+async def of_subject(session: AsyncSession, subject: str, *, name: str, email: str | None) -> UUID:
+    """The person whom the organisation's login calls so, created at the first login; the name is kept up to date."""
+    row = insert(Person).values(subject=subject, name=name, email=email)
+    kept = row.on_conflict_do_update(index_elements=[Person.subject], set_={"name": name, "email": email})
+    person_id: UUID = (await session.scalars(kept.returning(Person.id))).one()
+    return person_id
+
+
+async def everybody(session: AsyncSession) -> Sequence[Person]:
+    """All people by name."""
+    return (await session.scalars(select(Person).order_by(Person.name, Person.id))).all()
+
+
+async def has_administrator(session: AsyncSession) -> bool:
+    """True if anybody is an admin of all projects."""
+    query = select(func.count()).select_from(Person).where(Person.is_administrator, Person.disabled_at.is_(None))
+    return bool(await session.scalar(query))
+
+
+async def roles_of(session: AsyncSession, person_id: UUID) -> dict[UUID, str]:
+    """The person's role by project."""
+    query = select(Membership.project_id, Membership.role).where(Membership.person_id == person_id)
+    return dict((await session.execute(query)).all())
+
+
+async def members(session: AsyncSession, project_ids: Sequence[UUID] | None) -> list[tuple[UUID, str, UUID, str]]:
+    """(person, name of the project, id of the project, role) of the memberships in these projects; None: in all."""
+    query = (
+        select(Membership.person_id, Project.name, Project.id, Membership.role)
+        .join(Project, Project.id == Membership.project_id)
+        .order_by(Project.name, Membership.person_id)
+    )
+    if project_ids is not None:
+        query = query.where(Membership.project_id.in_(project_ids))
+    return [(person_id, name, project_id, role) for person_id, name, project_id, role in await session.execute(query)]
+
+
+async def set_role(session: AsyncSession, project_id: UUID, person_id: UUID, role: str) -> None:
+    """Nothing; from now on this is the person's role in the project."""
+    row = insert(Membership).values(project_id=project_id, person_id=person_id, role=role)
+    await session.execute(row.on_conflict_do_update(index_elements=["project_id", "person_id"], set_={"role": role}))
+
+
+async def remove(session: AsyncSession, project_id: UUID, person_id: UUID) -> bool:
+    """True if the person was a member of the project."""
+    gone = delete(Membership).where(Membership.project_id == project_id, Membership.person_id == person_id)
+    return await session.scalar(gone.returning(Membership.person_id)) is not None
+
+
+async def project_names(session: AsyncSession, project_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Names of projects by id, in their order."""
+    query = select(Project.id, Project.name).where(Project.id.in_(project_ids)).order_by(Project.name)
+    return dict((await session.execute(query)).all())

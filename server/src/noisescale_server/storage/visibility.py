@@ -1,0 +1,46 @@
+"""The one place where queries are kept to the projects that somebody may enter.
+
+A session knows those projects; every statement that reads or changes runs, tasks, sweeps or projects through the mapped
+classes is narrowed to them, whoever wrote it. Statements in plain SQL take `projects_of` as a parameter.
+"""
+
+from uuid import UUID
+
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
+
+from noisescale_server.storage.tables import Calibration, Project, Run, Sweep, Task
+
+KEY = "projects"
+"""Under which a session's `info` holds its projects: a frozenset of ids, or None for all; without it, none."""
+
+
+class ProjectSession(Session):
+    """A session that sees some projects only."""
+
+
+def projects_of(session: AsyncSession) -> list[UUID] | None:
+    """The projects that this session sees; None: all of them, as in sessions that are no request's."""
+    if not isinstance(session.sync_session, ProjectSession):
+        return None
+    projects: frozenset[UUID] | None = session.info.get(KEY, frozenset())
+    return None if projects is None else sorted(projects)
+
+
+@event.listens_for(ProjectSession, "do_orm_execute")
+def narrow(state: ORMExecuteState) -> None:
+    """Nothing; the statement sees the session's projects only."""
+    if not (state.is_select or state.is_update or state.is_delete):
+        return
+    projects: frozenset[UUID] | None = state.session.info.get(KEY, frozenset())
+    if projects is None:
+        return
+    seen = list(projects)
+    state.statement = state.statement.options(
+        with_loader_criteria(Project, Project.id.in_(seen), include_aliases=True),
+        *(
+            with_loader_criteria(table, table.project_id.in_(seen), include_aliases=True)
+            for table in (Run, Task, Sweep, Calibration)
+        ),
+    )

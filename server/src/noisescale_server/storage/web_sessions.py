@@ -1,0 +1,75 @@
+"""Browsers that are logged in, and what logs one in once."""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.access_tables import LoginAttempt, WebSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLoginAttempt:
+    """What logs in once: a link for `person_id`, or the way back from the organisation's login."""
+
+    id_hash: bytes
+    person_id: UUID | None = None
+    nonce: str | None = None
+    verifier: str | None = None
+    return_to: str = "/"
+    expires_at: datetime
+
+
+async def add(session: AsyncSession, id_hash: bytes, person_id: UUID, *, now: datetime, expires_at: datetime) -> None:
+    """Nothing; the browser is logged in."""
+    values = {
+        "id_hash": id_hash,
+        "person_id": person_id,
+        "created_at": now,
+        "last_seen_at": now,
+        "expires_at": expires_at,
+    }
+    await session.execute(insert(WebSession).values(values))
+
+
+async def get(session: AsyncSession, id_hash: bytes) -> WebSession | None:
+    """The session, or None."""
+    return (await session.scalars(select(WebSession).where(WebSession.id_hash == id_hash))).one_or_none()
+
+
+async def note_seen(session: AsyncSession, id_hash: bytes, at: datetime) -> None:
+    """Nothing; the session's row says when it was seen last."""
+    await session.execute(update(WebSession).where(WebSession.id_hash == id_hash).values(last_seen_at=at))
+
+
+async def end(session: AsyncSession, id_hash: bytes) -> None:
+    """Nothing; the browser is logged out."""
+    await session.execute(delete(WebSession).where(WebSession.id_hash == id_hash))
+
+
+async def end_all_of(session: AsyncSession, person_id: UUID) -> None:
+    """Nothing; every browser of the person is logged out."""
+    await session.execute(delete(WebSession).where(WebSession.person_id == person_id))
+
+
+async def end_expired(session: AsyncSession, now: datetime) -> None:
+    """Nothing; what has run out is gone."""
+    await session.execute(delete(WebSession).where(WebSession.expires_at < now))
+    await session.execute(delete(LoginAttempt).where(LoginAttempt.expires_at < now))
+
+
+async def add_attempt(session: AsyncSession, new: NewLoginAttempt) -> None:
+    """Nothing; this logs in once."""
+    await session.execute(insert(LoginAttempt).values(asdict(new)))
+
+
+async def take_attempt(session: AsyncSession, id_hash: bytes, now: datetime) -> NewLoginAttempt | None:
+    """What was kept of the attempt, which is used up; None where there is none or its time is over."""
+    gone = delete(LoginAttempt).where(LoginAttempt.id_hash == id_hash)
+    columns = (LoginAttempt.person_id, LoginAttempt.nonce, LoginAttempt.verifier, LoginAttempt.return_to)
+    found = (await session.execute(gone.returning(*columns, LoginAttempt.expires_at))).one_or_none()
+    if found is None or found.expires_at < now:
+        return None
+    return NewLoginAttempt(id_hash=id_hash, **found._mapping)

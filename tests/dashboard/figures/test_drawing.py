@@ -1,0 +1,80 @@
+"""Figures that plotly does not check are the figures that it would have made."""
+
+import json
+
+import plotly.graph_objects as go
+import pytest
+from plotly.io.json import to_json_plotly
+
+from fakes_runs import RUNS, groups_json, run_json, series_json
+from noisescale_dashboard import answers
+from noisescale_dashboard.figures import (
+    layers,
+    loss_over_training,
+    misfit,
+    noise_scale_over_training,
+    signal_and_noise,
+)
+from noisescale_dashboard.figures.drawing import Drawing
+from noisescale_dashboard.figures.noise_scale_over_training import View
+
+RUN = answers.run(run_json(RUNS[0]))
+SERIES = answers.noise_scale_series(series_json(RUNS[0], points=90, first=0, last=RUNS[0].steps - 1))
+GROUPS = answers.groups(groups_json(RUNS[0], 20))
+FIGURES = {
+    "over training": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View()),
+    "against loss": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View(kind="loss")),
+    "narrow": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View(narrow=True, is_live=True)),
+    "loss": lambda: loss_over_training.loss_over_training(SERIES, View()),
+    "terms": lambda: signal_and_noise.signal_and_noise(SERIES, View()),
+    "layers": lambda: layers.layer_heat_map(GROUPS, noun="tokens", narrow=False),
+    "ranking": lambda: layers.layer_ranking(GROUPS, noun="tokens", narrow=False),
+    "misfit": lambda: misfit.misfit([], narrow=False),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_unchecked_figures_reach_the_browser_as_checked_ones_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = to_json_plotly(FIGURES[name]().to_dict())
+
+    monkeypatch.setattr(Drawing, "is_checked", False)
+    unchecked = to_json_plotly(FIGURES[name]())
+
+    assert json.loads(unchecked) == json.loads(checked)
+
+
+def test_traces_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Drawing, "is_checked", False)
+    figure = Drawing()
+
+    figure.add_scatter(x=[1, 2], y=[3, 4], name="first", line={"color": "#123456"})
+    figure.add_bar(x=[1], y=[2], name="second")
+    figure.data[0].name = "renamed"
+
+    assert [trace.name for trace in figure.data] == ["renamed", "second"]
+    assert (figure.data[0].x, figure.data[0].line.color) == ((1, 2), "#123456")
+    assert go.Figure(figure.to_plotly_json()).data[1].y == (2,)
+
+
+def test_annotations_and_shapes_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Drawing, "is_checked", False)
+    figure = Drawing()
+
+    figure.add_annotation(x=1, y=2, text="first", font={"size": 12})
+    assert [one.text for one in figure.layout.annotations] == ["first"]
+    figure.add_annotation(x=3, y=2, text="second")
+    figure.add_vline(x=4, line={"width": 1})
+    figure.add_shape(type="line", x0=0, x1=1, y0=0, y1=1)
+    figure.add_vline(x=5)
+
+    assert [(one.text, one.x) for one in figure.layout.annotations] == [("first", 1), ("second", 3)]
+    assert figure.layout.annotations[0].font.size == 12
+    assert [one.x0 for one in figure.layout.shapes] == [4, 0, 5]
+    assert json.loads(to_json_plotly(figure)) == json.loads(to_json_plotly(figure.to_dict()))
+
+
+def test_checked_figures_refuse_what_plotly_does_not_know() -> None:
+    assert Drawing.is_checked
+
+    with pytest.raises(ValueError, match="colour"):
+        Drawing().add_scatter(x=[1], y=[1], line={"colour": "#123456"})

@@ -1,0 +1,331 @@
+"""The planner's page: what the API is asked for a view, and what its answers become."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard_callbacks import Callbacks
+from fakes_api import FakeApi
+from fakes_planner import tradeoff_json
+from fakes_runs import HOSTILE, RUNS, run_json
+from noisescale_dashboard.answers import run
+from noisescale_dashboard.pages import planner_cards, planner_panel, planner_query, planner_scope
+from noisescale_dashboard.pages import planner_sentences as sentences
+from noisescale_dashboard.pages.planner_query import FIELDS
+from noisescale_dashboard.planner_answers import TradeOff, trade_off
+
+RUN = RUNS[0]
+EMPTY = dict.fromkeys((*FIELDS, *planner_query.FLAGS, "project", "task", "run", "target")) | {"pref": 0.5, "y": "usd"}
+LIMITS = {"max_hours": "18", "max_usd": "700", "max_devices": "64"}
+
+
+def view(**said: Any) -> dict[str, Any]:
+    return {"planner-view.data": EMPTY | {"run": RUN.id} | said, "narrow.data": False}
+
+
+def plan(**query: Any) -> TradeOff:
+    return trade_off(tradeoff_json({name: str(value) for name, value in query.items()}))
+
+
+def words(shown: Any) -> str:
+    said = json.dumps(shown, ensure_ascii=False, default=lambda part: part.to_plotly_json())
+    return said.replace("\u00a0", " ").replace("\u2060", "")
+
+
+async def shown(callbacks: Callbacks, **said: Any) -> dict[str, Any]:
+    return await callbacks.post("planner-figures.data", view(**said))
+
+
+def asked(fake_api: FakeApi) -> dict[str, str]:
+    return dict(next(r for r in reversed(fake_api.requests) if r.url.path.endswith("/tradeoff")).query_params)
+
+
+class TestWhatIsAsked:
+    async def test_limits_are_asked_by_the_apis_words(self, callbacks: Callbacks, fake_api: FakeApi) -> None:
+        await shown(callbacks, deadline_h=18, budget_usd=700, devices=64, mem=128, accum=2, price=3, pref=0.8)
+
+        assert asked(fake_api) == {
+            "run_id": RUN.id, "rows_per_doubling": "4", "preference": "0.8", "max_hours": "18", "max_usd": "700",
+            "max_devices": "64", "examples_per_device": "128", "max_micro_batches": "2", "usd_per_device_hour": "3",
+        }  # fmt: skip
+
+    async def test_devices_that_stay_are_asked_as_such_and_a_price_takes_the_place_of_the_preference(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        await shown(callbacks, devices=8, stay=1, worth=500, pref=0.9)
+
+        assert asked(fake_api) == {
+            "run_id": RUN.id, "rows_per_doubling": "4", "num_devices": "8", "examples_per_step": "500"
+        }  # fmt: skip
+
+    async def test_spot_is_asked_with_what_is_assumed_and_beside_it_on_demand(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        changed = await shown(callbacks, spot=1, stops=0.1)
+
+        questions = [dict(r.query_params) for r in fake_api.requests if r.url.path.endswith("/tradeoff")]
+        (spot,) = [one for one in questions if "spot_price_share" in one]
+        assert len(questions) == 2
+        assert (spot["spot_price_share"], spot["interruptions_per_device_hour"]) == ("0.3", "0.1")
+        assert "assumed until you say otherwise" in changed["planner-spot-words"]["children"]
+        assert changed["planner-figures"]["data"]["pareto"]["data"][0]["name"] == "on demand"
+
+    async def test_typed_numbers_ask_about_no_run_and_no_task(self, callbacks: Callbacks, fake_api: FakeApi) -> None:
+        changed = await shown(callbacks, run=None, bcrit=1000, bcrit_low=800, steps=2000, at=500, at_devices=4)
+
+        question = asked(fake_api)
+        assert (question["critical_batch"], question["critical_batch_low"]) == ("1000", "800")
+        assert (question["num_devices"], question["at_batch"]) == ("4", "500")
+        assert not {"run_id", "project", "task"} & set(question)
+        assert changed["planner-crumb"]["children"] == "typed numbers"
+
+    async def test_without_anything_the_task_of_the_newest_run_is_planned(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        changed = await shown(callbacks, run=None)
+
+        assert asked(fake_api) == {"project": RUN.project, "task": RUN.task, "rows_per_doubling": "4"}
+        scope = changed["planner-scope"]["data"]
+        assert (scope["kind"], scope["chosen"]) == ("task", {"task": "demo/char-lm", "run": "", "target": ""})
+        assert changed["planner-task"]["data"] == [
+            {"group": "demo", "items": [{"value": "demo/digits", "label": "digits"}]}
+        ]
+
+    async def test_another_target_is_asked_of_the_tasks_sweep_and_never_of_a_run(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        changed = await shown(callbacks, run=None, project="demo", task="char-lm", target=3.0)
+        asked_of_task = asked(fake_api)
+        of_run = await shown(callbacks, target=3.0)
+
+        assert asked_of_task["sweep_target"] == "3.0"
+        assert "sweep_target" not in asked(fake_api)
+        choices = [one["value"] for one in changed["planner-target"]["data"]]
+        assert choices == ["", "2.75", "3.0"]
+        assert (changed["planner-target-box"]["hidden"], of_run["planner-target-box"]["hidden"]) == (False, True)
+
+    async def test_a_hostile_name_of_a_task_is_asked_as_it_is_and_shown_as_text(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        changed = await shown(callbacks, run=None, project="../../x", task=HOSTILE)
+
+        assert (asked(fake_api)["project"], asked(fake_api)["task"]) == ("../../x", HOSTILE)
+        assert changed["planner-crumb"]["children"] == HOSTILE
+        assert changed["planner-scope"]["data"]["chosen"]["task"] == planner_scope.task_value("../../x", HOSTILE)
+
+
+class TestWhatIsShown:
+    async def test_the_sentence_says_batch_devices_time_and_cost_and_their_intervals(
+        self, callbacks: Callbacks
+    ) -> None:
+        changed = await shown(callbacks, deadline_h=18, budget_usd=700)
+
+        assert changed["planner-head"]["children"] == "Batch 1,536 on 24 devices: 10.3 h for $596"
+        lede = words(changed["planner-lede"])
+        assert "95 %: 9 – 11.9 h, $518 – 685." in lede
+        assert "Any batch from 614 to 2,063 meets both limits." in lede
+        assert "The batch in use, 512, misses the deadline by 2.54 h." in lede
+
+    async def test_limits_that_exclude_each_other_say_what_is_possible(self, callbacks: Callbacks) -> None:
+        changed = await shown(callbacks, deadline_h=18, budget_usd=350)
+
+        assert changed["planner-head"]["children"] == "No batch meets both limits: deadline and budget"
+        lede = words(changed["planner-lede"])
+        assert "18 h need 614 or more." in lede
+        assert "The cheapest within the deadline: batch 614 on 9.6 devices, 18 h for $414 (" in lede
+        assert "The fastest within the budget: batch 286 on 4.5 devices, 32.6 h for $350 (" in lede
+        assert changed["planner-cards"]["hidden"] is False
+
+    async def test_the_tightest_limit_is_named(self, callbacks: Callbacks) -> None:
+        free = await shown(callbacks, deadline_h=18, budget_usd=700)
+        bound = await shown(callbacks, devices=16)
+
+        assert words(free["planner-binds-card-footer"]["children"]).startswith(
+            '"No limit binds; the nearest is budget $700: ≤ 2,06'
+        )
+        assert "16 devices binds" in words(bound["planner-binds-card-footer"]["children"])
+
+    async def test_sliders_go_over_what_the_batches_take_and_fields_show_what_counts_without_them(
+        self, callbacks: Callbacks
+    ) -> None:
+        changed = await shown(callbacks)
+
+        ranges = changed["planner-ranges"]["data"]
+        assert ranges["devices"] == [1.0, 1024.0]
+        assert ranges["deadline_h"][0] < 10.3 < ranges["deadline_h"][1]
+        assert changed["planner-f-price"]["placeholder"] == "2.4"
+        assert changed["planner-f-step_s"]["placeholder"] == "0.62"
+
+    async def test_an_axis_of_costs_that_is_not_known_is_no_choice(self, callbacks: Callbacks) -> None:
+        changed = await shown(callbacks, run=None, project="demo", task="free")
+
+        assert [one["value"] for one in changed["planner-y"]["data"]] == ["examples", "device_hours"]
+        assert "a price of a device-hour" in words(changed["planner-note"])
+
+    async def test_without_a_plan_everything_is_relative_and_the_page_says_why(self, callbacks: Callbacks) -> None:
+        changed = await shown(callbacks, run=None, project="demo", task="without plan")
+
+        assert changed["planner-head"]["children"] == (
+            "Batch 1,536 on 24 devices: 2 × the fewest steps, 2 × the fewest sequences"
+        )
+        assert "relative to the fewest" in words(changed["planner-note"])
+        assert "give steps and at_batch" in words(changed["planner-policies"])
+
+
+class TestTables:
+    def test_a_row_has_devices_time_cost_and_examples_each_above_its_interval(self) -> None:
+        said = words(planner_cards.table(plan(**LIMITS), narrow=False))
+
+        for part in ("Devices", "10.3 h", "9 – 11.9 h", "$596", "$518 – 685", "92.3M", "80.3M – 106M"):
+            assert part in said
+
+    def test_rows_are_the_batches_near_the_marked_ones_and_those_that_break_a_limit_are_grey(self) -> None:
+        known = plan(**LIMITS)
+
+        batches = [row.batch_size for row in planner_cards.table_rows(known)]
+
+        assert batches == [64, 128, 256, 512, 1024, 1536, 2048, 4096, 8192]
+        said = words(planner_cards.table(known, narrow=False))
+        assert said.count('"className": "off"') == 6
+        assert "misses the deadline" in said
+
+    def test_a_number_that_the_plan_itself_says_has_no_made_up_interval(self) -> None:
+        data = tradeoff_json()
+        data["present"]["hours"] = {"value": 20.5, "low": 20.5, "high": 20.5, "level": 0.95}
+
+        assert "as planned" in words(planner_cards.table(trade_off(data), narrow=False))
+
+    def test_a_schedule_has_its_predictions_its_bill_and_its_measured_regret_or_none(self) -> None:
+        said = words(planner_cards.policies(plan(), narrow=False))
+
+        for part in ("Constant batch", "234 %", "p90 misses", "right: 11 %, p90 41 %", "not measured", "+8.0 %"):
+            assert part in said
+        assert "93 → 1.49k" in said
+
+    def test_the_products_own_policy_is_measured_and_predicts_nothing(self) -> None:
+        own = [row for row in plan().policies if row.name == "noisescale"]
+
+        said = words(planner_cards.policies(trade_off(tradeoff_json() | {"policies": []}), narrow=False))
+
+        assert own[0].steps.value is None
+        assert "80 %" in words(planner_cards.policies(plan(), narrow=True))
+        assert (
+            said == '{"props": {"children": "", "className": "t2"}, "type": "P", "namespace": "dash_html_components"}'
+        )
+
+    def test_on_a_phone_each_batch_is_a_row_of_two_parts(self) -> None:
+        said = words(planner_cards.table(plan(), narrow=True))
+
+        assert "Th" in said
+        assert "24 devices" in said
+        assert "10.3 h" in said
+        assert "[9 – 11.9 h]" in said
+        assert "thead" not in said.lower()
+
+
+class TestSentences:
+    def test_a_plan_beside_the_recommended_one_says_what_it_gains_and_costs(self) -> None:
+        told = dict(sentences.what_if(one, plan(**LIMITS)) for one in plan(**LIMITS).what_ifs)
+
+        twice = told["Twice the devices"]
+        assert twice.startswith("batch 3,072 on 48 devices: 7.8 h for $899 (")
+        assert "2.55 h sooner for $303 more; exceeds the budget" in twice.replace("2.54", "2.55")
+        assert told["Half the budget"] == "No batch of a whole device costs 200 USD or less."
+
+    def test_what_is_the_recommended_batch_itself_is_not_compared_with_it(self) -> None:
+        data = tradeoff_json(LIMITS)
+        fastest = {"name": "fastest", "row": data["recommended"], "text": "The fastest within the budget."}
+
+        told = sentences.what_if(trade_off(data | {"what_ifs": [fastest]}).what_ifs[0], plan(**LIMITS))
+
+        assert told == ("Fastest", "The recommended batch. The fastest within the budget.")
+
+    def test_a_critical_batch_without_an_interval_is_said_to_be_taken_as_exact(self) -> None:
+        data = tradeoff_json()
+        data["critical_batch"] |= {"low": 1490.0, "high": 1490.0}
+
+        assert "taken as exact" in sentences.basis(trade_off(data))
+
+    def test_the_best_batch_says_where_an_end_of_b_crit_leaves_none(self) -> None:
+        data = tradeoff_json(LIMITS)
+        data["limited_interval"]["high"] = None
+
+        said = sentences.lede(trade_off(data), EMPTY, "in use")
+
+        assert "at an end of B_crit's interval none meets the deadline" in said
+
+
+class TestRefusals:
+    async def test_a_bad_number_is_said_beside_its_field_in_the_apis_words_and_what_is_shown_stays(
+        self, callbacks: Callbacks
+    ) -> None:
+        changed = await shown(callbacks, deadline_h=-1)
+
+        assert changed["planner-f-deadline_h"]["error"] == "Input should be greater than 1e-09"
+        assert changed["planner-f-budget_usd"]["error"] is None
+        assert "planner-figures" not in changed
+        assert changed["planner-head"]["children"] == "Not planned: see the limits"
+        assert "Deadline: Input should be" in words(changed["planner-lede"])
+
+    async def test_a_task_of_which_too_little_is_known_says_what_is_missing(self, callbacks: Callbacks) -> None:
+        changed = await shown(callbacks, run=None, project="demo", task="young")
+
+        assert changed["planner-cards"]["hidden"] is True
+        assert "nothing is known of its critical batch" in words(changed["planner-missing"])
+        assert "type a critical batch" in words(changed["planner-missing"])
+
+    async def test_a_run_that_does_not_exist_has_its_page(self, callbacks: Callbacks) -> None:
+        for run_id in ("00000000-0000-4000-8000-999999999999", "../projects", HOSTILE):
+            changed = await shown(callbacks, run=run_id)
+
+            assert "No such run" in words(changed["planner-missing"])
+            assert changed["planner-crumb"]["children"] == "not found"
+
+    async def test_an_api_that_fails_shows_the_error_or_leaves_what_is_shown(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        fake_api.failing = True
+
+        first = await shown(callbacks)
+        later = await callbacks.post("planner-figures.data", {**view(), "planner-figures.data": {"pareto": {}}})
+
+        assert "Not loaded" in words(first["planner-missing"])
+        assert set(later) == {"planner-note"}
+
+    async def test_without_any_run_there_are_the_lines_to_paste(self, callbacks: Callbacks, fake_api: FakeApi) -> None:
+        fake_api.runs = ()
+
+        changed = await shown(callbacks, run=None)
+
+        assert changed["planner-head"]["children"] == "Nothing to plan yet"
+        assert "noisescale.init" in words(changed["planner-missing"])
+
+
+def test_every_number_of_a_view_has_a_field_and_every_field_its_word_of_the_api() -> None:
+    layout = words(planner_panel.layout())
+
+    assert all(f'"planner-f-{name}"' in layout for name in FIELDS)
+    assert len({field.asks for field in FIELDS.values()}) == len(FIELDS)
+
+
+def test_the_browser_reads_from_the_address_exactly_the_fields_that_the_page_has() -> None:
+    script = (Path(planner_query.__file__).parents[1] / "assets" / "55-planner.js").read_text()
+
+    numbers, flags = (
+        re.findall(r'"(\w+)"', re.search(rf"{name} = \[(.*?)\]", script, re.DOTALL).group(1))  # type: ignore[union-attr]
+        for name in ("const NUMBERS", "const FLAGS")
+    )
+
+    assert numbers == list(FIELDS)
+    assert sorted(flags) == sorted(planner_query.FLAGS)
+
+
+@pytest.mark.parametrize(("planned", "last", "left"), [(None, 5, 0), (10, None, 10), (10, 3, 6), (10, 9, 0)])
+def test_steps_left_are_those_of_the_plan_beyond_the_last_one(planned: int | None, last: int | None, left: int) -> None:
+    one = replace(run(run_json(RUN)), planned_steps=planned, last_step=last)
+
+    assert planner_scope.steps_left(one) == left

@@ -1,0 +1,199 @@
+"""A run's report: one document that says what the run's page says, and needs nothing beside itself."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import httpx
+import pytest
+from dash import dcc, html
+
+from dashboard_callbacks import Callbacks
+from fakes_api import FakeApi
+from fakes_runs import HOSTILE, RUNS
+from noisescale_dashboard.app import mount
+from noisescale_dashboard.pages import plan_limits
+from noisescale_dashboard.pages.report_address import address_of
+from noisescale_dashboard.report.markup import Markup, to_html
+
+RUN = f"/runs/{RUNS[0].id}/report"
+UNRESOLVED = next(f"/runs/{run.id}/report" for run in RUNS if not run.resolved)
+HOSTILE_RUN = next(f"/runs/{run.id}/report" for run in RUNS if run.name == HOSTILE)
+LARGEST = 400_000
+"""Bytes; the font takes 73,000 of them."""
+
+
+def words(document: str) -> str:
+    """What a reader sees of it, entities as characters."""
+    body = document.split("<body>")[1]
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)))
+
+
+async def test_it_answers_which_batch_with_interval_effect_and_data(client: httpx.AsyncClient) -> None:
+    told = words((await client.get(RUN)).text)
+
+    for part in (
+        "Raise the batch to 1,536",
+        "interval 219 – 10,800, 95 %",
+        "sequences to the same loss, predicted",
+        "6.0e-4 → 1.04e-3",
+        "Noise scale of kind simple, tr Σ ÷ |G|², measured from 4 ranks × 2 micro-batches",
+        "1,490 sequences [1,130 – 1,950, 95 %], resolved, z 5.1, 512 updates",
+        "No sweep has tied the noise scale to a critical batch size here",
+        "Complete: 184,200 records stored, none lost.",
+        "page 2 of 2",
+    ):
+        assert unspaced(part) in unspaced(told), part
+
+
+def unspaced(text: str) -> str:
+    return re.sub(r"[\s\u2060]+", "", text)
+
+
+async def test_it_needs_no_script_and_no_other_file(client: httpx.AsyncClient) -> None:
+    answer = await client.get(RUN)
+
+    assert "<script" not in answer.text
+    assert not re.search(r"""(?:\bsrc=|url\()["']?(?!data:font|#)""", answer.text)
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
+    assert "script-src" not in answer.headers["content-security-policy"]
+    assert len(answer.content) < LARGEST
+
+
+async def test_preference_and_limits_of_the_address_are_asked_and_said(
+    client: httpx.AsyncClient, fake_api: FakeApi
+) -> None:
+    told = words((await client.get(f"{RUN}?pref=0.7&max_hours=18&num_devices=8&spot_price_share=0.4")).text)
+
+    asked = next(request for request in fake_api.requests if request.url.path.endswith("recommendation"))
+    query = {"preference": "0.7", "max_hours": "18", "num_devices": "8", "spot_price_share": "0.4"}
+    assert dict(asked.query_params) == query
+    assert "by your memory limit" in told
+    for said in ("preference 70 % towards fewer steps", "hours ≤ 18", "devices 8", "spot price share 0.4"):
+        assert unspaced(said) in unspaced(told)
+
+
+async def test_an_unresolved_noise_scale_is_a_bound_and_recommends_nothing(client: httpx.AsyncClient) -> None:
+    told = words((await client.get(UNRESOLVED)).text)
+
+    assert "Not enough evidence yet" in told
+    assert "No batch is recommended yet, so there is nothing to compare." in told
+    assert "the batch has no place on the curve yet" in told
+    assert unspaced("> 344 utterances, not resolved, z 1.2") in unspaced(told)
+    assert "About 9k more steps resolve it" in told
+
+
+async def test_the_last_row_of_the_table_is_what_the_figure_ends_with(client: httpx.AsyncClient) -> None:
+    document = (await client.get(RUN)).text
+
+    row = re.findall(r'<tr><th scope="row">([\d,]+)</th>(.*?)</tr>', document)
+    last = next(cells for step, cells in row if step == "184,199")
+    value = re.findall(r"<td>(.*?)</td>", last)[1]
+    assert f">{value}</tspan> noise scale" in document
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/runs/00000000-0000-4000-8000-0000000000ff/report", 404, "Run not found"),
+        ("/runs/<script>/report", 404, "a run id is a UUID"),
+        (f"{RUN}?pref=7", 422, "pref must be a number from 0 (fewest examples) to 1 (fewest steps), got '7'"),
+        (f"{RUN}?pref=nan", 422, "pref must be a number"),
+        (f"{RUN}?max_hours=-1", 422, "max_hours: Input should be greater than 0"),
+    ],
+)
+async def test_what_cannot_be_reported_says_why(client: httpx.AsyncClient, path: str, status: int, said: str) -> None:
+    answer = await client.get(path)
+
+    assert answer.status_code == status
+    assert said in words(answer.text)
+    assert "<script" not in answer.text
+
+
+async def test_an_api_that_fails_gives_no_half_report(client: httpx.AsyncClient, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+
+    answer = await client.get(RUN)
+
+    assert answer.status_code == 503
+    assert "the database does not answer" in answer.text
+
+
+async def test_a_server_that_was_filled_for_one_reading_shows_its_own_data_and_says_from_what(
+    fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOISESCALE_DASHBOARD_API_URL", "http://127.0.0.1:9")
+    fake_api.app.state.read_from = "/data/<b>spool</b>"
+    mount(fake_api.app)
+
+    async with httpx.AsyncClient(base_url="http://x", transport=httpx.ASGITransport(app=fake_api.app)) as opened:
+        answer = await opened.get(RUN)
+
+    assert answer.status_code == 200
+    assert "read from /data/&lt;b&gt;spool&lt;/b&gt;, without a server" in answer.text
+    assert "http://x" not in answer.text
+
+
+async def test_hostile_names_are_literal_text(client: httpx.AsyncClient) -> None:
+    document = (await client.get(HOSTILE_RUN)).text
+
+    assert "<img src=x" not in document
+    assert HOSTILE in words(document)
+
+
+@pytest.mark.parametrize("name", ["</title></style></script><script>alert(1)</script>", "\u202eevil", "a" * 100_000])
+async def test_a_name_neither_ends_the_document_nor_turns_or_fills_it(fake_api, client, name: str) -> None:
+    fake_api.runs = (replace(RUNS[0], name=name, task=name, optimizer=name, example=name),)
+
+    answer = await client.get(RUN)
+
+    assert answer.status_code == 200
+    assert "<script" not in answer.text
+    assert "\u202e" not in answer.text
+    assert len(answer.content) < LARGEST
+
+
+async def test_a_note_of_a_megabyte_and_a_thousand_notes_are_cut_and_counted(fake_api, client) -> None:
+    notes = ["</script><img src=x onerror=alert(1)>" + "x" * 1_000_000, *(f"note {i}" for i in range(1000))]
+    fake_api.runs = (replace(RUNS[0], measured={"notes": notes}),)
+
+    document = (await client.get(RUN)).text
+
+    assert "<img src=x" not in document
+    assert "</script>&lt;img" not in document
+    assert "more are not shown." in document
+    assert len(document) < LARGEST
+
+
+async def test_a_lost_record_is_said_on_both_pages(client: httpx.AsyncClient) -> None:
+    run = next(run for run in RUNS if run.lost)
+
+    told = words((await client.get(f"/runs/{run.id}/report")).text)
+
+    assert told.count("12 of 56,300 records did not arrive") == 2
+    assert "records 151 – 162: memory full" in told
+
+
+async def test_the_links_of_a_runs_page_carry_preference_and_limits(callbacks: Callbacks) -> None:
+    view = {"pref": 0.7, **dict.fromkeys(plan_limits.FIELDS), "max_hours": 18}
+
+    changed = await callbacks.post(
+        "run-advice-top.children",
+        {"run-pref-view.data": view, "run-pulse.data": None, "run-id.data": RUNS[0].id, "narrow.data": False},
+    )
+
+    assert changed["run-report"]["href"] == changed["run-advice-report"]["href"] == f"{RUN}?pref=0.7&max_hours=18"
+    assert address_of(RUNS[0].id, {"pref": 0.5}) == RUN
+
+
+def test_a_component_that_needs_a_script_cannot_be_printed() -> None:
+    with pytest.raises(ValueError, match="Graph needs a script"):
+        to_html(dcc.Graph(id="x"))
+
+
+def test_attributes_and_text_are_escaped_and_only_markup_of_ours_is_not() -> None:
+    part = html.A(['<b>"', Markup("<svg/>")], href='"><script>', className="c", hidden=True)
+
+    opened, inside = to_html(part).split(">", 1)
+    assert inside == "&lt;b&gt;&quot;<svg/></a>"
+    assert sorted(opened.split(" ")) == ["<a", 'class="c"', "hidden", 'href="&quot;&gt;&lt;script&gt;"']

@@ -1,0 +1,104 @@
+"""The page of settings: who one is, keys, members and the log."""
+
+import pytest
+
+from dashboard_callbacks import Callbacks
+from fakes_access import ADA, NEW_KEY
+from fakes_api import FakeApi
+from noisescale_dashboard.access_answers import Me
+from noisescale_dashboard.app import page_at
+from noisescale_dashboard.pages import settings
+from noisescale_dashboard.settings import DashboardSettings
+
+MANAGER = {"makes_keys": True, "manages": True, "is_local": False}
+
+
+def me(**changes: object) -> Me:
+    known = {
+        "mode": "team",
+        "name": "Ada",
+        "url": None,
+        "everywhere": None,
+        "roles": (),
+        "makes_keys": False,
+        "manages": False,
+    }
+    return Me(**{**known, **changes})
+
+
+def test_the_page_is_at_its_address() -> None:
+    assert "settings-keys" in str(page_at("/settings", narrow=False, settings=DashboardSettings()))
+
+
+@pytest.mark.parametrize(
+    ("who", "words"),
+    [
+        (me(mode="local"), "yours alone"),
+        (me(everywhere="admin"), "You are Ada and may do everything, in every project."),
+        (me(roles=(("vision", "viewer"),)), "You are Ada, who may read in vision."),
+        (me(), "Ask an admin for a role"),
+    ],
+)
+def test_the_first_sentence_says_who_one_is_and_what_one_may(who: Me, words: str) -> None:
+    assert words in settings.sentence(who)
+
+
+async def test_a_page_without_runs_says_how_a_job_finds_this_server(callbacks: Callbacks) -> None:
+    shown = await callbacks.post("first-connection.children", {"first-connection.id": "first-connection"})
+
+    assert "NOISESCALE_URL=https://" in str(shown["first-connection"])
+
+
+def test_a_job_beside_a_local_server_needs_no_address() -> None:
+    said = str(settings.connection(me(mode="local")))
+
+    assert "need nothing" in said
+    assert "NOISESCALE_URL" not in said
+
+
+async def test_an_admin_sees_keys_members_and_the_log(callbacks: Callbacks) -> None:
+    shown = await callbacks.post("settings-sentence.children", {"settings-sentence.id": "settings-sentence"})
+    keys = await callbacks.post("settings-keys.children", {"settings-me.data": MANAGER})
+    people = await callbacks.post("settings-people.children", {"settings-me.data": MANAGER})
+
+    assert [shown[f"settings-{part}-card"]["hidden"] for part in ("keys", "people", "audit")] == [False] * 3
+    assert "nightly job" in str(keys["settings-keys"])
+    assert [one["value"] for one in keys["settings-key-chosen"]["data"]] == ["0123456789"]
+    assert "admin of all projects" in str(people["settings-people"])
+    assert "key created" in str(people["settings-audit"])
+
+
+async def test_a_new_key_is_shown_once_and_with_the_visitors_own_login(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    values = {
+        "settings-key-make.n_clicks": 1,
+        "settings-key-name.value": "job",
+        "settings-key-scope.value": "write",
+        "settings-key-projects.value": [],
+        "settings-key-days.value": 30,
+    }
+
+    made = await callbacks.post("settings-key-said.children", values, headers={"Cookie": "who=ada"})
+
+    assert NEW_KEY["key"] in str(made)
+    assert fake_api.requests[-1].headers["cookie"] == "who=ada"
+
+
+async def test_a_key_without_a_purpose_is_not_made(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    said = await callbacks.post("settings-key-said.children", {"settings-key-make.n_clicks": 1})
+
+    assert "Say what the key is for" in str(said)
+    assert "/api/v1/keys" not in fake_api.paths()
+
+
+async def test_a_role_is_set_for_the_chosen_person(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    values = {
+        "settings-role-set.n_clicks": 1,
+        "settings-person.value": ADA,
+        "settings-person-project.value": "a/b",
+        "settings-person-role.value": "member",
+    }
+
+    said = await callbacks.post("settings-person-said.children", values)
+
+    assert "Saved" in str(said)
+    assert fake_api.requests[-1].url.path.endswith(f"/members/{ADA}")

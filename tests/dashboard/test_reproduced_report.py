@@ -1,0 +1,55 @@
+"""What `noisescale reproduce` found, drawn by the dashboard's own figure into one file."""
+
+import re
+
+import pytest
+
+from noisescale.reproduce.claim.files import summary
+from noisescale.reproduce.claim.findings import findings
+from noisescale_dashboard.report.reproduced import comparison, document
+from reproduced_tasks import make_result
+
+
+def found(num_tasks: int = 6) -> dict:
+    results = [
+        make_result(f"task_{place}", critical_batch=3.0**place, noise_scale=2.5**place)
+        for place in range(1, num_tasks + 1)
+    ]
+    return summary(findings(results, []))
+
+
+def test_every_scored_task_is_a_point_with_both_intervals_and_the_published_ones_stand_beside() -> None:
+    compared = comparison(found())
+
+    assert [task.task for task in compared.drawn] == [f"task_{place}" for place in range(1, 7)]
+    assert all(task.noise_scale.low and task.critical_batch.high for task in compared.drawn)
+    assert len(compared.published) == 8
+    assert compared.statistics is not None
+    assert compared.statistics.num_tasks == 6
+
+
+def test_the_file_loads_nothing_shows_the_figure_twice_and_escapes_the_tables() -> None:
+    text = document(found(), "a < b & c" + " " * 5_000 + "the last table")
+
+    assert text.count("<svg") == 2
+    assert "task_4" in text
+    assert "a &lt; b &amp; c" in text
+    assert "the last table" in text
+    assert not re.search(r"<script|<link|src=\"http|url\(http", text)
+    assert "6 tasks over" in text
+
+
+def test_too_few_tasks_have_a_figure_and_no_statistics() -> None:
+    text = document(found(3), "")
+
+    assert "No figures over tasks: fewer than five tasks." in text
+    assert text.count("<svg") == 2
+
+
+def test_units_of_many_to_an_example_are_what_is_drawn() -> None:
+    content = found()
+    content["targets"][-1]["units_per_example"] = 32
+
+    (*_, last) = comparison(content).drawn
+
+    assert last.critical_batch.value == pytest.approx(32 * 3.0**6)

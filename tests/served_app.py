@@ -1,0 +1,58 @@
+"""The whole server behind a real socket, in a thread of the test's process."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from noisescale_server.app import create_app
+from noisescale_server.settings import Settings
+
+TOKEN = "ns_w_test-test-test-test-test-test-test"
+"""Key of the local user."""
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def served_app(
+    database_url: str, *, port: int | None = None, extend: Callable[[FastAPI], None] | None = None, **settings: object
+) -> Iterator[str]:
+    """The address of a server on this database; it is gone after the block, and the port may be used again.
+
+    Args:
+        database_url: The database.
+        port: Where it listens; None: on a free one.
+        extend: Puts more on the server, such as the dashboard.
+        settings: Of the server.
+    """
+    number = port or free_port()
+    usual = {"pool_size": 4, "allow_unsafe_database": True, "local_token": TOKEN}
+    app = create_app(Settings(database_url=database_url, **(usual | settings)))
+    if extend is not None:
+        extend(app)
+    config = uvicorn.Config(app, host="127.0.0.1", port=number, log_level="warning", timeout_graceful_shutdown=2)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not server.started:
+        assert thread.is_alive(), f"the server ended before it was ready on port {number}"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{number}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        assert not thread.is_alive()

@@ -1,0 +1,344 @@
+"""Every route × everybody who may ask, compared with a table that was written by hand from the roles.
+
+A route, an operation of OpenAPI or a callback of the dashboard without a row fails: whoever adds one says who may.
+
+In a row, `+` lets in, `-` is refused as known and not allowed (403), `0` is answered as if nothing were there (404).
+Those who are not known (no key, a wrong, an expired or a revoked one) get 401 everywhere but from `PUBLIC`.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from factories import make_batch, make_run
+from noisescale_server.app import ROUTERS
+from principals import OURS, THEIRS, Team, new_key, new_person, running_team
+from stored_runs import resolved, store_run
+
+UNKNOWN = ("nobody", "wrong key", "expired key", "revoked key")
+KNOWN = ("write key", "read key", "admin key", "their key", "viewer", "member", "admin", "their admin", "administrator")
+
+# fmt: off
+MATRIX = """
+                                              write read admin their │ viewer member admin their-admin administrator
+GET    /me                                      +     +    +     +       +      +      +       +            +
+GET    /runs                                    -     +    +     +       +      +      +       +            +
+GET    /runs/summary?by=task                    -     +    +     +       +      +      +       +            +
+GET    /runs/sparklines?ids={run_id}            -     +    +     +       +      +      +       +            +
+GET    /runs/recommendations?ids={run_id}       -     +    +     +       +      +      +       +            +
+GET    /runs/{run_id}                           -     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/status                    0     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/recommendation            -     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/noise-scale               -     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/groups                    -     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/metrics                   -     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/streams                   -     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/forecast                  -     +    +     0       +      +      +       0            +
+GET    /streams/{stream_id}                     0     +    +     0       +      +      +       0            +
+GET    /reference-values                        -     +    +     +       +      +      +       +            +
+GET    /published-sweeps                        -     +    +     +       +      +      +       +            +
+GET    /projects                                -     +    +     +       +      +      +       +            +
+GET    /projects/{project:path}/tasks           -     +    +     0       +      +      +       0            +
+GET    /projects/{project:path}/tasks/{task:path}/recommendation
+                                                -     +    +     0       +      +      +       0            +
+GET    /sweeps                                  -     +    +     +       +      +      +       +            +
+GET    /sweeps/{sweep_id}                       -     +    +     0       +      +      +       0            +
+GET    /sweeps/{sweep_id}/critical-batch        -     +    +     0       +      +      +       0            +
+GET    /sweeps/{sweep_id}/plan                  -     +    +     0       +      +      +       0            +
+GET    /sweeps/{sweep_id}/quality               -     +    +     0       +      +      +       0            +
+GET    /sweeps/{sweep_id}/learning-rates        -     +    +     0       +      +      +       0            +
+GET    /sweeps/{sweep_id}/forecast              -     +    +     0       +      +      +       0            +
+GET    /comparison                              -     +    +     +       +      +      +       +            +
+GET    /comparison?run={run_id}                 -     +    +     +       +      +      +       +            +
+GET    /comparison/runs?run={run_id}            -     +    +     +       +      +      +       +            +
+GET    /comparison/sized-tasks                  -     +    +     +       +      +      +       +            +
+GET    /comparison/model-size?project=ours&task=digits
+                                                -     +    +     0       +      +      +       0            +
+GET    /comparison/temperature?project=ours&task=digits
+                                                -     +    +     0       +      +      +       0            +
+GET    /tradeoff?run_id={run_id}                -     +    +     0       +      +      +       0            +
+POST   /runs                                    +     -    +     -       -      +      +       -            +
+POST   /runs/changes                            -     -    +     +       -      +      +       +            +
+PATCH  /runs/{run_id}                           -     -    +     0       -      +      +       0            +
+DELETE /runs/{run_id}                           -     -    +     0       -      -      +       0            +
+POST   /streams/{stream_id}/batches             +     -    +     0       -      +      +       0            +
+POST   /streams/{stream_id}/heartbeat           +     -    +     0       -      +      +       0            +
+POST   /sweeps                                  +     -    +     -       -      +      +       -            +
+POST   /sweeps/{sweep_id}/runs                  +     -    +     0       -      +      +       0            +
+DELETE /sweeps/{sweep_id}                       -     -    +     0       -      -      +       0            +
+GET    /keys                                    -     -    +     +       -      +      +       +            +
+POST   /keys                                    -     -    +     0       -      +      +       0            +
+POST   /keys/{key_id}/rotation                  -     -    +     0       -      0      +       0            +
+DELETE /keys/{key_id}                           -     -    +     0       -      0      +       0            +
+GET    /people                                  -     -    +     +       -      -      +       +            +
+POST   /people                                  -     -    -     -       -      -      -       -            +
+POST   /people/{person_id}/login-links          -     -    -     -       -      -      -       -            +
+DELETE /people/{person_id}/sessions             -     -    -     -       -      -      -       -            +
+PUT    /projects/{project:path}/members/{person_id}
+                                                -     -    +     0       -      -      +       0            +
+DELETE /projects/{project:path}/members/{person_id}
+                                                -     -    +     0       -      -      +       0            +
+GET    /audit                                   -     -    +     +       -      -      +       +            +
+"""
+
+OUTSIDE = """
+                                              write read admin their │ viewer member admin their-admin administrator
+GET    /                                        -     +    +     +       +      +      +       +            +
+GET    /runs                                    -     +    +     +       +      +      +       +            +
+GET    /runs/{run_id}/report                    -     +    +     0       +      +      +       0            +
+GET    /exports/runs.csv                        -     +    +     +       +      +      +       +            +
+GET    /docs                                    -     +    +     +       +      +      +       +            +
+GET    /openapi.json                            -     +    +     +       +      +      +       +            +
+GET    /_dash-layout                            -     +    +     +       +      +      +       +            +
+GET    /_dash-dependencies                      -     +    +     +       +      +      +       +            +
+GET    /_reload-hash                            -     +    +     +       +      +      +       +            +
+"""
+# fmt: on
+
+PUBLIC = ("/livez", "/readyz", "/login", "/assets/mark.svg", "/_favicon.ico")
+PUBLIC_ROUTES = {"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout", "/assets", "/_favicon.ico"}
+PUBLIC_ROUTES |= {"/_dash-component-suites/{package_name}/{fingerprinted_path:path}"}
+ANSWERED_AS_UNKNOWN = {"/api", "/api/{rest:path}"}
+CALLBACK_ROUTES = {"/_dash-update-component", "/_dash-ws-callback"}
+
+
+def rows(table: str) -> list[tuple[str, str, str]]:
+    """(method, address, marks) of the lines of a table; a long address has its marks on the next line."""
+    joined = re.sub(r"\n +(?=[+0-])", " ", table.replace("│", " "))
+    found = [line.split() for line in joined.splitlines() if re.match(r"[A-Z]+ +/", line)]
+    return [(line[0], line[1], "".join(line[2:])) for line in found]
+
+
+def test_every_row_says_something_of_everybody() -> None:
+    for method, address, marks in rows(MATRIX) + rows(OUTSIDE):
+        assert len(marks) == len(KNOWN), (method, address)
+        assert set(marks) <= {"+", "-", "0"}
+
+
+def routes_without_a_row(routers: Any = ROUTERS) -> set[tuple[str, str]]:
+    """Operations of the API that no row of the table speaks of."""
+    there = {(method, route.path) for router in routers for route in router.routes for method in route.methods}
+    return there - {(method, address.partition("?")[0]) for method, address, _ in rows(MATRIX)}
+
+
+def test_every_operation_of_the_api_has_a_row() -> None:
+    assert routes_without_a_row() == set()
+
+
+def test_a_new_route_without_a_row_is_noticed() -> None:
+    from fastapi import APIRouter
+
+    router = APIRouter(prefix="/secrets")
+    router.add_api_route("", lambda: "everything", methods=["GET"])
+
+    assert routes_without_a_row([*ROUTERS, router]) == {("GET", "/secrets")}
+
+
+@pytest.fixture(scope="module")
+async def team(new_database: Callable[[], str]) -> AsyncIterator[Team]:
+    async with running_team(new_database()) as opened:
+        yield opened
+
+
+def test_every_route_of_the_process_is_public_or_in_a_table(team: Team) -> None:
+    listed = {address for _, address, _ in rows(OUTSIDE)} | PUBLIC_ROUTES | ANSWERED_AS_UNKNOWN | CALLBACK_ROUTES
+    included = [route for route in team.app.router.routes if getattr(route, "path", None) is not None]
+
+    assert {route.path for route in included} - listed == set()
+    assert set(team.app.openapi()["paths"]) == {
+        *("/api/v1" + re.sub(r":path", "", address.partition("?")[0]) for _, address, _ in rows(MATRIX)),
+        "/livez",
+        "/readyz",
+    }
+
+
+async def test_a_route_that_no_rule_names_is_refused_to_everybody(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    from noisescale_server.api import auth_route
+
+    rules = {rule: right for rule, right in auth_route.RIGHTS.items() if rule != ("GET", "/projects")}
+    monkeypatch.setattr(auth_route, "RIGHTS", rules)
+    async with team.client("administrator") as client:
+        answer = await client.get("/api/v1/projects")
+
+    assert answer.status_code == 403
+
+
+class Things:
+    """What the requests are about."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
+        self.run_id, self.stream_id, self.sweep_id = uuid4(), uuid4(), uuid4()
+        self.key_id, self.person_id = "", uuid4()
+
+    @classmethod
+    async def made(cls, team: Team) -> "Things":
+        things = cls(team.app)
+        await store_run(team.app, id=things.run_id, project=OURS, name="their secret name", **resolved())
+        async with team.client("administrator") as client:
+            batch = make_batch(run_id=things.run_id, run=make_run(project=OURS))
+            stored = await client.post(f"/api/v1/streams/{things.stream_id}/batches", json=batch)
+            assert stored.status_code == 200, stored.text
+            sweep = {"id": str(things.sweep_id), "project": OURS, "task": "digits"}
+            assert (await client.post("/api/v1/sweeps", json=sweep)).status_code == 201
+        key = await new_key(team.app, "read", OURS)
+        things.key_id = key.split("_")[2]
+        things.person_id = await new_person(team.app, "somebody", {OURS: "viewer"})
+        return things
+
+    def forgotten(self, text: str) -> str:
+        """A text without the ids of these things."""
+        for one in (self.run_id, self.stream_id, self.sweep_id):
+            text = text.replace(str(one), "…")
+        return text
+
+    def address(self, template: str) -> str:
+        names = {"project:path": OURS, "task:path": "digits"}
+        return re.sub(r"{([a-z_:]+)}", lambda found: str(names.get(found[1]) or getattr(self, found[1])), template)
+
+    def body(self, method: str, template: str) -> Any:
+        """A body that is accepted from who may."""
+        bodies = {
+            ("POST", "/runs"): {"project": OURS, "task": "digits"},
+            ("POST", "/runs/changes"): {"ids": [str(self.run_id)], "archived": True},
+            ("PATCH", "/runs/{run_id}"): {"name": "renamed"},
+            ("POST", "/streams/{stream_id}/batches"): make_batch(run_id=self.run_id, run=make_run(project=OURS)),
+            ("POST", "/sweeps"): {"project": OURS, "task": "digits"},
+            ("POST", "/sweeps/{sweep_id}/runs"): {"runs": [CURVE]},
+            ("POST", "/keys"): {"name": "k", "scope": "read", "projects": [OURS]},
+            ("POST", "/people"): {"name": "new"},
+            ("PUT", "/projects/{project:path}/members/{person_id}"): {"role": "viewer"},
+        }
+        return bodies.get((method, template))
+
+
+CURVE = {"batch_size": 32, "lr": 0.1, "steps": [1, 2], "values": [2.0, 1.0]}
+
+
+@pytest.fixture(scope="module")
+async def lasting(team: Team) -> Things:
+    """Things that requests only look at."""
+    return await Things.made(team)
+
+
+def mark_of(answer: httpx.Response) -> str:
+    return {403: "-", 404: "0", 401: "?"}.get(answer.status_code, "+")
+
+
+async def ask(team: Team, principal: str, method: str, target: str, body: Any) -> httpx.Response:
+    async with team.client(principal) as client:
+        answer = await client.request(method, target, json=body) if body else await client.request(method, target)
+    assert answer.status_code < 500, answer.text
+    return answer
+
+
+@pytest.mark.parametrize(("method", "template", "marks"), rows(MATRIX), ids=lambda value: str(value)[:60])
+async def test_the_api_lets_in_whom_the_table_says(
+    team: Team, lasting: Things, method: str, template: str, marks: str
+) -> None:
+    found = {}
+    for principal in KNOWN:
+        things = lasting if method == "GET" else await Things.made(team)
+        target = "/api/v1" + things.address(template)
+        answer = await ask(team, principal, method, target, things.body(method, template))
+        found[principal] = mark_of(answer)
+        if principal.startswith("their"):
+            assert "their secret name" not in answer.text
+            if method == "GET" and "{project" not in template:
+                nothing = Things(team.app)
+                absent = await ask(team, principal, "GET", "/api/v1" + nothing.address(template), None)
+                assert things.forgotten(answer.text) == nothing.forgotten(absent.text)
+
+    assert found == dict(zip(KNOWN, marks, strict=True))
+
+
+@pytest.mark.parametrize(("method", "template", "marks"), rows(MATRIX), ids=lambda value: str(value)[:60])
+async def test_the_api_knows_nobody_without_a_key_in_force(team: Team, method: str, template: str, marks: str) -> None:
+    things = Things(team.app)
+    target = "/api/v1" + things.address(template)
+
+    answers = [await ask(team, one, method, target, things.body(method, template)) for one in UNKNOWN]
+
+    assert [answer.status_code for answer in answers] == [401] * len(UNKNOWN)
+    assert len({answer.text for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(("method", "path", "marks"), rows(OUTSIDE), ids=lambda value: str(value)[:60])
+async def test_the_pages_let_in_whom_the_table_says(
+    team: Team, lasting: Things, method: str, path: str, marks: str
+) -> None:
+    target = lasting.address(path)
+    found = {principal: mark_of(await ask(team, principal, method, target, None)) for principal in KNOWN}
+    unknown = [(await ask(team, principal, method, target, None)).status_code for principal in UNKNOWN]
+
+    assert found == dict(zip(KNOWN, marks, strict=True))
+    assert unknown == [401] * len(UNKNOWN)
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+async def test_what_is_public_is_open_to_everybody(team: Team, path: str) -> None:
+    answers = [await ask(team, principal, "GET", path, None) for principal in (*UNKNOWN, *KNOWN)]
+
+    assert {answer.status_code for answer in answers} <= {200, 204}
+
+
+async def test_a_write_key_reads_back_what_it_wrote_and_nothing_else(team: Team) -> None:
+    things = await Things.made(team)
+    own_run, own_stream = uuid4(), uuid4()
+    batch = make_batch(run_id=own_run, run=make_run(project=OURS))
+    async with team.client("write key") as client:
+        stored = await client.post(f"/api/v1/streams/{own_stream}/batches", json=batch)
+        own = await client.get(f"/api/v1/streams/{own_stream}")
+        status = await client.get(f"/api/v1/runs/{own_run}/status")
+        whole = await client.get(f"/api/v1/runs/{own_run}")
+        again = await client.post("/api/v1/runs", json={"project": OURS, "id": str(own_run)})
+        foreign = await client.post("/api/v1/runs", json={"project": OURS, "id": str(things.run_id)})
+
+    assert stored.json()["acked_seq"] == own.json()["acked_seq"]
+    assert status.json() == {"id": str(own_run), "project": OURS, "status": "running"}
+    assert again.json() == status.json()
+    assert (whole.status_code, foreign.status_code) == (403, 409)
+
+
+async def test_a_batch_for_another_project_is_refused_and_stores_nothing(team: Team) -> None:
+    things = await Things.made(team)
+    async with team.client("their key") as client:
+        into_ours = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=make_batch(run=make_run(project=OURS)))
+        into_a_run = await client.post(
+            f"/api/v1/streams/{uuid4()}/batches", json=make_batch(run_id=things.run_id, run=make_run(project=THEIRS))
+        )
+        new_project = await client.post("/api/v1/runs", json={"project": "nobody's yet"})
+
+    assert (into_ours.status_code, into_a_run.status_code, new_project.status_code) == (403, 404, 403)
+
+
+async def test_lists_hold_what_one_may_read(team: Team) -> None:
+    await Things.made(team)
+    own = await store_run(team.app, project=THEIRS, name="own", **resolved())
+    async with team.client("their admin") as client:
+        listed = (await client.get("/api/v1/runs")).json()
+        projects = (await client.get("/api/v1/projects")).json()["projects"]
+        sweeps_seen = (await client.get("/api/v1/sweeps")).json()
+        changed = await client.post("/api/v1/runs/changes", json={"ids": [str(own), str(uuid4())], "archived": True})
+
+    assert [run["id"] for run in listed["runs"]] == [str(own)]
+    assert listed["total"] == 1
+    assert [project["name"] for project in projects] == [THEIRS]
+    assert sweeps_seen["total"] == 0
+    assert changed.json()["changed"] == [str(own)]
+
+
+async def test_somebody_elses_run_cannot_be_told_from_one_that_is_not_there(team: Team) -> None:
+    things = await Things.made(team)
+    nothing = uuid4()
+    async with team.client("their admin") as client:
+        foreign = await client.get(f"/api/v1/runs/{things.run_id}")
+        absent = await client.get(f"/api/v1/runs/{nothing}")
+
+    assert foreign.status_code == absent.status_code == 404
+    assert foreign.text.replace(str(things.run_id), "") == absent.text.replace(str(nothing), "")
