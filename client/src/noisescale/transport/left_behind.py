@@ -39,7 +39,10 @@ def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Str
     spool = DiskSpool([folder.path.parent.parent])
     run_frame, last_seq, lost = b"", 0, []
     for path in folder.segment_paths():
-        found = _Contents(path)
+        try:
+            found = _Contents(path)
+        except FileNotFoundError:
+            continue  # a writer that still lives has deleted it, delivered or with its loss declared further on
         spool.add_written(folder, path, found.segment)
         run_frame = run_frame or found.run_frame
         last_seq = max(last_seq, found.last_seq)
@@ -78,6 +81,7 @@ class _Contents:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
             data = file.read()
+            self.segment.created_at = os.fstat(descriptor).st_mtime
         numbers = []
         for found in frames_in(data):
             if not found.is_record:
@@ -90,7 +94,6 @@ class _Contents:
         own = [seq for seq in numbers if seq > 1] or numbers
         self.segment.size = len(data)
         self.segment.first_seq, self.segment.last_seq = (min(own), max(own)) if own else (0, 0)
-        self.segment.created_at = os.stat(path).st_mtime
         self.last_seq = max(self.last_seq, self.segment.last_seq)
 
     def _see_loss_or_seal(self, kind: int, seq: int, frame: bytes) -> None:

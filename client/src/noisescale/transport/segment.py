@@ -102,8 +102,16 @@ class Segment:
             if self._descriptor is not None:
                 try:
                     os.fdatasync(self._descriptor)
+                    return
                 except OSError as error:
-                    raise self._seen(error) from error
+                    if not isinstance(self._seen(error), ClosedByOthers):
+                        raise
+            with contextlib.suppress(FileNotFoundError):  # deleted, and nobody holds it: there is nothing to bring
+                descriptor = os.open(self.path, READ_FLAGS)
+                try:
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
 
     def _seen(self, error: OSError) -> OSError:
         """The error itself, unless it says that the descriptor was closed: its number may be another file's next."""
