@@ -13,6 +13,8 @@ from noisescale_server.storage.run_queries import SORT_COLUMNS, Sort
 from problems import assert_problem
 from stored_runs import names, names_of_all_pages, store_run
 
+SOME_ID = "9d0e7b5c-3b1f-4a59-8f0e-6a2c1d4e5f60"
+
 
 class TestSort:
     @pytest.mark.parametrize("column", sorted(SORT_COLUMNS))
@@ -85,10 +87,10 @@ class TestPages:
             "====",
             "é",
             "W10",
-            cursor._packed(json.dumps(["-name", "a", str(uuid4())]).encode()),
-            cursor._packed(json.dumps(["name", 3, str(uuid4())]).encode()),
+            cursor._packed(json.dumps(["-name", "a", SOME_ID]).encode()),
+            cursor._packed(json.dumps(["name", 3, SOME_ID]).encode()),
             cursor._packed(json.dumps(["name", "a", "no uuid"]).encode()),
-            cursor._packed(json.dumps(["name", "a\0", str(uuid4())]).encode()),
+            cursor._packed(json.dumps(["name", "a\0", SOME_ID]).encode()),
             cursor._packed(b"[" * 1_000),
             cursor._packed(b"\xff\xfe"),
         ],
