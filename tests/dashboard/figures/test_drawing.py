@@ -14,6 +14,7 @@ from noisescale_dashboard.figures import (
     misfit,
     noise_scale_over_training,
     signal_and_noise,
+    small_multiples,
 )
 from noisescale_dashboard.figures.drawing import Drawing
 from noisescale_dashboard.figures.noise_scale_over_training import View
@@ -21,6 +22,11 @@ from noisescale_dashboard.figures.noise_scale_over_training import View
 RUN = answers.run(run_json(RUNS[0]))
 SERIES = answers.noise_scale_series(series_json(RUNS[0], points=90, first=0, last=RUNS[0].steps - 1))
 GROUPS = answers.groups(groups_json(RUNS[0], 20))
+MISFITS = [
+    misfit.MisfitRow("1", "first", "images", 256, "increase", best=500, low=300, high=900),
+    misfit.MisfitRow("2", "second", "images", 256, "insufficient_evidence", bound=90),
+]
+PANELS = [small_multiples.Panel(str(number), f"run {number}", "images", SERIES) for number in range(3)]
 FIGURES = {
     "over training": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View()),
     "against loss": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View(kind="loss")),
@@ -29,7 +35,8 @@ FIGURES = {
     "terms": lambda: signal_and_noise.signal_and_noise(SERIES, View()),
     "layers": lambda: layers.layer_heat_map(GROUPS, noun="tokens", narrow=False),
     "ranking": lambda: layers.layer_ranking(GROUPS, noun="tokens", narrow=False),
-    "misfit": lambda: misfit.misfit([], narrow=False),
+    "misfit": lambda: misfit.misfit(MISFITS, narrow=False),
+    "small multiples": lambda: small_multiples.small_multiples(PANELS, narrow=False),
 }
 
 
@@ -71,6 +78,19 @@ def test_annotations_and_shapes_of_an_unchecked_figure_are_read_as_plotlys_own(m
     assert figure.layout.annotations[0].font.size == 12
     assert [one.x0 for one in figure.layout.shapes] == [4, 0, 5]
     assert json.loads(to_json_plotly(figure)) == json.loads(to_json_plotly(figure.to_dict()))
+
+
+def test_axes_that_share_a_setting_are_changed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Drawing, "is_checked", False)
+    figure = Drawing(layout={"xaxis": {"type": "log"}, "yaxis": {}})
+
+    figure.update_layout(xaxis2={"visible": True})
+    figure.update_xaxes(tickfont={"size": 12}, visible=None)
+    figure.update_layout(xaxis2={"tickfont": {"size": 9}})
+
+    assert (figure.layout.xaxis.tickfont.size, figure.layout.xaxis.type) == (12, "log")
+    assert figure.to_plotly_json()["layout"]["xaxis2"] == {"tickfont": {"size": 9}}
+    assert figure.layout.yaxis.tickfont.size is None
 
 
 def test_checked_figures_refuse_what_plotly_does_not_know() -> None:

@@ -68,7 +68,7 @@ def _set_axes(figure: go.Figure, panel: Panel, name: str, *, x: tuple[float, flo
     low, high = axes.quantiles(shown, 0.01, 1) or (1.0, 10.0)
     bottom, top = low / 1.5, high * 1.7
     figure.update_layout(
-        {
+        **{
             f"xaxis{name}": {"domain": x, "anchor": f"y{name}", "visible": False, "fixedrange": True},
             f"yaxis{name}": {
                 "domain": y, "anchor": f"x{name}", "type": "log", "fixedrange": True,
@@ -111,7 +111,7 @@ def _draw(figure: go.Figure, panel: Panel, name: str) -> None:
         hovertemplate=f"{head}batch <b>%{{customdata[1]}}</b><extra></extra>",
     )  # fmt: skip
     for trace in figure.data[first:]:
-        trace.update(xaxis=f"x{name}", yaxis=f"y{name}")
+        trace.xaxis, trace.yaxis = f"x{name}", f"y{name}"
 
 
 def _write(figure: go.Figure, panel: Panel, *, left: float, right: float, top: float, bottom: float) -> None:
