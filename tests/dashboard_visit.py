@@ -55,8 +55,9 @@ class Visit:
         return {url for url in self.urls if not url.startswith((self.address, "data:", "blob:"))}
 
     def _hear(self, message: object) -> None:
-        kind, text = message.type, message.text  # type: ignore[attr-defined]
-        if kind in ("error", "warning"):
+        kind, text, url = message.type, message.text, message.location["url"]  # type: ignore[attr-defined]
+        # a page that is not there is answered 404, which the browser notes
+        if kind in ("error", "warning") and url != self.address + NO_PAGE:
             self.complaints.append(f"{kind}: {text}")
 
     async def open(self, path: str) -> Page:

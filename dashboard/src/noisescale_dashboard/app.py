@@ -13,7 +13,7 @@ from plotly.io import json as plotly_json
 
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.outages import OutageHeader
-from noisescale_dashboard.page_routes import PageRoutes
+from noisescale_dashboard.page_routes import PageRoutes, is_id
 from noisescale_dashboard.pages import (
     compare,
     overview,
@@ -106,6 +106,9 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     for page in (shell, overview, runs, run, sweeps, sweep, compare, planner, settings_page):
         page.register(dashboard, api)
     _register_routing(dashboard, settings)
+    # Dash waits with this for a request for "/" or for an endpoint of its own: a first visitor with a wrong address
+    # would get a page without scripts
+    dashboard._setup_server()
     present: list[object] = [middleware.cls for middleware in app.user_middleware]
     if GZipMiddleware not in present:
         # Dash compresses nothing: 5.6 MB of scripts would go out instead of 1.7
@@ -133,7 +136,7 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
             return overview.layout(**look)
         case ["runs"]:
             return runs.layout(**look)
-        case ["runs", run_id]:
+        case ["runs", run_id] if is_id(run_id):
             return run.layout(run_id, **look)
         case ["compare"]:
             return compare.layout(**look)
@@ -143,7 +146,11 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
             return settings_page.layout(**look)
         case ["sweeps"]:
             return sweeps.layout(**look)
-        case ["sweeps", sweep_id]:
+        case ["sweeps", sweep_id] if is_id(sweep_id):
             return sweep.layout(sweep_id, **look)
+        case ["runs", _]:
+            return shell.page([html.B("Not found")], states.no_such_run())
+        case ["sweeps", _]:
+            return shell.page([html.B("Not found")], states.no_such_sweep())
         case _:
             return shell.page([html.B("Not found")], states.no_such_page())

@@ -1,6 +1,8 @@
 """Which paths are pages, and the headers each page is sent with."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from uuid import UUID
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,13 +11,16 @@ from noisescale_dashboard.pages.report_address import LAST_PART
 
 FIRST_PARTS = ("", "runs", "compare", "sweeps", "planner", "settings")
 """First parts of the paths that are pages; everything else is an asset, an endpoint of Dash or the API."""
+WITH_ID = ("runs", "sweeps")
+"""Those below which each thing has a page of its own, under its id."""
+NOT_FOUND = 404
 
 
 class PageRoutes:
     """Middleware that serves every page's path with Dash's index, under a content security policy.
 
     Dash prepares its assets when "/" or its own endpoints are asked for, not for a path below: pages are asked for
-    as "/".
+    as "/". Dash gives its index for any other path too, as 200: where there is no such page the status says so.
     """
 
     def __init__(self, app: ASGIApp, *, script_hashes: Sequence[str]) -> None:
@@ -32,13 +37,15 @@ class PageRoutes:
             await self.app(scope, receive, send)
             return
         is_known = is_page(scope["path"])
+        asked = {**scope, "path": "/", "raw_path": b"/"} if is_known else scope
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start" and (is_known or is_index(message)):
                 MutableHeaders(scope=message).update(self._headers)
+                if is_from_dash(asked) and not names_a_page(scope["path"]):
+                    message["status"] = NOT_FOUND
             await send(message)
 
-        asked = {**scope, "path": "/", "raw_path": b"/"} if is_known else scope
         await self.app(asked, receive, send_with_headers)
 
 
@@ -46,6 +53,30 @@ def is_page(path: str) -> bool:
     """Whether this path is one of Dash's pages; a run's report is a document of its own."""
     parts = path.removeprefix("/").split("/")
     return parts[0] in FIRST_PARTS and parts[2:] != [LAST_PART]
+
+
+def names_a_page(path: str) -> bool:
+    """Whether the whole path is the address of a page; whether its run or sweep exists is for the API to say."""
+    match path.strip("/").split("/"):
+        case [first]:
+            return first in FIRST_PARTS
+        case [first, given]:
+            return first in WITH_ID and is_id(given)
+        case _:
+            return False
+
+
+def is_id(given: str) -> bool:
+    """Whether a part of an address can be the id of a run or a sweep."""
+    with suppress(ValueError):
+        UUID(given)
+        return True
+    return False
+
+
+def is_from_dash(asked: Scope) -> bool:
+    """Whether Dash itself has answered, once it has: it also answers every path that nobody else does."""
+    return getattr(asked.get("endpoint"), "__module__", "").startswith("dash.")
 
 
 def is_index(start: Message) -> bool:

@@ -1,12 +1,13 @@
 """The pages in Chromium: they draw, stay on this machine, keep their state in the address, and can be used by all."""
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
 from axe_core_python.async_playwright import Axe
 from playwright.async_api import BrowserContext, Page, Request, expect
 
-from dashboard_visit import FINISHED, PAGES, REPORT, RUN, Visit
+from dashboard_visit import FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 
@@ -187,6 +188,19 @@ async def test_a_run_that_has_ended_has_all_its_figures(visit: Visit) -> None:
 
     await expect(page.locator("#run-against-card-footer")).to_contain_text("A power law fits best.")
     assert visit.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [("o", "/"), ("r", "/runs"), ("c", "/compare"), ("s", "/sweeps"), ("p", "/planner"), (",", "/settings")],
+)
+async def test_g_and_a_letter_lead_to_every_page_of_the_navigation(visit: Visit, key: str, path: str) -> None:
+    page = await visit.open(NO_PAGE)
+
+    await page.keyboard.press("g")
+    await page.keyboard.press(key)
+
+    await expect(page).to_have_url(re.compile(re.escape(visit.address + path) + r"(\?.*)?$"))
 
 
 async def test_a_hidden_tab_asks_for_nothing(opened: Visit, served_api: FakeApi) -> None:

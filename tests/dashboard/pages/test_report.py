@@ -93,10 +93,23 @@ async def test_the_last_row_of_the_table_is_what_the_figure_ends_with(client: ht
 
 
 @pytest.mark.parametrize(
+    "path", ["/runs/00000000-0000-4000-8000-0000000000ff/report", "/runs/<script>/report", "/runs/no-id/report"]
+)
+async def test_a_run_that_is_not_there_is_told_in_the_words_of_its_page(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+
+    assert answer.status_code == 404
+    told = words(answer.text)
+    assert "No such run" in told
+    assert "It was deleted, the address is wrong, or it belongs to someone else." in told
+    assert "UUID" not in told
+    assert 'href="/runs">All runs</a>' in answer.text
+    assert "<script" not in answer.text
+
+
+@pytest.mark.parametrize(
     ("path", "status", "said"),
     [
-        ("/runs/00000000-0000-4000-8000-0000000000ff/report", 404, "Run not found"),
-        ("/runs/<script>/report", 404, "a run id is a UUID"),
         (f"{RUN}?pref=7", 422, "pref must be a number from 0 (fewest examples) to 1 (fewest steps), got '7'"),
         (f"{RUN}?pref=nan", 422, "pref must be a number"),
         (f"{RUN}?max_hours=-1", 422, "max_hours: Input should be greater than 0"),
@@ -107,16 +120,18 @@ async def test_what_cannot_be_reported_says_why(client: httpx.AsyncClient, path:
 
     assert answer.status_code == status
     assert said in words(answer.text)
-    assert "<script" not in answer.text
+    assert f'href="{RUN.removesuffix("/report")}">The run, and what can be asked there</a>' in answer.text
 
 
 async def test_an_api_that_fails_gives_no_half_report(client: httpx.AsyncClient, fake_api: FakeApi) -> None:
     fake_api.failing = True
 
-    answer = await client.get(RUN)
+    answer = await client.get(f"{RUN}?pref=0.7")
 
     assert answer.status_code == 503
     assert "the database does not answer" in answer.text
+    assert "Training is not affected." in answer.text
+    assert f'{RUN}?pref=0.7">Try again</a>' in answer.text
 
 
 async def test_a_server_that_was_filled_for_one_reading_shows_its_own_data_and_says_from_what(

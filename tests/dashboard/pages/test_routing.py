@@ -1,10 +1,14 @@
 """Addresses, headers and first bytes of the pages."""
 
 import ast
+import re
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from fastapi.testclient import TestClient
 
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
@@ -21,6 +25,9 @@ from noisescale_dashboard import pages
         ("/sweeps", "sweeps-table"),
         (f"/sweeps/{SWEEPS[0].id}", SWEEPS[0].id),
         ("/elsewhere", "No such page"),
+        ("/runs/not-a-uuid", "No such run"),
+        ("/sweeps/not-a-uuid", "No such sweep"),
+        (f"/runs/{RUNS[0].id}/more", "No such page"),
     ],
 )
 async def test_each_address_has_its_page(callbacks: Callbacks, pathname: str, shown: str) -> None:
@@ -60,6 +67,54 @@ async def test_the_page_of_a_wrong_address_may_load_its_scripts(address: str) ->
 
     assert "10-base.css" in wrong.text
     assert wrong.headers["content-security-policy"] == right.headers["content-security-policy"]
+
+
+def test_a_wrong_address_may_be_the_first_that_anybody_asks_for(dashboard: FastAPI) -> None:
+    with TestClient(dashboard) as reader:
+        answer = reader.get("/elsewhere")
+
+    assert answer.status_code == 404
+    assert "10-base.css" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/elsewhere", 404),
+        ("/runs/not-a-uuid", 404),
+        ("/sweeps/not-a-uuid", 404),
+        ("/compare/more", 404),
+        (f"/runs/{RUNS[0].id}/more", 404),
+        ("/", 200),
+        ("/runs/", 200),
+        ("/settings", 200),
+        (f"/runs/{RUNS[0].id}", 200),
+        (f"/sweeps/{SWEEPS[0].id}?target=0.5", 200),
+    ],
+)
+async def test_the_status_of_an_address_says_whether_there_is_such_a_page(address: str, path: str, status: int) -> None:
+    async with httpx.AsyncClient(base_url=address) as reader:
+        answer = await reader.get(path)
+
+    assert answer.status_code == status
+    assert "10-base.css" in answer.text
+
+
+async def test_html_that_is_not_of_the_dashboard_keeps_its_status(
+    dashboard: FastAPI, client: httpx.AsyncClient
+) -> None:
+    """The server's own pages, such as /docs, have no policy of their own either."""
+    dashboard.add_api_route("/docs", lambda: HTMLResponse("documents"))
+
+    answer = await client.get("/docs")
+
+    assert (answer.status_code, answer.text) == (200, "documents")
+
+
+async def test_a_page_that_is_not_there_leads_on(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("page.children", {"address.pathname": "/elsewhere", "narrow.data": False})
+
+    assert {"/", "/runs"} <= set(re.findall(r"'href': '([^']*)'", str(changed["page"]["children"])))
 
 
 async def test_scripts_and_styles_go_out_compressed(client: httpx.AsyncClient) -> None:

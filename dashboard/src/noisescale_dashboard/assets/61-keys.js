@@ -1,8 +1,9 @@
 /* Keys for what can also be clicked; none while someone types or while a dialog is open. */
 (function () {
-  const PAGES = { o: "/", r: "/runs", c: "/compare", s: "/sweeps", p: "/planner" };
+  /* s is Sweeps, which people open more often than Settings */
+  const PAGES = { o: "/", r: "/runs", c: "/compare", s: "/sweeps", p: "/planner", ",": "/settings" };
   const HELP = [
-    ["g, then o, r, c, s or p", "go to Overview, Runs, Compare, Sweeps or Planner"],
+    ["g, then o, r, c, s, p or ,", "go to Overview, Runs, Compare, Sweeps, Planner or Settings"],
     ["/", "search"],
     ["j, k, x, c, Enter", "in Runs: next, previous, choose, compare what is chosen, open"],
     ["[, ]", "on a run: the one before or after it in the list"],

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from dash import html
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
+from starlette.datastructures import URL
 
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
 from noisescale_dashboard.pages.report_address import LAST_PART, asked_in
@@ -19,7 +20,8 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-NO_ANSWER = 502
+SERVER_ERROR, NO_ANSWER = 500, 502
+REFUSAL_STYLE = ":root{color-scheme:light dark}body{font:15px/22px system-ui,sans-serif;margin:40px;max-width:40em}"
 
 
 def register(app: FastAPI, api: ApiClient) -> None:
@@ -31,7 +33,7 @@ def register(app: FastAPI, api: ApiClient) -> None:
             preference, asked = asked_in(request.query_params.multi_items())
             found = await read(api, visitor_headers(request.headers), run_id, preference=preference, asked=asked)
         except ApiProblem as problem:
-            return HTMLResponse(_refusal(problem), problem.status or NO_ANSWER, HEADERS)
+            return HTMLResponse(_refusal(problem, request.url), problem.status or NO_ANSWER, HEADERS)
         return HTMLResponse(document(found, _origin(request)), headers=HEADERS)
 
 
@@ -44,13 +46,33 @@ def _origin(request: Request) -> Origin:
     return Origin(str(request.url), "", now)
 
 
-def _refusal(problem: ApiProblem) -> str:
-    """A page that says why there is no report, for a reader who has followed a link."""
-    told = html.Main(
-        [html.H1("No report"), html.P(f"{problem.title}: {problem.detail}"), html.P(html.A("All runs", href="/runs"))]
-    )
-    style = "body{font:15px/22px system-ui,sans-serif;margin:40px}"
+def _refusal(problem: ApiProblem, asked: URL) -> str:
+    """A page that says why there is no report and what to do next, for a reader who has followed a link."""
+    title, why, way_on = _said(problem, asked)
+    told = html.Main([html.H1(title), html.P(why), html.P(way_on)])
     return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>No report – noisescale</title>'
-        f"<style>{style}</style></head><body>{to_html(told)}</body></html>"
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>No report – noisescale</title>'
+        f"<style>{REFUSAL_STYLE}</style></head><body>{to_html(told)}</body></html>"
     )
+
+
+def _said(problem: ApiProblem, asked: URL) -> tuple[str, str, html.A]:
+    """What is wrong, why, and a link that leads on: the run, the server or the wish in the address."""
+    if problem.is_missing:
+        why = "It was deleted, the address is wrong, or it belongs to someone else."
+        return "No such run", why, html.A("All runs", href="/runs")
+    if problem.status is None or problem.status >= SERVER_ERROR:
+        why = f"The server could not read the run: {_sentence(problem)} Training is not affected."
+        return "No report at the moment", why, html.A("Try again", href=str(asked))
+    why = f"The address asks for what cannot be computed: {_sentence(problem)}"
+    return (
+        "No report",
+        why,
+        html.A("The run, and what can be asked there", href=asked.path.removesuffix(f"/{LAST_PART}")),
+    )
+
+
+def _sentence(problem: ApiProblem) -> str:
+    """What the API said, with one full stop."""
+    return problem.detail.rstrip(".") + "."

@@ -100,7 +100,10 @@ def no_such_page() -> html.Section:
     return html.Section(
         [
             html.H1("No such page", className="h1"),
-            html.P(link("All runs", "/runs", class_name="btn")),
+            html.P("The address is wrong, or the page is gone. Everything can be reached from here:", className="lede"),
+            html.P(
+                [link("Overview", "/", class_name="btn"), link("All runs", "/runs", class_name="btn")], className="row"
+            ),
         ],
         className="card empty",
     )
