@@ -2,7 +2,7 @@
 
 from noisescale.reproduce.claim.critical_fit import CriticalFit
 from noisescale.reproduce.claim.noise_over_run import NoiseWindow
-from noisescale.reproduce.claim.task_result import TargetResult, TaskResult, TunedRun
+from noisescale.reproduce.claim.task_result import AdaptiveBatch, TargetResult, TaskResult, TunedRun
 
 
 def make_result(
@@ -13,6 +13,7 @@ def make_result(
     group: str = "listed",
     exclusion: str | None = None,
     seed: int = 0,
+    adaptive: AdaptiveBatch | None = None,
 ) -> TaskResult:
     fit = CriticalFit(20.0, critical_batch, critical_batch / 2, critical_batch * 2, 0.05, 4)
     targets = tuple(
@@ -35,4 +36,4 @@ def make_result(
     )
     curve = ((0, 2.0), (10, 1.0), (20, 0.5), (40, 0.1))
     runs = tuple(TunedRun(batch, batch / 100, (20.0, 40.0), curve, 4, windows, windows) for batch in (16, 32, 64, 256))
-    return TaskResult(task, "examples", 1, "min", "sgd", group, "quick", seed, 4, 48, 1.5, runs, targets)
+    return TaskResult(task, "examples", 1, "min", "sgd", group, "quick", seed, 4, 48, 1.5, runs, targets, adaptive)

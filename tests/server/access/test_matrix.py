@@ -9,7 +9,7 @@ Those who are not known (no key, a wrong, an expired or a revoked one) get 401 e
 import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from factories import make_batch, make_run
 from noisescale_server.app import ROUTERS
 from principals import OURS, THEIRS, Team, new_key, new_person, running_team
+from reproduction_bodies import claim_body
 from stored_runs import resolved, store_run
 
 UNKNOWN = ("nobody", "wrong key", "expired key", "revoked key")
@@ -53,6 +54,8 @@ GET    /sweeps/{sweep_id}/plan                  -     +    +     0       +      
 GET    /sweeps/{sweep_id}/quality               -     +    +     0       +      +      +       0            +
 GET    /sweeps/{sweep_id}/learning-rates        -     +    +     0       +      +      +       0            +
 GET    /sweeps/{sweep_id}/forecast              -     +    +     0       +      +      +       0            +
+GET    /reproductions                           -     +    +     +       +      +      +       +            +
+GET    /reproductions/{reproduction_id}         -     +    +     0       +      +      +       0            +
 GET    /comparison                              -     +    +     +       +      +      +       +            +
 GET    /comparison?run={run_id}                 -     +    +     +       +      +      +       +            +
 GET    /comparison/runs?run={run_id}            -     +    +     +       +      +      +       +            +
@@ -71,6 +74,8 @@ POST   /streams/{stream_id}/heartbeat           +     -    +     0       -      
 POST   /sweeps                                  +     -    +     -       -      +      +       -            +
 POST   /sweeps/{sweep_id}/runs                  +     -    +     0       -      +      +       0            +
 DELETE /sweeps/{sweep_id}                       -     -    +     0       -      -      +       0            +
+POST   /reproductions                           +     -    +     -       -      +      +       -            +
+DELETE /reproductions/{reproduction_id}         -     -    +     0       -      -      +       0            +
 GET    /keys                                    -     -    +     +       -      +      +       +            +
 POST   /keys                                    -     -    +     0       -      +      +       0            +
 POST   /keys/{key_id}/rotation                  -     -    +     0       -      0      +       0            +
@@ -173,7 +178,7 @@ class Things:
 
     def __init__(self, app: FastAPI) -> None:
         self.app = app
-        self.run_id, self.stream_id, self.sweep_id = uuid4(), uuid4(), uuid4()
+        self.run_id, self.stream_id, self.sweep_id, self.reproduction_id = uuid4(), uuid4(), uuid4(), uuid4()
         self.key_id, self.person_id = "", uuid4()
 
     @classmethod
@@ -186,6 +191,8 @@ class Things:
             assert stored.status_code == 200, stored.text
             sweep = {"id": str(things.sweep_id), "project": OURS, "task": "digits"}
             assert (await client.post("/api/v1/sweeps", json=sweep)).status_code == 201
+            found = await client.post("/api/v1/reproductions", json=claim_body(project=OURS))
+            things.reproduction_id = UUID(found.json()["id"])
         key = await new_key(team.app, "read", OURS)
         things.key_id = key.split("_")[2]
         things.person_id = await new_person(team.app, "somebody", {OURS: "viewer"})
@@ -193,7 +200,7 @@ class Things:
 
     def forgotten(self, text: str) -> str:
         """A text without the ids of these things."""
-        for one in (self.run_id, self.stream_id, self.sweep_id):
+        for one in (self.run_id, self.stream_id, self.sweep_id, self.reproduction_id):
             text = text.replace(str(one), "…")
         return text
 
@@ -210,6 +217,7 @@ class Things:
             ("POST", "/streams/{stream_id}/batches"): make_batch(run_id=self.run_id, run=make_run(project=OURS)),
             ("POST", "/sweeps"): {"project": OURS, "task": "digits"},
             ("POST", "/sweeps/{sweep_id}/runs"): {"runs": [CURVE]},
+            ("POST", "/reproductions"): claim_body(project=OURS),
             ("POST", "/keys"): {"name": "k", "scope": "read", "projects": [OURS]},
             ("POST", "/people"): {"name": "new"},
             ("PUT", "/projects/{project:path}/members/{person_id}"): {"role": "viewer"},
@@ -324,12 +332,14 @@ async def test_lists_hold_what_one_may_read(team: Team) -> None:
         listed = (await client.get("/api/v1/runs")).json()
         projects = (await client.get("/api/v1/projects")).json()["projects"]
         sweeps_seen = (await client.get("/api/v1/sweeps")).json()
+        reproductions_seen = (await client.get("/api/v1/reproductions")).json()
         changed = await client.post("/api/v1/runs/changes", json={"ids": [str(own), str(uuid4())], "archived": True})
 
     assert [run["id"] for run in listed["runs"]] == [str(own)]
     assert listed["total"] == 1
     assert [project["name"] for project in projects] == [THEIRS]
     assert sweeps_seen["total"] == 0
+    assert (reproductions_seen["total"], reproductions_seen["reproductions"]) == (0, [])
     assert changed.json()["changed"] == [str(own)]
 
 

@@ -15,6 +15,7 @@ from noisescale_server.services.errors import (
     NotAllowed,
     NotAuthenticated,
     ProjectNotFound,
+    ReproductionNotFound,
     RunIdTaken,
     RunNotFound,
     StreamNotFound,
@@ -27,6 +28,7 @@ NAMED_BY: Final[dict[str, Kind]] = {
     "run_id": "run",
     "stream_id": "stream",
     "sweep_id": "sweep",
+    "reproduction_id": "reproduction",
     "project": "project",
 }
 """Names of path and query parameters that say what is asked about."""
@@ -57,7 +59,7 @@ async def authorize(request: Request) -> None:
 
 
 async def enter(request: Request, session: AsyncSession, right: Right, kind: Kind, name: UUID | str) -> None:
-    """Nothing; this principal has the right in the project of a run, stream, sweep, or in the project of this name.
+    """Nothing; this principal has the right in the project of this name, or of a run, stream, sweep, reproduction.
 
     Raises:
         NotFound: For another's, as if it were not there.
@@ -181,6 +183,8 @@ def not_found(kind: Kind, name: UUID | str) -> DomainError:
             return StreamNotFound(name)
         case "sweep", UUID():
             return SweepNotFound(name)
+        case "reproduction", UUID():
+            return ReproductionNotFound(name)
         case _:
             return ProjectNotFound(str(name))
 

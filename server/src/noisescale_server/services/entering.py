@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage import belonging
 
-Kind = Literal["run", "stream", "sweep", "project"]
+Kind = Literal["run", "stream", "sweep", "reproduction", "project"]
 FOR_EVER: Final = ("run", "project")
-"""A run's id and a project's name never come to mean another one; those of sweeps and streams may."""
+"""A run's id and a project's name never come to mean another one; those of the others may."""
 
 
 class Belonging:
@@ -21,7 +21,7 @@ class Belonging:
         self._known: OrderedDict[tuple[Kind, UUID | str], UUID] = OrderedDict()
 
     async def project_of(self, session: AsyncSession, kind: Kind, name: UUID | str) -> UUID | None:
-        """The project of a run, stream or sweep, or that of this name; None where there is no such thing."""
+        """The project of a thing of this kind, or that of this name; None where there is no such thing."""
         found = self._known.get((kind, name))
         if found is None:
             found = await belonging.project_of(session, kind, name)

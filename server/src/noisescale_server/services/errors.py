@@ -6,6 +6,7 @@ DomainError
 │   ├── StreamNotFound
 │   ├── LayerNotFound            a `group` that no record of the run names
 │   ├── SweepNotFound
+│   ├── ReproductionNotFound
 │   ├── ProjectNotFound
 │   ├── TaskNotFound
 │   ├── KeyNotFound
@@ -84,6 +85,14 @@ class SweepNotFound(NotFound):
     def __init__(self, sweep_id: UUID) -> None:
         super().__init__(f"no sweep has the id {sweep_id}: list them with GET /api/v1/sweeps, or create it")
         self.sweep_id = sweep_id
+
+
+class ReproductionNotFound(NotFound):
+    """No reproduction has this id."""
+
+    def __init__(self, reproduction_id: UUID) -> None:
+        super().__init__(f"no reproduction has the id {reproduction_id}: list them with GET /api/v1/reproductions")
+        self.reproduction_id = reproduction_id
 
 
 class ProjectNotFound(NotFound):

@@ -1,4 +1,4 @@
-"""Which project a run, stream or sweep belongs to, whoever asks."""
+"""Which project a run, stream, sweep or reproduction belongs to, whoever asks."""
 
 from typing import Final
 from uuid import UUID
@@ -11,6 +11,7 @@ _PROJECTS: Final = {
     "run": "SELECT project_id FROM run WHERE id = $1::uuid",
     "stream": "SELECT run.project_id FROM stream JOIN run ON run.id = stream.run_id WHERE stream.id = $1::uuid",
     "sweep": "SELECT project_id FROM sweep WHERE id = $1::uuid",
+    "reproduction": "SELECT project_id FROM reproduction WHERE id = $1::uuid",
     "project": "SELECT id FROM project WHERE name = $1::text",
 }
 

@@ -1,7 +1,8 @@
 """The one place where queries are kept to the projects that somebody may enter.
 
-A session knows those projects; every statement that reads or changes runs, tasks, sweeps or projects through the mapped
-classes is narrowed to them, whoever wrote it. Statements in plain SQL take `projects_of` as a parameter.
+A session knows those projects; every statement that reads or changes projects, or runs, tasks, sweeps and reproductions
+of one, through the mapped classes is narrowed to them, whoever wrote it. Statements in plain SQL take `projects_of` as
+a parameter.
 """
 
 from uuid import UUID
@@ -10,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 
+from noisescale_server.storage.reproduction_table import Reproduction
 from noisescale_server.storage.tables import Calibration, Project, Run, Sweep, Task
 
 KEY = "projects"
@@ -41,6 +43,6 @@ def narrow(state: ORMExecuteState) -> None:
         with_loader_criteria(Project, Project.id.in_(seen), include_aliases=True),
         *(
             with_loader_criteria(table, table.project_id.in_(seen), include_aliases=True)
-            for table in (Run, Task, Sweep, Calibration)
+            for table in (Run, Task, Sweep, Calibration, Reproduction)
         ),
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale.reproduce.advice.glimpses import Glimpse
@@ -13,6 +14,7 @@ from noisescale.reproduce.advice.prospects import known
 from noisescale.reproduce.advice.recommendation_scores import Row, rows
 from noisescale.reproduce.advice.scores import Score, scores
 from noisescale.reproduce.advice.task_advice import SCHEDULES, SHARES, TaskAdvice
+from noisescale.reproduce.claim.files import finite_only
 from noisescale.reproduce.registry import HELD_OUT
 
 SUMMARY = "summary"
@@ -70,17 +72,30 @@ def write_files(folder: Path, found: Tables) -> Path:
     """Write the tables as CSV and JSON; the folder that holds them."""
     folder = folder / SUMMARY
     folder.mkdir(exist_ok=True)
-    policies = [
+    _csv(folder / "policies.csv", _policy_rows(found))
+    _csv(folder / "recommendations.csv", _recommendation_rows(found))
+    (folder / "advice.json").write_text(json.dumps(summary(found), indent=1, allow_nan=False))
+    return folder
+
+
+def summary(found: Tables) -> dict[str, Any]:
+    """Both kinds of tables, as JSON takes them: what there is none of is null."""
+    content: dict[str, Any] = finite_only(
+        {"policies": _policy_rows(found), "recommendations": _recommendation_rows(found)}
+    )
+    return content
+
+
+def _policy_rows(found: Tables) -> list[dict[str, object]]:
+    return [
         {"tasks": split, "rate": schedule} | asdict(score)
         for (split, schedule), of_part in found.policies.items()
         for score in of_part
     ]
-    recommendations = [asdict(row) for row in found.recommendations]
-    _csv(folder / "policies.csv", policies)
-    _csv(folder / "recommendations.csv", recommendations)
-    content = {"policies": _without_nan(policies), "recommendations": _without_nan(recommendations)}
-    (folder / "advice.json").write_text(json.dumps(content, indent=1, allow_nan=False))
-    return folder
+
+
+def _recommendation_rows(found: Tables) -> list[dict[str, object]]:
+    return [asdict(row) for row in found.recommendations]
 
 
 def _policy_lines(found: Tables) -> Iterator[str]:
@@ -120,11 +135,3 @@ def _csv(path: Path, content: Sequence[Mapping[str, object]]) -> None:
             writer = csv.DictWriter(file, list(content[0]))
             writer.writeheader()
             writer.writerows(content)
-
-
-def _without_nan(content: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """JSON knows no NaN: what there is none of is null."""
-    return [
-        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-        for row in content
-    ]

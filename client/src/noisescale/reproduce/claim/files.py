@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,19 +24,33 @@ def write_files(folder: Path, found: Findings) -> Path:
     _csv(folder / "steps.csv", _step_rows(found.results))
     _csv(folder / "windows.csv", _window_rows(found.results))
     _csv(folder / "figures.csv", _figure_rows(found.series))
-    (folder / "summary.json").write_text(json.dumps(summary(found), indent=1))
+    (folder / "summary.json").write_text(json.dumps(summary(found), indent=1, allow_nan=False))
     return folder
 
 
 def summary(found: Findings) -> dict[str, Any]:
-    """Everything but windows, as JSON takes it."""
+    """Everything but windows, as JSON takes it: what is no number is null."""
     content = dataclasses.asdict(dataclasses.replace(found, results=()))
     del content["results"]
     content["targets"] = list(_target_rows(found.results))
     content["adaptive"] = {
         result.task: dataclasses.asdict(result.adaptive) for result in found.results if result.adaptive is not None
     }
-    return content
+    finite: dict[str, Any] = finite_only(content)
+    return finite
+
+
+def finite_only(content: Any) -> Any:
+    """The same with null for every number that is none: JSON knows neither NaN nor infinity."""
+    match content:
+        case float() if not math.isfinite(content):
+            return None
+        case dict():
+            return {name: finite_only(value) for name, value in content.items()}
+        case list() | tuple():
+            return [finite_only(value) for value in content]
+        case _:
+            return content
 
 
 def _target_rows(results: Sequence[TaskResult]) -> Iterable[Mapping[str, object]]:
