@@ -6,7 +6,7 @@ TORCH_VERSION ?= 2.13.0
 SOURCES := client server dashboard migrations tests benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up migrate check test test-full test-gpu torture bench docs audit clean
+.PHONY: help setup torch demo up migrate check test test-full test-gpu torture fuzz bench docs audit clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,9 @@ bench: setup  ## every benchmark; results in benchmarks/results
 
 torture: setup  ## a thousand kills and freezes: nothing lost, nothing doubled, each planted bug caught
 	$(BIN)/python benchmarks/torture.py
+
+fuzz: $(VENV)/installed  ## 20,000 requests that fit the OpenAPI or do not: no 5xx, no answer beside the description
+	$(BIN)/python benchmarks/fuzz_api.py
 
 docs: $(VENV)/installed  ## check that the documentation is whole
 	$(BIN)/pytest tests/docs

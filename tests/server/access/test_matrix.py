@@ -16,6 +16,7 @@ import pytest
 from fastapi import FastAPI
 
 from factories import make_batch, make_run
+from noisescale_server.api.unknown import LOOK_LIKE_A_RUN
 from noisescale_server.app import ROUTERS
 from principals import OURS, THEIRS, Team, new_key, new_person, running_team
 from reproduction_bodies import claim_body
@@ -108,7 +109,7 @@ GET    /_reload-hash                            -     +    +     +       +      
 PUBLIC = ("/livez", "/readyz", "/login", "/assets/mark.svg", "/_favicon.ico")
 PUBLIC_ROUTES = {"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout", "/assets", "/_favicon.ico"}
 PUBLIC_ROUTES |= {"/_dash-component-suites/{package_name}/{fingerprinted_path:path}"}
-ANSWERED_AS_UNKNOWN = {"/api", "/api/{rest:path}"}
+ANSWERED_AS_UNKNOWN = {"/api", "/api/{rest:path}", *LOOK_LIKE_A_RUN}
 CALLBACK_ROUTES = {"/_dash-update-component", "/_dash-ws-callback"}
 
 

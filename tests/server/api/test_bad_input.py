@@ -305,3 +305,39 @@ class TestEveryEndpoint:
             answer = await send(shared_client, method, target, body)
 
             assert answer.status_code == 422 or body == b"{}"
+
+
+class TestTextsInPaths:
+    @pytest.mark.parametrize(
+        ("method", "path", "field"),
+        [
+            ("DELETE", "/keys/%00", "key_id"),
+            ("POST", "/keys/a%00/rotation", "key_id"),
+            ("DELETE", f"/projects/a%00/members/{RUN_ID}", "project"),
+            ("PUT", f"/projects/a%E2%80%AE/members/{RUN_ID}", "project"),
+        ],
+    )
+    async def test_a_control_character_is_named(
+        self, shared_client: httpx.AsyncClient, method: str, path: str, field: str
+    ) -> None:
+        answer = await shared_client.request(method, f"/api/v1{path}", json={"role": "viewer"})
+
+        assert_problem(answer, 422, "invalid-input", field=field)
+
+
+class TestMoments:
+    @pytest.mark.parametrize("text", ["0.5", "1790000000", "-1", "1_000"])
+    async def test_a_number_is_no_moment(self, shared_client: httpx.AsyncClient, text: str) -> None:
+        answer = await shared_client.get("/api/v1/runs", params={"updated_after": text})
+
+        assert_problem(answer, 422, "invalid-input", field="updated_after")
+
+
+class TestMethods:
+    @pytest.mark.parametrize("path", ["summary", "sparklines", "recommendations", "changes"])
+    @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+    async def test_a_fixed_path_is_no_runs_id(self, shared_client: httpx.AsyncClient, method: str, path: str) -> None:
+        answer = await shared_client.request(method, f"/api/v1/runs/{path}")
+
+        assert_problem(answer, 405, "method-not-allowed")
+        assert answer.headers["allow"] == ("POST" if path == "changes" else "GET")

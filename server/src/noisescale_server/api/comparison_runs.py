@@ -11,6 +11,7 @@ from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.noise_scale import own_columns, window_columns
+from noisescale_server.api.schemas_columns import ComparedRunsAnswer, columns_of
 from noisescale_server.services import comparison_runs
 from noisescale_server.services.comparison_runs import AlignedRun, ComparedRuns, Progress
 
@@ -34,7 +35,7 @@ class RunsQuery(BaseModel):
     points: Annotated[int, Field(ge=1, le=500)] = 200
 
 
-@router.get("/comparison/runs", response_class=JsonColumns)
+@router.get("/comparison/runs", response_class=JsonColumns, responses=columns_of(ComparedRunsAnswer))
 async def get_compared_runs(
     query: Annotated[RunsQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
 ) -> JsonColumns:

@@ -20,7 +20,9 @@ MAX_INT64 = 2**63 - 1
 
 # C0 and C1 controls, lone surrogates, and overrides and isolates of text direction: they make a name read as another.
 # One search in C: a batch may hold millions of characters of names.
-CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL_CHARACTERS = r"\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Inside the brackets of a regular expression; surrogates apart, which only Python's strings can hold alone."""
+CONTROL_CHARACTER = re.compile(rf"[{CONTROL_CHARACTERS}\ud800-\udfff]")
 
 
 def refuse_control_characters(text: str) -> str:
@@ -87,26 +89,51 @@ Now = Annotated[datetime, Depends(get_now)]
 RunId = Annotated[UUID, Path(description="UUID of the run")]
 StreamId = Annotated[UUID, Path(description="UUID of the stream")]
 
-Text = Annotated[str, Field(max_length=256), AfterValidator(refuse_control_characters)]
+NO_CONTROL_CHARACTER = {"pattern": f"^[^{CONTROL_CHARACTERS}]*$"}
+"""What OpenAPI says of texts that `refuse_control_characters` reads; the sentence of a refusal is that one's."""
+
+Text = Annotated[
+    str, Field(max_length=256, json_schema_extra=NO_CONTROL_CHARACTER), AfterValidator(refuse_control_characters)
+]
 """Free text to search or filter by."""
+
+_UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+UUIDS = {"pattern": f"^{_UUID}(,{_UUID})*$"}
+"""What OpenAPI says of lists that `runs.read_ids` reads."""
 
 Step = Annotated[int, Field(ge=0, le=MAX_INT64)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
+PROBLEM_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+
+
+def problem_said(description: str) -> dict[str, Any]:
+    """What OpenAPI says about an error's answer."""
+    return {"description": description, "content": {"application/problem+json": {"schema": PROBLEM_SCHEMA}}}
+
+
 PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
-    401: {"description": "a key or a login is needed", "content": {"application/problem+json": {}}},
-    403: {"description": "known, and not allowed this", "content": {"application/problem+json": {}}},
-    404: {"description": "not found", "content": {"application/problem+json": {}}},
-    409: {"description": "contradicts what is stored", "content": {"application/problem+json": {}}},
-    422: {
-        "description": "input cannot be accepted; `errors` names the fields",
-        "content": {"application/problem+json": {}},
-    },
-    503: {"description": "database does not answer; see Retry-After", "content": {"application/problem+json": {}}},
+    401: problem_said("a key or a login is needed"),
+    403: problem_said("known, and not allowed this"),
+    404: problem_said("not found"),
+    405: problem_said("another method is needed; see Allow"),
+    409: problem_said("contradicts what is stored"),
+    422: problem_said("input cannot be accepted; `errors` names the fields"),
+    429: problem_said("too many wrong keys, or too many batches from one sender; see Retry-After"),
+    503: problem_said("database does not answer; see Retry-After"),
 }
+
+BODY_RESPONSES: dict[str, dict[str, Any]] = {
+    "400": problem_said("the connection ended before the body was complete"),
+    "413": problem_said("the body is over a limit, sent or inflated"),
+    "415": problem_said("the body is neither JSON nor JSON in one gzip"),
+}
+
+RUN_DELETED: dict[int | str, dict[str, Any]] = {410: problem_said("the run was deleted: nothing more of it is kept")}
 
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """What OpenAPI says about a body that the endpoint reads itself."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return {"requestBody": body, "responses": BODY_RESPONSES}

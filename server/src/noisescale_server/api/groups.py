@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from noisescale_server.api.deps import ReadSession, RunId, Step, check_range
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.noise_scale import estimate_answer
+from noisescale_server.api.schemas_columns import LayersAnswer, columns_of
 from noisescale_server.services import layers
 from noisescale_server.services.layers import Layer
 
@@ -26,7 +27,7 @@ class GroupsQuery(BaseModel):
     points: Annotated[int, Field(ge=1, le=500)] = 60
 
 
-@router.get("/runs/{run_id}/groups", response_class=JsonColumns)
+@router.get("/runs/{run_id}/groups", response_class=JsonColumns, responses=columns_of(LayersAnswer))
 async def get_groups(run_id: RunId, query: Annotated[GroupsQuery, Query()], session: ReadSession) -> JsonColumns:
     """Every layer in network order: its estimate over the range, and a short series; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)

@@ -5,12 +5,12 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from noisescale_server.api.auth_credentials import Credentials
 from noisescale_server.api.auth_route import Asking
 from noisescale_server.api.body import parse, read_body
-from noisescale_server.api.deps import Now, Session, body_of
+from noisescale_server.api.deps import NO_CONTROL_CHARACTER, Now, Session, body_of, refuse_control_characters
 from noisescale_server.api.schemas_runs import Answer, Body, Name
 from noisescale_server.services import keys
 from noisescale_server.services.key_text import Scope
@@ -20,7 +20,11 @@ from noisescale_server.storage.access_tables import ApiKey
 
 router = APIRouter(prefix="/keys", tags=["access"])
 
-KeyId = Annotated[str, Path(max_length=32, description="the part of a key behind its scope")]
+KeyId = Annotated[
+    str,
+    Path(max_length=32, description="the part of a key behind its scope", json_schema_extra=NO_CONTROL_CHARACTER),
+    AfterValidator(refuse_control_characters),
+]
 MAX_PROJECTS = 100
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from noisescale_server.api.deps import ReadSession, RunId, Step, Text, check_range
 from noisescale_server.api.json_response import JsonColumns
+from noisescale_server.api.schemas_columns import MetricsAnswer, columns_of
 from noisescale_server.services import metrics
 from noisescale_server.services.metrics import MetricSeries
 
@@ -24,7 +25,7 @@ class MetricsQuery(BaseModel):
     points: Annotated[int, Field(ge=1, le=1_000)] = 500
 
 
-@router.get("/runs/{run_id}/metrics", response_class=JsonColumns)
+@router.get("/runs/{run_id}/metrics", response_class=JsonColumns, responses=columns_of(MetricsAnswer))
 async def get_metrics(run_id: RunId, query: Annotated[MetricsQuery, Query()], session: ReadSession) -> JsonColumns:
     """The names logged, and per metric the last value of each point with the extremes; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)

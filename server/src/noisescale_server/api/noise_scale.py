@@ -11,6 +11,7 @@ from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale.theory.advice.measurement_flags import reason_without_estimate
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step, check_range
 from noisescale_server.api.json_response import JsonColumns
+from noisescale_server.api.schemas_columns import SeriesAnswer, columns_of
 from noisescale_server.api.schemas_runs import Name
 from noisescale_server.services import layer_series, series
 from noisescale_server.services.errors import refuse
@@ -38,7 +39,7 @@ class SeriesQuery(BaseModel):
     x: XAxis = "step"
 
 
-@router.get("/runs/{run_id}/noise-scale", response_class=JsonColumns)
+@router.get("/runs/{run_id}/noise-scale", response_class=JsonColumns, responses=columns_of(SeriesAnswer))
 async def get_noise_scale(
     run_id: RunId, query: Annotated[SeriesQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
 ) -> JsonColumns:

@@ -1,11 +1,33 @@
-"""The OpenAPI description, with the bodies that endpoints read themselves among the named models."""
+"""The OpenAPI description, with the bodies that endpoints read themselves and the errors among the named models."""
 
+import json
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict
 from starlette.types import ASGIApp
 
 from noisescale_server.api.auth_gate import Gate
+
+
+class RefusedField(BaseModel):
+    """A field that cannot be accepted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str
+    message: str
+    value: str | None
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it; some kinds have further members."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[RefusedField]
 
 
 class Api(FastAPI):
@@ -18,7 +40,9 @@ class Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The description, made once."""
         if self.openapi_schema is None:
-            name_bodies(super().openapi())
+            description = super().openapi()
+            name_bodies(description)
+            name_problem(description)
         return super().openapi()
 
 
@@ -32,8 +56,23 @@ def name_bodies(description: dict[str, Any]) -> None:
                 content["schema"] = _moved(content["schema"], models)
 
 
+def name_problem(description: dict[str, Any]) -> None:
+    """Put the form of every error among the components, and leave out FastAPI's own, which is never sent."""
+    models = description["components"]["schemas"]
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    models |= problem.pop("$defs") | {"Problem": problem}
+    for unused in ("HTTPValidationError", "ValidationError"):
+        models.pop(unused, None)
+
+
 def _moved(schema: dict[str, Any], models: dict[str, Any]) -> dict[str, str]:
     parts = schema.get("$defs", {}) | {schema["title"]: {key: schema[key] for key in schema if key != "$defs"}}
     for name, part in parts.items():
-        assert models.setdefault(name, part) == part, f"two models are named {name}: rename one"
+        assert _in_floats(models.get(name, part)) == _in_floats(part), f"two models are named {name}: rename one"
+        models[name] = part
     return {"$ref": f"#/components/schemas/{schema['title']}"}
+
+
+def _in_floats(schema: dict[str, Any]) -> Any:
+    # FastAPI writes the limits of its own models as floats, which makes 2**63 of 2**63 - 1
+    return json.loads(json.dumps(schema), parse_int=float)

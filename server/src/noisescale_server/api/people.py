@@ -5,13 +5,13 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from noisescale_server.api.auth_credentials import Credentials
 from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.auth_route import Asking
 from noisescale_server.api.body import parse, read_body
-from noisescale_server.api.deps import Now, Session, body_of
+from noisescale_server.api.deps import NO_CONTROL_CHARACTER, Now, Session, body_of, refuse_control_characters
 from noisescale_server.api.schemas_runs import Answer, Body, Name
 from noisescale_server.services import people, sessions
 from noisescale_server.services.access import PersonRole
@@ -20,7 +20,11 @@ from noisescale_server.services.errors import NotAllowed
 router = APIRouter(tags=["access"])
 
 PersonId = Annotated[UUID, Path(description="UUID of the person")]
-ProjectName = Annotated[str, Path(max_length=256, description="name of the project")]
+ProjectName = Annotated[
+    str,
+    Path(max_length=256, description="name of the project", json_schema_extra=NO_CONTROL_CHARACTER),
+    AfterValidator(refuse_control_characters),
+]
 
 
 class NewPersonBody(Body):

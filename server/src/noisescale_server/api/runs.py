@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from noisescale_server.api import cursor as cursors
 from noisescale_server.api.answers import page_answer, run_answer, status_answer
 from noisescale_server.api.auth_route import enter_project, note_author, sees_only_status, sessions_of
 from noisescale_server.api.body import parse, read_body
 from noisescale_server.api.deps import (
+    RUN_DELETED,
+    UUIDS,
     AppSettings,
     Now,
     Number,
@@ -72,6 +74,17 @@ SortName = Literal[
 DecisionWord = Literal["increase", "decrease", "keep", "insufficient_evidence"]
 
 
+def refuse_number(value: object) -> object:
+    """The value itself.
+
+    Raises:
+        ValueError: For a number, which could be seconds or milliseconds.
+    """
+    if isinstance(value, str) and value.strip().replace(".", "", 1).lstrip("+-").isdigit():
+        raise ValueError("is a number: give date, time and zone, as 2026-11-22T14:00:00Z")
+    return value
+
+
 class WhichRuns(BaseModel):
     """Which runs."""
 
@@ -88,8 +101,12 @@ class WhichRuns(BaseModel):
     batch_max: Number | None = None
     noise_scale_min: Number | None = None
     noise_scale_max: Number | None = None
-    ids: Annotated[str | None, Field(max_length=10_000, description="UUIDs, separated by commas")] = None
-    updated_after: Annotated[AwareDatetime | None, Field(description="runs with data since then")] = None
+    ids: Annotated[
+        str | None, Field(max_length=10_000, description="UUIDs, separated by commas", json_schema_extra=UUIDS)
+    ] = None
+    updated_after: Annotated[
+        AwareDatetime | None, BeforeValidator(refuse_number), Field(description="runs with data since then")
+    ] = None
 
 
 class RunQuery(WhichRuns):
@@ -100,7 +117,13 @@ class RunQuery(WhichRuns):
     cursor: Annotated[str | None, Field(max_length=cursors.MAX_CURSOR_CHARACTERS)] = None
 
 
-@router.post("", status_code=201, response_model=RunAnswer | RunStatusAnswer, openapi_extra=body_of(NewRun))
+@router.post(
+    "",
+    status_code=201,
+    response_model=RunAnswer | RunStatusAnswer,
+    responses={200: {"model": RunAnswer | RunStatusAnswer, "description": "the run was there"}, **RUN_DELETED},
+    openapi_extra=body_of(NewRun),
+)
 async def create_run(
     request: Request, response: Response, session: Session, settings: AppSettings, now: Now
 ) -> RunAnswer | RunStatusAnswer:

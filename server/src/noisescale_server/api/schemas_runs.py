@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from noisescale_server.api.deps import MAX_INT64, refuse_control_characters
+from noisescale_server.api.deps import CONTROL_CHARACTERS, MAX_INT64, refuse_control_characters
 from noisescale_server.api.masked_config import masked
 
 MAX_CONFIG_BYTES = 64 * 1024
@@ -88,14 +88,26 @@ def _check_text(text: str, path: str) -> None:
         raise ValueError(f"has a NUL character at {path[:80] or 'a key'}: Postgres cannot keep it")
 
 
+NOT_BLANK = {"pattern": rf"^[^{CONTROL_CHARACTERS}]*[^{CONTROL_CHARACTERS}\s][^{CONTROL_CHARACTERS}]*$"}
+"""What OpenAPI says of texts that `refuse_control_characters` and `refuse_blank` read."""
+LINES = {"pattern": rf"^([^{CONTROL_CHARACTERS}]|\n|\t)*$"}
+
 Name = Annotated[
-    str, Field(min_length=1, max_length=256), AfterValidator(refuse_control_characters), AfterValidator(refuse_blank)
+    str,
+    Field(min_length=1, max_length=256, json_schema_extra=NOT_BLANK),
+    AfterValidator(refuse_control_characters),
+    AfterValidator(refuse_blank),
 ]
 Tag = Annotated[
-    str, Field(min_length=1, max_length=64), AfterValidator(refuse_control_characters), AfterValidator(refuse_blank)
+    str,
+    Field(min_length=1, max_length=64, json_schema_extra=NOT_BLANK),
+    AfterValidator(refuse_control_characters),
+    AfterValidator(refuse_blank),
 ]
-Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS), AfterValidator(refuse_repeated)]
-Remarks = Annotated[str, Field(max_length=MAX_REMARKS), AfterValidator(refuse_unprintable)]
+Tags = Annotated[
+    list[Tag], Field(max_length=MAX_TAGS, json_schema_extra={"uniqueItems": True}), AfterValidator(refuse_repeated)
+]
+Remarks = Annotated[str, Field(max_length=MAX_REMARKS, json_schema_extra=LINES), AfterValidator(refuse_unprintable)]
 Config = Annotated[dict[str, Any], AfterValidator(check_config), AfterValidator(masked)]
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -6,9 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_server.api.deps import ReadSession
+from noisescale_server.api.deps import UUIDS, ReadSession
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.runs import read_ids
+from noisescale_server.api.schemas_columns import SparklinesAnswer, columns_of
 from noisescale_server.services import sparklines
 
 router = APIRouter(tags=["runs"])
@@ -19,11 +20,14 @@ class SparklinesQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    ids: Annotated[str, Field(min_length=1, max_length=10_000, description="UUIDs, separated by commas")]
+    ids: Annotated[
+        str,
+        Field(min_length=1, max_length=10_000, description="UUIDs, separated by commas", json_schema_extra=UUIDS),
+    ]
     points: Annotated[int, Field(ge=1, le=100)] = 28
 
 
-@router.get("/runs/sparklines", response_class=JsonColumns)
+@router.get("/runs/sparklines", response_class=JsonColumns, responses=columns_of(SparklinesAnswer))
 async def get_sparklines(query: Annotated[SparklinesQuery, Query()], session: ReadSession) -> JsonColumns:
     """By run, columns of equal length as of /runs/{run_id}/noise-scale; runs without steps are left out."""
     found = await sparklines.of_runs(session, read_ids(query.ids), max_points=query.points)

@@ -11,7 +11,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.api.auth_route import enter_run, note_author, sessions_of
 from noisescale_server.api.body import read_body
-from noisescale_server.api.deps import AppSettings, ReadSession, RunId, Session, StreamId, body_of
+from noisescale_server.api.deps import (
+    RUN_DELETED,
+    AppSettings,
+    ReadSession,
+    RunId,
+    Session,
+    StreamId,
+    body_of,
+    problem_said,
+)
 from noisescale_server.api.rate_limit import count_batch
 from noisescale_server.api.rejection import read_batch
 from noisescale_server.api.schemas_runs import Answer
@@ -108,7 +117,12 @@ class StreamsAnswer(Answer):
     streams: list[StreamOfRunAnswer]
 
 
-@router.post("/streams/{stream_id}/batches", openapi_extra=body_of(BatchBody), dependencies=[Depends(count_batch)])
+@router.post(
+    "/streams/{stream_id}/batches",
+    responses={426: problem_said("another version of the wire format is read here"), **RUN_DELETED},
+    openapi_extra=body_of(BatchBody),
+    dependencies=[Depends(count_batch)],
+)
 async def post_batch(
     stream_id: StreamId, request: Request, settings: AppSettings, behind_the_answer: BackgroundTasks
 ) -> Acked:

@@ -42,7 +42,13 @@ class SweepQuery(BaseModel):
     cursor: UUID | None = None
 
 
-@router.post("", status_code=201, response_model=SweepAnswer | WrittenSweep, openapi_extra=body_of(NewSweepBody))
+@router.post(
+    "",
+    status_code=201,
+    response_model=SweepAnswer | WrittenSweep,
+    responses={200: {"model": SweepAnswer | WrittenSweep, "description": "the sweep was there"}},
+    openapi_extra=body_of(NewSweepBody),
+)
 async def create_sweep(request: Request, response: Response, session: Session) -> SweepAnswer | WrittenSweep:
     """Create a sweep; the same id again gives the same sweep of that project."""
     body = parse(NewSweepBody, await read_body(request))
