@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from noisescale_server.app import create_app
+from noisescale_server.impatient_http import ImpatientProtocol
 from noisescale_server.settings import Settings
 
 TOKEN = "ns_w_test-test-test-test-test-test-test"
@@ -41,7 +42,9 @@ def served_app(
     app = create_app(Settings(database_url=database_url, **(usual | settings)))
     if extend is not None:
         extend(app)
-    config = uvicorn.Config(app, host="127.0.0.1", port=number, log_level="warning", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=number, log_level="warning", timeout_graceful_shutdown=2, http=ImpatientProtocol
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)
     thread.start()

@@ -13,6 +13,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from noisescale_server.impatient_http import ImpatientProtocol
 from noisescale_server.settings import Settings
 
 _APPLICATION = "noisescale_server.main:create_in_worker"
@@ -109,6 +110,7 @@ def prepare(settings: Settings, listener: socket.socket, *, database_url: str) -
         _APPLICATION,
         factory=True,
         loop=_LOOP,
+        http=ImpatientProtocol,
         workers=settings.workers,
         log_level="warning",
         access_log=False,

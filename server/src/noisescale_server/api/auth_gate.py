@@ -13,9 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noisescale_server.api.auth_credentials import Credentials, Visitor
 from noisescale_server.api.auth_mode import AccessMode
+from noisescale_server.api.body import check_announced_length
 from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
 from noisescale_server.services.access import Right
-from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated
+from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated, refuse
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout"})
 PUBLIC_FOLDERS: Final = ("/assets/", "/_dash-component-suites/", "/_favicon.ico")
@@ -64,6 +65,9 @@ class Gate:
         mode: AccessMode = self.state.access_mode
         path: str = scope["path"]
         mode.check_host(headers)
+        if not path.startswith(API):
+            # the API counts what it reads; the dashboard reads whatever comes
+            check_length(headers, self.state.settings.max_body_bytes)
         if is_public(path):
             return None
         visitor = await self._visitor(scope, headers)
@@ -95,6 +99,18 @@ def is_navigation(scope: Scope, headers: Headers) -> bool:
     if scope["method"] not in ("GET", "HEAD") or scope["path"].startswith((API, "/_")):
         return False
     return "text/html" in headers.get("accept", "")
+
+
+def check_length(headers: Headers, limit: int) -> None:
+    """Nothing, when a body says how long it is, and is not too long.
+
+    Raises:
+        InvalidInput: Where it does not say.
+        BodyTooLarge: Where it is.
+    """
+    if "transfer-encoding" in headers:
+        raise refuse("Content-Length", "is required here: send the body in one piece")
+    check_announced_length(headers, limit)
 
 
 def with_headers(send: Send, *, is_api: bool) -> Send:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers
 
 from noisescale_server.services.errors import DomainError, FieldProblem, InvalidInput, refuse
 
@@ -67,7 +68,7 @@ async def read_body(request: Request) -> bytes:
     settings = request.app.state.settings
     _require_json(request)
     is_gzip = _is_gzip(request)
-    _check_announced_length(request, settings.max_body_bytes)
+    check_announced_length(request.headers, settings.max_body_bytes)
     if is_gzip:
         return await _read_gzip(request, settings.max_body_bytes, settings.max_inflated_body_bytes)
     return await _read_plain(request, settings.max_body_bytes)
@@ -89,6 +90,21 @@ def invalid_input(errors: Sequence[Mapping[str, Any]], *, skip_location: int) ->
     """Pydantic's errors as ours; `skip_location` drops FastAPI's leading "query", "path" or "body"."""
     problems = [field_problem(error, skip_location) for error in errors[:MAX_PROBLEMS]]
     return InvalidInput(problems, count=len(errors))
+
+
+def check_announced_length(headers: Headers, limit: int) -> None:
+    """Nothing, when the announced length is a number within the limit, or there is none.
+
+    Raises:
+        InvalidInput: For something else than a number.
+        BodyTooLarge: For a larger one.
+    """
+    announced = headers.get("content-length", "0")
+    if not (announced.isascii() and announced.isdigit()):
+        raise refuse("Content-Length", "must be a number of bytes", announced)
+    # Twenty digits are more than any limit, and int() refuses very long ones.
+    if len(announced) > 20 or int(announced) > limit:
+        raise BodyTooLarge("sent", limit)
 
 
 def field_path(location: Sequence[int | str]) -> str:
@@ -125,15 +141,6 @@ def _is_gzip(request: Request) -> bool:
     if encoding == "gzip":
         return True
     raise MediaTypeNotSupported(f"Content-Encoding is {shown(encoding)}: send gzip once, or none")
-
-
-def _check_announced_length(request: Request, limit: int) -> None:
-    announced = request.headers.get("content-length", "0")
-    if not (announced.isascii() and announced.isdigit()):
-        raise refuse("Content-Length", "must be a number of bytes", announced)
-    # Twenty digits are more than any limit, and int() refuses very long ones.
-    if len(announced) > 20 or int(announced) > limit:
-        raise BodyTooLarge("sent", limit)
 
 
 async def _read_plain(request: Request, limit: int) -> bytes:
