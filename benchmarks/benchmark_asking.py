@@ -67,7 +67,7 @@ def in_job() -> list[Figure]:
 def history() -> Figure:
     """What each measured step pays."""
     kept, terms = RunHistory(), Terms(3000.0, 1.0)
-    updates = [Update(LoggedStep(i, 1.0 * i, 0.1), 8, 8.0, 64.0, terms, (), 1.0, 0) for i in range(NUM_UPDATES)]
+    updates = [Update(LoggedStep(i, 1.0 * i, 0.1), 8, 8.0, 64.0, terms, None, 1.0, 0) for i in range(NUM_UPDATES)]
     start = time.perf_counter()
     for update in updates:
         kept.add(update)

@@ -32,6 +32,29 @@ def mean_of_small(
     return plain_number(small_sq_norm), num_small
 
 
+def columns_of(layers: Mapping[str, tuple[float, float]]) -> tuple[Sequence[float], Sequence[float]]:
+    """The first and the second norm of each layer.
+
+    Raises:
+        ValueError: For a layer that has not two.
+    """
+    if not layers:
+        return (), ()
+    small, big = zip(*layers.values(), strict=True)
+    if _are_numbers(small) and _are_numbers(big):
+        return small, big
+    return [plain_number(value) for value in small], [plain_number(value) for value in big]
+
+
+def _are_numbers(values: Sequence[float]) -> bool:
+    """Whether all are plain numbers already: their sum tells in a tenth of the time that looking at each takes."""
+    try:
+        # a tensor or a scalar of numpy would make the sum one of its kind
+        return type(values[0]) is float and type(sum(values)) is float
+    except (TypeError, OverflowError):
+        return False
+
+
 def nested_terms(
     sum_sq_norms: Mapping[str, float], big_sq_norm: float, sizes: NestedSizes | Sequence[Tree]
 ) -> tuple[NestedTerms, NestedSizes]:

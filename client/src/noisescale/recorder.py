@@ -11,7 +11,7 @@ from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.errors import ConfigError
 from noisescale.explanations import explain_duty
-from noisescale.given_norms import nested_terms, noise_by_level, update_from_nested
+from noisescale.given_norms import columns_of, nested_terms, noise_by_level, update_from_nested
 from noisescale.guard import Faults, Notices, announce
 from noisescale.hessian_log import HessianLog
 from noisescale.kind_series import KindSeries
@@ -244,18 +244,19 @@ class Recorder:
             self._log.name_groups(list(layers), self._log_every)
         big = checked_size("big_batch_size", big_batch_size)
         small = checked_size("small_batch_size", small_batch_size)
-        sq_norms = [(small_sq_norm, plain_number(big_sq_norm))]
-        if layers is not None:
-            sq_norms += [(plain_number(of_small), plain_number(of_big)) for of_small, of_big in layers.values()]
+        big_number = plain_number(big_sq_norm)
+        columns = None if layers is None else columns_of(layers)
         logged = self._logged_step(step, lr, self._log.steps.count(big))
         self._log.add(
             update_from_two_batches(
                 logged,
                 small_batch_size=small,
                 big_batch_size=big,
-                sq_norms=sq_norms,
+                small_sq_norm=small_sq_norm,
+                big_sq_norm=big_number,
                 num_small=num_small,
                 loss=None if loss is None else plain_number(loss),
+                layers=columns,
             )
         )
         self._show(logged.step)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from noisescale.estimators.flags import Flags
 from noisescale.estimators.noise_scale import Terms
+from noisescale.layer_sums import LayerSums
 from noisescale.transport.wire import GroupRecord, Measurement
 from noisescale.updates import Update
 
@@ -114,29 +115,30 @@ class Recording:
         self._append = append
         self._log_every = log_every
         self._group_seconds = group_seconds
-        self.group_names = group_names
+        self.group_names = list(group_names)
         self._last: Update | None = None
         self._last_unmeasured: tuple[int, float | None] | None = None
         self._row = RowSums()
         self._start_groups(start_time)
 
     def _start_groups(self, wall_time: float) -> None:
-        self._groups = [TermSums() for _ in self.group_names]
+        self._groups = LayerSums(len(self.group_names)) if self.group_names else None
         self._groups_since = wall_time
 
     def add(self, update: Update) -> None:
         """Add one update and hand out what is due."""
         self._last = update
         self._row.add(update)
-        for sums, terms in zip(self._groups, update.layers, strict=False):  # an update without terms has no layers
-            sums.add(terms)
+        groups = self._groups
+        if groups is not None and update.layers is not None:  # an update without terms has no layers
+            groups.add(update.layers)
         if self._row.num_covered >= self._log_every:
             self._append(self._row.row(update))
             self._row = RowSums()
-        if self._groups and self._groups[0].num_updates >= MIN_GROUP_UPDATES:
+        if groups is not None and groups.num_updates >= MIN_GROUP_UPDATES:
             wall_time = update.logged.wall_time
             if wall_time - self._groups_since >= self._group_seconds:
-                self._append_groups(update)
+                self._append_groups(groups, update)
 
     def add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
         """Add a step in which nothing was measured: it goes into the row of the next one that was."""
@@ -158,22 +160,14 @@ class Recording:
         if self._row.num_covered:
             self._append(self._row.row(self._last))
             self._row = RowSums()
-        if self._groups and self._groups[0].num_updates:
-            self._append_groups(self._last)
+        if self._groups is not None and self._groups.num_updates:
+            self._append_groups(self._groups, self._last)
 
-    def _append_groups(self, last: Update) -> None:
-        groups = self._groups
+    def _append_groups(self, groups: LayerSums, last: Update) -> None:
+        names = self.group_names
         self._append(
             GroupRecord(
-                step=last.logged.step,
-                wall_time=last.logged.wall_time,
-                names=list(self.group_names),
-                num_updates=[group.num_updates for group in groups],
-                sum_trace_cov=[group.trace_cov for group in groups],
-                sum_grad_sq_norm=[group.grad_sq_norm for group in groups],
-                sum_trace_cov_sq=[group.trace_cov_sq for group in groups],
-                sum_grad_sq_norm_sq=[group.grad_sq_norm_sq for group in groups],
-                sum_trace_cov_grad_sq_norm=[group.cross for group in groups],
+                last.logged.step, last.logged.wall_time, names, [groups.num_updates] * len(names), *groups.moments()
             )
         )
         self._start_groups(last.logged.wall_time)

@@ -87,9 +87,9 @@ class StepLog:
         self.flush()
         self._recording = self._new_recording(group_names, log_every)
 
-    def name_groups(self, group_names: Sequence[str], log_every: int) -> None:
+    def name_groups(self, group_names: list[str], log_every: int) -> None:
         """From here on steps have these layers, if they had others."""
-        if list(group_names) != list(self._recording.group_names):
+        if group_names != self._recording.group_names:
             self.change_groups(group_names, log_every)
 
     def flush(self) -> None:

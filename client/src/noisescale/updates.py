@@ -10,11 +10,14 @@ from noisescale.estimators.flags import Flags
 from noisescale.estimators.heterogeneity import are_duplicates
 from noisescale.estimators.noise_scale import (
     Terms,
-    from_equally_weighted_groups,
-    from_unequal_groups,
+    check_groups,
     robust_grad_sq_norm,
+    solve_equally_weighted_groups,
+    solve_two_batches,
+    solve_unequal_groups,
     two_batch,
 )
+from noisescale.layer_sums import LayerNorms, TermsOf
 
 MAX_TERM = 1e70
 """The server takes sums up to 1e75; a gradient of this size has diverged long ago."""
@@ -63,7 +66,7 @@ class Update(NamedTuple):
         micro_batch_size: Mean examples of a small batch.
         global_batch: Examples of the step.
         terms: tr Σ and |G|²; None where a flag says why.
-        layers: The same per layer, in the order of the watched groups; empty without terms.
+        layers: What gives the same per layer, in the order of the watched groups; None without layers or terms.
         loss: Finite, or None.
         flags: Bits of `Flags`.
     """
@@ -73,7 +76,7 @@ class Update(NamedTuple):
     micro_batch_size: float | None
     global_batch: float | None
     terms: Terms | None
-    layers: Sequence[Terms]
+    layers: LayerNorms | None
     loss: float | None
     flags: int
 
@@ -85,16 +88,19 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
     is_matched = norms.adds_up and not has_vanished(norms) and not is_too_large(norms)
     if not is_matched:
         flags |= Flags.UNMATCHED_GRADIENT
-    layers: list[Terms] = []
+    terms: Terms | None = None
+    layers: LayerNorms | None = None
     if norms.weighted_sq_norms and is_matched:
         if has_duplicates(norms):
             flags |= Flags.DUPLICATED_SMALL_BATCHES
         else:
-            layers = terms_of_columns(norms)
-        if layers and not has_finite_squares(layers[0]):
-            layers, flags = [], flags | Flags.NONFINITE_GRADIENT
-    micro_batch_size = sizes.batch_size / sizes.num_small_batches if sizes.batch_size and layers else None
-    return _update(logged, sizes.num_small_batches, micro_batch_size, sizes.batch_size, layers, norms.loss, flags)
+            terms, layers = terms_and_layers(norms)
+        if terms is not None and not has_finite_squares(terms):
+            terms, layers, flags = None, None, flags | Flags.NONFINITE_GRADIENT
+    micro_batch_size = sizes.batch_size / sizes.num_small_batches if sizes.batch_size and terms is not None else None
+    return _update(
+        logged, sizes.num_small_batches, micro_batch_size, sizes.batch_size, terms, layers, norms.loss, flags
+    )
 
 
 def _flags_of_sizes(norms: StepNorms) -> int:
@@ -123,45 +129,51 @@ def _flags_of_sizes(norms: StepNorms) -> int:
     return flags
 
 
-def terms_of_columns(norms: StepNorms) -> list[Terms]:
-    """The terms of all parameters, then of each group; norms of at least two small batches and a known batch size."""
+def terms_and_layers(norms: StepNorms) -> tuple[Terms, LayerNorms]:
+    """The terms of all parameters, and what gives those of each group.
+
+    Raises:
+        EstimationError: With fewer than two small batches or without a batch size.
+    """
     sizes = norms.sizes
-    assert sizes.batch_size is not None
+    num_groups, batch_size = sizes.num_small_batches, sizes.batch_size or 0.0
+    check_groups(num_groups, batch_size)
+    first, second = norms.weighted_sq_norms, norms.big_sq_norms
+    terms_of: TermsOf = solve_unequal_groups
+    of_sizes: tuple[float, float] = (num_groups, batch_size)
     if norms.weighting == "equal" and sizes.mean_inverse_size is not None:
-        return [
-            from_equally_weighted_groups(
-                mean_sq_norm=weighted_sq_norm,
-                big_sq_norm=big_sq_norm,
-                num_groups=sizes.num_small_batches,
-                mean_inverse_size=sizes.mean_inverse_size,
-            )
-            for weighted_sq_norm, big_sq_norm in zip(norms.weighted_sq_norms, norms.big_sq_norms, strict=True)
-        ]
-    layers = [
-        from_unequal_groups(
-            weighted_sq_norm=weighted_sq_norm,
-            big_sq_norm=big_sq_norm,
-            num_groups=sizes.num_small_batches,
-            batch_size=sizes.batch_size,
-        )
+        terms_of, of_sizes = solve_equally_weighted_groups, (num_groups, sizes.mean_inverse_size)
+    elif sizes.sum_of_sq_sizes is not None:
+        first, second = _robust_columns(norms, batch_size, sizes.sum_of_sq_sizes)
+        terms_of, of_sizes = _as_they_are, (0.0, 0.0)
+    return Terms(*terms_of(first[0], second[0], *of_sizes)), LayerNorms(terms_of, first[1:], second[1:], of_sizes)
+
+
+def _robust_columns(norms: StepNorms, batch_size: float, sum_of_sq_sizes: float) -> tuple[list[float], list[float]]:
+    """Both terms of each column, |G|² from products of different groups alone.
+
+    So it is free of the error of tr Σ, which heavy tails make large.
+    """
+    num_groups, unit = norms.sizes.num_small_batches, batch_size**2
+    traces = [
+        solve_unequal_groups(weighted_sq_norm, big_sq_norm, num_groups, batch_size)[0]
         for weighted_sq_norm, big_sq_norm in zip(norms.weighted_sq_norms, norms.big_sq_norms, strict=True)
     ]
-    if sizes.sum_of_sq_sizes is None:
-        return layers
-    # From products of different groups alone: free of the error of tr Σ, which heavy tails make large.
-    unit = sizes.batch_size**2
-    return [
-        Terms(
-            terms.trace_cov,
-            robust_grad_sq_norm(
-                sum_sq_norm=unit * big_sq_norm,
-                sum_of_sq_norms=unit * contributed,
-                batch_size=sizes.batch_size,
-                sum_of_sq_sizes=sizes.sum_of_sq_sizes,
-            ),
+    signals = [
+        robust_grad_sq_norm(
+            sum_sq_norm=unit * big_sq_norm,
+            sum_of_sq_norms=unit * contributed,
+            batch_size=batch_size,
+            sum_of_sq_sizes=sum_of_sq_sizes,
         )
-        for terms, big_sq_norm, contributed in zip(layers, norms.big_sq_norms, norms.contribution_sq_norms, strict=True)
+        for big_sq_norm, contributed in zip(norms.big_sq_norms, norms.contribution_sq_norms, strict=True)
     ]
+    return traces, signals
+
+
+def _as_they_are(trace_cov: float, grad_sq_norm: float, _: float, __: float) -> tuple[float, float]:
+    """Columns that are terms already."""
+    return trace_cov, grad_sq_norm
 
 
 def update_from_two_batches(
@@ -169,44 +181,83 @@ def update_from_two_batches(
     *,
     small_batch_size: float,
     big_batch_size: float,
-    sq_norms: Sequence[tuple[float, float]],
+    small_sq_norm: float,
+    big_sq_norm: float,
     num_small: int | None,
     loss: float | None,
+    layers: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> Update:
-    """The update of a step whose norms the caller measured; sizes as in `two_batch`.
+    """The update of a step whose norms the caller measured; sizes and norms as in `two_batch`.
 
     Args:
         logged: When and where.
         small_batch_size: Examples per small batch.
         big_batch_size: Examples of the step.
-        sq_norms: (small_sq_norm, big_sq_norm) of all parameters, then of each layer.
+        small_sq_norm: Of all parameters.
+        big_sq_norm: Of all parameters.
         num_small: Small batches in the step; None: as the sizes say.
         loss: Of the step.
+        layers: small_sq_norm and big_sq_norm of each layer.
 
     Raises:
         ConfigError: For a negative squared norm.
     """
-    for small_sq_norm, big_sq_norm in sq_norms:
-        if small_sq_norm < 0 or big_sq_norm < 0:
-            raise ConfigError(f"squared norms must not be negative, got {small_sq_norm:g} and {big_sq_norm:g}")
-    flags = 0
-    layers: list[Terms] = []
+    of_layers = None
+    if layers is not None:
+        of_layers = LayerNorms(solve_two_batches, *layers, (small_batch_size, big_batch_size))
+    are_small = of_layers is None or _are_surely_finite(of_layers)
+    _check_sq_norms([small_sq_norm], [big_sq_norm])
+    if of_layers is not None and not are_small:
+        _check_sq_norms(of_layers.first, of_layers.second)
     num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
+    flags, terms = 0, None
     if small_batch_size == big_batch_size:
         flags |= Flags.ONE_SMALL_BATCH
     else:
-        layers = [
-            two_batch(
-                small_sq_norm=small_sq_norm,
-                big_sq_norm=big_sq_norm,
-                small_batch_size=small_batch_size,
-                big_batch_size=big_batch_size,
-            )
-            for small_sq_norm, big_sq_norm in sq_norms
-        ]
-        if not all(map(has_finite_squares, layers)):
-            layers, flags = [], flags | Flags.NONFINITE_GRADIENT
-    return _update(logged, num_micro_batches, small_batch_size, big_batch_size, layers, loss, flags)
+        terms = two_batch(
+            small_sq_norm=small_sq_norm,
+            big_sq_norm=big_sq_norm,
+            small_batch_size=small_batch_size,
+            big_batch_size=big_batch_size,
+        )
+        if not (has_finite_squares(terms) and (are_small or _are_finite(of_layers))):
+            terms, flags = None, flags | Flags.NONFINITE_GRADIENT
+    if terms is None:
+        of_layers = None
+    return _update(logged, num_micro_batches, small_batch_size, big_batch_size, terms, of_layers, loss, flags)
+
+
+def _check_sq_norms(small_sq_norms: Sequence[float], big_sq_norms: Sequence[float]) -> None:
+    """Refuse what is no square.
+
+    Raises:
+        ConfigError: For a negative number.
+    """
+    for small_sq_norm, big_sq_norm in zip(small_sq_norms, big_sq_norms, strict=True):
+        if small_sq_norm < 0 or big_sq_norm < 0:
+            raise ConfigError(f"squared norms must not be negative, got {small_sq_norm:g} and {big_sq_norm:g}")
+
+
+def _are_surely_finite(layers: LayerNorms) -> bool:
+    """Whether all are squares whose terms have finite squares, seen from their sum alone: a tenth of the time."""
+    small_batch_size, big_batch_size = layers.sizes
+    if not small_batch_size < big_batch_size or not layers.first:
+        return False
+    # |tr Σ| and |G|² are at most this many times the larger of the two norms
+    growth = max(
+        1 / (1 / small_batch_size - 1 / big_batch_size),
+        (big_batch_size + small_batch_size) / (big_batch_size - small_batch_size),
+    )
+    total = sum(layers.first) + sum(layers.second)  # NaN where one is, and then not below anything
+    return total * growth < MAX_TERM / 2 and min(layers.first) >= 0 and min(layers.second) >= 0
+
+
+def _are_finite(layers: LayerNorms | None) -> bool:
+    """Whether the terms of all layers have finite squares."""
+    return layers is None or all(
+        has_finite_squares(Terms(*layers.terms_of(*norms, *layers.sizes)))
+        for norms in zip(layers.first, layers.second, strict=True)
+    )
 
 
 def update_from_terms(
@@ -219,7 +270,8 @@ def update_from_terms(
         num_small,
         batch_size / num_small,
         batch_size,
-        [terms] if is_finite else [],
+        terms if is_finite else None,
+        None,
         loss,
         0 if is_finite else Flags.NONFINITE_GRADIENT,
     )
@@ -228,7 +280,7 @@ def update_from_terms(
 def update_without_norms(logged: LoggedStep, batch_size: float | None, loss: float | None) -> Update:
     """The update of a step in which nothing was watched."""
     flags = Flags.NO_BACKWARD if batch_size else Flags.NO_BACKWARD | Flags.BATCH_SIZE_UNKNOWN
-    return _update(logged, 0, None, batch_size, [], loss, flags)
+    return _update(logged, 0, None, batch_size, None, None, loss, flags)
 
 
 def has_vanished(norms: StepNorms) -> bool:
@@ -272,19 +324,20 @@ def _update(
     num_micro_batches: int,
     micro_batch_size: float | None,
     global_batch: float | None,
-    layers: list[Terms],
+    terms: Terms | None,
+    layers: LayerNorms | None,
     loss: float | None,
     flags: int,
 ) -> Update:
-    """An update whose first layer is the total."""
+    """An update without a loss that is not finite."""
     is_nonfinite_loss = loss is not None and not math.isfinite(loss)
     return Update(
         logged,
         num_micro_batches,
         micro_batch_size,
         global_batch,
-        layers[0] if layers else None,
-        layers[1:],
+        terms,
+        layers,
         None if is_nonfinite_loss else loss,
         flags | Flags.NONFINITE_LOSS if is_nonfinite_loss else flags,
     )

@@ -9,7 +9,7 @@ from noisescale.updates import LoggedStep, Update
 
 
 def make_update(step, *, terms=None, batch=64.0, flags=0):
-    return Update(LoggedStep(step, 1000.0 + 2 * step, 0.1), 8, 8.0, batch, terms, (), 1.0, flags)
+    return Update(LoggedStep(step, 1000.0 + 2 * step, 0.1), 8, 8.0, batch, terms, None, 1.0, flags)
 
 
 def make_history(num_updates, *, batch_of=lambda step: 64.0, flags_of=lambda step: 0):

@@ -41,11 +41,18 @@ def two_batch(*, small_sq_norm: float, big_sq_norm: float, small_batch_size: flo
             f"big_batch_size must exceed small_batch_size > 0, got {big_batch_size:g} and {small_batch_size:g}: "
             "use gradient accumulation or more ranks"
         )
+    return Terms(*solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size))
+
+
+def solve_two_batches(
+    small_sq_norm: float, big_sq_norm: float, small_batch_size: float, big_batch_size: float
+) -> tuple[float, float]:
+    """Both terms, tr Σ first, as in `two_batch`, of checked sizes: arithmetic alone, so columns do, too."""
     grad_sq_norm = (big_batch_size * big_sq_norm - small_batch_size * small_sq_norm) / (
         big_batch_size - small_batch_size
     )
     trace_cov = (small_sq_norm - big_sq_norm) / (1 / small_batch_size - 1 / big_batch_size)
-    return Terms(trace_cov=trace_cov, grad_sq_norm=grad_sq_norm)
+    return trace_cov, grad_sq_norm
 
 
 def from_groups(*, mean_small_sq_norm: float, big_sq_norm: float, num_groups: int, batch_size: float) -> Terms:
@@ -82,8 +89,15 @@ def from_unequal_groups(*, weighted_sq_norm: float, big_sq_norm: float, num_grou
     Source: E W = |G|² + K tr Σ / N and E|Σ p_k g_k|² = |G|² + tr Σ / N, solved for both; `from_groups` at equal sizes.
     """
     check_groups(num_groups, batch_size)
+    return Terms(*solve_unequal_groups(weighted_sq_norm, big_sq_norm, num_groups, batch_size))
+
+
+def solve_unequal_groups(
+    weighted_sq_norm: float, big_sq_norm: float, num_groups: float, batch_size: float
+) -> tuple[float, float]:
+    """Both terms, tr Σ first, as in `from_unequal_groups`, of checked sizes: arithmetic alone."""
     trace_cov = batch_size * (weighted_sq_norm - big_sq_norm) / (num_groups - 1)
-    return Terms(trace_cov=trace_cov, grad_sq_norm=big_sq_norm - trace_cov / batch_size)
+    return trace_cov, big_sq_norm - trace_cov / batch_size
 
 
 def from_equally_weighted_groups(
@@ -106,8 +120,15 @@ def from_equally_weighted_groups(
         both; `from_groups` at equal sizes.
     """
     check_groups(num_groups, num_groups / mean_inverse_size if mean_inverse_size > 0 else 0.0)
+    return Terms(*solve_equally_weighted_groups(mean_sq_norm, big_sq_norm, num_groups, mean_inverse_size))
+
+
+def solve_equally_weighted_groups(
+    mean_sq_norm: float, big_sq_norm: float, num_groups: float, mean_inverse_size: float
+) -> tuple[float, float]:
+    """Both terms, tr Σ first, as in `from_equally_weighted_groups`, of checked sizes: arithmetic alone."""
     spread = (mean_sq_norm - big_sq_norm) * num_groups / (num_groups - 1)
-    return Terms(trace_cov=spread / mean_inverse_size, grad_sq_norm=mean_sq_norm - spread)
+    return spread / mean_inverse_size, mean_sq_norm - spread
 
 
 def robust_grad_sq_norm(

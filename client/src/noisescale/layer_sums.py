@@ -1,0 +1,112 @@
+"""Sums over steps of each layer's terms: 150 layers at each step cost the training some microseconds.
+
+A step is packed and put aside, and sixteen are added up together: with numpy where the job has loaded it, which is
+twenty times as fast. Either way does the same operations in the same order, so the sums are the same to the last bit.
+"""
+
+import struct
+import sys
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+MAX_WAITING = 16
+"""Steps that are added up together."""
+
+TermsOf = Callable[[float, float, float, float], tuple[float, float]]
+"""tr Σ and |G|² from two squared norms and two sizes, by arithmetic alone: it also takes arrays."""
+
+Sums = list[list[float]]
+"""Of each layer Σ tr Σ, Σ |G|², Σ (tr Σ)², Σ |G|⁴ and Σ tr Σ |G|², a list each."""
+
+
+class LayerNorms(NamedTuple):
+    """The layers of one step in columns, not yet turned into terms.
+
+    Attributes:
+        terms_of: Gives the terms of one layer.
+        first: Its first argument for each layer.
+        second: Its second.
+        sizes: The others, the same for all layers.
+    """
+
+    terms_of: TermsOf
+    first: Sequence[float]
+    second: Sequence[float]
+    sizes: tuple[float, float]
+
+
+class LayerSums:
+    """The layers of some steps.
+
+    Args:
+        num_layers: At least one.
+
+    Attributes:
+        num_updates: Steps so far.
+    """
+
+    def __init__(self, num_layers: int) -> None:
+        self.num_updates = 0
+        self._num_layers = num_layers
+        self._pack = struct.Struct(f"{2 * num_layers}d").pack
+        self._sums: Sums = [[0.0] * num_layers for _ in range(5)]
+        self._terms_of: TermsOf | None = None
+        self._waiting: list[tuple[bytes, tuple[float, float]]] = []
+
+    def add(self, layers: LayerNorms) -> None:
+        """Add one step; one with another number of layers is of another model, and left out."""
+        if len(layers.first) != self._num_layers:
+            return
+        packed = self._pack(*layers.first, *layers.second)
+        if layers.terms_of is not self._terms_of or len(self._waiting) >= MAX_WAITING:
+            self._add_up()
+            self._terms_of = layers.terms_of
+        self._waiting.append((packed, layers.sizes))
+        self.num_updates += 1
+
+    def moments(self) -> Sums:
+        """The sums over all steps."""
+        self._add_up()
+        return self._sums
+
+    def _add_up(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not waiting or self._terms_of is None:
+            return
+        numpy = sys.modules.get("numpy")  # never loaded by us: that would take the training 0.1 s
+        if numpy is None:
+            self._sums = added_in_python(self._sums, self._terms_of, waiting)
+        else:
+            self._sums = added_with_numpy(numpy, self._sums, self._terms_of, waiting)
+
+
+def added_in_python(sums: Sums, terms_of: TermsOf, steps: Sequence[tuple[bytes, tuple[float, float]]]) -> Sums:
+    """The sums with some packed steps added."""
+    for packed, sizes in steps:
+        columns = array("d", packed)
+        num_layers = len(columns) // 2
+        terms = [terms_of(*norms, *sizes) for norms in zip(columns[:num_layers], columns[num_layers:], strict=True)]
+        moments = ((trace, signal, trace * trace, signal * signal, trace * signal) for trace, signal in terms)
+        columns_of_moments = zip(*moments, strict=True)
+        sums = [
+            [so_far + moment for so_far, moment in zip(column, added, strict=True)]
+            for column, added in zip(sums, columns_of_moments, strict=True)
+        ]
+    return sums
+
+
+def added_with_numpy(
+    numpy: Any, sums: Sums, terms_of: TermsOf, steps: Sequence[tuple[bytes, tuple[float, float]]]
+) -> Sums:
+    """The same as `added_in_python`, in one go."""
+    columns = numpy.frombuffer(b"".join(packed for packed, _ in steps)).reshape(len(steps), 2, -1)
+    sizes = numpy.array([sizes for _, sizes in steps], dtype=float)
+    with numpy.errstate(all="ignore"):  # the program may have asked numpy to raise
+        trace, signal = terms_of(columns[:, 0], columns[:, 1], sizes[:, :1], sizes[:, 1:])
+        moments = numpy.stack([trace, signal, trace * trace, signal * signal, trace * signal], axis=1)
+        total = numpy.array(sums)
+        for moment in moments:  # and not `sum`, which adds in another order
+            total += moment
+    found: Sums = total.tolist()
+    return found
