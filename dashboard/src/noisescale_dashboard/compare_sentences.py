@@ -50,7 +50,7 @@ def factor_words(found: Interval) -> str:
 
 
 def _of_five(number: int) -> str:
-    tasks = "1 task has" if number == 1 else f"{number_word(number)} tasks have"
+    tasks = {0: "no task has", 1: "1 task has"}.get(number, f"{number_word(number)} tasks have")
     return f"{tasks} both numbers, 5 are needed"
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
@@ -165,6 +166,18 @@ class TestModelSizes:
     def test_many_sizes_share_the_shades_and_a_single_one_has_the_darkest(self) -> None:
         assert len(set(shades_of([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).values())) == 4
         assert shades_of([7.0]) == {7.0: LIGHT.sequential[-1]}
+
+    def test_sizes_that_end_at_one_place_are_written_behind_it_and_apart(self) -> None:
+        same = tuple(replace(run, loss=SIZES.runs[0].loss, noise_scale=SIZES.runs[0].noise_scale) for run in SIZES.runs)
+
+        figure = noise_scale_by_model_size(replace(SIZES, runs=same), noun="sequences", narrow=False)
+
+        written = [one for one in figure.layout.annotations if one.text.startswith("<b>")]
+        heights = sorted(one.yshift for one in written)
+        assert len(written) == len({run.size for run in same})
+        assert all(high - low >= 13.9 for low, high in pairwise(heights))
+        assert {one.xanchor for one in written} == {"left"}
+        assert figure.layout.margin.r >= 40
 
     def test_without_runs_there_are_axes_alone(self) -> None:
         figure = noise_scale_by_model_size(replace(SIZES, runs=(), effect=None), noun="sequences", narrow=True)

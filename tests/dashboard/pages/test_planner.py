@@ -72,6 +72,7 @@ class TestWhatIsAsked:
         assert len(questions) == 2
         assert (spot["spot_price_share"], spot["interruptions_per_device_hour"]) == ("0.3", "0.1")
         assert "assumed until you say otherwise" in changed["planner-spot-words"]["children"]
+        assert "for the devices of the batch in use" in changed["planner-spot-words"]["children"]
         assert changed["planner-figures"]["data"]["pareto"]["data"][0]["name"] == "on demand"
 
     async def test_typed_numbers_ask_about_no_run_and_no_task(self, callbacks: Callbacks, fake_api: FakeApi) -> None:
@@ -173,10 +174,18 @@ class TestWhatIsShown:
             "Batch 1,536 on 24 devices: 2 × the fewest steps, 2 × the fewest sequences"
         )
         assert "relative to the fewest" in words(changed["planner-note"])
-        assert "give steps and at_batch" in words(changed["planner-policies"])
+        assert "Needs a plan: the next run of a task" in words(changed["planner-policies"])
+        assert "at_batch" not in words(changed["planner-policies"])
+        assert not changed["planner-policies-card-footer"]["children"]
 
 
 class TestTables:
+    def test_without_a_plan_the_card_of_what_ifs_says_what_it_needs(self) -> None:
+        bare = trade_off(tradeoff_json() | {"what_ifs": []})
+
+        assert "Needs a plan: the next run of a task" in words(planner_cards.what_ifs(bare))
+        assert "Needs a plan" not in words(planner_cards.what_ifs(plan()))
+
     def test_a_row_has_devices_time_cost_and_examples_each_above_its_interval(self) -> None:
         said = words(planner_cards.table(plan(**LIMITS), narrow=False))
 

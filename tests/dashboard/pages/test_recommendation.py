@@ -13,7 +13,7 @@ from fakes_api import FakeApi
 from fakes_runs import RUNS, run_json
 from noisescale_dashboard.advice import Recommendation, Waste, recommendation
 from noisescale_dashboard.answers import UNKNOWN, Interval, run
-from noisescale_dashboard.pages import recommendation_card, recommendation_schedule, run_overview
+from noisescale_dashboard.pages import recommendation_card, recommendation_schedule, run_laws, run_overview
 
 ADVISED = RUNS[0]
 
@@ -69,6 +69,21 @@ def test_a_calibrated_answer_says_kappa_its_interval_and_how_many_sweeps() -> No
     said = bottom_of(advised(calibration=known, warnings=[]))
 
     assert "Calibrated here on 3 sweeps and branches: κ 0.970, 0.740 – 1.26, 95 %." in said
+
+
+def test_where_kappa_is_not_one_the_card_says_by_what_its_rows_and_its_curve_go() -> None:
+    """At κ 7.6 an example efficiency of 10 % stands beside 1.9 times the fewest examples."""
+    kappa = {"value": 7.6, "low": 2.0, "high": 28.0, "level": 0.95}
+    known = {"state": "calibrated", "kappa": kappa, "measurements": 3, "text": "…"}
+    of_itself = {**known, "kappa": {**kappa, "value": 1.0}}
+
+    tied, plain = advised(calibration=known, warnings=[]), advised(calibration=of_itself, warnings=[])
+
+    by_what = "Efficiencies go by the noise scale alone. Steps and examples go by the critical batch, κ times as large"
+    assert f"{by_what}: κ 7.60." in bottom_of(tied)
+    assert by_what not in bottom_of(plain)
+    assert str(run_laws.position_footer(tied)).endswith("of the critical batch, 7.60 × the noise scale (κ).")
+    assert str(run_laws.position_footer(plain)).endswith("of the critical batch.")
 
 
 def test_kappa_of_other_tasks_of_the_family_is_not_said_to_be_of_here() -> None:

@@ -9,12 +9,17 @@ import pytest
 from dash import dcc, html
 
 from dashboard_callbacks import Callbacks
+from fakes_advice import recommendation_json
 from fakes_api import FakeApi
-from fakes_runs import HOSTILE, RUNS
+from fakes_runs import HOSTILE, RUNS, run_json, series_json
+from noisescale_dashboard.advice import recommendation
+from noisescale_dashboard.answers import noise_scale_series, run
 from noisescale_dashboard.app import mount
 from noisescale_dashboard.pages import plan_limits
 from noisescale_dashboard.pages.report_address import address_of
+from noisescale_dashboard.report import second_page
 from noisescale_dashboard.report.markup import Markup, to_html
+from noisescale_dashboard.report.reading import Reported
 
 RUN = f"/runs/{RUNS[0].id}/report"
 UNRESOLVED = next(f"/runs/{run.id}/report" for run in RUNS if not run.resolved)
@@ -90,6 +95,25 @@ async def test_the_last_row_of_the_table_is_what_the_figure_ends_with(client: ht
     last = next(cells for step, cells in row if step == "184,199")
     value = re.findall(r"<td>(.*?)</td>", last)[1]
     assert f">{value}</tspan> noise scale" in document
+
+
+def test_the_last_row_is_the_latest_window_on_which_the_first_page_rests() -> None:
+    found = run(run_json(RUNS[0]))
+    points = noise_scale_series(series_json(RUNS[0], points=20))
+    latest = replace(points.latest, value=1234.0, low=1100.0, high=1400.0)
+    series = replace(points, latest=latest)
+    advised = recommendation(recommendation_json(RUNS[0], 0.5))
+
+    told = words(
+        "<body>" + "".join(map(to_html, second_page.second_page(Reported(found, advised, series, (), 0.5, {}))))
+    )
+    early = replace(found, last_step=(found.last_step or 0) + 100)
+    earlier = words(
+        "<body>" + "".join(map(to_html, second_page.second_page(Reported(early, advised, series, (), 0.5, {}))))
+    )
+
+    assert "1,100 – 1,400" in told
+    assert "1,100 – 1,400" not in earlier
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
-from fakes_runs import HOSTILE, RUNS, run_json
+from fakes_runs import HOSTILE, RUNS, run_json, series_json
 from noisescale_dashboard import answers
-from noisescale_dashboard.pages import run
+from noisescale_dashboard.number_format import significant
+from noisescale_dashboard.pages import run, run_reading
 
 WHOLE: dict[str, Any] = {
     "x": "step",
@@ -368,3 +369,20 @@ def test_a_run_is_asked_for_as_often_as_its_charts_move(hours: float, seconds: f
     aged = replace(own, created_at=begun.isoformat(), updated_at=(begun + timedelta(hours=hours)).isoformat())
 
     assert run.live_state(aged)["every"] == pytest.approx(seconds)
+
+
+async def test_the_loss_line_ends_in_the_loss_of_the_key_figures(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-figures.data", series_view())
+
+    loss = answers.run(run_json(RUNS[0])).loss
+    drawn = next(one for one in changed["run-figures"]["data"]["loss"]["data"] if one["name"] == "loss")
+    in_facts = next(fact for fact in changed["run-facts"]["children"] if "'Loss'" in str(fact))
+    assert significant(drawn["y"][-1], 4) == significant(loss, 4)
+    assert significant(loss, 4) in str(in_facts)
+
+
+def test_a_range_that_ends_earlier_keeps_its_own_last_loss() -> None:
+    run = answers.run(run_json(RUNS[0]))
+    series = answers.noise_scale_series(series_json(RUNS[0], last=100_000))
+
+    assert run_reading.ending_in_latest_loss(series, run) == series

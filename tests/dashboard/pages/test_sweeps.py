@@ -1,6 +1,7 @@
 """The list of sweeps, published sweeps, and the page of a sweep or a branch."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS
 from fakes_sweeps import SWEEPS
 from noisescale_dashboard.answers import UNKNOWN, Interval
+from noisescale_dashboard.pages.sweep_branch import ARM_COLUMNS
+from noisescale_dashboard.pages.sweep_cards import FIT_COLUMNS
 from noisescale_dashboard.sweep_answers import LackOfFit
 from noisescale_dashboard.sweep_sentences import bounds_words, lack_of_fit_words
 
@@ -146,6 +149,22 @@ async def test_the_table_of_fits_has_intervals_and_the_footer_says_what_speaks_a
     for words in ("12.5k", "12.4M", "992", "841 – 1,170", "4 %"):
         assert words in table
     assert "At batch 16 the best learning rate was the last one tried" in said(changed["sweep-fit-card-footer"])
+
+
+async def test_every_cell_of_a_fit_and_of_an_arm_carries_the_word_of_its_column_for_a_phone(
+    callbacks: Callbacks,
+) -> None:
+    fits = [
+        re.findall(
+            r'"data-word": "([^"]+)"', said((await callbacks.post("sweep-figures.data", sweep_view(n)))["sweep-fit"])
+        )
+        for n in (1, 2)
+    ]
+    arms = said(await callbacks.post("sweep-figures.data", sweep_view(3)))
+
+    assert fits[0][: len(FIT_COLUMNS)] == list(FIT_COLUMNS)
+    assert fits[1][:6] == ["Target", "S_min", "E_min", "B_crit", "no fit:", "n"]
+    assert re.findall(r'"data-word": "([^"]+)"', arms)[: len(ARM_COLUMNS)] == list(ARM_COLUMNS)
 
 
 async def test_a_refused_sweep_says_why_and_gives_no_number_but_the_bound(callbacks: Callbacks) -> None:

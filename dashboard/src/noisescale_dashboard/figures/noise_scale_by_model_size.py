@@ -12,6 +12,8 @@ from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, transl
 from noisescale_dashboard.number_format import si, significant
 
 HEIGHT = 226
+RIGHT = 48
+"""Room for a size beside the lowest loss of all."""
 SHADES = LIGHT.sequential[3:]
 """Of lines: at least 3 : 1 against the ground."""
 COLD_OPACITY = 0.35
@@ -22,7 +24,7 @@ def noise_scale_by_model_size(found: ModelSizes, *, noun: str, narrow: bool) -> 
 
     The stretch of losses that every size has seen is tinted; windows at a cold learning rate are pale and not tested.
     """
-    figure = blank_figure(height=HEIGHT, left=44, right=14, top=12, bottom=40)
+    figure = blank_figure(height=HEIGHT, left=44, right=RIGHT, top=12, bottom=40)
     figure.update_layout(hovermode="closest", hoverdistance=14)
     runs = [run for run in found.runs if run.size is not None and run.loss]
     _set_axes(figure, runs, narrow=narrow)
@@ -81,7 +83,7 @@ def _add_run(figure: go.Figure, run: RunAtLosses, color: str, noun: str) -> None
 
 
 def _write_sizes(figure: go.Figure, runs: Sequence[RunAtLosses]) -> None:
-    """The size beside the lowest loss that it reached, pushed apart; of many sizes the smallest and the largest."""
+    """The size behind the end of its line, the lowest loss, pushed apart; of many the smallest and the largest."""
     best = {run.size or 0.0: run for run in sorted(runs, key=lambda one: -min(one.loss))}
     sizes = sorted(best)
     shown = sizes if len(sizes) <= len(SHADES) else [sizes[0], sizes[-1]]
@@ -93,8 +95,8 @@ def _write_sizes(figure: go.Figure, runs: Sequence[RunAtLosses]) -> None:
         ends, pixels, labels.spread(pixels, [labels.LINE_PIXELS] * len(pixels)), strict=True
     ):
         figure.add_annotation(
-            x=loss, y=low + (high - low) * wanted / height, text=f"<b>{si(size)}</b>", xanchor="right",
-            yanchor="bottom", xshift=-6, yshift=y - wanted + 4, showarrow=False,
+            x=loss, y=low + (high - low) * wanted / height, text=f"<b>{si(size)}</b>", xanchor="left",
+            yanchor="middle", xshift=7, yshift=y - wanted, showarrow=False,
             font={"size": 12, "color": LIGHT.text_2, "family": FONT},
         )  # fmt: skip
 

@@ -77,25 +77,26 @@ RUN: Final[Mapping[str, How]] = MappingProxyType(
         "run-terms-card": How(
             "tr Σ, the variance of one example's gradient, and |G|², the squared true gradient, each averaged over the "
             "window with the interval from the spread of its blocks. Efficiencies follow from noise scale φ and batch "
-            "B: φ ÷ (φ + B) for an example, B ÷ (φ + B) for a step.",
+            "B alone: φ ÷ (φ + B) for an example, B ÷ (φ + B) for a step, as if the critical batch were φ (κ = 1).",
             "estimators.md", ("trace_cov", "grad_sq_norm", "example_efficiency", "step_efficiency"),
             f"{MCCANDLISH}, appendix A.1 and eq. 2.7",
         ),
         "run-loss-card": How(
-            "The loss that the training loop logged, averaged over the steps of each point; the faint band is the "
-            "least and the most of these steps.",
+            "The loss that the training loop logged, averaged over the steps of each point; the last one is that of "
+            "the latest step, as in the key figures. The faint band is the least and the most of these steps.",
             "dashboard.md", ("loss_reduction", "step"),
         ),
         "run-advice": How(
             "The critical batch is κ times the noise scale, and the batch that costs least at the stated price of a "
-            "step is √(r\u00a0B_crit). Its interval holds the error of the measurement and that of κ; what another "
-            "batch would change is predicted by S = S_min (1 + B_crit ÷ B).",
+            "step is √(r\u00a0B_crit). Its interval holds the error of the measurement and that of κ; steps and "
+            "examples at another batch are predicted by S = S_min (1 + B_crit ÷ B). Efficiencies, and what was "
+            "redundant, are by the noise scale alone: where κ is not 1 they are not the ratios of these steps.",
             "recommendations.md", ("b_crit", "kappa", "exchange_rate", "preference"), f"{MCCANDLISH}, eq. 2.11",
         ),
         "run-tradeoff-card": How(
             "On the way to one loss steps S and examples E lie on (S ÷ S_min − 1)(E ÷ E_min − 1) = 1, and a batch "
             "stands where B ÷ B_crit puts it. Predicted, with B_crit = κ × noise scale; the broad stretch is its "
-            "95 % interval.",
+            "95 % interval. The efficiencies of the key figures are by the noise scale alone (κ = 1).",
             "theory.md", ("b_crit", "kappa"), f"{MCCANDLISH}, eq. 2.11",
         ),
         "run-against-card": How(
@@ -151,8 +152,8 @@ COMPARE: Final[Mapping[str, How]] = MappingProxyType(
         ),
         "compare-runs-card": How(
             "What each run's own page shows, put on one axis: noise scale as tr Σ ÷ |G|² of a window with its 95 % "
-            "interval, loss, batch, or example efficiency φ ÷ (φ + B). Over loss a window stands where the run first "
-            "reaches it.",
+            "interval, loss, batch, or example efficiency φ ÷ (φ + B), by the noise scale alone (κ = 1). Over "
+            "loss a window stands where the run first reaches it.",
             "rest.md", ("b_simple", "example_efficiency", "window"), f"{MCCANDLISH}, appendix A.1",
         ),
         "compare-ratio-card": How(
@@ -282,15 +283,93 @@ PLANNER: Final[Mapping[str, How]] = MappingProxyType(
     }
 )  # fmt: skip
 
-HOW: Final[Mapping[str, How]] = MappingProxyType({**OVERVIEW, **RUN, **COMPARE, **SWEEPS, **PLANNER})
+REPRODUCE: Final[Mapping[str, How]] = MappingProxyType(
+    {
+        "reproduce-scatter-card": How(
+            "Each task's hardest target that counts: the mean noise scale along the tuned run nearest B_crit, against "
+            "B_crit = E_min ÷ S_min of its sweep with a tuned learning rate at each batch size. The band is × and ÷ "
+            "the rms factor of the published tasks about y = x.",
+            "reproduce.md", ("b_crit", "tuned run", "near_critical", "rms factor"), f"{MCCANDLISH}, table 1",
+        ),
+        "reproduce-statistics-card": How(
+            "Of the logarithms of noise scale and critical batch over tasks: r² about the fit and about y = x, slope, "
+            "rms factor, shares within a factor. Intervals are from drawing the tasks again with replacement.",
+            "reproduce.md", ("rms factor", "kappa"),
+        ),
+        "reproduce-exclusions-card": How(
+            "A target counts where S_min is at least 5 steps, the interval of B_crit is closed, and at least half of "
+            "the run up to it has a resolved noise scale.",
+            "reproduce.md", ("target", "resolved"),
+        ),
+        "reproduce-targets-card": How(
+            "S_min and B_crit by least squares in the logarithm of the steps, with the profile interval; the noise "
+            "scale's interval adds up the scatter of its windows. κ is B_crit ÷ noise scale.",
+            "reproduce.md", ("b_crit", "kappa", "near_critical", "window"), f"{MCCANDLISH}, eq. 2.11",
+        ),
+        "reproduce-series-card": How(
+            "The same figures for each average of the noise scale, for hardest or all targets, and without tasks of "
+            "our own or with noise in the labels. Fewer than five tasks have none.",
+            "reproduce.md", ("near_critical", "ideal_steps", "rms factor"),
+        ),
+        "reproduce-hooks-card": How(
+            "Each measured window against the same window computed from every single example's gradient of the same "
+            "steps. Windows whose interval is open are not compared.",
+            "reproduce.md", ("window", "b_simple"), f"{MCCANDLISH}, appendix A.1",
+        ),
+        "reproduce-quadratics-card": How(
+            "On noisy quadratics |G|², tr Σ and the Hessian are known: measured windows against tr Σ ÷ |G|², and "
+            "beside it tr(HΣ) ÷ GᵀHG, to which B_crit belongs.",
+            "reproduce.md", ("b_simple", "b_hessian"), f"{MCCANDLISH}, eq. 2.8 and 2.9",
+        ),
+        "reproduce-growth-card": How(
+            "Mean noise scale of the windows in the last quarter of the tuned run nearest B_crit, over that of the "
+            "first quarter, and at which share of the run it is lowest.",
+            "reproduce.md", ("tuned run", "window"), f"{MCCANDLISH}, section 4.3",
+        ),
+        "reproduce-loss-card": How(
+            "Least squares of the logarithm of the windows' noise scales over that of the loss, with an interval for "
+            "independent windows; of model sizes, over both loss and size.",
+            "reproduce.md", ("growth exponent", "window"), f"{MCCANDLISH}, section 4.3",
+        ),
+        "reproduce-misfits-card": How(
+            "Measured steps over S_min (1 + B_crit ÷ B): e to the root mean square of its logarithm, and the batch "
+            "size that lies farthest off.",
+            "reproduce.md", ("b_crit", "target"), f"{MCCANDLISH}, eq. 2.11",
+        ),
+        "reproduce-rates-card": How(
+            "Slope of the logarithm of the best learning rate over that of the batch size, below and above B_crit, "
+            "from three batch sizes on.",
+            "reproduce.md", ("b_crit",), f"{MCCANDLISH}, eq. 2.10",
+        ),
+        "reproduce-adaptive-card": How(
+            "Steps plus examples ÷ B_crit to the hardest target with B = √(B_crit × noise scale), over those of the "
+            "constant batch: foreseen by the theory, and measured by training. The schedule knows the whole run.",
+            "reproduce.md", ("b_crit", "exchange_rate"), f"{MCCANDLISH}, appendix D",
+        ),
+        "reproduce-policies-card": How(
+            "Runs start with the batch and the learning rate off, follow a policy and pay for all they compute until "
+            "the target. Regret is what they paid over the best constant batch, less one; cost over keeping is a ratio "
+            "of sums.",
+            "policies.md", ("policy regret",),
+        ),
+        "reproduce-recommendations-card": How(
+            "At shares of runs that nobody advised the recommendation is computed from what is known then, and "
+            "compared with the B_crit of a sweep: whether its interval holds it, whether it decides, and which way.",
+            "policies.md", ("decision", "kappa", "resolved"),
+        ),
+    }
+)  # fmt: skip
+
+HOW: Final[Mapping[str, How]] = MappingProxyType({**OVERVIEW, **RUN, **COMPARE, **SWEEPS, **PLANNER, **REPRODUCE})
 """Card → how what it shows is computed."""
 NOTHING_COMPUTED: Final = frozenset(
     {
         "planner-limits-card",
+        "reproduce-stored-card",
         "settings-connection-title",
         "settings-keys-title",
         "settings-people-title",
         "settings-audit-title",
     }
 )
-"""Cards that hold what people have set, and no number of ours."""
+"""Cards that hold what people have set or stored, and no number of ours."""

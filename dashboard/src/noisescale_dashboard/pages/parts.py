@@ -45,6 +45,13 @@ def aria(attributes: dict[str, Any]) -> dict[str, Any]:
     return attributes
 
 
+def labelled(cells: Sequence[html.Td], words: Sequence[str]) -> list[html.Td]:
+    """Cells that know the words at the head of their columns: a phone writes them beside each (`.tb.fold`)."""
+    for cell, word in zip(cells, words, strict=True):
+        setattr(cell, "data-word", word)
+    return list(cells)
+
+
 def icon(name: str, size: str = "") -> html.Span:
     """An icon beside a word; silent for screen readers."""
     return html.Span(className=f"i i-{name} {size}".strip(), **aria({"aria-hidden": "true"}))

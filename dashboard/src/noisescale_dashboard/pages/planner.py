@@ -196,12 +196,7 @@ def _shown(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, 
         "planner-policies-card-footer.children": planner_cards.policies_footer(plan),
         "planner-y.data": planner_cards.cost_choices(plan),
         "planner-basis.children": note(unbroken(sentences.basis(plan)), quiet=True, icon_name="info"),
-        "planner-what-ifs.children": [
-            part
-            for one in plan.what_ifs
-            for title, text in (sentences.what_if(one, plan),)
-            for part in (html.H3(title, className="small"), html.P(unbroken(text), className="t2 small"))
-        ],
+        "planner-what-ifs.children": planner_cards.what_ifs(plan),
     }
 
 

@@ -10,11 +10,12 @@ from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.figures import plan_quantities, time_against_cost, which_limit_binds
 from noisescale_dashboard.figures.plan_quantities import hours_words
 from noisescale_dashboard.figures.time_against_cost import BREAKS, devices_words
-from noisescale_dashboard.number_format import NOTHING, count, money, share, si, significant
+from noisescale_dashboard.number_format import NOTHING, count, money, share, si, significant, unbroken
 from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure_box
-from noisescale_dashboard.pages.planner_sentences import growth_words, noun_of
+from noisescale_dashboard.pages.planner_sentences import growth_words, noun_of, what_if
 from noisescale_dashboard.planner_answers import MeasuredRegret, Policy, Row, TradeOff
 
+NO_PLAN = "Needs a plan: the next run of a task, or steps and their batch under “Numbers of your own”."
 COSTS = (("usd", "Cost"), ("examples", "Examples"), ("device_hours", "Device-hours"))
 POLICIES = {
     "constant": "Constant batch",
@@ -192,10 +193,22 @@ def table_footer(plan: TradeOff) -> Children:
     return [plan.assumes] if plan.assumes else []
 
 
+def what_ifs(plan: TradeOff) -> list[Child]:
+    """Each in words; without any, what they would need."""
+    if not plan.what_ifs:
+        return [html.P(NO_PLAN, className="t2 small")]
+    told = (what_if(one, plan) for one in plan.what_ifs)
+    return [
+        part
+        for title, text in told
+        for part in (html.H3(title, className="small"), html.P(unbroken(text), className="t2 small"))
+    ]
+
+
 def policies(plan: TradeOff, *, narrow: bool) -> Child:
     """A row a schedule, the cheapest first: what it is predicted to take, and what it cost where it was measured."""
     if not plan.policies:
-        return html.P(plan.policies_missing or "", className="t2")
+        return html.P(NO_PLAN if plan.policies_missing else "", className="t2")
     columns = [column for column in _policy_columns(plan) if any(column[1](one).value for one in plan.policies)]
     if narrow:
         rows = [_narrow_policy(one, columns) for one in plan.policies]
@@ -268,6 +281,8 @@ def _missed_or(regret: float) -> str:
 
 def policies_footer(plan: TradeOff) -> Children:
     """What the predictions and the measured regrets stand for."""
+    if not plan.policies:
+        return []
     source = next((one.measured_regret for one in plan.policies if one.measured_regret is not None), None)
     said = [growth_words(plan), "Predicted at rates that suit each batch; intervals keep the batches as planned now."]
     if source is not None:

@@ -282,7 +282,8 @@ def spot_words(view: View) -> str:
     assumed = [name for name, value in known.items() if value is None]
     values = {name: SPOT_DEFAULTS[name] if value is None else float(value) for name, value in known.items()}
     said = f"{share(values['spot_share'])} of the price, {values['stops']:g} stops per device-hour"
-    return f"{said}{', assumed until you say otherwise' if assumed else ''}."
+    counted = "Stops are counted for the devices of the batch in use, at any batch."
+    return f"{said}{', assumed until you say otherwise' if assumed else ''}. {counted}"
 
 
 def growth_words(plan: TradeOff) -> str:

@@ -18,6 +18,7 @@ from noisescale_dashboard.number_format import (
     share,
     share_span,
     si,
+    significant,
     unbroken,
 )
 from noisescale_dashboard.pages.parts import Child
@@ -39,8 +40,19 @@ def now_and_then(advice: Recommendation, run: Run) -> list[Child]:
         _share_row("Step efficiency", advice.step_efficiency),
     ]
     table = html.Table([html.Thead(head), html.Tbody(rows)], className="tb advice")
-    said = [_missing(advice), advice.assumes] if advice.predictions else []
+    said = [_by_what(advice), *([_missing(advice), advice.assumes] if advice.predictions else [])]
     return [table, *(html.P(unbroken(text), className="dim small") for text in said if text)]
+
+
+def _by_what(advice: Recommendation) -> str | None:
+    """What the rows go by, where the efficiencies are not the ratios of the steps and examples above them."""
+    kappa = advice.calibration.kappa.value
+    if kappa is None or kappa == 1 or advice.example_efficiency.now.value is None:
+        return None
+    return (
+        "Efficiencies go by the noise scale alone. Steps and examples go by the critical batch, κ times as large: "
+        f"κ {significant(kappa)}."
+    )
 
 
 def _left(advice: Recommendation, run: Run) -> list[html.Tr]:

@@ -103,10 +103,12 @@ def sentence(found: Forecast, noun: str) -> str:
 
 
 def position_footer(advice: Recommendation) -> str | None:
-    """Why no batch stands on the curve, where none does."""
+    """What the broad stretch is and by what the places go; why no batch stands on the curve, where none does."""
     if advice.critical_batch.value is None:
         return "The noise scale is not resolved, so the batch has no place on the curve yet."
-    return "Broad stretch: where the batch in use may lie, by the 95 % interval of the critical batch."
+    stretch = "Broad stretch: where the batch in use may lie, by the 95 % interval of the critical batch"
+    kappa = advice.calibration.kappa.value
+    return f"{stretch}." if kappa in (None, 1) else f"{stretch}, {significant(kappa)} × the noise scale (κ)."
 
 
 def position_sentence(advice: Recommendation) -> str:

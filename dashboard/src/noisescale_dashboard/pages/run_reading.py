@@ -31,7 +31,7 @@ async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View)
         api.metrics(visitor, run.id, run_figures.metrics_query(linked)),
         api.sweeps(visitor, {"run_id": run.id, "kind": "branch", "limit": MAX_BRANCHES}),
     )
-    whole = with_branches(whole, branches.sweeps)
+    whole = ending_in_latest_loss(with_branches(whole, branches.sweeps), run)
     beside = whole
     if view["layer"] or asked["kind"]:
         beside = _of_run(whole, await api.noise_scale(visitor, run.id, asked), asked)
@@ -45,6 +45,17 @@ async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View)
 def _of_run(whole: NoiseScaleSeries, series: NoiseScaleSeries, asked: Mapping[str, Any]) -> NoiseScaleSeries:
     """A series of the run with its events; of another kind it has no loss of its own."""
     return run_figures.beside(whole, series) if asked["kind"] else replace(series, events=whole.events)
+
+
+def ending_in_latest_loss(series: NoiseScaleSeries, run: Run) -> NoiseScaleSeries:
+    """The series whose last point has the run's latest loss, as the key figures do, where it is of the same step.
+
+    Other points are means over their steps.
+    """
+    points = series.points
+    if not points.step or points.step[-1] != run.last_step or points.loss[-1] is None:
+        return series
+    return replace(series, points=replace(points, loss=(*points.loss[:-1], run.loss)))
 
 
 def with_branches(series: NoiseScaleSeries, branches: Sequence[Sweep]) -> NoiseScaleSeries:

@@ -8,7 +8,7 @@ from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.branch_answers import Arm, Branch, branch
 from noisescale_dashboard.figures import branch_arms
 from noisescale_dashboard.number_format import NOTHING, count, duration, money, rate, share, si, significant, span
-from noisescale_dashboard.pages.parts import Child, card, fact, figure_box, link
+from noisescale_dashboard.pages.parts import Child, card, fact, figure_box, labelled, link
 from noisescale_dashboard.sweep_answers import Sweep
 
 ARM_COLUMNS = ("Batch", "Learning rate", "Steps", "Held-out loss", "Against present", "Limits", "Verdict", "Time")
@@ -92,7 +92,7 @@ def _noise_context(found: Branch) -> str:
 
 def _table_card(found: Branch) -> html.Section:
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in ARM_COLUMNS]))
-    table = html.Table([head, html.Tbody([_row(arm) for arm in found.arms])], className="tb")
+    table = html.Table([head, html.Tbody([_row(arm) for arm in found.arms])], className="tb fold")
     level = next((arm.level for arm in found.arms if arm.level is not None), None)
     limits = f"limits: one-sided, {share(level)} each" if level is not None else "no limits"
     return card(
@@ -116,7 +116,7 @@ def _row(arm: Arm) -> html.Tr:
     ]
     time = duration(arm.seconds) if arm.seconds is not None else NOTHING
     verdict = html.Td(branch_arms.verdict_words(arm), className="s")
-    return html.Tr([*(html.Td(word) for word in words), verdict, html.Td(time)])
+    return html.Tr(labelled([*(html.Td(word) for word in words), verdict, html.Td(time)], ARM_COLUMNS))
 
 
 def _rates(arm: Arm) -> str:

@@ -14,7 +14,7 @@ from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_heade
 from noisescale_dashboard.figures import large_batch_quality
 from noisescale_dashboard.number_format import count, exactly, rate, share, si, significant, span
 from noisescale_dashboard.pages import sweep_figures
-from noisescale_dashboard.pages.parts import Child, aria, card, figure_box, icon, note
+from noisescale_dashboard.pages.parts import Child, aria, card, figure_box, icon, labelled, note
 from noisescale_dashboard.sweep_answers import CriticalBatch, Proposal, Quality, SweepPlan, TargetFit
 
 RATIOS = ("1.1", "1.2", "1.5", "2", "3")
@@ -141,7 +141,7 @@ def fit_table(found: CriticalBatch, chosen: TargetFit) -> html.Table:
     """A row a target: steps, examples, B_crit with its interval, misfit, number of batch sizes; or why not."""
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in FIT_COLUMNS]))
     rows = [_fit_row(one, is_chosen=one is chosen) for one in found.targets]
-    return html.Table([head, html.Tbody(rows)], className="tb")
+    return html.Table([head, html.Tbody(rows)], className="tb fold")
 
 
 def _fit_row(one: TargetFit, *, is_chosen: bool) -> html.Tr:
@@ -158,7 +158,7 @@ def _fit_row(one: TargetFit, *, is_chosen: bool) -> html.Tr:
         html.Td(share(fit.rms)),
         html.Td(count(one.num_reached)),
     ]
-    return html.Tr(cells, className="chosen" if is_chosen else "")
+    return html.Tr(labelled(cells, FIT_COLUMNS), className="chosen" if is_chosen else "")
 
 
 def _doubt(one: TargetFit) -> list[html.Span]:
@@ -171,15 +171,14 @@ def _refused_row(one: TargetFit, name: Child) -> html.Tr:
     bounds = [("S_min", refusal.min_steps), ("E_min", refusal.min_examples)] if refusal is not None else []
     cells = [html.Td(_bound(found)) for _, found in bounds] or [html.Td("–"), html.Td("–")]
     why = sweep_sentences.reason_words(refusal) if refusal is not None else "–"
-    return html.Tr(
-        [
-            html.Td(name),
-            *cells,
-            html.Td(sweep_sentences.found_words(one), className="dim"),
-            html.Td(why, className="dim", colSpan=2),
-            html.Td(count(one.num_reached)),
-        ]
-    )
+    cells = [
+        html.Td(name),
+        *cells,
+        html.Td(sweep_sentences.found_words(one), className="dim"),
+        html.Td(why, className="dim", colSpan=2),
+        html.Td(count(one.num_reached)),
+    ]
+    return html.Tr(labelled(cells, (*FIT_COLUMNS[:4], "no fit:", FIT_COLUMNS[-1])))
 
 
 def _between(found: Interval) -> str:

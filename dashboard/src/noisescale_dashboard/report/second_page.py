@@ -18,7 +18,7 @@ MAX_ROWS, MAX_STREAMS, MAX_STAGES = 26, 5, 4
 
 def second_page(found: Reported) -> list[Child]:
     """Everything between the head and the foot of the second page."""
-    points = found.series.points
+    points = _ending_in_latest(found)
     parts: list[Child] = [html.H2("Noise scale over training"), html.P(_about(found), className="small")]
     parts.append(_table(points) if points.step else html.P("No measurement has arrived yet."))
     parts.append(_records(found))
@@ -27,6 +27,20 @@ def second_page(found: Reported) -> list[Child]:
     if cautions:
         parts.append(html.Section([html.H2("Cautions in full"), html.Ul([html.Li(text) for text in cautions])]))
     return parts
+
+
+def _ending_in_latest(found: Reported) -> Points:
+    """The points of the figure; the last is the latest window, on which the first page rests, as there."""
+    points, latest = found.series.points, found.series.latest
+    if not points.step or points.step[-1] != found.run.last_step:
+        return points
+    return replace(
+        points,
+        value=(*points.value[:-1], latest.value),
+        low=(*points.low[:-1], latest.low),
+        high=(*points.high[:-1], latest.high),
+        state=(*points.state[:-1], latest.state),
+    )
 
 
 def _schedule(found: Reported) -> list[Child]:
@@ -44,9 +58,8 @@ def _about(found: Reported) -> str:
     said = f"Measured. Noise scale and batch in {noun}, intervals 95 %, “>” a lower bound where it is not resolved."
     every = _every(len(found.series.points.step))
     which = f"Every {sentences.ordinal(every)} point of the figure" if every > 1 else "The points of the figure"
-    return f"{said} {which}, the last one included" + (
-        f", each over the {count(window)} steps before it." if window else "."
-    )
+    over = f", each over the {count(window)} steps before it" if window else ""
+    return f"{said} {which}{over}; the last one is the latest window."
 
 
 def _every(num_points: int) -> int:
