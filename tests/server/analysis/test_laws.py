@@ -102,7 +102,7 @@ class TestPowerLaw:
         for _ in range(num_draws):
             fit = power_fit(of_runs(rng, num_runs=num_runs, noise_of_loss=noise_of_loss))
             inside[0] += abs(fit.parameters[1] + 1 / ALPHA) < fit.errors.half_width(np.array([0.0, 1.0]), 0.95)
-            inside[1] += fit.at(2.0, 0.95).holds(math.exp(kaplan(2.0)))
+            inside[1] += fit.bands(2.0, 0.95)[0].holds(math.exp(kaplan(2.0)))
 
         assert (inside / num_draws > 0.925).all()
         assert (inside / num_draws < 0.975).all()
@@ -224,7 +224,7 @@ class TestChoice:
         assert "cannot tell" in law.choice.explanation
         point = law.at(30_000).curve
         supported = {one.shape for one in law.choice.candidates if one.has_support}
-        bands = [fit.at(30_000, 0.95) for fit in law.fits if fit.shape.name in supported]
+        bands = [fit.bands(30_000, 0.95)[0] for fit in law.fits if fit.shape.name in supported]
         assert len(bands) > 1
         assert (point.low, point.high) == (min(one.low for one in bands), max(one.high for one in bands))
 
@@ -243,7 +243,7 @@ class TestLadder:
         for _ in range(20):
             law = fit_ladder(crossings(rng, num_sizes=7, shared=0.05, own=0.02))
             power = next(fit for fit in law.fits if fit.shape.name is ShapeName.POWER)
-            inside += law.power.holds(-1 / 0.3), power.at(0.33, 0.95).holds(256 * (0.33 / 0.4) ** (-1 / 0.3))
+            inside += law.power.holds(-1 / 0.3), power.bands(0.33, 0.95)[0].holds(256 * (0.33 / 0.4) ** (-1 / 0.3))
 
         assert (inside >= 16).all()
 
@@ -255,7 +255,7 @@ class TestLadder:
         for _ in range(200):
             law = fit_ladder(crossings(rng, num_sizes=num_sizes, shared=shared, own=own))
             power = next(fit for fit in law.fits if fit.shape.name is ShapeName.POWER)
-            inside += law.power.holds(-1 / 0.3), power.at(0.33, 0.95).holds(256 * (0.33 / 0.4) ** (-1 / 0.3))
+            inside += law.power.holds(-1 / 0.3), power.bands(0.33, 0.95)[0].holds(256 * (0.33 / 0.4) ** (-1 / 0.3))
 
         assert (inside / 200 > 0.925).all()
 

@@ -124,3 +124,15 @@ class TestPages:
         after = cursor.decode(cursor.encode(sort, moment, run_id), sort)
 
         assert (after.value, after.run_id) == (moment, run_id)
+
+
+async def test_the_total_counts_all_pages_also_where_none_is_left(client: httpx.AsyncClient, app: FastAPI) -> None:
+    stored = [await store_run(app, name=name) for name in "abc"]
+    first = (await client.get("/api/v1/runs", params={"sort": "name", "limit": 2})).json()
+    last = (await client.get("/api/v1/runs", params={"sort": "name", "cursor": first["next_cursor"]})).json()
+    behind = cursor.encode(Sort("name", is_descending=False), "z", stored[-1])
+
+    nothing_left = (await client.get("/api/v1/runs", params={"sort": "name", "cursor": behind})).json()
+
+    assert (first["total"], last["total"]) == (3, 3)
+    assert (nothing_left["runs"], nothing_left["total"]) == ([], 3)

@@ -1,8 +1,9 @@
 """Life cycle of a run: created once, listed, changed, removed; its status follows from the clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from noisescale.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.services import known_kappa
 from noisescale_server.services.errors import RunDeleted, RunIdTaken, RunNotFound, refuse
+from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.storage import run_queries, runs
 from noisescale_server.storage.run_queries import After, RunFilter, RunGroup, RunRow, Sort
 from noisescale_server.storage.runs import NewRun
@@ -31,12 +33,32 @@ BALANCED = Preference()
 """Table rows show the decision for a reader who values steps and examples alike."""
 
 
+KEPT = 20_000
+"""Rows of the list whose judgement is kept: all of what a team looks at, 30 MB."""
+
+_decided_by = attrgetter(*(field.name for field in fields(RunSoFar) if field.name != "config"))
+"""What a row's judgement depends on; a config only tells what else to set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a run may send nothing."""
 
     silent_after: timedelta
     crashed_after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What follows from a run's newest numbers and from κ; in a `RunView` it is explained."""
+
+    example_efficiency: Interval | None
+    step_efficiency: Interval | None
+    decision: Decision
+    notices: tuple[Caution, ...]
+
+
+_kept: KeptAnswers[Judgement] = KeptAnswers(KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +138,7 @@ async def list_page(
     """A page of runs in order."""
     wanted = await _with_kappas(session, wanted)
     # One row more than asked for tells whether another page follows.
-    rows = await run_queries.list_page(session, wanted, sort, limit=limit + 1, after=after)
-    total = await run_queries.count(session, wanted)
+    rows, total = await run_queries.list_page(session, wanted, sort, limit=limit + 1, after=after)
     shown = rows[:limit]
     kappas = await known_kappa.of_runs(session, [row.run for row in shown])
     views = [view(row, kappa, now=now, patience=patience) for row, kappa in zip(shown, kappas, strict=True)]
@@ -226,17 +247,33 @@ async def _seen(session: AsyncSession, row: RunRow, *, now: datetime, patience: 
 def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience) -> RunView:
     """The run as people see it now, with what its project knows of κ."""
     so_far = run_so_far(row.run)
-    batch, scale = so_far.batch_size, so_far.noise_scale
+    judged = _judged(so_far, kappa)
     return RunView(
         row=row,
         status=status_of(row.run, now=now, patience=patience),
-        noise_scale=scale,
-        reason=reason_of(row.run, scale),
+        noise_scale=so_far.noise_scale,
+        reason=so_far.reason,
+        example_efficiency=judged.example_efficiency,
+        step_efficiency=judged.step_efficiency,
+        decision=judged.decision,
+        kappa=kappa,
+        notices=judged.notices,
+    )
+
+
+def _judged(run: RunSoFar, kappa: Kappa) -> Judgement:
+    """Kept by the numbers themselves: a list shows the same runs again and again."""
+    key = (kappa, _decided_by(run))
+    return _kept.find(key) or _kept.keep(key, _judge(run, kappa))
+
+
+def _judge(run: RunSoFar, kappa: Kappa) -> Judgement:
+    batch, scale = run.batch_size, run.noise_scale
+    return Judgement(
         example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
         step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
-        decision=decide(so_far, BALANCED, kappa),
-        kappa=kappa,
-        notices=notices(so_far.flags),
+        decision=decide(run, BALANCED, kappa),
+        notices=notices(run.flags),
     )
 
 

@@ -6,7 +6,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, and_, case, delete, func, or_, select, text, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Subquery,
+    Text,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    type_coerce,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
@@ -139,16 +153,21 @@ async def get_row(session: AsyncSession, run_id: UUID, *, is_locked: bool = Fals
 
 async def list_page(
     session: AsyncSession, wanted: RunFilter, sort: Sort, *, limit: int, after: After | None
-) -> list[RunRow]:
-    """Up to `limit` runs in order, those behind `after` only."""
-    column = SORTS[sort.column]
-    ordered = column.desc() if sort.is_descending else column.asc()
-    # Ids first: sorting whole rows would carry every config through the sort.
-    ids = select(Run.id).where(*_conditions(wanted)).order_by(ordered.nulls_last(), Run.id).limit(limit)
+) -> tuple[list[RunRow], int]:
+    """Up to `limit` runs in order, those behind `after` only, and how many the filter lets through in all."""
+    column = SORTS[sort.column].label("sorted_by")
+    # Ids first: sorting whole rows would carry every config through the sort. Counted in the same pass over the runs,
+    # which costs more than either.
+    matching = select(Run.id, column, func.count().over().label("total")).where(*_conditions(wanted)).subquery()
+    page = select(matching).order_by(*_ordered(matching, sort)).limit(limit)
     if after is not None:
-        ids = ids.where(_is_behind(column, sort, after))
-    query = _rows().add_columns(column).where(Run.id.in_(ids)).order_by(ordered.nulls_last(), Run.id)
-    return [RunRow(*found) for found in await session.execute(query)]
+        page = page.where(_is_behind(matching, sort, after))
+    found = page.subquery()
+    query = _rows().join(found, found.c.id == Run.id).add_columns(found.c.sorted_by, found.c.total)
+    rows = (await session.execute(query.order_by(*_ordered(found, sort)))).all()
+    if not rows and after is not None:
+        return [], await count(session, wanted)
+    return [RunRow(*row[:4]) for row in rows], rows[0].total if rows else 0
 
 
 async def count(session: AsyncSession, wanted: RunFilter) -> int:
@@ -260,13 +279,17 @@ def _rows() -> Select[Run, str, str]:
     )
 
 
-def _is_behind(
-    column: ColumnElement[Any] | InstrumentedAttribute[Any], sort: Sort, after: After
-) -> ColumnElement[bool]:
+def _ordered(of: Subquery, sort: Sort) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    ordered = of.c.sorted_by.desc() if sort.is_descending else of.c.sorted_by.asc()
+    return ordered.nulls_last(), of.c.id
+
+
+def _is_behind(of: Subquery, sort: Sort, after: After) -> ColumnElement[bool]:
+    column = of.c.sorted_by
     if after.value is None:
-        return and_(column.is_(None), Run.id > after.run_id)
+        return and_(column.is_(None), of.c.id > after.run_id)
     further = column < after.value if sort.is_descending else column > after.value
-    return or_(further, and_(column == after.value, Run.id > after.run_id), column.is_(None))
+    return or_(further, and_(column == after.value, of.c.id > after.run_id), column.is_(None))
 
 
 def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int_]
@@ -58,7 +58,8 @@ class ClusterRobust:
 
     def half_width(self, contrast: Array, level: float, extra_variance: float = 0.0) -> float:
         """Of the interval of that sum; `extra_variance` is what one more observation adds."""
-        quantile = float(student_t.ppf(0.5 + level / 2, max(self.freedom(contrast), 1.0)))
+        # Student's t; scipy.stats takes 50 times as long to get there
+        quantile = float(stdtrit(max(self.freedom(contrast), 1.0), 0.5 + level / 2))
         return quantile * math.sqrt(self.standard_error(contrast) ** 2 + extra_variance)
 
 

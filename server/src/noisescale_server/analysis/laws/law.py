@@ -5,7 +5,7 @@ Constants of one tokenizer and data set say nothing about another.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,10 +90,12 @@ class Law:
 
     def at(self, x: float) -> LawPoint:
         """The law at a loss, after steps or after examples."""
+        supported = {one.shape for one in self.choice.candidates if one.has_support} | {self.choice.shape}
+        bands = {fit.shape.name: fit.bands(x, self.level) for fit in self.fits if fit.shape.name in supported}
         return LawPoint(
             x=x,
-            curve=self._envelope(x, of_one_window=False),
-            window=self._envelope(x, of_one_window=True),
+            curve=self._envelope({name: of_curve for name, (of_curve, _) in bands.items()}),
+            window=self._envelope({name: of_window for name, (_, of_window) in bands.items()}),
             is_extrapolated=not self.lowest <= x <= self.highest,
             is_far=self.decades_beyond(x) > FAR,
         )
@@ -102,13 +104,7 @@ class Law:
         """How far x lies outside what was seen, in decades; 0 inside."""
         return max(math.log10(x / self.highest), math.log10(self.lowest / x), 0.0)
 
-    def _envelope(self, x: float, *, of_one_window: bool) -> Estimate:
-        supported = {one.shape for one in self.choice.candidates if one.has_support} | {self.choice.shape}
-        found = {
-            fit.shape.name: fit.at(x, self.level, of_one_window=of_one_window)
-            for fit in self.fits
-            if fit.shape.name in supported
-        }
+    def _envelope(self, found: Mapping[ShapeName, Estimate]) -> Estimate:
         value = found[self.choice.shape].value
         lows = [one.low for one in found.values() if one.low is not None]
         highs = [one.high for one in found.values() if one.high is not None]
