@@ -5,6 +5,7 @@ import os
 import stat
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -247,6 +248,25 @@ def test_a_sync_that_fails_is_not_trusted_and_the_records_are_written_again(tmp_
     deliver(stream, ledger)
     assert numbers(ledger, stream) == list(range(11))
     ledger.check()
+    stream.end(5)
+
+
+def test_threads_that_sync_at_once_write_what_is_doubtful_again_once(tmp_path):
+    """The spool's own thread may come to it while somebody else does."""
+    stream = make_stream(tmp_path)
+    stream.append(metric(0))
+    spool = stream._spool
+    for number in range(1, 60):
+        stream.append(metric(number))
+        spool._segments.newest.is_doubtful = True
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: spool.sync(), range(8)))
+
+        assert [path.name for path in tmp_path.rglob("*.seg")] == [f"{number + 1:08d}.seg"]
+
+    ledger = Ledger()
+    deliver(stream, ledger)
+    assert numbers(ledger, stream) == list(range(60))
     stream.end(5)
 
 

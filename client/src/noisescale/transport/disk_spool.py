@@ -316,13 +316,12 @@ class DiskSpool:
             return  # the stream is another one by now
         with contextlib.suppress(*FAULTS):
             folder.sync()
-        again = next((one for one in self._segments.listed() if one.is_doubtful), None) or self._first_gone()
-        if again is not None:
-            with self._io, contextlib.suppress(*FAULTS):
-                # another thread that syncs may have come to it first
-                if again in self._segments.listed():
-                    self._write_again(again)
-            self._is_dirty = True
+        with self._io, contextlib.suppress(*FAULTS):
+            # looked for under the lock: of two threads that sync, the second finds what the first has left
+            again = next((one for one in self._segments.listed() if one.is_doubtful), None) or self._first_gone()
+            if again is not None:
+                self._is_dirty = True
+                self._write_again(again)
         self._segments.close_dropped()
 
     def _first_gone(self) -> Segment | None:
@@ -339,6 +338,8 @@ class DiskSpool:
             OSError, MemoryError: Where it cannot be read now; then all is as before, and tried again.
         """
         old = self._segments.from_on(first)
+        if not old:
+            return  # all of it has arrived meanwhile
         frames = list(self._segments.records(old, after=self._acked_seq))
         try:
             self._next_segment()
