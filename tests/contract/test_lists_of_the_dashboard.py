@@ -20,6 +20,7 @@ async def test_overview_and_runs_understand_the_real_answers(app: FastAPI) -> No
 
     page = await api.runs(AS_LOCAL_USER, overview.query({"scope": "7d", "project": "demo"}, datetime.now(UTC)))
     found = await overview.find(api, AS_LOCAL_USER, page.runs, page.total, preference=0.2)
+    with_series, series = await overview.find_series(api, AS_LOCAL_USER, [second, first])
     listed = await api.runs(AS_LOCAL_USER, runs_view.query(VIEW, None))
     narrowed = {**VIEW, "decision": "increase", "batch_min": 5.0, "batch_max": 20.0, "noise_min": 1.0, "noise_max": 1e6}
     raised = await api.runs(AS_LOCAL_USER, runs_view.query(narrowed, None))
@@ -32,6 +33,8 @@ async def test_overview_and_runs_understand_the_real_answers(app: FastAPI) -> No
     assert [run.name for run in page.runs] == [run.name for run in listed.runs] == ["off", "fits"]
     assert {run.decision.decision for run in raised.runs} <= {"increase"}
     assert all(one.advice is not None for one in found.judged)
+    assert [run.id for run in with_series] == [second, first]
+    assert set(series) == {first, second}
     assert [(group.value, group.num_runs) for group in groups] == [("64", 1), (None, 1)]
     assert changed.changed == (first,)
     assert [run.name for run in archived.runs] == ["off"]

@@ -79,6 +79,29 @@ async def test_where_no_run_has_news_only_the_list_is_asked_for(
     assert fake_api.paths() == ["/api/v1/runs"]
 
 
+async def test_panels_and_events_come_for_the_runs_that_are_shown(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    shown = (await callbacks.post("overview-figures.data", view()))["overview-shown"]["data"]
+
+    changed = await callbacks.post("overview-panels.data", {"overview-shown.data": shown, "narrow.data": False})
+
+    panels = changed["overview-panels"]["data"]["small"]["layout"]["meta"]["columns"]
+    running = [run.name for run in fake_api.runs if run.status == "running"]
+    assert set(dict(panels)["run"]) >= set(running[:5])
+    assert "Batch raised" in str(changed["overview-events"]["children"])
+    assert "noise scale" in changed["overview-small-sentence"]["children"].lower()
+
+
+async def test_panels_stay_where_the_api_does_not_answer(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.failing = True
+    known = {"overview-shown.data": {"stamps": {RUNS[0].id: ""}}, "narrow.data": False}
+
+    answer = await callbacks.client.post(
+        "/_dash-update-component", json=callbacks.payload("overview-panels.data", known)
+    )
+
+    assert answer.status_code == 204
+
+
 async def test_where_nothing_runs_the_page_says_where_to_look(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.runs = (RUNS[4],)
 

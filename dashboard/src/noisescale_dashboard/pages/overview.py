@@ -1,6 +1,5 @@
 """The first page: which runs should change their batch size, and what has happened."""
 
-import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,23 +33,26 @@ CHANGED = (
     Output("overview-missing", "children"),
     Output("overview-body", "className"),
     Output("overview-facts", "children"),
-    Output("overview-events", "children"),
-    Output("overview-events-card-footer", "children"),
     Output("overview-misfit-card-subtitle", "children"),
     Output("overview-misfit-card-footer", "children"),
     Output("overview-misfit-sentence", "children"),
-    Output("overview-small-sentence", "children"),
     Output("overview-misfit", "style"),
+)
+WITH_SERIES = (
+    Output("overview-panels", "data"),
+    Output("overview-events", "children"),
+    Output("overview-events-card-footer", "children"),
+    Output("overview-small-sentence", "children"),
     Output("overview-small", "style"),
 )
+"""What takes the series of the runs: it comes a moment later than the answer of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the page shows: runs with their advice, series of some, how many runs there are in the scope."""
+    """What the page answers from: runs with their advice, and how many runs there are in the scope."""
 
     judged: tuple[Judged, ...]
-    series: Mapping[str, NoiseScaleSeries]
     total: int
 
 
@@ -85,6 +87,7 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         ),
         dcc.Store(id="overview-view"),
         dcc.Store(id="overview-figures"),
+        dcc.Store(id="overview-panels"),
         dcc.Store(id="overview-shown"),
         dcc.Store(id="overview-pulse"),
         dcc.Store(id="overview-opened"),
@@ -98,6 +101,7 @@ def register(app: Dash, api: ApiClient) -> None:
     """Callbacks of the page: address and controls, everything it shows, projects, colours, clicks."""
     _register_clientside(app)
     _register_load(app, api)
+    _register_series(app, api)
 
     @app.callback(Output("overview-project", "data"), Input("overview-project", "id"))
     async def load_projects(_component_id: str) -> list[str]:
@@ -136,7 +140,20 @@ def _register_load(app: Dash, api: ApiClient) -> None:
             found = await find(api, visitor, page.runs, page.total, preference=float(view["pref"]))
         except ApiProblem as problem:
             return _only(_not_shown(problem, is_shown=bool(shown)))
-        return _only({**_shown(found, view, narrow=narrow, now=now), "overview-shown.data": {"stamps": stamps}})
+        return _only({**_shown(found, view, narrow=narrow), "overview-shown.data": {"stamps": stamps}})
+
+
+def _register_series(app: Dash, api: ApiClient) -> None:
+    @app.callback(*WITH_SERIES, Input("overview-shown", "data"), State("narrow", "data"))
+    async def load_series(shown: Mapping[str, Any] | None, narrow: bool) -> tuple[Any, ...]:
+        if not shown:
+            raise PreventUpdate
+        try:
+            runs, series = await find_series(api, visitor_headers(ctx.headers), list(shown["stamps"]))
+        except ApiProblem:
+            # what is shown stays; the page itself says what is wrong
+            raise PreventUpdate from None
+        return _with_series(runs, series, narrow=narrow, now=datetime.now(UTC))
 
 
 def query(view: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -154,12 +171,26 @@ def query(view: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 async def find(
     api: ApiClient, visitor: Mapping[str, str], runs: Sequence[Run], total: int, *, preference: float
 ) -> Found:
-    """The runs with their recommendations, and the series of those that get a panel."""
-    advice, series = await asyncio.gather(
-        api.recommendations(visitor, [run.id for run in runs], preference),
-        api.several_series(visitor, [run.id for run in with_panels(runs)], points=PANEL_POINTS, at_once=AT_ONCE),
+    """The runs with their recommendations."""
+    advice = await api.recommendations(visitor, [run.id for run in runs], preference)
+    return Found(tuple(Judged(run, advice.get(run.id)) for run in runs), total)
+
+
+async def find_series(
+    api: ApiClient, visitor: Mapping[str, str], run_ids: Sequence[str]
+) -> tuple[list[Run], Mapping[str, NoiseScaleSeries]]:
+    """The runs in this order, those that are gone left out, and the series of those that get a panel.
+
+    Raises:
+        ApiProblem: When the API does not give the runs.
+    """
+    page = await api.runs(visitor, {"ids": ",".join(run_ids), "limit": MAX_JUDGED})
+    known = {run.id: run for run in page.runs}
+    runs = [known[run_id] for run_id in run_ids if run_id in known]
+    series = await api.several_series(
+        visitor, [run.id for run in with_panels(runs)], points=PANEL_POINTS, at_once=AT_ONCE
     )
-    return Found(tuple(Judged(run, advice.get(run.id)) for run in runs), series, total)
+    return runs, series
 
 
 def with_panels(runs: Sequence[Run]) -> list[Run]:
@@ -167,38 +198,44 @@ def with_panels(runs: Sequence[Run]) -> list[Run]:
     return sorted(runs, key=lambda run: run.status != "running")[:MAX_PANELS]
 
 
-def _shown(found: Found, view: Mapping[str, Any], *, narrow: bool, now: datetime) -> dict[str, Any]:
-    """Everything that the page sets when there are runs."""
+def _with_series(
+    runs: Sequence[Run], series: Mapping[str, NoiseScaleSeries], *, narrow: bool, now: datetime
+) -> tuple[Any, ...]:
+    """Panels and events."""
+    panels = [
+        small_multiples.Panel(run.id, run.name, sentences.short_noun_of(run), series[run.id])
+        for run in with_panels(runs)
+        if run.id in series
+    ]
+    events = [event for run in runs for event in overview_events.happenings(run, series.get(run.id))]
+    num_events = _events_beside(min(len(runs), MAX_NARROW_ROWS) if narrow else len(runs))
+    earlier = len(events) - num_events
+    return (
+        {"small": small_multiples.small_multiples(panels, narrow=narrow)},
+        overview_events.listed(events, now=now.timestamp(), at_most=num_events),
+        f"{earlier} earlier" if earlier > 0 else None,
+        small_sentence(panels),
+        _style(small_multiples.height_of(len(panels), narrow=narrow)),
+    )
+
+
+def _shown(found: Found, view: Mapping[str, Any], *, narrow: bool) -> dict[str, Any]:
+    """What the page sets at once when there are runs."""
     judged = found.judged
     rows = [row for one in judged if (row := overview_judged.misfit_row(one)) is not None]
     drawn = _furthest(rows)[:MAX_NARROW_ROWS] if narrow else rows
-    panels = [
-        small_multiples.Panel(run.id, run.name, sentences.short_noun_of(run), found.series[run.id])
-        for run in with_panels([one.run for one in judged])
-        if run.id in found.series
-    ]
-    events = [event for one in judged for event in overview_events.happenings(one.run, found.series.get(one.run.id))]
-    num_events = _events_beside(len(drawn))
-    earlier = len(events) - num_events
     return {
-        "overview-figures.data": {
-            "misfit": misfit.misfit(drawn, narrow=narrow),
-            "small": small_multiples.small_multiples(panels, narrow=narrow),
-        },
+        "overview-figures.data": {"misfit": misfit.misfit(drawn, narrow=narrow)},
         "overview-head.children": overview_judged.headline(judged, found.total, scope=view["scope"]),
         "overview-lede.children": overview_judged.lede(judged) or LEDE,
         "overview-note.children": None,
         "overview-missing.children": None,
         "overview-body.className": "",
         "overview-facts.children": overview_facts.facts(judged, found.total, scope=view["scope"]),
-        "overview-events.children": overview_events.listed(events, now=now.timestamp(), at_most=num_events),
-        "overview-events-card-footer.children": f"{earlier} earlier" if earlier > 0 else None,
         "overview-misfit-card-subtitle.children": overview_cards.misfit_subtitle(narrow=narrow),
         "overview-misfit-card-footer.children": _misfit_footer(view, found, num_drawn=len(drawn)),
         "overview-misfit-sentence.children": misfit_sentence(drawn),
-        "overview-small-sentence.children": small_sentence(panels),
         "overview-misfit.style": _style(misfit.height_of(len(drawn), narrow=narrow)),
-        "overview-small.style": _style(small_multiples.height_of(len(panels), narrow=narrow)),
     }
 
 
@@ -313,10 +350,11 @@ def _register_clientside(app: Dash) -> None:
         Input("overview-misfit", "clickData"),
         Input("overview-small", "clickData"),
     )
-    app.clientside_callback(
-        own("paintAll"),
-        [Output("overview-misfit", "figure"), Output("overview-small", "figure")],
-        Input("overview-figures", "data"),
-        Input("theme", "data"),
-        State("palettes", "data"),
-    )
+    for figures, graph in (("overview-figures", "overview-misfit"), ("overview-panels", "overview-small")):
+        app.clientside_callback(
+            own("paintAll"),
+            [Output(graph, "figure")],
+            Input(figures, "data"),
+            Input("theme", "data"),
+            State("palettes", "data"),
+        )
