@@ -29,6 +29,7 @@ class ImpatientProtocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _header_bytes = 0
     _is_in_headers = True
+    _has_ended_headers = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Nothing; the first request is waited for."""
@@ -42,8 +43,10 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Nothing; headers without end are answered and cut off."""
+        # a request may come whole, in one piece with its body: what follows it is counted from the next piece on
+        self._has_ended_headers = False
         super().data_received(data)
-        if self._is_in_headers and not self.transport.is_closing():
+        if self._is_in_headers and not self._has_ended_headers and not self.transport.is_closing():
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
                 self.transport.write(TOO_LARGE)
@@ -56,7 +59,7 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Nothing; the body is waited for."""
-        self._is_in_headers = False
+        self._is_in_headers, self._has_ended_headers = False, True
         self._wait(self.body_seconds)
         super().on_headers_complete()
 

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from app_in_process import client_of, running_app
 from noisescale_dashboard.app import mount
+from noisescale_server import impatient_http
 from noisescale_server.api.auth_credentials import MAX_REMEMBERED
 from noisescale_server.impatient_http import MAX_HEADER_BYTES, ImpatientProtocol
 from problems import assert_problem
@@ -127,6 +128,18 @@ class TestLargeSenders:
         said = await said_until_closed(reader)
 
         assert said.startswith(b"HTTP/1.1 431 ")
+        writer.close()
+
+    async def test_a_body_that_comes_with_its_headers_does_not_count_as_theirs(
+        self, address: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(impatient_http, "MAX_HEADER_BYTES", 1_000)
+        reader, writer = await connect(address)
+        writer.write(HEAD + JSON + b"Connection: close\r\nContent-Length: 5000\r\n\r\n" + b" " * 5_000)
+
+        said = await said_until_closed(reader)
+
+        assert said.startswith(b"HTTP/1.1 422 ")
         writer.close()
 
     async def test_headers_of_many_cookies_are_read(self, client: httpx.AsyncClient) -> None:
