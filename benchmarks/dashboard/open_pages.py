@@ -12,6 +12,8 @@ from stored_data import Stored
 CHART = "#run-noise .scatterlayer .trace"
 ZOOMS = 12
 SETTLE_SECONDS = 5
+PATIENCE_MS = 120_000
+"""For a page to be loaded: many are opened at once, and some machines are busy."""
 REDRAWN = """
 () => new Promise((done) => {
   const graph = document.querySelector("#run-noise .js-plotly-plot"), begin = performance.now();
@@ -29,13 +31,15 @@ REDRAWN = """
 
 
 def shown(page: Page) -> None:
-    """Make a tab in the background behave like the one in front."""
+    """Make a tab in the background behave like the one in front, and wait for it."""
+    page.set_default_timeout(PATIENCE_MS)
     page.add_init_script("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
 
 
 def zoom_times(browser: Browser, url: str, stored: Stored) -> list[float]:
     """Seconds from the release of the button to the redrawn chart, at places from the whole run down."""
     page = browser.new_page(extra_http_headers=AS_LOCAL_USER, viewport={"width": 1440, "height": 1000})
+    page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{url}/runs/{stored.long_run.run_id}")
     page.wait_for_selector(CHART, state="attached")
     page.wait_for_timeout(2000)
@@ -76,7 +80,7 @@ def open_runs(browser: Browser, url: str, run_ids: Sequence[str]) -> list[Page]:
         shown(page)
         page.goto(f"{url}/runs/{run_id}")
     for page in pages:
-        page.wait_for_selector(CHART, state="attached", timeout=60_000)
+        page.wait_for_selector(CHART, state="attached")
     time.sleep(SETTLE_SECONDS)
     return pages
 

@@ -16,6 +16,7 @@ from playwright.sync_api import Page, Request, sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmark_page import CHROMIUM, FLAGS
 from harness import AS_LOCAL_USER
+from open_pages import PATIENCE_MS
 from stored_data import Stored
 
 from noisescale_dashboard.api_client import ApiClient
@@ -114,6 +115,7 @@ def record(url: str, stored: Stored) -> list[Call]:
     with recording_dashboard(url) as (address, recorder), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(extra_http_headers=AS_LOCAL_USER, viewport={"width": 1440, "height": 1000})
+        page.set_default_timeout(PATIENCE_MS)
         for name, paths in views(stored).items():
             for path in paths:
                 for call in _of_view(page, recorder, address, name, path):
