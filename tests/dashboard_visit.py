@@ -28,6 +28,7 @@ DRAWN = {
     CONFIGURATIONS: ("#compare-config .trace", "#compare-config-table td"),
     PUBLISHED: ("#published-table td",),
     "/planner": ("#planner-pareto .trace", "#planner-binds .xtick", "#planner-policies td"),
+    "/reproduce": ("#reproduce-scatter .trace", "#reproduce-statistics td", "#reproduce-more td"),
     "/settings": ("#settings-connection pre",),
     REPORT: ("figure svg",),
     NOBODYS_RUN: (".empty h1",),

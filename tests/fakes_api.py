@@ -11,6 +11,7 @@ from fakes_advice import FLAGS, recommendation_json
 from fakes_compare import TASKS, FakeTask, compared_runs_json, comparison_json, model_sizes_json, sized_tasks_json
 from fakes_laws import forecast_json, learning_rates_json, run_forecast_json
 from fakes_planner import tradeoff_json
+from fakes_reproductions import REPRODUCTIONS
 from fakes_runs import (
     RUNS,
     FakeRun,
@@ -39,6 +40,7 @@ class FakeApi:
         self.runs = runs
         self.sweeps = sweeps
         self.tasks: tuple[FakeTask, ...] = TASKS
+        self.reproductions: tuple[dict[str, Any], ...] = REPRODUCTIONS
         self.requests: list[Request] = []
         self.failing = False
         self.delay_seconds = 0.0
@@ -82,6 +84,8 @@ class FakeApi:
         self.app.get("/api/v1/sweeps/{sweep_id}/learning-rates")(self.learning_rates)
         self.app.get("/api/v1/sweeps/{sweep_id}/forecast")(self.sweep_forecast)
         self.app.get("/api/v1/published-sweeps")(published_json)
+        self.app.get("/api/v1/reproductions")(self.list_reproductions)
+        self.app.get("/api/v1/reproductions/{reproduction_id}")(self.read_reproduction)
         self.app.get("/api/v1/tradeoff")(self.trade_off)
         self.app.get("/api/v1/comparison")(self.comparison)
         self.app.get("/api/v1/comparison/sized-tasks")(self.sized_tasks)
@@ -268,6 +272,15 @@ class FakeApi:
     async def sweep_forecast(self, sweep_id: str) -> Any:
         sweep = self.find_sweep(sweep_id)
         return forecast_json(sweep) if sweep else missing_sweep(sweep_id)
+
+    async def list_reproductions(self, limit: int = 100) -> Any:
+        rows = [{name: row[name] for name in row if name not in ("claim", "advice")} for row in self.reproductions]
+        return {"reproductions": rows[:limit], "next_cursor": None, "total": len(rows)}
+
+    async def read_reproduction(self, reproduction_id: str) -> Any:
+        known = (row for row in self.reproductions if row["id"] == reproduction_id)
+        missing_one = problem(404, "Reproduction not found", f"no reproduction has the id {reproduction_id}")
+        return next(known, missing_one)
 
     async def comparison(self) -> Any:
         return comparison_json(self.tasks)

@@ -6,7 +6,8 @@ import pytest
 
 from noisescale.reproduce.claim.files import summary
 from noisescale.reproduce.claim.findings import findings
-from noisescale_dashboard.report.reproduced import comparison, document
+from noisescale_dashboard.report.reproduced import document
+from noisescale_dashboard.reproduction_answers import comparison
 from reproduced_tasks import make_result
 
 
@@ -37,6 +38,22 @@ def test_the_file_loads_nothing_shows_the_figure_twice_and_escapes_the_tables() 
     assert "the last table" in text
     assert not re.search(r"<script|<link|src=\"http|url\(http", text)
     assert "6 tasks over" in text
+
+
+def test_colours_and_marks_are_explained_with_the_colours_that_the_figure_has() -> None:
+    content = found()
+    content["targets"][-1]["unit"] = content["targets"][-2]["unit"] = "sequences"
+
+    text = document(content, "")
+
+    (key,) = re.findall(r'<div class="key">(.*?)</div>', text)
+    classes = dict(re.findall(r'<span><span class="sw round (\w+)"></span>([^<]*)</span>', key))
+    assert set(classes.values()) == {"images", "tokens", "observations", "examples", "sequences", "published"}
+    for name in set(classes) - {"open"}:
+        (color,) = re.findall(rf"\.sw\.{name}\{{background:(#\w+)\}}", text)
+        assert len(re.findall(color, text, re.IGNORECASE)) > 2, name
+    assert "open: 8 published" in text
+    assert "95 % whiskers" in text
 
 
 def test_too_few_tasks_have_a_figure_and_no_statistics() -> None:

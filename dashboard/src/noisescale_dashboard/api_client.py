@@ -17,6 +17,7 @@ from noisescale_dashboard import (
     law_answers,
     outages,
     planner_answers,
+    reproduction_answers,
     sweep_answers,
 )
 
@@ -180,6 +181,15 @@ class ApiClient:
     async def published_sweeps(self, visitor: Mapping[str, str]) -> sweep_answers.PublishedSweeps:
         """Published sweeps, fitted as one's own are."""
         return sweep_answers.published_sweeps(await self._get(visitor, f"{API}/published-sweeps"))
+
+    async def reproductions(self, visitor: Mapping[str, str], query: Query) -> reproduction_answers.ReproductionPage:
+        """What `noisescale reproduce` has stored, newest first, without what it found."""
+        return reproduction_answers.reproduction_page(await self._get(visitor, f"{API}/reproductions", query))
+
+    async def reproduction(self, visitor: Mapping[str, str], reproduction_id: str) -> reproduction_answers.Reproduction:
+        """One reproduction with what it found."""
+        path = f"{API}/reproductions/{_checked(reproduction_id, 'reproduction')}"
+        return reproduction_answers.reproduction(await self._get(visitor, path))
 
     async def comparison(self, visitor: Mapping[str, str], query: Query | None = None) -> compare_answers.Comparison:
         """Noise scale against critical batch over tasks, one's own and published."""

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import httpx
-from dash import Dash, Input, Output, html
+from dash import Dash, Input, Output, State, html
 from dash.exceptions import PreventUpdate
 from fastapi import FastAPI
 from fastapi.middleware.gzip import GZipMiddleware
@@ -18,6 +18,7 @@ from noisescale_dashboard.pages import (
     compare,
     overview,
     planner,
+    reproduce,
     run,
     run_report,
     runs,
@@ -103,7 +104,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     # no callback uses a socket, and with it every open tab would hold one
     dashboard.backend.websocket_capability = False
     dashboard.layout = shell.layout()
-    for page in (shell, overview, runs, run, sweeps, sweep, compare, planner, settings_page):
+    for page in (shell, overview, runs, run, sweeps, sweep, compare, planner, reproduce, settings_page):
         page.register(dashboard, api)
     _register_routing(dashboard, settings)
     # Dash waits with this for a request for "/" or for an endpoint of its own: a first visitor with a wrong address
@@ -119,12 +120,19 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
 
 def _register_routing(dashboard: Dash, settings: DashboardSettings) -> None:
     @dashboard.callback(
-        Output("page", "children"), Output("nav", "children"), Input("address", "pathname"), Input("narrow", "data")
+        Output("page", "children"),
+        Output("nav", "children"),
+        Input("address", "pathname"),
+        Input("narrow", "data"),
+        State("reproduced", "data"),
     )
-    def show_page(pathname: str | None, narrow: bool | None) -> tuple[list[Child], list[Child]]:
+    def show_page(
+        pathname: str | None, narrow: bool | None, has_reproduction: bool | None
+    ) -> tuple[list[Child], list[Child]]:
         if pathname is None or narrow is None:
             raise PreventUpdate
-        return page_at(pathname, narrow=narrow, settings=settings), shell.navigation(pathname)
+        navigation = shell.navigation(pathname, has_reproduction=bool(has_reproduction))
+        return page_at(pathname, narrow=narrow, settings=settings), navigation
 
 
 def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list[Child]:
@@ -142,6 +150,10 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
             return compare.layout(**look)
         case ["planner"]:
             return planner.layout(**look)
+        case ["reproduce"]:
+            return reproduce.layout(None, **look)
+        case ["reproduce", reproduction_id] if is_id(reproduction_id):
+            return reproduce.layout(reproduction_id, **look)
         case ["settings"]:
             return settings_page.layout(**look)
         case ["sweeps"]:

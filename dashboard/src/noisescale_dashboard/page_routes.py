@@ -9,9 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noisescale_dashboard.pages.report_address import LAST_PART
 
-FIRST_PARTS = ("", "runs", "compare", "sweeps", "planner", "settings")
+FIRST_PARTS = ("", "runs", "compare", "sweeps", "planner", "reproduce", "settings")
 """First parts of the paths that are pages; everything else is an asset, an endpoint of Dash or the API."""
-WITH_ID = ("runs", "sweeps")
+WITH_ID = ("runs", "sweeps", "reproduce")
 """Those below which each thing has a page of its own, under its id."""
 NOT_FOUND = 404
 
@@ -67,7 +67,7 @@ def names_a_page(path: str) -> bool:
 
 
 def is_id(given: str) -> bool:
-    """Whether a part of an address can be the id of a run or a sweep."""
+    """Whether a part of an address can be the id of a run, a sweep or a reproduction."""
     with suppress(ValueError):
         UUID(given)
         return True

@@ -24,7 +24,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--tasks", help="names with commas between them; all by default")
     parser.add_argument("--seed", type=int, default=0, help="the first of the seeds (0)")
     parser.add_argument("--processes", type=int, help="tasks at a time (as many as cores)")
-    parser.add_argument("--url", help="server for runs and sweeps instead of the configured one")
+    parser.add_argument("--url", help="server for runs, sweeps and findings instead of the configured one")
     parser.add_argument("--no-server", action="store_true", help="send nothing, also where a server answers")
     parser.set_defaults(run=run)
 
@@ -61,6 +61,8 @@ def _advice(arguments: argparse.Namespace) -> int:
         tasks=arguments.tasks,
         seed=arguments.seed,
         processes=_processes(arguments),
+        url=arguments.url,
+        is_offline=arguments.no_server,
     )
     return status
 

@@ -64,7 +64,7 @@ def changes(found: Comparison, *, narrow: bool) -> dict[str, Any]:
             "scatter": scatter.noise_scale_against_critical_batch(found, narrow=narrow),
             "order": task_order.task_order(orders, colors_of_tasks(found)),
         },
-        "compare-key.children": _key(found),
+        "compare-key.children": key(found),
         "compare-scatter-card-footer.children": _footer(found),
         "compare-scatter-sentence.children": compare_sentences.scatter_sentence(found),
         "compare-statistics.children": _statistics(found),
@@ -93,7 +93,8 @@ def colors_of_tasks(found: Comparison) -> Mapping[str, str]:
     return {task: colors[unit] for task, unit in units.items()}
 
 
-def _key(found: Comparison) -> list[Child]:
+def key(found: Comparison) -> list[Child]:
+    """The colour of each unit that is drawn, and the mark of what is published."""
     units = {task.unit for task in found.drawn} | {task.unit for task in found.published}
     colors = colors_of_units(units)
     ordered = sorted(units, key=lambda unit: (UNITS.index(unit) if unit in UNITS else len(UNITS), unit))
@@ -128,13 +129,18 @@ def _footer(found: Comparison) -> list[Child]:
     return said
 
 
-def _statistics(found: Comparison) -> html.Div:
-    head = html.Thead(html.Tr([html.Th(""), *(html.Th(word, scope="col") for word in ("Yours", "95 %", "Published"))]))
-    rows = [
+def statistics_table(rows: Sequence[tuple[str, str, str, str]], whose: str) -> html.Table:
+    """Rows of `compare_sentences.statistics_rows`; `whose` heads the first column of numbers."""
+    head = html.Thead(html.Tr([html.Th(""), *(html.Th(word, scope="col") for word in (whose, "95 %", "Published"))]))
+    body = [
         html.Tr([html.Th(what, scope="row"), html.Td(own, className="s"), html.Td(ends), html.Td(theirs)])
-        for what, own, ends, theirs in compare_sentences.statistics_rows(found)
+        for what, own, ends, theirs in rows
     ]
-    table = html.Table([head, html.Tbody(rows)], className="tb statistics")
+    return html.Table([head, html.Tbody(body)], className="tb statistics")
+
+
+def _statistics(found: Comparison) -> html.Div:
+    table = statistics_table(compare_sentences.statistics_rows(found), "Yours")
     missing = [note(found.statistics_missing, icon_name="info", quiet=True)] if found.statistics_missing else []
     return html.Div([table, *missing])
 

@@ -21,6 +21,8 @@ PAGES = (
     ("settings", "Settings", "/settings"),
 )
 """Icon, word and address of the pages in the navigation, in its order; a page stands here once it exists."""
+REPRODUCE = ("check", "Reproduce", "/reproduce")
+"""The same of the page that has a place in the navigation only where the server has a reproduction."""
 
 
 def layout() -> dmc.MantineProvider:
@@ -39,6 +41,7 @@ def layout() -> dmc.MantineProvider:
                 dcc.Store(id="saved-views", storage_type="local"),
                 # asked while nothing else asks, so that every page knows when the server is gone and when it is back
                 dcc.Store(id="beat"),
+                dcc.Store(id="reproduced"),
                 dcc.Store(id="beat-answer"),
                 html.Div(
                     [icon("clock", "sm"), html.Span(id="outage-words")],
@@ -64,12 +67,14 @@ def _side_bar() -> list[Child]:
     ]
 
 
-def navigation(pathname: str) -> list[Child]:
+def navigation(pathname: str, *, has_reproduction: bool = False) -> list[Child]:
     """Links to the pages; the one that this address belongs to is marked."""
     here = pathname.strip("/").split("/")[0]
+    *first, last = PAGES
+    pages = (*first, REPRODUCE, last) if has_reproduction else PAGES
     return [
         link([icon(name), html.Span(word)], address, class_name="on" if is_here else "", is_current=is_here, title=word)
-        for name, word, address in PAGES
+        for name, word, address in pages
         for is_here in (address.strip("/") == here,)
     ]
 
@@ -102,7 +107,7 @@ def _find() -> dmc.TextInput:
 
 
 def register(app: Dash, api: ApiClient) -> None:
-    """Theme and width, both in the browser alone, and whether the API can answer."""
+    """Theme and width, both in the browser alone, whether the API can answer, and whether it has a reproduction."""
 
     @app.callback(Output("beat-answer", "data"), Input("beat", "data"))
     async def answer(beat: float | None) -> float | None:
@@ -112,6 +117,25 @@ def register(app: Dash, api: ApiClient) -> None:
         with suppress(ApiProblem):
             await api.ready(visitor_headers(ctx.headers))
         return beat
+
+    @app.callback(Output("reproduced", "data"), Input("reproduced", "id"))
+    async def look_for_reproductions(_store: str) -> bool:
+        try:
+            return bool((await api.reproductions(visitor_headers(ctx.headers), {"limit": 1})).total)
+        except ApiProblem:
+            # the page says what is wrong with the API; without the link the page has an address still
+            return False
+
+    @app.callback(
+        Output("nav", "children", allow_duplicate=True),
+        Input("reproduced", "data"),
+        State("address", "pathname"),
+        prevent_initial_call=True,
+    )
+    def name_the_page(has_reproduction: bool | None, pathname: str | None) -> list[Child]:
+        if not has_reproduction or pathname is None:
+            raise PreventUpdate
+        return navigation(pathname, has_reproduction=True)
 
     app.clientside_callback(
         ClientsideFunction(NAMESPACE, "watchWidth"), Output("narrow", "data"), Input("narrow", "id")

@@ -101,7 +101,9 @@ def test_the_tables_are_printed_and_written(tmp_path, little, capsys):
 
 
 def test_a_task_without_advice_is_refused_by_name(capsys):
-    status = command.run(is_quick=True, folder=None, tasks="iris_softmax", seed=0, processes=1)
+    status = command.run(
+        is_quick=True, folder=None, tasks="iris_softmax", seed=0, processes=1, url=None, is_offline=True
+    )
 
     assert status == 2
     assert "tasks has no 'iris_softmax': known are cancer_logistic" in capsys.readouterr().err

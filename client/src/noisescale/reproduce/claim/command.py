@@ -10,10 +10,11 @@ from noisescale.reproduce.claim.campaign import Campaign, run_campaign, settings
 from noisescale.reproduce.claim.drawn_report import HOW, write_report
 from noisescale.reproduce.claim.effort import usual_tasks
 from noisescale.reproduce.claim.exact_quadratics import check_quadratics
-from noisescale.reproduce.claim.files import write_files
+from noisescale.reproduce.claim.files import summary, write_files
 from noisescale.reproduce.claim.findings import findings
 from noisescale.reproduce.claim.tables import tables
 from noisescale.reproduce.claim.to_server import answers
+from noisescale.reproduce.findings_to_server import store_findings
 from noisescale.reproduce.registry import ALL
 
 
@@ -59,4 +60,6 @@ def run(
     say(text)
     say(f"\nAs CSV and JSON: {write_files(campaign.folder, found)}")
     say(f"With figures: {write_report(campaign.folder, found, text) or HOW}")
+    if is_online:
+        say(store_findings(campaign.config, summary(found), kind="claim", effort=effort, seed=seed))
     return 0
