@@ -13,6 +13,7 @@ from fakes_api import FakeApi
 from fakes_planner import tradeoff_json
 from fakes_runs import HOSTILE, RUNS, run_json
 from noisescale_dashboard.answers import run
+from noisescale_dashboard.figures import time_against_cost
 from noisescale_dashboard.pages import planner_cards, planner_panel, planner_query, planner_scope
 from noisescale_dashboard.pages import planner_sentences as sentences
 from noisescale_dashboard.pages.planner_query import FIELDS
@@ -180,6 +181,14 @@ class TestWhatIsShown:
 
 
 class TestTables:
+    @pytest.mark.parametrize(("devices", "shown"), [(3640.9, "3,641"), (24.0, "24"), (1.5, "1.5"), (0.031, "0.031")])
+    def test_the_table_counts_devices_as_the_sentence_does(self, devices: float, shown: str) -> None:
+        (row,) = planner_cards.table_rows(replace(plan(), rows=(replace(plan().rows[0], num_devices=devices),)))[:1]
+        drawn = words(planner_cards.table(replace(plan(), rows=(row,)), narrow=False))
+
+        assert f'"{shown}"' in drawn
+        assert time_against_cost.devices_words(devices).startswith(shown)
+
     def test_without_a_plan_the_card_of_what_ifs_says_what_it_needs(self) -> None:
         bare = trade_off(tradeoff_json() | {"what_ifs": []})
 

@@ -15,6 +15,8 @@ from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure
 from noisescale_dashboard.pages.planner_sentences import growth_words, noun_of, what_if
 from noisescale_dashboard.planner_answers import MeasuredRegret, Policy, Row, TradeOff
 
+WHOLE_FROM = 10
+"""Devices: of fewer, fractions are shown."""
 NO_PLAN = "Needs a plan: the next run of a task, or steps and their batch under “Numbers of your own”."
 COSTS = (("usd", "Cost"), ("examples", "Examples"), ("device_hours", "Device-hours"))
 POLICIES = {
@@ -171,7 +173,9 @@ def _line(found: Interval, shown: Callable[[float], str], name: str) -> html.Div
 def _devices(devices: float | None) -> str:
     if devices is None:
         return NOTHING
-    return count(devices) if float(devices).is_integer() else significant(devices, 2)
+    # as many digits as in the page's sentence
+    is_shown_whole = float(devices).is_integer() or devices >= WHOLE_FROM
+    return f"{devices:,.0f}" if is_shown_whole else significant(devices, 2)
 
 
 def _cell(found: Interval, shown: Callable[[float], str]) -> html.Td:

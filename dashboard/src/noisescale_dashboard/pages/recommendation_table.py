@@ -51,7 +51,7 @@ def _by_what(advice: Recommendation) -> str | None:
         return None
     return (
         "Efficiencies go by the noise scale alone. Steps and examples go by the critical batch, κ times as large: "
-        f"κ {significant(kappa)}."
+        f"κ\u00a0{significant(kappa)}."
     )
 
 

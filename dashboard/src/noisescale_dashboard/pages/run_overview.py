@@ -56,8 +56,10 @@ def facts(run: Run, series: NoiseScaleSeries, *, is_zoomed: bool) -> Sequence[ht
     return [
         _noise_fact(run),
         fact("Batch", count(run.global_batch), sentences.short_noun_of(run), since, swatch="b"),
-        _efficiency_fact("Example efficiency", run.example_efficiency, more=html.Div(id=WASTE, className="s")),
-        _efficiency_fact("Step efficiency", run.step_efficiency),
+        _efficiency_fact(
+            "Example efficiency", run.example_efficiency, "of an example", more=html.Div(id=WASTE, className="s")
+        ),
+        _efficiency_fact("Step efficiency", run.step_efficiency, "of the best"),
         fact("Loss", significant(run.loss, 4), "", trend),
         fact("Progress", _progress(run.last_step), planned, pace),
     ]
@@ -71,10 +73,9 @@ def _noise_fact(run: Run) -> html.Div:
     return fact("Noise scale", value, unit, sentences.interval_words(estimate), swatch="n", tone=tone)
 
 
-def _efficiency_fact(label: str, efficiency: Interval, more: Child | None = None) -> html.Div:
-    # κ is not in them: what is predicted at the critical batch may differ
+def _efficiency_fact(label: str, efficiency: Interval, words: str, more: Child | None = None) -> html.Div:
     between = share_span(efficiency.low, efficiency.high)
-    context = f"{between}, by the noise scale" if efficiency.low is not None else "follows the noise scale"
+    context = f"{between} {words}" if efficiency.low is not None else "follows the noise scale"
     return fact(label, share(efficiency.value), "", context, more=more)
 
 
