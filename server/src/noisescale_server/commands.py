@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from noisescale_server import discovery, local_access, migrating, serving, start_policy
@@ -114,7 +114,11 @@ def reporting(command: Callable[[Settings], int]) -> Callable[[argparse.Namespac
 
 def _wrong_setting(detail: ErrorDetails) -> str:
     name = ".".join(str(part) for part in detail["loc"])
-    return f"setting {name} (NOISESCALE_{name.upper()}) is {detail['input']!r}: {detail['msg']}"
+    field = Settings.model_fields.get(name)
+    # what is said lands in logs
+    is_secret = field is not None and field.annotation == SecretStr | None
+    value = "not acceptable" if is_secret else repr(detail["input"])
+    return f"setting {name} (NOISESCALE_{name.upper()}) is {value}: {detail['msg']}"
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 from typing import Final
 from urllib.parse import urlsplit
 
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.settings import Settings
@@ -25,6 +27,7 @@ def check(settings: Settings) -> None:
     Raises:
         StartRefused: Says what is missing, and how to mend it.
     """
+    _check_databases(settings)
     if settings.auth == "local":
         _check_local(settings)
     else:
@@ -41,6 +44,24 @@ async def check_admin(session: AsyncSession, settings: Settings) -> None:
         raise StartRefused(
             "a team's server needs an admin: run `noisescale keys create-admin NAME` once, on the same database"
         )
+
+
+def _check_databases(settings: Settings) -> None:
+    for name in ("database_url", "database_read_url"):
+        address = getattr(settings, name)
+        if address is not None and not _is_postgres(address):
+            # the address is not repeated: it may hold a password
+            raise StartRefused(
+                f"NOISESCALE_{name.upper()} is no address of a Postgres: "
+                "write postgresql://USER:PASSWORD@HOST:5432/NAME, or leave it out"
+            )
+
+
+def _is_postgres(address: str) -> bool:
+    try:
+        return make_url(address).get_backend_name() == "postgresql"
+    except (ArgumentError, ValueError):
+        return False
 
 
 def _check_local(settings: Settings) -> None:

@@ -8,11 +8,81 @@ import httpx
 import pytest
 
 from dashboard_callbacks import Callbacks
-from principals import OURS, PUBLIC_URL, Team, running_team
+from principals import OURS, PUBLIC_URL, Team, new_person, running_team
 from stored_runs import resolved, store_run
 
 SECRET_NAME = "a name that others must not read"
 UNKNOWN = ("nobody", "wrong key", "expired key", "revoked key")
+
+
+# What each callback does, by its first output and the input that calls it. `reads`: what its visitor may read, from the
+# API as the visitor. `changes`: as the visitor too, refused by the API where the visitor may not. `words`: nothing of
+# the database.
+CALLBACKS = """
+beat-answer.data               beat.data                  words
+reproduced.data                reproduced.id              reads
+nav.children                   reproduced.data            words
+overview-figures.data          overview-view.data         reads
+overview-panels.data           overview-shown.data        reads
+overview-project.data          overview-project.id        reads
+runs-rows.data                 runs-view.data             reads
+runs-sparks.data               runs-rows.data             reads
+runs-project.data              runs-project.id            reads
+runs-bar.hidden                runs-grid.selectedRows     words
+runs-done-words.children       runs-done.data             words
+runs-done.data                 runs-archive.n_clicks      changes
+runs-done.data                 runs-purge.data            changes
+runs-groups.children           runs-view.data             reads
+run-flags.data                 run-copy-megatron.n_clicks reads
+run-bullet-figure.data         run-pref-view.data         reads
+run-layer-figure.data          run-layers-view.data       reads
+run-law-figures.data           run-slow-pulse.data        reads
+run-change.data                run-save.n_clicks          changes
+run-figures.data               run-series-view.data       reads
+sweeps-rows.data               sweeps-view.data           reads
+sweeps-table.children          sweeps-rows.data           words
+published-figures.data         sweeps-view.data           reads
+sweep-plan.children            sweep-shown.data           reads
+sweep-law-figures.data         sweep-shown.data           reads
+sweep-figures.data             sweep-view.data            reads
+compare-pick.data              compare-view.data          reads
+compare-size-figures.data      compare-view.data          reads
+compare-head.children          compare-view.data          reads
+planner-figures.data           planner-view.data          reads
+reproduce-head.children        reproduce-asked.data       reads
+settings-sentence.children     settings-sentence.id       reads
+first-connection.children      first-connection.id        reads
+settings-keys.children         settings-me.data           reads
+settings-key-said.children     settings-key-make.n_clicks changes
+settings-key-said.children     settings-key-rotate.n_clicks changes
+settings-people.children       settings-me.data           reads
+settings-person-said.children  settings-role-set.n_clicks changes
+page.children                  address.pathname           words
+"""
+
+
+def row_of(callback: dict[str, Any]) -> tuple[str, str]:
+    """First output, without what tells two callbacks of one output apart, and first input."""
+    output = callback["output"].strip(".").split("...")[0].split("@")[0]
+    return output, f"{callback['inputs'][0]['id']}.{callback['inputs'][0]['property']}"
+
+
+def callbacks_without_a_row(callbacks: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Callbacks that the table above does not speak of, and rows of none."""
+    rows = {(output, called_by) for output, called_by, _ in map(str.split, CALLBACKS.strip().splitlines())}
+    return {row_of(callback) for callback in callbacks} ^ rows
+
+
+async def test_every_callback_has_a_row(admin: httpx.AsyncClient) -> None:
+    assert callbacks_without_a_row((await Callbacks.of(admin)).server_side()) == set()
+
+
+async def test_a_new_callback_without_a_row_is_noticed(admin: httpx.AsyncClient) -> None:
+    new = {"output": "..secrets.children...secrets.title..", "inputs": [{"id": "button", "property": "n_clicks"}]}
+    known = (await Callbacks.of(admin)).server_side()
+
+    assert callbacks_without_a_row([*known, new]) == {("secrets.children", "button.n_clicks")}
+    assert callbacks_without_a_row(known[1:]) == {row_of(known[0])}
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +177,37 @@ async def test_another_sites_page_posts_none(team: Team, headers: dict[str, str]
 
     assert client.headers["origin"] == PUBLIC_URL
     assert answer.status_code == 403
+
+
+def settings_about(person_id: UUID, name: str) -> dict[str, Any]:
+    """State of Settings in which somebody makes an admin key of our project and an admin of a person."""
+    return {
+        "settings-key-make.n_clicks": 1,
+        "settings-key-name.value": name,
+        "settings-key-scope.value": "admin",
+        "settings-key-projects.value": [OURS],
+        "settings-key-days.value": 1,
+        "settings-role-set.n_clicks": 1,
+        "settings-person.value": str(person_id),
+        "settings-person-project.value": OURS,
+        "settings-person-role.value": "admin",
+    }
+
+
+@pytest.mark.parametrize(("principal", "is_done"), [("viewer", False), ("their admin", False), ("admin", True)])
+async def test_keys_and_roles_are_given_by_who_may_and_by_nobody_else(
+    team: Team, admin: httpx.AsyncClient, principal: str, is_done: bool
+) -> None:
+    name = f"made by {principal}"
+    person_id = await new_person(team.app, f"chosen by {principal}", {OURS: "viewer"})
+    known = await Callbacks.of(admin)
+    async with team.client(principal) as client:
+        for output in ("settings-key-said.children", "settings-person-said.children"):
+            payload = known.payload(output, settings_about(person_id, name))
+            assert (await client.post("/_dash-update-component", json=payload)).status_code == 200
+    keys = (await admin.get("/api/v1/keys")).json()["keys"]
+    people = (await admin.get("/api/v1/people")).json()["people"]
+
+    roles = next(one["roles"] for one in people if one["id"] == str(person_id))
+    assert (name in {key["name"] for key in keys}) is is_done
+    assert [role["role"] for role in roles] == ["admin" if is_done else "viewer"]
