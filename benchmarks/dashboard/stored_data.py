@@ -24,6 +24,8 @@ from benchmark_series import fill as fill_long_run
 from harness import AS_LOCAL_USER
 from payloads import STARTED, run_batch
 
+from noisescale_server.storage import group_pyramid
+
 JSON = {"Content-Type": "application/json"}
 NUM_PROJECTS, NUM_TASKS = 10, 30
 NUM_SWEEPS = 12
@@ -204,6 +206,8 @@ async def store_long_run(url: str, database: str, steps: int) -> Job:
     connection = await asyncpg.connect(database)
     keys, num_records = (job.run_id, job.stream_id), steps // STEPS_PER_GROUP_RECORD
     await connection.execute(_LAYERS, *keys, steps, STEPS_PER_GROUP_RECORD, NUM_LAYERS)
+    records = "SELECT * FROM group_measurement WHERE run_id = $1"
+    await connection.execute(group_pyramid.fold(records), job.run_id, timeout=600)
     await connection.execute(_EVALUATIONS, *keys, steps, STEPS_PER_GROUP_RECORD, STEPS_PER_EVALUATION)
     await connection.execute(_CURSOR, *keys, num_records + steps // STEPS_PER_EVALUATION)
     await connection.close()
