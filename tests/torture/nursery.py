@@ -47,16 +47,20 @@ class Nursery:
 
 
 class Forked:
-    """A server process, which nobody waits for but the system."""
+    """A server process, which nobody waits for but the system.
+
+    Attributes:
+        pid: Its process id.
+    """
 
     def __init__(self, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
 
     @property
     def is_alive(self) -> bool:
         """Whether it has not ended."""
         try:
-            os.kill(self._pid, 0)
+            os.kill(self.pid, 0)
         except ProcessLookupError:
             return False
         return True
@@ -64,7 +68,7 @@ class Forked:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, if it lives."""
         with suppress(ProcessLookupError):
-            os.kill(self._pid, number)
+            os.kill(self.pid, number)
 
     def kill(self) -> None:
         """kill -9, and wait until it is gone."""

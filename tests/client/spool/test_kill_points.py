@@ -1,6 +1,5 @@
 """A job is killed inside its Nth write, for every N: what it knew to be accepted is on disk, and only that."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,10 +30,7 @@ for number in range(num_records):
 os._exit(0)
 """
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed"),
-]
+pytestmark = pytest.mark.slow
 
 
 def killed_at(number: int, folder: Path) -> bool:
