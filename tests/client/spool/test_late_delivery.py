@@ -1,7 +1,9 @@
 """What dead jobs have left is sent by a command, or by the next job of the same user."""
 
+import contextlib
 import json
 import os
+import sys
 import time
 
 import pytest
@@ -12,6 +14,7 @@ from noisescale.transport.frames import encode
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import adopt, has_arrived
 from noisescale.transport.left_behind import stream_folders
+from noisescale.transport.wire import MetricRecord
 from spooled_streams import metric, spooled
 from stub_server import http_stub
 
@@ -66,6 +69,34 @@ def test_sync_sends_what_a_running_job_has_written_so_far(stub, tmp_path):
     assert values(stub) == list(range(10))
     stream.append(metric(10))
     stream.end(1)
+
+
+def test_sync_says_in_the_end_what_became_of_all_records(stub, tmp_path, capsys):
+    known = spooled(tmp_path, range(10))
+    lossy = spooled(tmp_path, range(3), is_ended=False)
+    with contextlib.suppress(TypeError):
+        lossy.append(MetricRecord(0, 0.0, {"n": object()}))
+    lossy.end(1)
+    stub.ledger.acked[known.stream_id] = 5
+    stub.ledger.stored[known.stream_id] = {seq: ("earlier", {}) for seq in range(1, 6)}
+
+    assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 0
+
+    said = "2 streams: 11 records sent, 5 there already, 0 left; in all 1 declared lost, 0 in quarantine"
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_sync_shows_how_far_it_is_on_a_terminal_only(stub, tmp_path, capsys, monkeypatch, is_terminal):
+    spooled(tmp_path, range(2500))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+
+    assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 0
+
+    found = capsys.readouterr()
+    assert ("of 2,501 records" in found.err) == is_terminal
+    assert found.err.endswith("\x1b[K") == is_terminal
+    assert "\r" not in found.out
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,20 @@
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.config import Config
 from noisescale.errors import ConfigError, TransportError
 from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import deliver, has_arrived
+from noisescale.transport.late_delivery import Outcome, deliver, has_arrived
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
 
 TIMEOUT_SECONDS = 24 * 3600.0
-REPORT_SECONDS = 2.0
+REPORT_SECONDS = 0.1
+BAR_WIDTH = 30
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,42 +45,69 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     server = HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
     deadline = time.monotonic() + arguments.timeout
-    statuses = [_sync(folder, server, max(1.0, deadline - time.monotonic())) for folder in folders]
+    outcomes = [_sync(folder, server, max(1.0, deadline - time.monotonic())) for folder in folders]
     server.close()
-    return max(statuses)
+    _print_totals([outcome for outcome in outcomes if outcome is not None], folders)
+    return 0 if all(outcome is not None and not outcome.num_left for outcome in outcomes) else 1
 
 
-def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> int:
+def _print_totals(outcomes: Sequence[Outcome], folders: Sequence[StreamFolder]) -> None:
+    """What became of all records."""
+    num_sent = sum(outcome.num_delivered for outcome in outcomes)
+    num_left = sum(outcome.num_left for outcome in outcomes)
+    num_there = sum(outcome.num_records for outcome in outcomes) - num_sent - num_left
+    num_lost = sum(outcome.num_lost for outcome in outcomes)
+    num_aside = sum(folder.num_quarantined() for folder in folders)
+    num_unknown = len(folders) - len(outcomes)
+    print(
+        f"{len(folders)} {'stream' if len(folders) == 1 else 'streams'}: {num_sent} records sent, "
+        f"{num_there} there already, {num_left} left{f', {num_unknown} streams unknown' if num_unknown else ''}; "
+        f"in all {num_lost} declared lost, {num_aside} in quarantine"
+    )
+
+
+def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> Outcome | None:
+    """What became of a stream, said where there is something to say; None where that cannot be known."""
     name = f"run {folder.path.parent.name} stream {folder.path.name[:8]}"
     is_known = has_arrived(folder)
-    reporter = _Reporter(name)
+    bar = _Bar(name)
     try:
         folder.try_lock()  # where its writer is dead; else what it has written so far is sent
-        outcome = deliver(folder, server, reporter.report, timeout_seconds)
+        outcome = deliver(folder, server, bar.report, timeout_seconds)
     except (OSError, TransportError) as error:
+        bar.clear()
         print(f"{name}: {error}", file=sys.stderr)
-        return 1
+        return None
     finally:
         folder.release()
+    bar.clear()
     if outcome.num_left:
         print(f"{name}: {outcome.num_left} of {outcome.num_records} records left: {outcome.reason}", file=sys.stderr)
-        return 1
+        return outcome
     lost = f", {outcome.num_lost} declared lost" if outcome.num_lost else ""
     if outcome.num_delivered or not is_known:
         print(f"{name}: {outcome.num_delivered} records sent, {outcome.num_records} in all{lost}")
-    return 0
+    return outcome
 
 
-class _Reporter:
-    """A line about the progress every two seconds."""
+class _Bar:
+    """How far a stream is, in a line of the terminal that is written over; none where standard error is no terminal."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._said_at = time.monotonic()
+        self._is_shown = sys.stderr.isatty()
+        self._said_at = -REPORT_SECONDS
 
     def report(self, num_acked: int, num_logged: int) -> None:
         now = time.monotonic()
-        if now - self._said_at >= REPORT_SECONDS:
+        if self._is_shown and now - self._said_at >= REPORT_SECONDS:
             self._said_at = now
-            share = 100 * num_acked // max(1, num_logged)
-            print(f"{self._name}: {num_acked} of {num_logged} records, {share} %", flush=True)
+            share = num_acked / max(1, num_logged)
+            bar = "█" * int(BAR_WIDTH * share)
+            sys.stderr.write(f"\r{self._name} {bar:░<{BAR_WIDTH}} {num_acked:,} of {num_logged:,} records")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -170,6 +170,10 @@ class StreamFolder:
             (self.path / "quarantine").mkdir(mode=0o700, exist_ok=True)
             self.write(f"quarantine/{seq:012d}.frame", frame)
 
+    def num_quarantined(self) -> int:
+        """How many records were put aside: refused by the server, or damaged."""
+        return sum(1 for _ in (self.path / "quarantine").glob("*.frame"))
+
     def segment_paths(self) -> list[Path]:
         """Its segments, in order.
 
