@@ -43,10 +43,10 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Nothing; headers without end are answered and cut off."""
-        # a request may come whole, in one piece with its body: what follows it is counted from the next piece on
-        self._has_ended_headers = False
+        # a piece may hold the end of a request, or all of it: what follows is counted from the next piece on
+        begins_in_headers, self._has_ended_headers = self._is_in_headers, False
         super().data_received(data)
-        if self._is_in_headers and not self._has_ended_headers and not self.transport.is_closing():
+        if begins_in_headers and not self._has_ended_headers and not self.transport.is_closing():
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
                 self.transport.write(TOO_LARGE)

@@ -130,12 +130,16 @@ class TestLargeSenders:
         assert said.startswith(b"HTTP/1.1 431 ")
         writer.close()
 
-    async def test_a_body_that_comes_with_its_headers_does_not_count_as_theirs(
-        self, address: str, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("num_beside_headers", [0, 100, 5_000])
+    async def test_a_body_does_not_count_as_headers_whatever_its_pieces(
+        self, address: str, monkeypatch: pytest.MonkeyPatch, num_beside_headers: int
     ) -> None:
         monkeypatch.setattr(impatient_http, "MAX_HEADER_BYTES", 1_000)
         reader, writer = await connect(address)
-        writer.write(HEAD + JSON + b"Connection: close\r\nContent-Length: 5000\r\n\r\n" + b" " * 5_000)
+        writer.write(HEAD + JSON + b"Connection: close\r\nContent-Length: 5000\r\n\r\n" + b" " * num_beside_headers)
+        await writer.drain()
+        await asyncio.sleep(0.1)
+        writer.write(b" " * (5_000 - num_beside_headers))
 
         said = await said_until_closed(reader)
 
