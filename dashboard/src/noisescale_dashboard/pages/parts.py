@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import dash_mantine_components as dmc
 from dash import dcc, html
 from dash.development.base_component import Component
 
@@ -212,4 +213,30 @@ def key_values(rows: Sequence[tuple[str, Child]]) -> html.Table:
     """Two columns: what, and its value."""
     return html.Table(
         [html.Tbody([html.Tr([html.Th(key, scope="row"), html.Td(value)]) for key, value in rows])], className="tb kv"
+    )
+
+
+def preference_slider(page: str, fewest_examples: html.Span) -> html.Div:
+    """The slider of the preference with its word, its ends below; ids begin with the page's name.
+
+    Args:
+        page: "run" or "planner".
+        fewest_examples: What stands at the left end.
+    """
+    return html.Div(
+        [
+            html.Div([html.Span("Preference"), html.B(id=f"{page}-pref-word")], className="l"),
+            dmc.Slider(
+                id=f"{page}-pref",
+                min=0.05,
+                max=0.95,
+                step=0.05,
+                value=0.5,
+                label=None,
+                size="sm",
+                thumbLabel="Preference, from fewest examples to fewest steps",
+            ),
+            html.Div([fewest_examples, html.Span("fewest steps")], className="ends"),
+        ],
+        className="fld",
     )

@@ -7,7 +7,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from noisescale_dashboard.number_format import exactly
-from noisescale_dashboard.pages.parts import Child, aria, icon
+from noisescale_dashboard.pages.parts import Child, aria, icon, preference_slider
 from noisescale_dashboard.pages.planner_query import (
     FIELDS,
     KNOWN,
@@ -53,7 +53,7 @@ def layout() -> html.Section:
     body = html.Div(
         [
             _scope(),
-            _preference(),
+            preference_slider("planner", html.Span("fewest examples")),
             *(_with_slider(name, field) for name, field in MAIN.items()),
             _switch("stay", "The devices stay, whatever the batch"),
             *(_number(name, field) for name, field in MACHINES.items()),
@@ -96,26 +96,6 @@ def _scope() -> html.Div:
     ]
     *always, target = choices
     return html.Div([*always, html.Div(target, id="planner-target-box", hidden=True)], className="planner-scope")
-
-
-def _preference() -> html.Div:
-    return html.Div(
-        [
-            html.Div([html.Span("Preference"), html.B(id="planner-pref-word")], className="l"),
-            dmc.Slider(
-                id="planner-pref",
-                min=0.05,
-                max=0.95,
-                step=0.05,
-                value=0.5,
-                label=None,
-                size="sm",
-                thumbLabel="Preference, from fewest examples to fewest steps",
-            ),
-            html.Div([html.Span("fewest examples"), html.Span("fewest steps")], className="ends"),
-        ],
-        className="fld",
-    )
 
 
 def _with_slider(name: str, field: Field) -> html.Div:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
@@ -42,6 +41,7 @@ from noisescale_dashboard.pages.parts import (
     figure_box,
     icon,
     note,
+    preference_slider,
 )
 from noisescale_dashboard.planner_answers import Limit
 
@@ -89,7 +89,10 @@ def layout() -> html.Section:
         [
             html.Div(id=f"{CARD}-top"),
             html.Div(
-                [figure_box("run-bullet", card_id=CARD, height=batch_bullet.HEIGHT), _preference()],
+                [
+                    figure_box("run-bullet", card_id=CARD, height=batch_bullet.HEIGHT),
+                    preference_slider("run", html.Span(id="run-pref-left")),
+                ],
                 id=f"{CARD}-bullet",
                 hidden=True,
             ),
@@ -166,26 +169,6 @@ def _shown(
         *(report_address.address_of(run.id, view) for _ in report_address.LINKS),
         plan_limits.planner_address(run.id, view),
         run_overview.redundant(advice.waste, run),
-    )
-
-
-def _preference() -> html.Div:
-    return html.Div(
-        [
-            html.Div([html.Span("Preference"), html.B(id="run-pref-word")], className="l"),
-            dmc.Slider(
-                id="run-pref",
-                min=0.05,
-                max=0.95,
-                step=0.05,
-                value=0.5,
-                label=None,
-                size="sm",
-                thumbLabel="Preference, from fewest examples to fewest steps",
-            ),
-            html.Div([html.Span(id="run-pref-left"), html.Span("fewest steps")], className="ends"),
-        ],
-        className="fld",
     )
 
 
