@@ -1,5 +1,6 @@
 """`noisescale reproduce` through the SDK, a server process and REST; and killed half-way."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,10 +10,14 @@ import time
 import httpx
 import pytest
 
-from app_in_process import AS_LOCAL_USER
+from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from noisescale.config import Config
 from noisescale.reproduce.claim.campaign import Campaign, run_campaign, settings
+from noisescale.reproduce.claim.task_result import write
 from noisescale.reproduce.claim.to_server import answers
+from reproduced_tasks import make_result
+
+PROGRAM = "import sys; from noisescale.commands import main; sys.exit(main(sys.argv[1:]))"
 
 
 @pytest.mark.slow
@@ -35,12 +40,34 @@ def test_a_task_is_a_sweep_on_the_server_whose_fit_agrees_with_the_own_one(live_
     assert row["task"] == "digits_softmax"
 
 
+@pytest.mark.slow
+def test_the_command_stores_what_it_found_once_and_names_its_page(live_server, tmp_path):
+    write(make_result("digits_mlp"), tmp_path / "digits_mlp.json")
+    arguments = ["reproduce", "--quick", "--processes", "1", "--folder", str(tmp_path), "--tasks", "digits_mlp"]
+
+    said = [finished([*arguments, "--url", live_server]) for _ in range(2)]
+
+    with httpx.Client(base_url=f"{live_server}/api/v1", headers=AS_LOCAL_USER, timeout=60) as rest:
+        stored = rest.get("/reproductions", params={"project": "reproduce", "kind": "claim"}).json()
+        found = rest.get(f"/reproductions/{stored['reproductions'][0]['id']}").json()["claim"]
+    assert stored["total"] == 1
+    assert all(f"In the dashboard: {live_server}/reproduce/{stored['reproductions'][0]['id']}" in one for one in said)
+    assert found == json.loads((tmp_path / "summary" / "summary.json").read_text())
+
+
+def finished(arguments):
+    """What the command says, with the key of the local user."""
+    environment = os.environ | {"NOISESCALE_API_KEY": LOCAL_TOKEN}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
 def start(folder):
     """The command in a process of its own, on three small tasks."""
     arguments = ["reproduce", "--quick", "--no-server", "--processes", "1", "--folder", str(folder)]
     arguments += ["--tasks", "powerlaw_regression,iris_softmax,diabetes_linreg"]
-    program = "import sys; from noisescale.commands import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Page
 
 import hostile_texts
 from noisescale_dashboard.app import mount
+from reproduction_bodies import claim_body, claim_summary
 from served_app import TOKEN, served_app
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -124,6 +125,28 @@ async def test_the_report_of_a_run_shows_it_as_text(visit: Visit, runs: dict[str
     await visit.page.goto(f"{visit.address}/runs/{runs[text]}/report")
 
     assert squeezed(text) in squeezed(await visit.page.inner_text("body"))
+    assert await visit.deeds() == ([], [], [])
+
+
+async def test_the_page_of_reproductions_shows_each_as_text(visit: Visit, address: str) -> None:
+    found = claim_summary()
+    (template,) = found["growth"][:1]
+    found["growth"] = [{**template, "task": text} for text in hostile_texts.ALL]
+    found["exclusions"] = list(hostile_texts.ALL)
+    for row, text in zip(found["targets"], hostile_texts.ALL[::3], strict=False):
+        row.update(task=text, unit=text, optimizer=text)
+    for point, text in zip(found["series"][0]["points"], hostile_texts.ALL[3::6], strict=False):
+        point["task"] = text
+    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
+        answer = await client.post("/api/v1/reproductions", json=claim_body(project="hostile", claim=found))
+        assert answer.status_code == 201, answer.text
+
+    await visit.page.goto(f"{visit.address}/reproduce")
+    await visit.page.wait_for_selector("#reproduce-more td", timeout=60_000)
+    await visit.page.wait_for_selector("#reproduce-scatter .trace", timeout=60_000)
+    seen = squeezed(await visit.page.evaluate("document.getElementById('reproduce-more').textContent"))
+
+    assert [text for text in hostile_texts.ALL if squeezed(text) not in seen] == []
     assert await visit.deeds() == ([], [], [])
 
 
