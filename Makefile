@@ -52,7 +52,7 @@ check: $(VENV)/installed  ## formatting, lint, types, import directions, docstri
 	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src server/src dashboard/src
 
 test: setup $(VENV)/integrations check  ## what a change can break, browser tests included
-	$(BIN)/pytest -m "not slow and not gpu"
+	$(BIN)/pytest -m "not slow and not gpu" --numprocesses auto --maxprocesses 4 --dist loadscope
 
 test-full: setup $(VENV)/integrations  ## long statistics and faults as well
 	$(BIN)/pytest -m "slow"
