@@ -56,6 +56,16 @@ def test_every_reason_is_documented(reason):
     assert f"`{reason}`" in text("docs/rest.md")
 
 
+def test_every_test_that_the_page_on_delivery_names_exists():
+    named, path = [], ""
+    for at, name in re.findall(r"`((?:\w+/)*\w*\.py|)::(test_\w+)`", text("docs/delivery.md")):
+        path = at or path  # a name without a file is of the one before
+        named.append((path, name))
+
+    assert len(named) > 30
+    assert [(at, name) for at, name in named if f"def {name}(" not in text(f"tests/{at}")] == []
+
+
 def test_every_file_that_the_architecture_page_names_exists():
     named = re.findall(r"`((?:\w+/)+\w+\.py)`", text("docs/architecture.md"))
     roots = (".", "client/src/noisescale", "server/src/noisescale_server", "dashboard/src/noisescale_dashboard")

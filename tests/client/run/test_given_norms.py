@@ -1,5 +1,7 @@
 """Norms that the script measured itself: per layer, and of groups inside groups."""
 
+import time
+
 import pytest
 import torch
 
@@ -187,3 +189,16 @@ def test_sizes_with_fewer_groups_inside_than_outside_are_refused():
 
     with pytest.raises(EstimationError, match="got 2 of prompt inside 4 of rollout: give the levels with the coarsest"):
         run.log_nested_norms({"rollout": 6.0, "prompt": 6.0}, 1.0, sizes)
+
+
+def test_a_wall_clock_that_jumps_does_not_disturb_the_times_of_steps(monkeypatch):
+    run, kept = make_kept_run(log_every=1)
+    start = time.time()
+
+    for jump in (0.0, -3600.0, 1e9):
+        monkeypatch.setattr(time, "time", lambda jump=jump: start + jump)
+        run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=5.0, big_sq_norm=2.0)
+
+    times = [row.wall_time for row in kept.rows()]
+    assert times == sorted(times)
+    assert times[-1] - times[0] < 600
