@@ -10,6 +10,7 @@ from fakes_advice import recommendation_json
 from fakes_runs import HOSTILE, RUNS, series_json
 from noisescale_dashboard import advice, answers
 from noisescale_dashboard.figures import labels
+from noisescale_dashboard.figures.marks import whiskers
 from noisescale_dashboard.figures.noise_scale_over_training import View, noise_scale_over_training
 from noisescale_dashboard.figures.svg import as_svg
 from noisescale_dashboard.figures.theme import blank_figure
@@ -59,6 +60,18 @@ def test_a_step_line_keeps_its_value_until_the_next_point() -> None:
     figure = plot().add_scatter(x=[0, 10], y=[1, 100], line={"shape": "hv"})
 
     assert data(figure) == ["M50 110L350 110L350 10"]
+
+
+def test_whiskers_reach_along_both_axes() -> None:
+    across, up = (whiskers([1], [1], [1], color) for color in ("#111", "#222"))
+    figure = plot(is_log=True).add_scatter(x=[5, 6], y=[10, None], mode="markers")
+    figure.update_traces(error_x={**across, "array": [3, 1], "arrayminus": [1, 1]}, marker={"color": "#000"})
+    figure.update_traces(error_y={**up, "array": [90, 1], "arrayminus": [9, 1]})
+
+    lines = [one.attrib for one in drawn(figure).iter("line") if one.get("stroke") in ("#111", "#222")]
+
+    ends = [tuple(float(one[name]) for name in ("x1", "y1", "x2", "y2")) for one in lines]
+    assert ends == [(200, 110, 200, 10), (170, 60, 290, 60)]
 
 
 def test_axes_have_the_ticks_of_the_figure() -> None:

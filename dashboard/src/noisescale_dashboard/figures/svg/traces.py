@@ -95,17 +95,25 @@ def _steps(points: list[Pixel]) -> list[Pixel]:
 
 
 def _whiskers(one: Any, plane: Plane) -> Iterator[str]:
-    error = one.error_y
+    for x, y, up, down in _reaches(one, one.error_y):
+        if y is not None:
+            yield from _whisker(one.error_y, plane, (x, y - down), (x, y + up))
+    for x, y, up, down in _reaches(one, one.error_x):
+        if x is not None:
+            yield from _whisker(one.error_x, plane, (x - down, y), (x + up, y))
+
+
+def _reaches(one: Any, error: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
     if error.array is None:
-        return
+        return iter(())
     below = error.array if error.arrayminus is None else error.arrayminus
-    for x, y, up, down in zip(one.x, one.y, error.array, below, strict=True):
-        at = plane.x.pixel(_number(x))
-        ends = [plane.y.pixel(None if y is None else end) for end in (y + up, y - down)]
-        if at is not None and ends[0] is not None and ends[1] is not None:
-            yield element(
-                "line", x1=at, x2=at, y1=ends[0], y2=ends[1], stroke=error.color, stroke_width=error.thickness
-            )  # fmt: skip
+    return zip(one.x, one.y, error.array, below, strict=True)
+
+
+def _whisker(error: Any, plane: Plane, *ends: tuple[Any, Any]) -> Iterator[str]:
+    (x1, y1), (x2, y2) = ((plane.x.pixel(_number(x)), plane.y.pixel(_number(y))) for x, y in ends)
+    if None not in (x1, y1, x2, y2):
+        yield element("line", x1=x1, x2=x2, y1=y1, y2=y2, stroke=error.color, stroke_width=error.thickness)
 
 
 def _marks(one: Any, plane: Plane) -> Iterator[str]:
