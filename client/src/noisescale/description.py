@@ -20,6 +20,10 @@ SECRET_WORDS |= {"auth", "authorization", "bearer", "cookie"}
 KEY_QUALIFIERS = {"api", "private", "access", "secret", "signing", "encryption", "ssh"}
 HARMLESS_TOKENS = {"pad", "eos", "bos", "unk", "mask", "cls", "sep", "start", "end", "stop", "special", "image", "per"}
 
+OWN_KEY = re.compile(r"ns_[wra]_[0-9A-Za-z]{10}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}")
+URL_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.\-]*://[^\s/:@]*:)[^\s/@]+(?=@)", re.IGNORECASE)
+"""Keys of noisescale and passwords in addresses, wherever they stand: the server masks them too, but later."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
@@ -120,12 +124,16 @@ def _storable(key: str, value: object, depth: int) -> object:
         case float():
             return value if math.isfinite(value) else str(value)
         case str():
-            return _clean(value)
+            return _clean(_masked(value))
         case Mapping() if depth < MAX_CONFIG_DEPTH:
             return {_clean(str(name)): _storable(str(name), item, depth + 1) for name, item in value.items()}
         case list() | tuple() if depth < MAX_CONFIG_DEPTH:
             return [_storable("", item, depth + 1) for item in value]
-    return _clean(str(value))
+    return _clean(_masked(str(value)))
+
+
+def _masked(text: str) -> str:
+    return URL_PASSWORD.sub(r"\1***", OWN_KEY.sub("***", text))
 
 
 def _clean(text: str) -> str:
