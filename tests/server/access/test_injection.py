@@ -1,7 +1,11 @@
 """Names, tags and configs as hostile as people can make them are text on every page of a real browser."""
 
+import csv
+import io
+import itertools
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
-from uuid import UUID
+from html.parser import HTMLParser
 
 import httpx
 import pytest
@@ -10,8 +14,8 @@ from fastapi.responses import HTMLResponse
 from playwright.async_api import Browser, Page
 
 import hostile_texts
+from compared_tasks import stored_run
 from noisescale_dashboard.app import mount
-from reproduction_bodies import claim_body, claim_summary
 from served_app import TOKEN, served_app
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -70,24 +74,32 @@ async def visit(browser: Browser, address: str) -> AsyncIterator[Visit]:
 
 
 @pytest.fixture(scope="module")
-async def runs(address: str) -> dict[str, UUID]:
-    """A run for each text, which is its name, its task, a tag and a value and key of its config."""
+async def api(address: str) -> AsyncIterator[httpx.AsyncClient]:
+    """The API of the same server."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(base_url=address, headers=headers, timeout=60) as client:
+        yield client
+
+
+AT_ONCE = 6
+"""Texts that one page of a run shows: as its name, task, tag, unit, example and device, and in its config."""
+
+
+@pytest.fixture(scope="module")
+async def runs(api: httpx.AsyncClient) -> dict[str, str]:
+    """A run for each text, by its name; the five texts behind it stand in its other fields."""
     found = {}
-    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
-        for text in hostile_texts.ALL:
-            body = {
-                "project": "hostile",
-                "task": text,
-                "name": text,
-                "tags": [text[:64]],
-                "config": {text: text},
-                "unit": text[:64],
-                "example": text[:64],
-                "device": text,
-            }
-            answer = await client.post("/api/v1/runs", json=body)
-            assert answer.status_code == 201, answer.text
-            found[text] = UUID(answer.json()["id"])
+    for place, text in enumerate(hostile_texts.ALL):
+        others = [hostile_texts.ALL[(place + k) % len(hostile_texts.ALL)] for k in range(AT_ONCE)]
+        described = {
+            "name": text,
+            "tags": [others[2][:64]],
+            "config": {others[0]: others[1], others[2]: [others[3], {others[4]: others[5]}]},
+            "unit": others[3],
+            "example": others[4],
+            "device": others[5],
+        }
+        found[text] = await stored_run(api, project="hostile", task=others[1], run=described, num_steps=60)
     return found
 
 
@@ -95,7 +107,7 @@ def test_there_are_sixty_of_them() -> None:
     assert len(set(hostile_texts.ALL)) >= 60
 
 
-async def test_the_table_of_runs_shows_each_as_text(visit: Visit, runs: dict[str, UUID]) -> None:
+async def test_the_table_of_runs_shows_each_as_text(visit: Visit, runs: dict[str, str]) -> None:
     await visit.page.goto(f"{visit.address}/runs")
     await visit.page.wait_for_selector(".ag-row", timeout=60_000)
     seen = ""
@@ -110,44 +122,112 @@ async def test_the_table_of_runs_shows_each_as_text(visit: Visit, runs: dict[str
     assert await visit.deeds() == ([], [], [])
 
 
-@pytest.mark.parametrize("text", hostile_texts.ALL)
-async def test_the_page_of_a_run_shows_it_as_text(visit: Visit, runs: dict[str, UUID], text: str) -> None:
-    await visit.page.goto(f"{visit.address}/runs/{runs[text]}")
-    await visit.page.wait_for_selector("#run-facts .fact", timeout=60_000)
-    await visit.page.wait_for_timeout(300)
+async def test_the_pages_of_runs_show_each_as_text(visit: Visit, runs: dict[str, str]) -> None:
+    for place in range(0, len(hostile_texts.ALL), AT_ONCE):
+        shown = hostile_texts.ALL[place : place + AT_ONCE]
+        await visit.page.goto(f"{visit.address}/runs/{runs[shown[0]]}")
+        await visit.page.wait_for_selector("#run-facts .fact", timeout=60_000)
+        await visit.page.wait_for_selector("#run-noise .scatterlayer .trace", state="attached", timeout=60_000)
+        seen = squeezed(await visit.text())
 
-    assert squeezed(text) in squeezed(await visit.text())
+        assert [text for text in shown if squeezed(text) not in seen] == []
+        assert await visit.deeds() == ([], [], [])
+
+
+async def test_the_report_of_every_run_shows_each_as_text(
+    visit: Visit, api: httpx.AsyncClient, runs: dict[str, str]
+) -> None:
+    for place, (text, run_id) in enumerate(runs.items()):
+        report = (await api.get(f"/runs/{run_id}/report")).text
+        reader = Reader()
+        reader.feed(report)
+
+        assert squeezed(text) in squeezed("".join(reader.texts)), text
+        assert reader.elements & ACTIVE == set(), text
+        assert [name for name in reader.attributes if name.startswith("on")] == []
+        if place % 20 == 0:
+            await visit.page.goto(f"{visit.address}/runs/{run_id}/report")
+            assert squeezed(text) in squeezed(await visit.page.inner_text("body"))
     assert await visit.deeds() == ([], [], [])
 
 
-@pytest.mark.parametrize("text", hostile_texts.ALL[::6])
-async def test_the_report_of_a_run_shows_it_as_text(visit: Visit, runs: dict[str, UUID], text: str) -> None:
-    await visit.page.goto(f"{visit.address}/runs/{runs[text]}/report")
-
-    assert squeezed(text) in squeezed(await visit.page.inner_text("body"))
-    assert await visit.deeds() == ([], [], [])
+ACTIVE = {"iframe", "object", "embed", "form", "base", "foreignobject", "animate", "math", "video", "audio", "marquee"}
 
 
-async def test_the_page_of_reproductions_shows_each_as_text(visit: Visit, address: str) -> None:
-    found = claim_summary()
-    (template,) = found["growth"][:1]
-    found["growth"] = [{**template, "task": text} for text in hostile_texts.ALL]
-    found["exclusions"] = list(hostile_texts.ALL)
-    for row, text in zip(found["targets"], hostile_texts.ALL[::3], strict=False):
-        row.update(task=text, unit=text, optimizer=text)
-    for point, text in zip(found["series"][0]["points"], hostile_texts.ALL[3::6], strict=False):
-        point["task"] = text
-    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
-        answer = await client.post("/api/v1/reproductions", json=claim_body(project="hostile", claim=found))
-        assert answer.status_code == 201, answer.text
+class Reader(HTMLParser):
+    """The words of a page and what it is made of."""
 
-    await visit.page.goto(f"{visit.address}/reproduce")
-    await visit.page.wait_for_selector("#reproduce-more td", timeout=60_000)
-    await visit.page.wait_for_selector("#reproduce-scatter .trace", timeout=60_000)
-    seen = squeezed(await visit.page.evaluate("document.getElementById('reproduce-more').textContent"))
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.elements: set[str] = set()
+        self.attributes: list[str] = []
 
-    assert [text for text in hostile_texts.ALL if squeezed(text) not in seen] == []
-    assert await visit.deeds() == ([], [], [])
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.add(tag)
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+HOVER = """(selector) => {
+    const graph = document.querySelector(selector + " .js-plotly-plot") || document.querySelector(selector);
+    const seen = [];
+    graph.data.forEach((trace, curveNumber) => {
+        const rows = trace.type === "heatmap" ? trace.z.length : 1;
+        for (let row = 0; row < rows; row += 1) {
+            const last = (trace.x || trace.y || []).length - 1;
+            const point = trace.type === "heatmap" ? [row, 0] : last;
+            try {
+                window.Plotly.Fx.hover(graph, [{curveNumber, pointNumber: point}]);
+            } catch (nothing_there) { continue; }
+            seen.push(graph.querySelector(".hoverlayer").textContent);
+        }
+    });
+    return seen.join(" ");
+}"""
+"""What is written beside the pointer over the last point of every line, and over every row of a map."""
+
+
+async def drawn(page: Page, selector: str) -> str:
+    """What a figure says: its ticks, legend and labels, and what it says under the pointer."""
+    await page.wait_for_selector(f"{selector} .trace, {selector} .heatmaplayer image", state="attached", timeout=60_000)
+    said = await page.evaluate(
+        "(selector) => [...document.querySelectorAll(selector + ' text')].map(one => one.textContent).join('\\n')",
+        selector,
+    )
+    return str(said) + "\n" + str(await page.evaluate(HOVER, selector))
+
+
+async def test_figures_of_compared_runs_show_each_as_text(visit: Visit, runs: dict[str, str]) -> None:
+    """Legend and hover."""
+    names = list(runs)
+    for place in range(0, len(names), 20):
+        shown = names[place : place + 20]
+        await visit.page.goto(f"{visit.address}/compare?runs={','.join(runs[name] for name in shown)}")
+        await visit.page.wait_for_selector("#compare-body:not(.loading) .trace", state="attached", timeout=60_000)
+        seen = squeezed(await drawn(visit.page, "#compare-body") + await visit.text())
+
+        assert [text for text in shown if squeezed(text) not in seen] == []
+        assert await visit.deeds() == ([], [], [])
+
+
+async def test_the_list_as_a_file_holds_each_as_text(api: httpx.AsyncClient, runs: dict[str, str]) -> None:
+    answer = await api.get("/exports/runs.csv", params={"project": "hostile"})
+    rows = list(csv.reader(io.StringIO(answer.text)))
+
+    cells = {text for row in rows for cell in row for text in (cell, cell.removeprefix("'"))}
+    assert [text for text in runs if text not in cells] == []
+    assert_safe_cells(rows)
+    assert "attachment" in answer.headers["content-disposition"]
+
+
+def assert_safe_cells(rows: list[list[str]]) -> None:
+    """No cell is a formula to a spreadsheet; numbers are numbers."""
+    for cell in itertools.chain.from_iterable(rows):
+        if cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+            assert re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", cell), cell
 
 
 async def test_a_page_that_forgets_to_escape_is_caught(browser: Browser, new_database: Callable[[], str]) -> None:
@@ -174,5 +254,5 @@ async def test_a_page_that_forgets_to_escape_is_caught(browser: Browser, new_dat
 
 
 def squeezed(text: str) -> str:
-    """The text without white space, which a page may fold."""
-    return "".join(text.split())
+    """The text without white space, which a page may fold, and without the joiners that figures put behind a $."""
+    return "".join(text.replace("\u2060", "").split())
