@@ -158,7 +158,7 @@ def test_what_other_processes_of_the_run_have_on_disk_counts(tmp_path):
     for number in range(40):
         other.append(metric(number))
     other._spool.sync()
-    own._spool._look_at_the_disk()
+    own._spool._room.look_at_the_disk(own._spool.folder)
 
     for number in range(1, 200):
         own.append(metric(number))

@@ -6,7 +6,6 @@ second, and it writes in the caller's place where the disk is slow, full or gone
 
 import contextlib
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Literal
 from noisescale.transport.frames import encode_loss, seq_of
 from noisescale.transport.limits import Limits
 from noisescale.transport.loss_book import LossBook
+from noisescale.transport.room import NoRoom, Room
 from noisescale.transport.segment import ClosedByOthers, Segment
 from noisescale.transport.segments import Segments
 from noisescale.transport.spool import Held
@@ -32,10 +32,6 @@ COMPLAINT_SECONDS = 60.0
 Durability = Literal["auto", "direct", "async"]
 
 logger = logging.getLogger("noisescale")
-
-
-class NoRoom(Exception):
-    """A limit is passed, and what is there is kept."""
 
 
 class DiskSpool:
@@ -78,8 +74,7 @@ class DiskSpool:
         self._acked_seq = 0
         self._speed = WriteSpeed()
         self._is_async = self._durability == "async"
-        self._is_disk_low = False
-        self._bytes_of_others = 0
+        self._room = Room(self._limits, self._segments, self._losses, self._complain)
         self._fault: str | None = None
         self._not_before = 0.0
         self._complained_at = -COMPLAINT_SECONDS
@@ -200,7 +195,7 @@ class DiskSpool:
 
     def _next_segment(self) -> None:
         assert self.folder is not None
-        self._make_room()
+        self._room.make(self._acked_seq)
         try:
             self._segments.start(self.folder, self._head)
         except FileNotFoundError:
@@ -211,28 +206,6 @@ class DiskSpool:
         assert self.folder is not None
         self._complain(f"{self.folder.path} was deleted while the run goes on: it is made again")
         self.folder.create({**self._meta, "run_id": self.folder.path.parent.name, "stream_id": self.folder.path.name})
-
-    def _make_room(self) -> None:
-        """Give up the oldest file where limits are passed: one that has arrived, or else a whole one that has not.
-
-        Raises:
-            NoRoom: Where what comes now is to be given up instead.
-        """
-        limits, segments = self._limits, self._segments
-        allowed = limits.run_bytes - limits.segment_bytes - self._bytes_of_others
-        while segments.num_bytes > allowed or self._is_disk_low:
-            oldest = segments.oldest_but_newest()
-            first = max(oldest.first_seq, self._acked_seq + 1) if oldest is not None else 0
-            if limits.overflow == "drop_newest" and (oldest is None or oldest.last_seq >= first):
-                raise NoRoom
-            if oldest is None:
-                break
-            if oldest.last_seq >= first:
-                self._losses.give_up(LostRange(first, oldest.last_seq, "spool_full"))
-                self._complain(f"the spool is full: records {first} to {oldest.last_seq} are given up")
-                self._is_disk_low = False  # looked at again before the next one goes
-            segments.drop(oldest)
-            self._losses.write_all_again()
 
     def _fail(self, fault: str) -> None:
         self._fault = fault
@@ -257,7 +230,8 @@ class DiskSpool:
             now = time.monotonic()
             if now - looked_at >= FREE_DISK_SECONDS:
                 looked_at = now
-                self._look_at_the_disk()
+                assert self.folder is not None
+                self._room.look_at_the_disk(self.folder)
             if now - synced_at >= SYNC_SECONDS or is_last:
                 synced_at = now
                 self.sync()
@@ -292,14 +266,6 @@ class DiskSpool:
                     self._losses.give_back(lost)
                     return
 
-    def _look_at_the_disk(self) -> None:
-        """How much of it is free, and what other processes of the run have on it."""
-        assert self.folder is not None
-        with contextlib.suppress(*FAULTS):
-            found = os.statvfs(self.folder.path)
-            self._is_disk_low = found.f_bavail < self._limits.free_share * found.f_blocks
-            self._bytes_of_others = self.folder.num_bytes_beside()
-
     def sync(self) -> None:
         """Bring to the disk what is not there yet; what the disk does not confirm is written once more, elsewhere."""
         folder = self.folder
@@ -316,20 +282,14 @@ class DiskSpool:
             return  # the stream is another one by now
         with contextlib.suppress(*FAULTS):
             folder.sync()
-        with self._io, contextlib.suppress(*FAULTS):
-            # looked for under the lock: of two threads that sync, the second finds what the first has left
-            again = next((one for one in self._segments.listed() if one.is_doubtful), None) or self._first_gone()
-            if again is not None:
-                self._is_dirty = True
-                self._write_again(again)
+        if self._segments.first_to_write_again(self._acked_seq) is not None:
+            with self._io, contextlib.suppress(*FAULTS):
+                # looked for anew under the lock: of two threads that sync, the second finds what the first has left
+                again = self._segments.first_to_write_again(self._acked_seq)
+                if again is not None:
+                    self._is_dirty = True
+                    self._write_again(again)
         self._segments.close_dropped()
-
-    def _first_gone(self) -> Segment | None:
-        """The oldest file whose name is gone, where somebody has deleted the folder of this running job."""
-        segments = self._segments.listed()
-        if segments[-1].last_seq <= self._acked_seq or segments[-1].is_in_place():
-            return None
-        return next((segment for segment in segments if not segment.is_in_place()), None)
 
     def _write_again(self, first: Segment) -> None:
         """Copy everything undelivered from a file on into a new one; a failed sync says nothing about a second one.
@@ -359,9 +319,8 @@ class DiskSpool:
 
     def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
         """Frames from the files, then those that wait in memory."""
-        waiting = (
-            self._waiting.listed()
-        )  # before the files: what is written in between is found twice, never not at all
+        # before the files: what is written in between is found twice, never not at all
+        waiting = self._waiting.listed()
         frames: list[bytes] = []
         size = 0
         for frame in self._in_order(after, until, waiting):

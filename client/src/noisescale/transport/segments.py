@@ -82,6 +82,18 @@ class Segments:
         """The oldest file, unless it is the one that takes frames."""
         return self._list[0] if len(self._list) > 1 else None
 
+    def first_to_write_again(self, acked_seq: int) -> Segment | None:
+        """The oldest file that the disk has not confirmed, or whose name somebody has deleted under a running job.
+
+        Args:
+            acked_seq: Up to where the server has an account; where that is all, no name is missed.
+        """
+        segments = self._list
+        doubtful = next((segment for segment in segments if segment.is_doubtful), None)
+        if doubtful is not None or segments[-1].last_seq <= acked_seq or segments[-1].is_in_place():
+            return doubtful
+        return next((segment for segment in segments if not segment.is_in_place()), None)
+
     def from_on(self, first: Segment) -> Sequence[Segment]:
         """A file and all after it; none where it was deleted in between."""
         return self._list[self._list.index(first) :] if first in self._list else []
