@@ -28,6 +28,7 @@ VALUES: dict[str, Any] = {
     "runs-project.id": "runs-project",
     "overview-view.data": {"scope": "running", "pref": "0.5", "project": None},
     "overview-project.id": "overview-project",
+    "overview-shown.data": {"stamps": {RUNS[0].id: "now"}},
     "run-series-view.data": RUN_VIEW,
     "run-pref-view.data": {"pref": 0.5},
     "run-slow-pulse.data": 1.0,
@@ -59,6 +60,8 @@ VALUES: dict[str, Any] = {
     "settings-person-project.value": "vision",
     "settings-person-role.value": "viewer",
     "address.pathname": "/runs",
+    "reproduced.data": True,
+    "reproduce-asked.data": "",
     "narrow.data": False,
 }
 

@@ -5,7 +5,7 @@ import pytest
 from pydantic import BaseModel
 
 from compared_tasks import stored_run
-from factories import make_batch, make_groups, make_measurements
+from factories import STARTED_AT, make_batch, make_groups, make_measurements, make_stream
 from noisescale_server.api import schemas_columns
 
 
@@ -17,6 +17,8 @@ async def runs(shared_client: httpx.AsyncClient) -> tuple[str, str]:
     batch = make_batch(
         run_id=first,
         run={"project": "columns"},
+        # later than the first stream: of two that begin at once their ids would say whose rows are hidden
+        stream=make_stream(started_at=STARTED_AT + 1),
         measurements=make_measurements(steps=range(1_000, 1_004), lr=0.5),
         metrics={"seq": [6, 7], "step": [1, 2], "wall_time": [1.0, 2.0], "name": ["a", "a"], "value": [1.0, None]},
         groups=[make_groups(seq=8, step=1_003)],

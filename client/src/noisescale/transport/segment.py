@@ -145,7 +145,8 @@ class Segment:
         """Whether the path still leads to this file."""
         try:
             named = os.stat(self.path, follow_symlinks=False)
-            return self._descriptor is None or os.path.samestat(named, os.fstat(self._descriptor))
+            with self._lock:
+                return self._descriptor is None or os.path.samestat(named, os.fstat(self._descriptor))
         except FileNotFoundError:
             return False
         except FAULTS:
