@@ -51,8 +51,9 @@ check: $(VENV)/installed  ## formatting, lint, types, import directions, docstri
 	$(BIN)/lint-imports
 	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src server/src dashboard/src
 
+# Tests wait for processes and pages a third of their time: three at once fill two cores.
 test: setup $(VENV)/integrations check  ## what a change can break, browser tests included
-	$(BIN)/pytest -m "not slow and not gpu" --numprocesses auto --maxprocesses 4 --dist loadscope
+	$(BIN)/pytest -m "not slow and not gpu" --numprocesses 3 --dist loadscope
 
 test-full: setup $(VENV)/integrations  ## long statistics and faults as well
 	$(BIN)/pytest -m "slow"

@@ -136,6 +136,7 @@ class TestUp:
         assert psutil.wait_procs(started, timeout=5)[1] == []
         assert not file.exists()
 
+    @pytest.mark.slow
     def test_answers_fast_with_several_workers_and_ends_cleanly_on_ctrl_c(self, start, home):
         """On the asyncio loop every request of a kept connection takes 44 ms when several workers share the socket."""
         server = start("up", "--port", "0", "--workers", "2")
@@ -157,6 +158,7 @@ class TestUp:
         assert statistics.median(seconds) < 0.02
         assert psutil.wait_procs(started, timeout=5)[1] == []
 
+    @pytest.mark.slow
     def test_leaves_neither_workers_nor_postgres_when_it_is_killed(self, start):
         server = start("up", "--port", "0", "--workers", "2")
         server.get("/livez")
@@ -167,6 +169,7 @@ class TestUp:
         assert psutil.wait_procs(started, timeout=15)[1] == []
         assert len(started) >= 3
 
+    @pytest.mark.slow
     def test_ends_when_its_terminal_is_closed(self, start):
         """uvicorn by itself would restart the workers."""
         server = start("up", "--port", "0", "--workers", "2")

@@ -98,7 +98,9 @@ def test_nothing_grows_over_ten_thousand_steps(mode, request):
     run.finish()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [mode if mode == "micro-batches" else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES]
+)
 def test_watching_again_and_again_leaves_nothing(mode):
     loop, run = Loop(), make_run()
     before = loop.hooks(), list(loop.model.state_dict()), sorted(vars(loop.model))

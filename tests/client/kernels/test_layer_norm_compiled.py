@@ -17,7 +17,9 @@ CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuob
 
 FLOATS = {"mean", "scale", "along_mean", "inner_mean", "weight_sum", "bias_sum"}
 
-ARCHITECTURES = pytest.mark.parametrize("architecture", [80, 90], ids=["sm_80", "sm_90"])
+ARCHITECTURES = pytest.mark.parametrize(
+    "architecture", [pytest.param(80, id="sm_80", marks=pytest.mark.slow), pytest.param(90, id="sm_90")]
+)
 
 # width of a row, its type, who squares, whether grad_input is wanted, registers that a thread may take
 SLABS = {

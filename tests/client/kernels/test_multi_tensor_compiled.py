@@ -20,7 +20,9 @@ F32, BF16, F16, F64 = torch.float32, torch.bfloat16, torch.float16, torch.float6
 
 HOPPER = 90
 
-ARCHITECTURES = pytest.mark.parametrize("architecture", [80, 90], ids=["sm_80", "sm_90"])
+ARCHITECTURES = pytest.mark.parametrize(
+    "architecture", [pytest.param(80, id="sm_80", marks=pytest.mark.slow), pytest.param(90, id="sm_90")]
+)
 
 # types of x and y, registers that a thread may take: 64 leave room for half of all threads, 80 for three eighths
 VARIANTS = [
