@@ -32,7 +32,7 @@ def fuzz(
     *,
     folder: Path,
     examples: int,
-    seconds: int | None = None,
+    with_sequences: bool = True,
     seed: int | None = None,
     path: str | None = None,
 ) -> Fuzzed:
@@ -43,12 +43,12 @@ def fuzz(
         key: An admin's.
         folder: Where schemathesis may leave its own files.
         examples: Generated requests an operation, beside those that its schema gives rise to.
-        seconds: When to stop; None: when it is through.
+        with_sequences: Whether operations are asked in sequence, too, which takes minutes.
         seed: Of the requests; None: another one each time.
         path: The one to ask; None: all.
     """
     options = ["--max-examples", f"{examples}"]
-    options += ["--max-time", f"{seconds}"] if seconds else []
+    options += [] if with_sequences else ["--phases", "coverage,fuzzing"]
     options += ["--seed", f"{seed}"] if seed is not None else []
     options += ["--include-path", path] if path else []
     described = folder / "openapi.json"

@@ -79,6 +79,8 @@ class KillablePostgres:
     def kill(self) -> None:
         """kill -9 of the postmaster and all its backends, and wait until they are gone."""
         assert self._process is not None
+        # it forks no more: a session that began after the family was listed would outlive it, and keep the next one out
+        self._process.send_signal(signal.SIGSTOP)
         family = self._family()
         for process in family:
             _tell(process, signal.SIGKILL)

@@ -39,3 +39,4 @@ if __name__ == "__main__":
         "faults": run.faults.count,
     }
     (folder / f"found-{os.environ['RANK']}.json").write_text(json.dumps(found))
+    torch.distributed.destroy_process_group()  # its threads are not to meet the end of the interpreter

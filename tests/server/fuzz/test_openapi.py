@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def test_no_input_brings_forth_a_5xx_or_an_answer_that_is_not_described(
     new_database: Callable[[], str], tmp_path: Path
 ) -> None:
-    """`make fuzz` asks longer."""
+    """`make fuzz` asks longer, and in sequence; here each time the same is asked."""
     with served_app(new_database()) as address:
-        found = fuzz(address, TOKEN, folder=tmp_path, examples=3, seconds=75, seed=9)
+        found = fuzz(address, TOKEN, folder=tmp_path, examples=1, with_sequences=False, seed=9)
 
     assert found.num_failures == 0, found.report
     assert found.num_requests > 300

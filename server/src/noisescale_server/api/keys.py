@@ -5,7 +5,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from noisescale_server.api.auth_credentials import Credentials
 from noisescale_server.api.auth_route import Asking
@@ -28,6 +28,11 @@ KeyId = Annotated[
 MAX_PROJECTS = 100
 
 
+def as_whole(value: object) -> object:
+    """90.0 is a whole number in JSON, too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 class NewKeyBody(Body):
     """Body of POST /api/v1/keys."""
 
@@ -42,7 +47,7 @@ class NewKeyBody(Body):
         list[Name] | None,
         Field(min_length=1, max_length=MAX_PROJECTS, description="default: every project that you may enter"),
     ] = None
-    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = DEFAULT_DAYS
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS), BeforeValidator(as_whole)] = DEFAULT_DAYS
 
 
 class NewKeyAnswer(Answer):
