@@ -13,6 +13,7 @@ from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import LOSS, encode, frames_in
 from noisescale.transport.left_behind import open_stream, stream_folders
 from noisescale.transport.limits import Limits
+from noisescale.transport.segment import Segment
 from noisescale.transport.stream import Stream
 from noisescale.transport.wire import MetricRecord, RunRecord
 from spooled_streams import deliver, make_stream, metric, numbers
@@ -267,6 +268,36 @@ def test_threads_that_sync_at_once_write_what_is_doubtful_again_once(tmp_path):
     ledger = Ledger()
     deliver(stream, ledger)
     assert numbers(ledger, stream) == list(range(60))
+    stream.end(5)
+
+
+@pytest.mark.parametrize("num_reads_before", [0, 1, 2])
+def test_a_delivery_during_which_files_are_written_again_misses_nothing(tmp_path, monkeypatch, num_reads_before):
+    """The files that it has begun with are gone before it has come to their ends."""
+    stream, ledger = make_stream(tmp_path, limits=SMALL), Ledger()
+    for number in range(40):
+        stream.append(metric(number))
+    spool = stream._spool
+    first = spool._segments.listed()[0]
+    assert len(spool._segments.listed()) > 3
+    read, num_reads = Segment.read, 0
+
+    def read_meanwhile(segment, offset, length):
+        nonlocal num_reads
+        num_reads += 1
+        if num_reads == num_reads_before + 1:
+            first.is_doubtful = True
+            with ThreadPoolExecutor(1) as other:
+                other.submit(spool.sync).result()
+        return read(segment, offset, length)
+
+    monkeypatch.setattr(Segment, "read", read_meanwhile)
+    deliver(stream, ledger)
+
+    assert not first.path.exists()
+    assert numbers(ledger, stream) == list(range(40))
+    assert ledger.lost[stream.stream_id] == {}
+    ledger.check()
     stream.end(5)
 
 

@@ -312,13 +312,19 @@ class DiskSpool:
             self._fail(f"{type(error).__name__}: {error}")
             self._segments.drop_after(old)
             return
-        for segment in old:
-            self._segments.drop(segment)
+        self._segments.drop(*old)
 
     # ---- the uploader
 
     def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
-        """Frames from the files, then those that wait in memory."""
+        """Frames from the files, then those that wait in memory; read again where files went meanwhile."""
+        while True:
+            num_drops = self._segments.num_drops
+            held = self._read(after, until, max_records=max_records, max_bytes=max_bytes)
+            if self._segments.num_drops == num_drops:
+                return held
+
+    def _read(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
         # before the files: what is written in between is found twice, never not at all
         waiting = self._waiting.listed()
         frames: list[bytes] = []

@@ -20,6 +20,9 @@ class Segments:
 
     Args:
         segment_bytes: At most in one file.
+
+    Attributes:
+        num_drops: How often files were deleted: who reads meanwhile reads again, as the records may be elsewhere now.
     """
 
     def __init__(self, segment_bytes: int) -> None:
@@ -27,6 +30,7 @@ class Segments:
         self._lock = threading.Lock()
         self._list: list[Segment] = []
         self._number = 0
+        self.num_drops = 0
         self._retired: deque[Segment] = deque()  # closed by whoever may wait
         self._read_to: tuple[int, Segment, int] | None = None
         self._read_ends: list[tuple[int, Segment, int]] = []
@@ -98,12 +102,14 @@ class Segments:
         """A file and all after it; none where it was deleted in between."""
         return self._list[self._list.index(first) :] if first in self._list else []
 
-    def drop(self, segment: Segment) -> None:
-        """Delete a file."""
+    def drop(self, *segments: Segment) -> None:
+        """Delete files, out of the index all at once: a reader that begins now finds all of them or none."""
         with self._lock:
-            self._list = [one for one in self._list if one is not segment]
-        segment.remove()
-        self._retired.append(segment)
+            self._list = [one for one in self._list if one not in segments]
+            self.num_drops += 1  # before the files go: who misses one sees that it is another number now
+        for segment in segments:
+            segment.remove()
+            self._retired.append(segment)
 
     def close_dropped(self) -> None:
         """Give the descriptors of deleted files back; this may wait for a disk that hangs."""
@@ -112,8 +118,7 @@ class Segments:
 
     def drop_after(self, kept: Sequence[Segment]) -> None:
         """Delete the files after these."""
-        for segment in self._list[self._list.index(kept[-1]) + 1 :] if kept else []:
-            self.drop(segment)
+        self.drop(*(one for one in self._list if one.path > kept[-1].path))
 
     def seal(self) -> None:
         """End the newest file."""
