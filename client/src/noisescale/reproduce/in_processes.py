@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
+from noisescale.reproduce.kept_memory import keep_freed_memory
+
 Result = TypeVar("Result")
 
 
@@ -17,10 +19,11 @@ def in_processes(work: Callable[[str], Result], names: Sequence[str], num_proces
         num_processes: At a time.
     """
     if num_processes == 1:
+        keep_freed_memory()
         yield from map(work, names)
         return
     # fork would copy the parent's threads of torch half-way
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(num_processes, mp_context=context) as pool:
+    with ProcessPoolExecutor(num_processes, mp_context=context, initializer=keep_freed_memory) as pool:
         for future in as_completed([pool.submit(work, name) for name in names]):
             yield future.result()

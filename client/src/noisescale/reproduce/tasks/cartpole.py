@@ -49,10 +49,14 @@ def fallen(states: Tensor) -> Tensor:
     return (states[..., 0].abs() > FARTHEST) | (states[..., 2].abs() > STEEPEST)
 
 
-def chosen(logits: Tensor, lots: Tensor) -> Tensor:
-    """1 for the right, 0 for the left, [...]: a lot below the probability of the right takes it."""
-    # the softmax of two numbers is a sigmoid, and that takes a tenth of its time
-    return (lots < torch.sigmoid(logits[..., 1] - logits[..., 0])).float()
+def chosen(logit: Tensor, lots: Tensor) -> Tensor:
+    """1 for the right, 0 for the left, [...]: a lot below the probability of the right takes it.
+
+    Args:
+        logit: Of the right less that of the left: the softmax of two numbers is a sigmoid of their difference.
+        lots: Uniform numbers.
+    """
+    return (lots < torch.sigmoid(logit)).float()
 
 
 def starts(drawn: Tensor) -> Tensor:
@@ -80,7 +84,8 @@ def play(policy: Net, inputs: Tensor) -> Fragments:
     rows = []
     with torch.no_grad():
         for lot in lots.unbind(-1):
-            is_right = chosen(policy(carts), lot)
+            logits = policy(carts)
+            is_right = chosen(logits[..., 1] - logits[..., 0], lot)
             after = moved(carts, is_right)
             is_over = fallen(after)
             has_ended = is_over | (age + 1 >= LONGEST)
@@ -96,7 +101,7 @@ def episode_lengths(policy: Net, carts: Tensor, lots: Tensor) -> Tensor:
     """Steps until each cart's pole has fallen, at most 200, [R, B].
 
     Args:
-        policy: From observations to the logits of left and right.
+        policy: From observations to the logit of the right less that of the left, [R, B, 1].
         carts: Where they start, [R, B, 4].
         lots: Uniform numbers to choose actions by, [B, 200].
     """
@@ -104,7 +109,7 @@ def episode_lengths(policy: Net, carts: Tensor, lots: Tensor) -> Tensor:
     lengths = torch.zeros(carts.shape[:2])
     for lot in lots.unbind(-1):
         lengths += is_up
-        carts = moved(carts, chosen(policy(carts), lot))
+        carts = moved(carts, chosen(policy(carts)[..., 0], lot))
         is_up = is_up & ~fallen(carts)
         if not is_up.any():
             break

@@ -21,6 +21,8 @@ def task() -> Task:
         Network((Dense(cartpole.STATE_SIZE, HIDDEN, "tanh"), Dense(HIDDEN, outputs))) for outputs in (NUM_ACTIONS, 1)
     )
 
+    to_the_right = Network((policy.layers[0], Dense(HIDDEN, 1)))
+
     def sample(drawn: Tensor) -> tuple[Tensor, Tensor]:
         inputs = torch.cat([uniforms(drawn, LENGTH), cartpole.starts(~drawn)], -1)
         return inputs, inputs[..., :0]
@@ -31,8 +33,8 @@ def task() -> Task:
 
     def mean_length(parameters: Tensor) -> Tensor:
         carts = starts.expand(len(parameters), -1, -1)
-        weights = parameters[:, : policy.num_parameters]
-        found = cartpole.episode_lengths(lambda rows: policy.forward(weights, rows)[-1], carts, lots).mean(1)
+        weights = _for_the_right(parameters[:, : policy.num_parameters])
+        found = cartpole.episode_lengths(lambda rows: to_the_right.forward(weights, rows)[-1], carts, lots).mean(1)
         # weights that are not finite push all carts to one side, which has a length like any other
         return torch.where(parameters.isfinite().all(1), found, torch.nan)
 
@@ -51,3 +53,10 @@ def task() -> Task:
         metric_name="episode_length",
         carried=Carried(cartpole.begin, lambda outputs: outputs[..., -cartpole.CARRIED_SIZE :]),
     )
+
+
+def _for_the_right(parameters: Tensor) -> Tensor:
+    """Weights of the policy whose only output is the logit of the right less that of the left, [R, ·]."""
+    first = parameters.shape[1] - NUM_ACTIONS * (HIDDEN + 1)
+    of_actions = parameters[:, first:].unflatten(1, (HIDDEN + 1, NUM_ACTIONS))
+    return torch.cat([parameters[:, :first], of_actions[..., 1] - of_actions[..., 0]], 1)
