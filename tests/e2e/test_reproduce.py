@@ -25,7 +25,7 @@ def test_a_task_is_a_sweep_on_the_server_whose_fit_agrees_with_the_own_one(live_
     config = settings(Config.from_env(url=live_server, environ=dict(os.environ)), is_online=True)
     assert answers(config)
 
-    (result,) = run_campaign(Campaign(tmp_path, "quick", 0, ("digits_softmax",), 1, config), lambda line: None)
+    ((result,), _) = run_campaign(Campaign(tmp_path, "quick", 0, ("digits_softmax",), 1, config), lambda line: None)
 
     with httpx.Client(base_url=f"{live_server}/api/v1", headers=AS_LOCAL_USER, timeout=60) as rest:
         stored = rest.get(f"/sweeps/{result.sweep_id}").json()

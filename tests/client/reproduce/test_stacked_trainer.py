@@ -130,3 +130,11 @@ def test_a_batch_of_one_example_is_refused_as_it_has_no_spread():
 def test_no_task_is_both_for_design_and_held_out():
     assert not DESIGN.keys() & HELD_OUT.keys()
     assert all(build().name == name for name, build in ALL.items())
+
+
+def test_the_beginning_of_a_table_is_that_of_the_whole_one() -> None:
+    """Short runs with many seeds draw no more than they need, and see the same examples."""
+    whole, begun = RandomStream().table(3), RandomStream()
+
+    for length in (5, 4096, 5000):
+        assert torch.equal(begun.table(3, length), whole[:length])

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from noisescale.commands import reproduce
-from noisescale.reproduce.claim import command as claim_command
-from noisescale.reproduce.claim import drawn_report
+from noisescale.reproduce.claim import campaign, drawn_report
 from noisescale.reproduce.claim.task_result import write
 from reproduced_tasks import make_result
 
@@ -14,7 +13,7 @@ from reproduced_tasks import make_result
 @pytest.fixture(autouse=True)
 def without_quadratics(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take seconds, and have tests of their own."""
-    monkeypatch.setattr(claim_command, "check_quadratics", lambda: ())
+    monkeypatch.setattr(campaign, "check_quadratics", lambda: ())
 
 
 def command(*arguments: str) -> int:

@@ -12,11 +12,13 @@ import torch
 from noisescale.config import Config
 from noisescale.errors import ConfigError
 from noisescale.reproduce.claim.effort import EFFORTS
+from noisescale.reproduce.claim.exact_quadratics import QuadraticCheck, check_quadratics
 from noisescale.reproduce.claim.measure_task import measure_task
 from noisescale.reproduce.claim.task_result import TaskResult, read, write
 from noisescale.reproduce.claim.to_server import PROJECT, store_sweep
 from noisescale.reproduce.in_processes import in_processes
 
+QUADRATICS = "quadratics"
 LONGEST_FIRST = (
     "charlm_transformer",
     "cartpole_pg",
@@ -53,8 +55,10 @@ class Campaign:
     config: Config
 
 
-def run_campaign(campaign: Campaign, progress: Callable[[str], None]) -> tuple[TaskResult, ...]:
-    """The results of all tasks, in the order of their names.
+def run_campaign(
+    campaign: Campaign, progress: Callable[[str], None]
+) -> tuple[tuple[TaskResult, ...], tuple[QuadraticCheck, ...]]:
+    """The results of all tasks, in the order of their names, and the quadratics, which are not kept.
 
     Args:
         campaign: What is run.
@@ -70,16 +74,25 @@ def run_campaign(campaign: Campaign, progress: Callable[[str], None]) -> tuple[T
         progress(f"{len(results)} of {len(campaign.tasks)} tasks were there already, in {campaign.folder}")
     waiting.sort(key=lambda task: LONGEST_FIRST.index(task) if task in LONGEST_FIRST else len(LONGEST_FIRST))
     start = time.perf_counter()
-    for result in in_processes(partial(run_task, campaign), waiting, campaign.num_processes):
-        results[result.task] = result
-        progress(_said(result, len(results), len(campaign.tasks), time.perf_counter() - start))
-    return tuple(results[task] for task in sorted(results))
+    quadratics: tuple[QuadraticCheck, ...] = ()
+    work = [*waiting, QUADRATICS]  # last: short, beside the last of the tasks
+    for found in in_processes(partial(_run_one, campaign), work, min(campaign.num_processes, len(work))):
+        if isinstance(found, TaskResult):
+            results[found.task] = found
+            progress(_said(found, len(results), len(campaign.tasks), time.perf_counter() - start))
+        else:
+            quadratics = found
+    return tuple(results[task] for task in sorted(results)), quadratics
+
+
+def _run_one(campaign: Campaign, name: str) -> TaskResult | tuple[QuadraticCheck, ...]:
+    logging.getLogger("noisescale").addHandler(logging.NullHandler())
+    torch.set_num_threads(1)
+    return check_quadratics() if name == QUADRATICS else run_task(campaign, name)
 
 
 def run_task(campaign: Campaign, name: str) -> TaskResult:
     """One task, kept in its file."""
-    logging.getLogger("noisescale").addHandler(logging.NullHandler())
-    torch.set_num_threads(1)
     label = f"{name}, {campaign.effort}, seed {campaign.seed}"
     result = measure_task(
         name,

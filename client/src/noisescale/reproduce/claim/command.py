@@ -9,7 +9,6 @@ from noisescale.reproduce.arguments import at_least_one, named_tasks, say
 from noisescale.reproduce.claim.campaign import Campaign, run_campaign, settings
 from noisescale.reproduce.claim.drawn_report import HOW, write_report
 from noisescale.reproduce.claim.effort import usual_tasks
-from noisescale.reproduce.claim.exact_quadratics import check_quadratics
 from noisescale.reproduce.claim.files import summary, write_files
 from noisescale.reproduce.claim.findings import findings
 from noisescale.reproduce.claim.tables import tables
@@ -51,11 +50,11 @@ def run(
             config=settings(config, is_online=is_online),
         )
         say(f"Runs and sweeps go to {config.url}, project reproduce." if is_online else "Nothing is sent.")
-        results = run_campaign(campaign, say)
+        results, quadratics = run_campaign(campaign, say)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    found = findings(results, check_quadratics())
+    found = findings(results, quadratics)
     text = tables(found)
     say(text)
     say(f"\nAs CSV and JSON: {write_files(campaign.folder, found)}")

@@ -66,7 +66,7 @@ class Effort:
 
 QUICK = Effort(
     "quick",
-    short_seeds=16,
+    short_seeds=10,
     network_seeds=4,
     character_seeds=2,
     batch_ratio=4,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from noisescale.reproduce.stacked.random_stream import RandomStream
+from noisescale.reproduce.stacked.random_stream import LENGTH, RandomStream
 from noisescale.reproduce.stacked.trainer import Replicas, advance, evaluate
 from noisescale.reproduce.task import Task
 from noisescale.sweeps.crossing import steps_to_target
@@ -34,7 +34,7 @@ class SharedStream(RandomStream):
         super().__init__()
         self._stacked: dict[tuple[int, ...], Tensor] = {}
 
-    def tables(self, seeds: list[int]) -> tuple[Tensor, Tensor]:
+    def tables(self, seeds: list[int], num_examples: int = LENGTH) -> tuple[Tensor, Tensor]:
         """The tables of different seeds below each other, [seeds, LENGTH], and each replica's row, [R, 1]."""
         different = tuple(sorted(set(seeds)))
         if different not in self._stacked:

@@ -23,6 +23,9 @@ from noisescale.transport.wire import Measurement, Record, RunRecord
 MOST_MICRO_BATCHES = 4
 """Small batches of a step. More tell little more of |G|², which is what is hard to know."""
 
+EXAMPLES_AT_ONCE = 1 << 15
+"""Of all seeds in one stack: more do not fit where memory is quick."""
+
 
 class KeptRows(Outbox):
     """Keeps the rows that a run sends, and hands everything on where there is somewhere to send it to.
@@ -112,7 +115,7 @@ def watch_run(
     model = plain_model(task.network, seed)
     optimizer = plain_optimizer(task.optimizer, model, learning_rate)
     run.watch(model, optimizer, groups="none", log_every=1, small_batches="micro_batches")
-    tables, rows = RandomStream().tables([seed])
+    tables, rows = RandomStream().tables([seed], steps * batch)
     carried: torch.Tensor | None = None
     for step in range(steps):
         drawn = keys(tables, rows, torch.tensor([[step * batch]]), batch)
@@ -148,16 +151,22 @@ def _micro_batches(
 
 def exact_terms(task: Task, *, batch: int, learning_rate: float, seeds: Sequence[int], steps: int) -> Terms:
     """The stacked engine's terms on the same trajectories, from the norm of every single example's gradient."""
-    record = train(
-        task,
-        RandomStream(),
-        Replicas.new(task, list(seeds)),
-        seeds=list(seeds),
-        learning_rate=[learning_rate] * len(seeds),
-        batch=batch,
-        steps=steps,
-    )
-    return Terms(record.trace_cov, record.grad_sq_norm)
+    at_once = max(1, EXAMPLES_AT_ONCE // batch)
+    parts = [list(seeds[first : first + at_once]) for first in range(0, len(seeds), at_once)]
+    records = [
+        train(
+            task,
+            RandomStream(),
+            Replicas.new(task, part),
+            seeds=part,
+            learning_rate=[learning_rate] * len(part),
+            batch=batch,
+            steps=steps,
+        )
+        for part in parts
+    ]
+    trace, square = ([getattr(one, name) for one in records] for name in ("trace_cov", "grad_sq_norm"))
+    return Terms(np.concatenate(trace, axis=1), np.concatenate(square, axis=1))
 
 
 def terms_of(runs: Sequence[Watched]) -> Terms:

@@ -19,18 +19,26 @@ class RandomStream:
     def __init__(self) -> None:
         self._tables: dict[int, Tensor] = {}
 
-    def table(self, seed: int) -> Tensor:
-        """The keys of a seed, [LENGTH]."""
-        if seed not in self._tables:
+    def table(self, seed: int, length: int = LENGTH) -> Tensor:
+        """The first keys of a seed, [length]."""
+        known = self._tables.get(seed)
+        if known is None or len(known) < length:
+            # a run that goes on asks for a little more each time
+            longer = length if known is None else max(length, min(2 * len(known), LENGTH))
             generator = torch.Generator().manual_seed(seed + 1_000_003)
-            self._tables[seed] = torch.randint(0, 1 << KEY_BITS, (LENGTH,), generator=generator)
-        return self._tables[seed]
+            self._tables[seed] = torch.randint(0, 1 << KEY_BITS, (longer,), generator=generator)
+        return self._tables[seed][:length]
 
-    def tables(self, seeds: list[int]) -> tuple[Tensor, Tensor]:
-        """The tables of different seeds below each other, [seeds, LENGTH], and each replica's row, [R, 1]."""
+    def tables(self, seeds: list[int], num_examples: int = LENGTH) -> tuple[Tensor, Tensor]:
+        """The tables of different seeds below each other, [seeds, at most LENGTH], and each replica's row, [R, 1].
+
+        Args:
+            seeds: Of the replicas.
+            num_examples: How many of a seed are ever drawn: short runs with many seeds need the beginnings alone.
+        """
         different = sorted(set(seeds))
         rows = torch.tensor([[different.index(seed)] for seed in seeds])
-        return torch.stack([self.table(seed) for seed in different]), rows
+        return torch.stack([self.table(seed, min(num_examples, LENGTH)) for seed in different]), rows
 
 
 def keys(tables: Tensor, rows: Tensor, positions: Tensor, batch: int) -> Tensor:

@@ -114,7 +114,7 @@ def train(
     """
     if batch < 2:
         raise ValueError(f"batch must be at least 2 to have a spread, got {batch}")
-    tables, rows = stream.tables(seeds)
+    tables, rows = stream.tables(seeds, int(replicas.num_examples.max()) + steps * batch)
     rate = torch.tensor(learning_rate)[:, None]
     rows_of_steps = []
     average = torch.zeros_like(replicas.parameters) if wants_average else None

@@ -58,5 +58,5 @@ def task() -> Task:
 def _for_the_right(parameters: Tensor) -> Tensor:
     """Weights of the policy whose only output is the logit of the right less that of the left, [R, ·]."""
     first = parameters.shape[1] - NUM_ACTIONS * (HIDDEN + 1)
-    of_actions = parameters[:, first:].unflatten(1, (HIDDEN + 1, NUM_ACTIONS))
+    of_actions = parameters[:, first:].view(-1, HIDDEN + 1, NUM_ACTIONS)
     return torch.cat([parameters[:, :first], of_actions[..., 1] - of_actions[..., 0]], 1)
