@@ -23,10 +23,10 @@ def migrations_folder() -> Path:
     )
 
 
-def migrate(database_url: str) -> None:
-    """Run every migration that the database has not seen."""
+def migrate(database_url: str, *, revision: str = "head") -> None:
+    """Run every migration up to a revision that the database has not seen."""
     config = Config()
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.set_main_option("sqlalchemy.url", database_url.replace("%", "%%"))  # configparser reads % as a reference
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)

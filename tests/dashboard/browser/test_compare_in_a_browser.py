@@ -83,6 +83,7 @@ async def test_the_view_is_in_the_address_opens_in_a_second_browser_and_goes_bac
     await expect(page.locator("#compare-y input:checked")).to_have_value("loss")
 
 
+@pytest.mark.slow
 async def test_runs_keep_their_colours_when_one_of_them_goes(visit: Visit) -> None:
     page = await visit.open(COMPARED)
     before = await colors_of_swatches(page)
@@ -97,6 +98,7 @@ async def test_runs_keep_their_colours_when_one_of_them_goes(visit: Visit) -> No
     assert await colors_of_swatches(page) == before[1:]
 
 
+@pytest.mark.slow
 async def test_a_sixth_run_is_grey_and_another_one_becomes_the_first(visit: Visit) -> None:
     page = await visit.open(f"/compare?runs={','.join(IDS[:5] + IDS[6:7])}")
 
@@ -111,6 +113,7 @@ async def test_a_sixth_run_is_grey_and_another_one_becomes_the_first(visit: Visi
     assert (await colors_of_swatches(page))[0] == swatches[4]
 
 
+@pytest.mark.slow
 async def test_tabs_switch_without_asking_where_the_runs_are(visit: Visit) -> None:
     page = await visit.open(COMPARED)
 
@@ -126,6 +129,7 @@ async def test_tabs_switch_without_asking_where_the_runs_are(visit: Visit) -> No
     await expect(page.locator("#compare-pick")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_news_of_a_run_keep_what_the_reader_has_zoomed_to(visit: Visit, served_api: FakeApi) -> None:
     page = await visit.open(COMPARED)
     await page.wait_for_selector(LINE, state="attached")
@@ -146,6 +150,7 @@ async def test_news_of_a_run_keep_what_the_reader_has_zoomed_to(visit: Visit, se
     served_api.runs = RUNS
 
 
+@pytest.mark.slow
 async def test_an_address_of_nonsense_shows_what_it_can(visit: Visit) -> None:
     hostile = "/compare?tab=shop&x=epoch&y=%3Cimg%3E&colors=9x-&runs=%3Cscript%3E,'--,,"
 
@@ -161,6 +166,7 @@ async def test_an_address_of_nonsense_shows_what_it_can(visit: Visit) -> None:
     assert "nonsense" in page.url
 
 
+@pytest.mark.slow
 async def test_chosen_runs_are_compared_by_key(reader: BrowserContext, address: str) -> None:
     visit = Visit(await reader.new_page(), address)
     page = await visit.open("/runs")

@@ -86,6 +86,7 @@ async def test_a_click_pins_the_moment_and_escape_releases_it(visit: Visit) -> N
     await expect(page.locator(".moment")).to_have_count(0)
 
 
+@pytest.mark.slow
 async def test_over_time_the_moment_is_the_same_step(visit: Visit) -> None:
     page = await visit.open(f"{RUN}?x=time")
 
@@ -94,6 +95,7 @@ async def test_over_time_the_moment_is_the_same_step(visit: Visit) -> None:
     await expect(page.locator("#run-layers .moment.line")).to_have_attribute("data-words", NEAR_TWO_FIFTHS)
 
 
+@pytest.mark.slow
 async def test_figures_that_are_not_linked_keep_their_range_and_the_address_says_it(visit: Visit) -> None:
     page = await visit.open(f"{RUN}?linked=0")
     range_of = "name => document.querySelector(`#run-${name} .js-plotly-plot`).layout.xaxis.range[1]"
@@ -113,6 +115,7 @@ async def test_figures_that_are_not_linked_keep_their_range_and_the_address_says
     assert "linked" not in page.url
 
 
+@pytest.mark.slow
 async def test_terms_efficiency_and_what_layers_show_are_in_the_address(visit: Visit) -> None:
     page = await visit.open(RUN)
 
@@ -128,6 +131,7 @@ async def test_terms_efficiency_and_what_layers_show_are_in_the_address(visit: V
     await expect(page.locator("#run-layers-card-title")).to_have_text("Noise scale by layer")
 
 
+@pytest.mark.slow
 async def test_a_run_that_is_pointed_at_is_raised_in_every_card_of_the_overview(visit: Visit) -> None:
     page = await visit.open("/")
 

@@ -30,6 +30,7 @@ async def opened(reader: BrowserContext, address: str) -> AsyncIterator[Visit]:
     await visit.page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/runs", RUN])
 async def test_a_first_visit_is_quiet_local_and_below_three_megabytes(
     first_page: Page, address: str, path: str
@@ -97,6 +98,7 @@ async def test_the_switch_of_the_x_axis_is_in_the_address_and_goes_back(opened: 
     assert page.url.endswith(RUN)
 
 
+@pytest.mark.slow
 async def test_the_choice_of_a_kind_is_in_the_address_and_excludes_the_choice_of_a_layer(opened: Visit) -> None:
     page = opened.page
     title = page.locator("#run-noise-card-title")
@@ -145,6 +147,7 @@ async def test_dragging_zooms_asks_for_the_range_and_a_double_click_shows_all(op
     assert "from=" not in page.url
 
 
+@pytest.mark.slow
 async def test_a_figure_that_is_late_stays_and_is_dimmed(opened: Visit, served_api: FakeApi) -> None:
     page = opened.page
     await page.emulate_media(reduced_motion="no-preference")
@@ -183,6 +186,7 @@ async def test_a_name_opens_its_run_and_back_returns(visit: Visit) -> None:
     await page.wait_for_selector(".ag-row")
 
 
+@pytest.mark.slow
 async def test_a_run_that_has_ended_has_all_its_figures(visit: Visit) -> None:
     page = await visit.open(FINISHED)
 

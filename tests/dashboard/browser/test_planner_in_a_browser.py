@@ -56,6 +56,7 @@ async def test_a_number_goes_into_the_address_and_back_takes_it_out(opened: Visi
     await expect(page.locator("h1")).to_contain_text("Batch 1,536")
 
 
+@pytest.mark.slow
 async def test_a_slider_moves_its_limit_by_the_keyboard_and_its_right_end_is_no_limit(opened: Visit) -> None:
     page = opened.page
     slider = page.locator("#planner-s-budget_usd [role=slider]")
@@ -72,6 +73,7 @@ async def test_a_slider_moves_its_limit_by_the_keyboard_and_its_right_end_is_no_
     assert page.url.endswith(PLANNER)
 
 
+@pytest.mark.slow
 async def test_the_deadline_may_be_read_and_written_in_days(opened: Visit) -> None:
     page = opened.page
 
@@ -85,6 +87,7 @@ async def test_the_deadline_may_be_read_and_written_in_days(opened: Visit) -> No
     await expect(page.locator(field("deadline_h"))).to_have_value("18")
 
 
+@pytest.mark.slow
 async def test_the_axis_of_costs_is_in_the_address(opened: Visit) -> None:
     page = opened.page
 
@@ -96,6 +99,7 @@ async def test_the_axis_of_costs_is_in_the_address(opened: Visit) -> None:
     await expect(page.locator("#planner-pareto .ytick", has_text="$500")).to_have_count(1)
 
 
+@pytest.mark.slow
 async def test_the_next_run_of_the_task_can_be_planned_instead(opened: Visit) -> None:
     page = opened.page
 
@@ -131,6 +135,7 @@ async def test_a_refused_number_is_said_beside_its_field_and_the_plan_stays(page
     assert page.url.endswith(f"/planner?run={RUNS[0].id}")
 
 
+@pytest.mark.slow
 async def test_an_address_shows_the_same_in_a_second_browser(opened: Visit, first_page: Page, address: str) -> None:
     visit = Visit(first_page, address)
 
@@ -157,6 +162,7 @@ async def test_a_bare_address_plans_the_newest_task_and_keys_lead_here(page: Pag
     assert (visit.complaints, visit.strangers()) == ([], set())
 
 
+@pytest.mark.slow
 async def test_on_a_phone_limits_come_from_below_read_well_in_both_themes_and_go_with_escape(
     browser: Browser, address: str
 ) -> None:

@@ -101,6 +101,7 @@ async def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
     await expect(figure).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_nothing_runs_where_scripts_are_switched_off(browser: Browser, tmp_path: Path) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
@@ -112,6 +113,7 @@ async def test_nothing_runs_where_scripts_are_switched_off(browser: Browser, tmp
     await context.close()
 
 
+@pytest.mark.slow
 async def test_the_links_of_a_runs_page_open_the_report_at_its_preference_and_limits(page: Page, address: str) -> None:
     visit = Visit(page, address)
     await visit.open(f"{RUN}?pref=0.7&num_devices=8")

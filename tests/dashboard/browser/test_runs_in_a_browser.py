@@ -79,6 +79,7 @@ async def test_keys_go_from_run_to_run_and_choose(visit: Visit) -> None:
     await page.wait_for_url("**/runs/00000000-*")
 
 
+@pytest.mark.slow
 async def test_a_deletion_waits_for_its_time_and_then_is_made(visit: Visit, served_api: FakeApi) -> None:
     page = await visit.open("/runs")
     doomed = served_api.runs
@@ -93,6 +94,7 @@ async def test_a_deletion_waits_for_its_time_and_then_is_made(visit: Visit, serv
     served_api.deleted.clear()
 
 
+@pytest.mark.slow
 async def test_a_pasted_address_shows_the_same_columns_and_filters(visit: Visit) -> None:
     page = await visit.open("/runs?since=any&cols=task,config.hidden&sort=-loss&q=gpt")
 
@@ -102,6 +104,7 @@ async def test_a_pasted_address_shows_the_same_columns_and_filters(visit: Visit)
     assert page.url.endswith("/runs?since=any&cols=task,config.hidden&sort=-loss&q=gpt")
 
 
+@pytest.mark.slow
 async def test_further_filters_stay_open_while_one_is_chosen_and_are_counted(visit: Visit) -> None:
     page = await visit.open("/runs")
     box = await page.locator(".filters").bounding_box()
@@ -117,6 +120,7 @@ async def test_further_filters_stay_open_while_one_is_chosen_and_are_counted(vis
     await expect(page.locator("#runs-tag")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_the_menu_says_how_the_list_is_computed_until_it_is_closed(visit: Visit) -> None:
     page = await visit.open("/runs")
     menu, text = page.locator(".runs-title .card-menu"), page.locator(".runs-title .how-computed")
@@ -133,6 +137,7 @@ async def test_the_menu_says_how_the_list_is_computed_until_it_is_closed(visit: 
     await expect(menu.locator("[data-card-action=how]")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_a_view_is_saved_linked_on_every_page_and_forgotten(visit: Visit) -> None:
     page = await visit.open("/runs?decision=increase&cols=task")
 
@@ -156,6 +161,7 @@ async def test_a_view_is_saved_linked_on_every_page_and_forgotten(visit: Visit) 
     await page.evaluate("window.localStorage.clear()")
 
 
+@pytest.mark.slow
 async def test_a_phone_chooses_runs_and_an_address_holds_the_choice(visit: Visit) -> None:
     await visit.page.set_viewport_size({"width": 390, "height": 844})
     page = await visit.open("/runs?cols=task")
@@ -174,6 +180,7 @@ async def test_a_phone_chooses_runs_and_an_address_holds_the_choice(visit: Visit
     await expect(page.locator("#runs-chosen")).to_have_text("1 chosen")
 
 
+@pytest.mark.slow
 async def test_brackets_go_through_the_list_as_it_was_seen(visit: Visit) -> None:
     page = await visit.open("/runs?sort=name")
     names = await page.locator(".ag-row a[data-go]").evaluate_all(
@@ -189,6 +196,7 @@ async def test_brackets_go_through_the_list_as_it_was_seen(visit: Visit) -> None
     await page.wait_for_url(f"**{names[3]}")
 
 
+@pytest.mark.slow
 async def test_the_list_leaves_as_a_file_with_as_many_lines_as_the_menu_says(visit: Visit) -> None:
     page = await visit.open("/runs?decision=increase")
     await page.locator(".runs-title .card-menu summary").click()

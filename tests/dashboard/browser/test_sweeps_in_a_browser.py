@@ -70,6 +70,7 @@ async def test_data_and_pictures_leave_as_files_and_the_table_shows_the_same_row
     await expect(dialog).to_have_count(0)
 
 
+@pytest.mark.slow
 async def test_what_printing_does_to_the_width_for_a_moment_draws_nothing_again(opened: Visit) -> None:
     page = opened.page
     asked = sum("_dash-update" in url for url in opened.urls)
@@ -81,6 +82,7 @@ async def test_what_printing_does_to_the_width_for_a_moment_draws_nothing_again(
     assert sum("_dash-update" in url for url in opened.urls) == asked
 
 
+@pytest.mark.slow
 async def test_keys_open_pages_menus_and_their_own_list(opened: Visit) -> None:
     page = opened.page
 
@@ -98,6 +100,7 @@ async def test_keys_open_pages_menus_and_their_own_list(opened: Visit) -> None:
     await page.wait_for_selector("#sweep-steps .trace", state="attached")
 
 
+@pytest.mark.slow
 async def test_a_branch_shows_its_arms(reader: BrowserContext, address: str) -> None:
     visit = Visit(await reader.new_page(), address)
 
