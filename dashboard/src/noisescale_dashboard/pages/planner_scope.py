@@ -10,8 +10,11 @@ from noisescale_dashboard.answers import Project, Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.pages.planner_query import View, is_typed
 
-MAX_RUNS = 50
+MAX_RUNS = 20
 """Newest runs of the task among which unfinished ones are looked for."""
+
+MAX_NEWEST = 10
+"""Newest runs of all among which a resolved one is looked for."""
 NEXT_RUN = ""
 NAME_LIMIT = 60
 Kind = Literal["typed", "run", "task", "nothing"]
@@ -76,7 +79,7 @@ async def find(api: ApiClient, visitor: Mapping[str, str], view: View) -> Scope:
         return Scope("typed", projects=projects)
     project, task = (run.project, run.task) if run is not None else (view.get("project"), view.get("task"))
     if project is None or task is None:
-        newest = (await api.runs(visitor, {"sort": "-updated_at", "limit": MAX_RUNS, "project": project})).runs
+        newest = (await api.runs(visitor, {"sort": "-updated_at", "limit": MAX_NEWEST, "project": project})).runs
         if not newest:
             return Scope("nothing", projects=projects)
         first = next((one for one in newest if one.noise_scale.state == "resolved"), newest[0])

@@ -73,7 +73,7 @@ async def advise(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
 async def advise_several(
     session: AsyncSession, whole_runs: WholeRuns, run_ids: Sequence[UUID], asked: Question
 ) -> list[RunAdvice]:
-    """The advice for each of the runs that exists, now, in their order.
+    """The advice for each of the runs that exists, now, in their order; without the parts that no list shows.
 
     Raises:
         InvalidInput: As `advise`.
@@ -84,14 +84,14 @@ async def advise_several(
     advice = []
     for run, kappa in zip(found, kappas, strict=True):
         live = LiveSeries.of(run.id, SIMPLE, measured[run.id].coverage if run.id in measured else ())
-        advice.append(_advice(run, await whole_runs.history_of(session, run, live), kappa, asked))
+        advice.append(_advice(run, await whole_runs.history_of(session, run, live), kappa, asked, is_of_list=True))
     return advice
 
 
-def _advice(run: Run, past: History, kappa: Kappa, asked: Question) -> RunAdvice:
+def _advice(run: Run, past: History, kappa: Kappa, asked: Question, *, is_of_list: bool = False) -> RunAdvice:
     found = run_history.so_far(run, past, is_now=asked.to_step is None, usd_per_device_hour=asked.usd_per_device_hour)
     try:
-        advice = recommend(found, asked.wish, kappa, asked.given, asked.batches)
+        advice = recommend(found, asked.wish, kappa, asked.given, asked.batches, is_of_list=is_of_list)
     except ValueError as error:
         # all else was checked where the question was read; how often the run is interrupted depends on its devices
         raise refuse("interruptions_per_device_hour", str(error)) from error

@@ -40,6 +40,8 @@ from noisescale.theory.efficiency import example_efficiency, step_efficiency
 
 NOTHING_LIMITS = Constraints()
 
+NOT_IN_A_LIST = "A list of runs holds no schedules: ask for the recommendation of this run alone."
+
 FAR_OFF = Missing(
     "A noise scale or batch so far from any run's plans nothing: look at the measurement.",
     "Check the gradients: a noise scale like this comes of vanished ones.",
@@ -56,6 +58,7 @@ class _Case:
     given: Constraints
     batches: tuple[float, ...]
     pace: Pace | None
+    is_of_list: bool
     priced: Priced | None = None
     found: Inside | None = None
     missing: Missing | None = None
@@ -87,8 +90,10 @@ def recommend(
     kappa: Kappa = UNCALIBRATED,
     given: Constraints = NOTHING_LIMITS,
     batches: Sequence[float] = (),
+    *,
+    is_of_list: bool = False,
 ) -> Recommendation:
-    """The whole recommendation for a run.
+    """The recommendation for a run.
 
     Args:
         run: As it stands.
@@ -96,12 +101,14 @@ def recommend(
         kappa: What is known of B_crit / B_simple.
         given: What limits the rest of the run.
         batches: Batches to predict besides the present and the recommended one, in examples.
+        is_of_list: Without what takes half of the time and no list shows: schedule, waste, counterfactual,
+            parallelism and what else to set.
 
     Raises:
         ValueError: If the preference, the exchange rate or a limit is out of range.
     """
     worth, pace = worth_of(wish, run, spot_price_share=given.spot_price_share), pace_of(run, wish, given)
-    case = _Case(run, wish, kappa, given, tuple(batches), pace)
+    case = _Case(run, wish, kappa, given, tuple(batches), pace, is_of_list)
     if isinstance(worth, Missing):
         return _answer(replace(case, missing=worth))
     priced = price(run.noise_scale, wish, kappa, worth)
@@ -143,10 +150,7 @@ def _answer(case: _Case) -> Recommendation:
     options = surer(run, case.kappa, whole, case.pace)
     factors = _factors(case)
     said = _verdict(case, factors, foretold, options)
-    not_judged = None if case.missing is None else case.missing.text
-    rest = plan(run, case.given, priced=priced, found=found, not_judged=not_judged)
-    set_with = rescaling(run, run.config, to_batch)
-    return Recommendation(
+    answer = Recommendation(
         decision=said.decision,
         headline=said.headline,
         reason=said.reason,
@@ -164,12 +168,30 @@ def _answer(case: _Case) -> Recommendation:
         example_efficiency=None if to_batch is None else effects.now_and_then(example_efficiency, run, to_batch),
         step_efficiency=None if to_batch is None else effects.now_and_then(step_efficiency, run, to_batch),
         predicted=factors,
-        waste=waste(run.spent, run.usd_spent),
+        waste=None,
         warnings=(*wording.warnings(run, case.wish, case.kappa), *cautions(run, case.given, found, foretold)),
         next_step=said.next_step,
         next_steps=options,
         limited=None if found is None else found.limited,
         predictions=foretold,
+        counterfactual=None,
+        parallelism=None,
+        rescaling=None,
+        schedule=None,
+        schedule_missing=NOT_IN_A_LIST,
+    )
+    return answer if case.is_of_list else _with_the_rest(answer, case, whole)
+
+
+def _with_the_rest(answer: Recommendation, case: _Case, whole: Priced | None) -> Recommendation:
+    """The answer with what only the run's own page shows."""
+    run, to_batch = case.run, answer.recommended_batch_size
+    not_judged = None if case.missing is None else case.missing.text
+    rest = plan(run, case.given, priced=case.priced, found=case.found, not_judged=not_judged)
+    set_with = rescaling(run, run.config, to_batch)
+    return replace(
+        answer,
+        waste=waste(run.spent, run.usd_spent),
         counterfactual=None if to_batch is None else had_we_used(run, batch=to_batch),
         parallelism=None if whole is None else parallelism_of(run, whole, case.given.examples_per_device),
         rescaling=None if set_with is None else set_with.changes,
