@@ -4,8 +4,10 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from html.parser import HTMLParser
+from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -15,6 +17,7 @@ from playwright.async_api import Browser, Page
 
 import hostile_texts
 from compared_tasks import stored_run
+from factories import make_batch, make_groups, make_measurements, make_run
 from noisescale_dashboard.app import mount
 from served_app import TOKEN, served_app
 
@@ -210,6 +213,54 @@ async def test_figures_of_compared_runs_show_each_as_text(visit: Visit, runs: di
         seen = squeezed(await drawn(visit.page, "#compare-body") + await visit.text())
 
         assert [text for text in shown if squeezed(text) not in seen] == []
+        assert await visit.deeds() == ([], [], [])
+
+
+LAYERS_AT_ONCE = 36
+"""Of one run: a figure draws 48."""
+
+
+async def run_with_layers(api: httpx.AsyncClient, names: Sequence[str]) -> str:
+    """The id of a run that has sent records of layers with these names."""
+    run_id = str(uuid4())
+    steps = make_measurements(first_seq=2, steps=range(120))
+    groups = [make_groups(seq=122 + place, step=10 * place + 9, names=names) for place in range(12)]
+    run = make_run(project="hostile", task="layers", name="layers")
+    body = make_batch(run_id=run_id, run=run, measurements=steps, groups=groups)
+    answer = await api.post(f"/api/v1/streams/{uuid4()}/batches", json=body)
+    assert answer.status_code == 200, answer.text
+    return run_id
+
+
+async def saved(page: Page, card: str, words: str) -> bytes:
+    """The file that an entry of a card's menu gives."""
+    await page.locator(f"{card} .card-menu summary").click()
+    async with page.expect_download() as download:
+        await page.locator(f"{card} .card-menu").get_by_role("button", name=words).click()
+    return Path(await (await download.value).path()).read_bytes()
+
+
+async def test_the_map_of_layers_and_its_files_show_each_name_as_text(visit: Visit, api: httpx.AsyncClient) -> None:
+    """Axis and hover, data as CSV, picture as SVG, table."""
+    page, card = visit.page, ".layers-card"
+    for place in range(0, len(hostile_texts.ALL), LAYERS_AT_ONCE):
+        names = hostile_texts.ALL[place : place + LAYERS_AT_ONCE]
+        await page.goto(f"{visit.address}/runs/{await run_with_layers(api, names)}")
+        seen = squeezed(await drawn(page, "#run-layers"))
+        rows = list(csv.reader(io.StringIO((await saved(page, card, "Data as CSV")).decode("utf-8-sig"))))
+        svg = Reader()
+        svg.feed((await saved(page, card, "Picture as SVG")).decode())
+        await page.locator(f"{card} .card-menu summary").click()
+        await page.locator(f"{card} .card-menu").get_by_role("button", name="Show as table").click()
+        table = squeezed(await page.get_by_role("dialog").inner_text())
+
+        # an axis has room for the beginnings of names
+        assert [name for name in names if squeezed(name[:18]) not in seen] == []
+        assert [name for name in names if squeezed(name) not in table] == []
+        assert {text for row in rows for cell in row for text in (cell, cell.removeprefix("'"))} >= set(names)
+        assert_safe_cells(rows)
+        assert svg.elements & (ACTIVE | {"script"}) == set()
+        assert [name for name in svg.attributes if name.startswith("on")] == []
         assert await visit.deeds() == ([], [], [])
 
 
