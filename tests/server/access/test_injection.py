@@ -1,5 +1,6 @@
 """Names, tags and configs as hostile as people can make them are text on every page of a real browser."""
 
+import asyncio
 import csv
 import io
 import itertools
@@ -237,7 +238,8 @@ async def saved(page: Page, card: str, words: str) -> bytes:
     await page.locator(f"{card} .card-menu summary").click()
     async with page.expect_download() as download:
         await page.locator(f"{card} .card-menu").get_by_role("button", name=words).click()
-    return Path(await (await download.value).path()).read_bytes()
+    file = Path(await (await download.value).path())
+    return await asyncio.to_thread(file.read_bytes)
 
 
 async def test_the_map_of_layers_and_its_files_show_each_name_as_text(visit: Visit, api: httpx.AsyncClient) -> None:
