@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from noisescale_server.storage import access_tables, reproduction_table
 from noisescale_server.storage.engine import async_url
+from noisescale_server.storage.placement import place
 from noisescale_server.storage.tables import Table
 
 assert access_tables, "its classes belong to the same metadata"
@@ -31,13 +32,20 @@ def database_url() -> str:
     return url
 
 
+def is_newest() -> bool:
+    """Whether all tables are there: not after a step down, nor on the way."""
+    return context.get_head_revision() == context.get_context().get_current_revision()
+
+
 def migrate(connection: Connection) -> None:
-    """All migrations in one transaction."""
+    """All migrations in one transaction; a distributed Postgres then gives each new table its place."""
     context.configure(
         connection=connection, target_metadata=Table.metadata, include_name=is_ours, compare_server_default=True
     )
     with context.begin_transaction():
         context.run_migrations()
+        if is_newest():
+            place(connection, Table.metadata)
 
 
 async def connect_and_migrate() -> None:

@@ -37,7 +37,8 @@ def command_after(word: str) -> list[str]:
 def environment_of_compose() -> dict[str, str]:
     """The service's variables, those that whoever starts it gives filled in."""
     given: dict[str, str] = yaml.safe_load(COMPOSE)["services"]["noisescale"]["environment"]
-    return {name: re.sub(r"\${(\w+)[^}]*}", lambda found: SECRETS[found[1]], value) for name, value in given.items()}
+    variable = re.compile(r"\${(\w+)(?::-([^}]*))?[^}]*}")
+    return {name: variable.sub(lambda found: SECRETS.get(found[1]) or found[2], value) for name, value in given.items()}
 
 
 class TestCompose:
@@ -74,6 +75,15 @@ class TestCompose:
         assert given["NOISESCALE_DATABASE_URL"].startswith("postgresql+asyncpg://")
         assert "NOISESCALE_DATA_DIR" not in given
         assert " up" not in command_after("\nCMD")[-1]
+
+    def test_without_a_profile_there_are_postgres_and_the_server_alone(self) -> None:
+        services: dict[str, Any] = yaml.safe_load(COMPOSE)["services"]
+
+        assert [name for name, one in services.items() if "profiles" not in one] == ["postgres", "noisescale"]
+        assert {name for name, one in services.items() if one.get("profiles") == ["citus"]} == {
+            "citus", "citus-worker-1", "citus-worker-2", "citus-nodes",
+        }  # fmt: skip
+        assert all("ports" not in one for name, one in services.items() if name != "noisescale")
 
     @pytest.mark.parametrize("name", SECRETS)
     def test_no_secret_has_a_default(self, name: str) -> None:
