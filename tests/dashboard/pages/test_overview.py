@@ -66,10 +66,25 @@ async def test_a_preference_moves_what_is_recommended(callbacks: Callbacks) -> N
     assert sum(best(hasty)) > sum(best(balanced))
 
 
-async def test_where_no_run_has_news_only_the_list_is_asked_for(
-    callbacks: Callbacks, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def without_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run has changed since the last call."""
     monkeypatch.setattr(fakes_api, "run_json", lambda fake: {**run_json(fake), "updated_at": "2026-11-20T12:00:00Z"})
+
+
+@pytest.mark.usefixtures("without_news")
+async def test_another_preference_leaves_the_panels_of_the_same_runs_alone(callbacks: Callbacks) -> None:
+    first = await callbacks.post("overview-figures.data", view())
+    known = {"overview-shown.data": first["overview-shown"]["data"]}
+
+    again = await callbacks.post("overview-figures.data", {**view(pref="0.9"), **known})
+
+    assert "misfit" in again["overview-figures"]["data"]
+    assert "overview-shown" not in again
+
+
+@pytest.mark.usefixtures("without_news")
+async def test_where_no_run_has_news_only_the_list_is_asked_for(callbacks: Callbacks, fake_api: FakeApi) -> None:
     shown = (await callbacks.post("overview-figures.data", view()))["overview-shown"]["data"]
     body = callbacks.payload("overview-figures.data", {**view(), "overview-shown.data": shown})
     fake_api.requests.clear()

@@ -131,8 +131,8 @@ def _register_load(app: Dash, api: ApiClient) -> None:
         try:
             page = await api.runs(visitor, query(view, now))
             stamps = {run.id: run.updated_at for run in page.runs}
-            is_old_news = ctx.triggered_id == "overview-pulse" and shown and shown.get("stamps") == stamps
-            if is_old_news:
+            is_known = bool(shown) and list(shown["stamps"].items()) == list(stamps.items())
+            if is_known and ctx.triggered_id == "overview-pulse":
                 return _only({"overview-note.children": None})
             if not page.runs:
                 there_is_one = (await api.runs(visitor, {"limit": 1})).total > 0
@@ -140,7 +140,9 @@ def _register_load(app: Dash, api: ApiClient) -> None:
             found = await find(api, visitor, page.runs, page.total, preference=float(view["pref"]))
         except ApiProblem as problem:
             return _only(_not_shown(problem, is_shown=bool(shown)))
-        return _only({**_shown(found, view, narrow=narrow), "overview-shown.data": {"stamps": stamps}})
+        # panels and events know no preference: the same runs in the same order have the same
+        changed = {} if is_known else {"overview-shown.data": {"stamps": stamps}}
+        return _only({**_shown(found, view, narrow=narrow), **changed})
 
 
 def _register_series(app: Dash, api: ApiClient) -> None:
