@@ -17,7 +17,7 @@ COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}
 
 
 @pytest.fixture
-def visit(page: Page, address: str) -> Visit:
+async def visit(page: Page, address: str) -> Visit:
     return Visit(page, address)
 
 
