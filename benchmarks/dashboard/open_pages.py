@@ -131,7 +131,7 @@ def watch_tabs(
     for session in sessions:
         session.send("HeapProfiler.enable")
     end, found = time.perf_counter() + seconds, [snapshot(sessions, served)]
-    while time.perf_counter() < end:
+    while time.perf_counter() < end or len(found) < 2:
         pages[0].wait_for_timeout(1000 * min(every, max(0.1, end - time.perf_counter())))
         found.append(snapshot(sessions, served))
     context.close()
