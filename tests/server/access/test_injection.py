@@ -243,7 +243,7 @@ async def saved(page: Page, card: str, words: str) -> bytes:
 
 
 async def test_the_map_of_layers_and_its_files_show_each_name_as_text(visit: Visit, api: httpx.AsyncClient) -> None:
-    """Axis and hover, data as CSV, picture as SVG, table."""
+    """Axis, data as CSV, picture as SVG, table."""
     page, card = visit.page, ".layers-card"
     for place in range(0, len(hostile_texts.ALL), LAYERS_AT_ONCE):
         names = hostile_texts.ALL[place : place + LAYERS_AT_ONCE]

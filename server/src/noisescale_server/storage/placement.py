@@ -51,4 +51,4 @@ def place(connection: Connection, metadata: MetaData) -> None:
 def column_of_run(table: SqlTable) -> str | None:
     """The column that says whose run a row is; None for tables that belong to no run."""
     first = next(iter(table.primary_key.columns)).name
-    return BY_RUN.get(table.name) or ("run_id" if first == "run_id" and table.name != "deleted_run" else None)
+    return BY_RUN.get(table.name) or ("run_id" if first == "run_id" else None)
