@@ -1,6 +1,7 @@
 """Bodies are bounded, inflated and parsed; whatever is wrong names the field and is never a 500."""
 
 import gzip
+import json
 import zlib
 from collections.abc import AsyncIterator
 
@@ -94,6 +95,23 @@ class TestReading:
 
         assert_problem(answer, 413, "body-too-large")
         assert "50000" in answer.json()["detail"]
+
+    async def test_a_bomb_is_refused_long_before_the_limit(self, http: httpx.AsyncClient, app: FastAPI) -> None:
+        app.state.settings = Settings()
+        answer = await http.post("/length", content=gzip.compress(b"x" * 8_000_000), headers=GZIP)
+
+        assert_problem(answer, 413, "body-too-large")
+        assert "524288 bytes: send smaller batches, or without gzip" in answer.json()["detail"]
+
+    async def test_numbers_that_pack_well_are_inflated_up_to_the_limit(
+        self, http: httpx.AsyncClient, app: FastAPI
+    ) -> None:
+        app.state.settings = Settings()
+        numbers = json.dumps([0.001 * number for number in range(900_000)]).encode()[: 16 << 20]
+
+        answer = await http.post("/length", content=gzip.compress(numbers), headers=GZIP)
+
+        assert answer.json() == len(numbers) > 8 << 20
 
     @pytest.mark.parametrize(
         "packed",

@@ -1,5 +1,6 @@
 """A sender over its share waits; the others do not notice."""
 
+import gzip
 from collections.abc import AsyncIterator, Callable
 from uuid import uuid4
 
@@ -10,6 +11,8 @@ from app_in_process import client_of, running_app
 from factories import make_batch
 from keys_of_tests import new_key
 from problems import assert_problem
+
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,18 @@ async def test_another_key_is_not_held_back(client: httpx.AsyncClient) -> None:
     answer = await send(client, second)
 
     assert (exhausted[-1].status_code, answer.status_code) == (429, 200)
+
+
+async def test_bombs_soon_use_up_the_share_and_are_told_that_they_are_too_large_before(
+    new_database: Callable[[], str],
+) -> None:
+    bomb = {"content": gzip.compress(bytes(4 << 20)), "headers": {"Content-Encoding": "gzip"} | JSON}
+    async with running_app(new_database(), batches_per_minute=250) as app, client_of(app) as client:
+        path = f"/api/v1/streams/{uuid4()}/batches"
+        statuses = [(await client.post(path, **bomb)).status_code for _ in range(60)]
+
+    # two hundred-fold, then one by one
+    assert (statuses.index(429), set(statuses[:50]), set(statuses[50:])) == (50, {413}, {429})
 
 
 async def test_reading_goes_on(client: httpx.AsyncClient) -> None:

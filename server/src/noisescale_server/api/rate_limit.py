@@ -14,6 +14,9 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from noisescale_server.api.auth_route import principal_of
 from noisescale_server.services.errors import DomainError
 
+BATCHES_PER_TOO_LARGE = 100
+"""An honest sender halves its batch and is not refused again; one that throws bombs is soon not read any more."""
+
 
 class TooManyBatches(DomainError):
     """A sender is over its share; it may try again when its window has moved on."""
@@ -47,6 +50,13 @@ class BatchRate:
         opens_at = self._counts.get_window_stats(self._limit, sender).reset_time
         raise TooManyBatches(self._limit.amount, max(1, math.ceil(opens_at - time.time())))
 
+    def count_too_large(self, sender: str) -> None:
+        """Nothing; a batch that was refused for its size counts for many where they fit.
+
+        It is never answered by "wait": whoever waits and sends it again would not learn that it is too large.
+        """
+        self._counts.hit(self._limit, sender, cost=BATCHES_PER_TOO_LARGE)
+
 
 def count_batch(request: Request) -> None:
     """Nothing; a batch of this sender is counted.
@@ -56,6 +66,12 @@ def count_batch(request: Request) -> None:
     """
     rate: BatchRate = request.app.state.batch_rate
     rate.count(sender_of(request))
+
+
+def count_too_large(request: Request) -> None:
+    """Nothing; a body of this sender that was refused for its size is counted as many batches."""
+    rate: BatchRate = request.app.state.batch_rate
+    rate.count_too_large(sender_of(request))
 
 
 def sender_of(request: Request) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.api.auth_route import enter_run, note_author, sessions_of
-from noisescale_server.api.body import read_body
+from noisescale_server.api.body import BodyTooLarge, read_body
 from noisescale_server.api.deps import (
     RUN_DELETED,
     AppSettings,
@@ -21,7 +21,7 @@ from noisescale_server.api.deps import (
     body_of,
     problem_said,
 )
-from noisescale_server.api.rate_limit import count_batch
+from noisescale_server.api.rate_limit import count_batch, count_too_large
 from noisescale_server.api.rejection import read_batch
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.transactions import commit_with_retry
@@ -127,7 +127,7 @@ async def post_batch(
     stream_id: StreamId, request: Request, settings: AppSettings, behind_the_answer: BackgroundTasks
 ) -> Acked:
     """Store a batch once, however often it is sent; the answer comes after COMMIT."""
-    read = read_batch(await read_body(request))
+    read = read_batch(await _counted_body(request))
     batch = batch_of(stream_id, read.body)
     await enter_run(request, batch.run_id, None if batch.run is None else batch.run.run.project)
 
@@ -175,6 +175,14 @@ async def get_streams_of_run(run_id: RunId, session: ReadSession) -> StreamsAnsw
     found = await streams.of_run(session, run_id)
     sums = ledger.of_streams(one.stream for one in found)
     return StreamsAnswer(ledger=Ledger(**asdict(sums)), streams=[_stream_of_run(one) for one in found])
+
+
+async def _counted_body(request: Request) -> bytes:
+    try:
+        return await read_body(request)
+    except BodyTooLarge:
+        count_too_large(request)
+        raise
 
 
 def batch_of(stream_id: UUID, body: BatchBody) -> Batch:
