@@ -19,6 +19,11 @@ class Callbacks:
     def server_side(self) -> list[dict[str, Any]]:
         return [dependency for dependency in self.dependencies if not dependency.get("clientside_function")]
 
+    def output_called_by(self, button: str) -> str:
+        """The first output of the callback that this button calls first, told apart from others of that name."""
+        found = next(d for d in self.server_side() if d["inputs"][0]["id"] == button)
+        return _outputs(found["output"])[0]
+
     def payload(self, output: str, values: dict[str, Any]) -> dict[str, Any]:
         """The body of a call that has `values` ("id.prop" → value) for inputs and states, None for the others."""
         found = next(d for d in self.server_side() if output in _outputs(d["output"]))

@@ -20,6 +20,7 @@ ME = {
     "makes_keys": True,
     "manages": True,
 }
+LOGIN_LINK = "https://noisescale.example.com/login?link=once"
 KEYS = [
     {
         "id": "0123456789",
@@ -97,6 +98,9 @@ def add_access_routes(app: FastAPI) -> None:
     ):
         app.get(f"/api/v1/{path}")(giving(answer))
     app.post("/api/v1/keys", status_code=201)(made)
+    app.post("/api/v1/people", status_code=201)(giving({"id": ADA}))
+    app.post("/api/v1/people/{person_id}/login-links", status_code=201)(giving({"url": LOGIN_LINK}))
+    app.delete("/api/v1/people/{person_id}/sessions", status_code=204)(nothing)
     app.post("/api/v1/keys/{key_id}/rotation", status_code=201)(made)
     app.delete("/api/v1/keys/{key_id}", status_code=204)(nothing)
     app.put("/api/v1/projects/{project:path}/members/{person_id}", status_code=204)(nothing)

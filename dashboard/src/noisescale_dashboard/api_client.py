@@ -255,6 +255,22 @@ class ApiClient:
         path = f"{API}/projects/{quote(project, safe='')}/members/{_checked(person_id, 'person')}"
         await self._send("DELETE" if role is None else "PUT", visitor, path, None if role is None else {"role": role})
 
+    async def add_person(
+        self, visitor: Mapping[str, str], *, name: str, email: str | None, is_administrator: bool
+    ) -> str:
+        """The id of somebody new, who logs in by a one-time link."""
+        fields = {"name": name, "email": email, "is_administrator": is_administrator}
+        return str((await self._send("POST", visitor, f"{API}/people", fields))["id"])
+
+    async def make_login_link(self, visitor: Mapping[str, str], person_id: str) -> str:
+        """A link that logs a person in once, within the hour."""
+        path = f"{API}/people/{_checked(person_id, 'person')}/login-links"
+        return str((await self._send("POST", visitor, path, None))["url"])
+
+    async def log_out_everywhere(self, visitor: Mapping[str, str], person_id: str) -> None:
+        """End every login of a person."""
+        await self._send("DELETE", visitor, f"{API}/people/{_checked(person_id, 'person')}/sessions", None)
+
     async def audit(self, visitor: Mapping[str, str], *, limit: int) -> tuple[access_answers.AuditEntry, ...]:
         """What was done about access, newest first."""
         return access_answers.audit(await self._get(visitor, f"{API}/audit", {"limit": limit}))

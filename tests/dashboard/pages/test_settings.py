@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard_callbacks import Callbacks
-from fakes_access import ADA, NEW_KEY
+from fakes_access import ADA, LOGIN_LINK, NEW_KEY
 from fakes_api import FakeApi
 from noisescale_dashboard.access_answers import Me
 from noisescale_dashboard.app import page_at
@@ -102,3 +102,38 @@ async def test_a_role_is_set_for_the_chosen_person(callbacks: Callbacks, fake_ap
 
     assert "Saved" in str(said)
     assert fake_api.requests[-1].url.path.endswith(f"/members/{ADA}")
+
+
+async def test_somebody_new_is_added_and_chosen(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    values = {"settings-newcomer-add.n_clicks": 1, "settings-newcomer-name.value": "Grace Hopper"}
+
+    said = await callbacks.post(callbacks.output_called_by("settings-newcomer-add"), values)
+
+    assert "Grace Hopper is added" in str(said)
+    assert said["settings-person"] == {"value": ADA}
+    sent = await fake_api.requests[-1].json()
+    assert sent == {"name": "Grace Hopper", "email": None, "is_administrator": False}
+
+
+async def test_a_login_link_is_shown_once(callbacks: Callbacks) -> None:
+    values = {"settings-link-make.n_clicks": 1, "settings-person.value": ADA}
+
+    said = await callbacks.post(callbacks.output_called_by("settings-link-make"), values)
+
+    assert LOGIN_LINK in str(said)
+
+
+@pytest.mark.parametrize(
+    ("button", "words"), [("settings-newcomer-add", "Name the person"), ("settings-link-make", "Choose a person")]
+)
+async def test_nothing_is_done_about_nobody(callbacks: Callbacks, fake_api: FakeApi, button: str, words: str) -> None:
+    said = await callbacks.post(callbacks.output_called_by(button), {f"{button}.n_clicks": 1})
+
+    assert words in str(said)
+    assert not any("people" in path for path in fake_api.paths())
+
+
+async def test_only_an_admin_of_all_projects_sees_logins(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    shown = await callbacks.post("settings-sentence.children", {"settings-sentence.id": "settings-sentence"})
+
+    assert shown["settings-logins"] == {"hidden": False}

@@ -57,6 +57,8 @@ settings-key-said.children     settings-key-make.n_clicks changes
 settings-key-said.children     settings-key-rotate.n_clicks changes
 settings-people.children       settings-me.data           reads
 settings-person-said.children  settings-role-set.n_clicks changes
+settings-person-said.children  settings-newcomer-add.n_clicks changes
+settings-person-said.children  settings-link-make.n_clicks changes
 page.children                  address.pathname           words
 """
 
@@ -211,3 +213,25 @@ async def test_keys_and_roles_are_given_by_who_may_and_by_nobody_else(
     roles = next(one["roles"] for one in people if one["id"] == str(person_id))
     assert (name in {key["name"] for key in keys}) is is_done
     assert [role["role"] for role in roles] == ["admin" if is_done else "viewer"]
+
+
+@pytest.mark.parametrize(("principal", "is_done"), [("viewer", False), ("admin", False), ("administrator", True)])
+async def test_people_and_login_links_are_made_by_admins_of_all_projects_alone(
+    team: Team, admin: httpx.AsyncClient, principal: str, is_done: bool
+) -> None:
+    name = f"added by {principal}"
+    known = await Callbacks.of(admin)
+    values = {
+        "settings-newcomer-add.n_clicks": 1,
+        "settings-newcomer-name.value": name,
+        "settings-newcomer-admin.checked": True,
+        "settings-link-make.n_clicks": 1,
+        "settings-person.value": str(await new_person(team.app, f"found by {principal}", {OURS: "viewer"})),
+    }
+    async with team.client(principal) as client:
+        outputs = [known.output_called_by(button) for button in ("settings-newcomer-add", "settings-link-make")]
+        said = [await client.post("/_dash-update-component", json=known.payload(output, values)) for output in outputs]
+    people = (await admin.get("/api/v1/people")).json()["people"]
+
+    assert (name in {one["name"] for one in people}) is is_done
+    assert ("login?link=" in str(said[1].json())) is is_done

@@ -1,11 +1,16 @@
 """The owner dies, Postgres dies, or a pid comes back as another program."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Set
+from contextlib import suppress
+from pathlib import Path
 
 import asyncpg
+import psutil
 
 from noisescale_server.embedded import EmbeddedPostgres, binaries, cluster, launch, postmaster_pid, programs
 from noisescale_server.embedded.privileges import postgres_identity
@@ -51,6 +56,48 @@ async def test_no_acknowledged_row_is_lost_when_postgres_and_its_owner_are_kille
 
     assert kept >= acknowledged
     assert not owner.socket_folder().exists()
+
+
+async def test_a_postgres_whose_readers_are_killed_while_it_recovers_answers_afterwards(data_dir: Path) -> None:
+    """Postgres 18.4 with reader processes hands pages to the dead ones from then on: every session waits for ever."""
+    with EmbeddedPostgres(data_dir) as postgres:
+        session = await asyncpg.connect(postgres.url(driver="postgresql"))
+        await session.execute("CREATE TABLE something_to_recover AS SELECT generate_series(1, 100000)")
+        backend = psutil.Process(session.get_server_pid())
+        postmaster = backend.parent()
+        assert postmaster is not None
+        before = {child.pid for child in postmaster.children()}
+
+        backend.kill()
+        kill_new_readers(postmaster, before, seconds=0.5)
+        session.terminate()
+
+        assert await last_of_a_catalog(postgres) > 0
+
+
+def kill_new_readers(postmaster: psutil.Process, before: Set[int], *, seconds: float) -> None:
+    """Two of them, those that were started for the recovery, if there are any."""
+    killed: set[int] = set()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and len(killed) < 2:
+        for child in postmaster.children():
+            with suppress(psutil.NoSuchProcess):
+                if child.pid not in before | killed and "io worker" in " ".join(child.cmdline()):
+                    time.sleep(0.03)  # it has said by then that it is there
+                    child.kill()
+                    killed.add(child.pid)
+                    break
+
+
+async def last_of_a_catalog(postgres: EmbeddedPostgres) -> int:
+    async with asyncio.timeout(20):
+        while True:
+            with suppress(asyncpg.PostgresError, ConnectionError):
+                connection = await asyncpg.connect(postgres.url(driver="postgresql"))
+                found = await connection.fetchval("SELECT max(attnum) FROM pg_attribute")
+                await connection.close()
+                return int(found)
+            await asyncio.sleep(0.02)
 
 
 async def test_a_reused_pid_in_the_pid_file_is_neither_believed_nor_killed(data_dir, start_owner):

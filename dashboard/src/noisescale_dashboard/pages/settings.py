@@ -24,6 +24,7 @@ CHANGED = (
     Output("settings-keys-card", "hidden"),
     Output("settings-people-card", "hidden"),
     Output("settings-audit-card", "hidden"),
+    Output("settings-logins", "hidden"),
 )
 
 
@@ -78,7 +79,7 @@ def register(app: Dash, api: ApiClient) -> None:
         try:
             me = await api.me(visitor_headers(ctx.headers))
         except ApiProblem as problem:
-            return "Who you are is not known.", states.not_loaded(problem), True, True, True, True, None
+            return "Who you are is not known.", states.not_loaded(problem), True, True, True, True, True, None
         is_local = me.mode == "local"
         return (
             sentence(me),
@@ -87,6 +88,7 @@ def register(app: Dash, api: ApiClient) -> None:
             not me.makes_keys,
             not me.manages or is_local,
             not me.manages,
+            me.everywhere != "admin",
             {"makes_keys": me.makes_keys, "manages": me.manages, "is_local": is_local},
         )
 

@@ -9,6 +9,7 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.access_answers import AuditEntry, Person
 from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.pages import settings_logins
 from noisescale_dashboard.pages.parts import Child, card, note
 
 ROLES = (("viewer", "Viewer: reads"), ("member", "Member: writes too"), ("admin", "Admin: keys, members, deleting"))
@@ -38,6 +39,7 @@ def members() -> html.Section:
         html.Div(id="settings-people", className="scrollx-in", tabIndex="0"),
         html.Div(id="settings-person-said", role="status"),
         form,
+        settings_logins.layout(),
     ]
     return card(
         "Members",
@@ -54,7 +56,7 @@ def log() -> html.Section:
 
 
 def register(app: Dash, api: ApiClient) -> None:
-    """Callbacks: members, roles, the log."""
+    """Callbacks: members, roles, logins, the log."""
 
     @app.callback(
         Output("settings-people", "children"),
@@ -97,6 +99,8 @@ def register(app: Dash, api: ApiClient) -> None:
         except ApiProblem as problem:
             return note(problem.detail), no_update
         return note("Saved.", quiet=True), f"{person_id} {project} {wanted} {settings} {removals}"
+
+    settings_logins.register(app, api)
 
 
 def people_table(people: Sequence[Person]) -> Child:

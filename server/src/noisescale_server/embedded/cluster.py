@@ -24,6 +24,9 @@ _SETTINGS = {
     # long checkpoints: after each one the first change of a page writes the whole page to the log again
     "max_wal_size": "2GB",
     "checkpoint_timeout": "15min",
+    # no reader processes: Postgres 18.4 does not notice one that is killed while it recovers, and every later session
+    # waits for it without end
+    "io_method": "sync",
     "jit": "off",  # compiling costs more than our short queries take
 }
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}

@@ -1,0 +1,108 @@
+"""Who can log in, on the page of settings: add somebody, make a one-time link, log somebody out of every browser."""
+
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import Dash, Input, Output, State, ctx, html, no_update
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.pages.parts import Child, aria, note
+
+
+def layout() -> html.Div:
+    """The part of the members' card that admins of all projects see."""
+    newcomer = html.Div(
+        [
+            dmc.TextInput(id="settings-newcomer-name", label="Name", placeholder="Ada Lovelace", size="xs"),
+            dmc.TextInput(
+                id="settings-newcomer-email", label="E-mail", description="Shown; nothing is sent there", size="xs"
+            ),
+            dmc.Checkbox(id="settings-newcomer-admin", label="Admin of all projects", size="xs"),
+            html.Button("Add", id="settings-newcomer-add", type="button", className="btn"),
+        ],
+        className="settings-form",
+    )
+    logins = html.Div(
+        [
+            html.Button("Make a login link", id="settings-link-make", type="button", className="btn"),
+            html.Button("Log out everywhere", id="settings-person-out", type="button", className="btn"),
+        ],
+        className="settings-form",
+    )
+    return html.Div(
+        [
+            html.H3("Logins of the chosen person", className="tt"),
+            logins,
+            html.H3("Add somebody", className="tt"),
+            newcomer,
+        ],
+        id="settings-logins",
+        hidden=True,
+    )
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """Callbacks: adding, links, logging out."""
+
+    @app.callback(
+        Output("settings-person-said", "children", allow_duplicate=True),
+        Output("settings-changes", "data", allow_duplicate=True),
+        Output("settings-person", "value"),
+        Input("settings-newcomer-add", "n_clicks"),
+        State("settings-newcomer-name", "value"),
+        State("settings-newcomer-email", "value"),
+        State("settings-newcomer-admin", "checked"),
+        prevent_initial_call=True,
+    )
+    async def add(
+        clicks: int | None, name: str | None, email: str | None, is_administrator: bool | None
+    ) -> tuple[Child, Any, Any]:
+        if not clicks:
+            raise PreventUpdate
+        if not (name or "").strip():
+            return note("Name the person."), no_update, no_update
+        try:
+            person_id = await api.add_person(
+                visitor_headers(ctx.headers),
+                name=str(name),
+                email=(email or "").strip() or None,
+                is_administrator=bool(is_administrator),
+            )
+        except ApiProblem as problem:
+            return note(problem.detail), no_update, no_update
+        said = f"{name} is added and chosen: set a role, and make a login link."
+        return note(said, quiet=True), f"added {person_id}", person_id
+
+    @app.callback(
+        Output("settings-person-said", "children", allow_duplicate=True),
+        Output("settings-changes", "data", allow_duplicate=True),
+        Input("settings-link-make", "n_clicks"),
+        Input("settings-person-out", "n_clicks"),
+        State("settings-person", "value"),
+        prevent_initial_call=True,
+    )
+    async def change_logins(links: int | None, outs: int | None, person_id: str | None) -> tuple[Child, Any]:
+        if not (links or outs):
+            raise PreventUpdate
+        if not person_id:
+            return note("Choose a person first."), no_update
+        visitor = visitor_headers(ctx.headers)
+        try:
+            if ctx.triggered_id == "settings-person-out":
+                await api.log_out_everywhere(visitor, person_id)
+                return note("Logged out of every browser.", quiet=True), f"out {person_id} {outs}"
+            link = await api.make_login_link(visitor, person_id)
+        except ApiProblem as problem:
+            return note(problem.detail), no_update
+        return shown_link(link), f"link {person_id} {links}"
+
+
+def shown_link(url: str) -> html.Div:
+    """A one-time link, to be handed over now."""
+    return html.Div(
+        [
+            note("Hand it over now: it is not shown again, and logs in once, within the hour."),
+            html.Pre(url, className="mono code key", tabIndex="0", **aria({"aria-label": "The login link"})),
+        ]
+    )
