@@ -161,7 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(f"lost or doubled: {said}")
     figures.append(Figure("memory of the server, largest", max(memory) / 2**20, "MiB"))
     figures.append(Figure("streams with a wrong ledger", 0, "streams", "0"))
-    write("load", figures, command=f"python benchmarks/load_10k_runs.py --runs {num_runs}")
+    name = "load" if chosen.workers == 1 else f"load-{chosen.workers}-workers"
+    write(name, figures, command=f"python benchmarks/load_10k_runs.py --runs {num_runs} --workers {chosen.workers}")
 
 
 if __name__ == "__main__":
