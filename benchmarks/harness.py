@@ -19,9 +19,9 @@ from pathlib import Path
 import httpx
 
 RESULTS = Path(__file__).parent / "results"
-LOCAL_TOKEN = secrets.token_urlsafe(32)
+LOCAL_TOKEN = os.environ.setdefault("NOISESCALE_TOKEN_OF_BENCHMARK", secrets.token_urlsafe(32))
 AS_LOCAL_USER = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
-"""The key of the servers that benchmarks start."""
+"""The key of the servers that benchmarks start; processes of a benchmark inherit it."""
 
 
 @dataclass(frozen=True, slots=True)

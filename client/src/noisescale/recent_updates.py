@@ -137,6 +137,7 @@ class RecentUpdates:
         self._blocks: deque[_Block] = deque()
         self._first_block = 0
         self._updates_per_block = 1
+        self._doubles_at = _first_with_longer_window(MAX_BLOCKS)
         self._signal = RunningSignal()
         self.num_updates = 0
         self.has_signal = False
@@ -145,15 +146,15 @@ class RecentUpdates:
         """Add one update, of a step; None: each update so far was a step."""
         if self.num_updates % self._updates_per_block == 0:
             self._blocks.append(_Block())
+            self._forget()
         self._blocks[-1].add(1, terms.trace_cov, terms.grad_sq_norm)
         # what was once shown stays shown: one huge value later on must not hide it
         if not self.has_signal:
             self._signal.add(self.num_updates if step is None else step, terms.grad_sq_norm)
             self.has_signal = self._signal.is_shown
         self.num_updates += 1
-        if self._window_updates() > MAX_BLOCKS * self._updates_per_block:
+        if self.num_updates >= self._doubles_at:
             self._double_blocks()
-        self._forget()
 
     def estimate(self) -> NoiseScaleEstimate:
         """The noise scale of the last 5 % of the updates, at least 16 of them, in up to 33 blocks."""
@@ -166,12 +167,9 @@ class RecentUpdates:
             before=WindowSums.from_blocks(blocks[first_before:start]),
         )
 
-    def _window_updates(self) -> int:
-        return min(self.num_updates, max(MIN_UPDATES, math.ceil(WINDOW_SHARE * self.num_updates)))
-
     def _window_start(self) -> int:
         """The number of the window's first block."""
-        return (self.num_updates - self._window_updates()) // self._updates_per_block
+        return (self.num_updates - _window_updates(self.num_updates)) // self._updates_per_block
 
     def _double_blocks(self) -> None:
         if self._first_block % 2:
@@ -186,6 +184,7 @@ class RecentUpdates:
         self._blocks = merged
         self._first_block //= 2
         self._updates_per_block *= 2
+        self._doubles_at = _first_with_longer_window(MAX_BLOCKS * self._updates_per_block)
 
     def _forget(self) -> None:
         """Drop the blocks that neither the window nor the windows before it will use again."""
@@ -193,3 +192,16 @@ class RecentUpdates:
         while len(self._blocks) > num_kept:
             self._blocks.popleft()
             self._first_block += 1
+
+
+def _window_updates(num_updates: int) -> int:
+    """Updates in the latest window of so many."""
+    return min(num_updates, max(MIN_UPDATES, math.ceil(WINDOW_SHARE * num_updates)))
+
+
+def _first_with_longer_window(length: int) -> int:
+    """After how many updates the window is longer than this for the first time: not asked at each of them."""
+    num_updates = int(length / WINDOW_SHARE) - 1
+    while _window_updates(num_updates) <= length:
+        num_updates += 1
+    return num_updates

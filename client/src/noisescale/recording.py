@@ -89,6 +89,35 @@ class RowSums:
         )
 
 
+def row_of(update: Update) -> Measurement:
+    """The row of one update, which most rows are: as by `RowSums`, in half of the time."""
+    logged, terms, loss = update.logged, update.terms, update.loss
+    moments: Moments = NO_MOMENTS
+    if terms is not None:
+        trace_cov, grad_sq_norm = terms.trace_cov, terms.grad_sq_norm
+        moments = (
+            trace_cov,
+            grad_sq_norm,
+            trace_cov * trace_cov,
+            grad_sq_norm * grad_sq_norm,
+            trace_cov * grad_sq_norm,
+        )
+    return Measurement(
+        logged.step,
+        1,
+        logged.wall_time,
+        logged.examples,
+        update.micro_batch_size,
+        update.num_micro_batches,
+        update.global_batch,
+        *moments,
+        loss,
+        0 if loss is None else 1,
+        logged.lr,
+        int(update.flags),
+    )
+
+
 class Recording:
     """Rows every `log_every` updates, layer records every `group_seconds` and 10 updates.
 
@@ -128,13 +157,16 @@ class Recording:
     def add(self, update: Update) -> None:
         """Add one update and hand out what is due."""
         self._last = update
-        self._row.add(update)
+        if self._log_every == 1 and not self._row.num_covered:
+            self._append(row_of(update))
+        else:
+            self._row.add(update)
+            if self._row.num_covered >= self._log_every:
+                self._append(self._row.row(update))
+                self._row = RowSums()
         groups = self._groups
         if groups is not None and update.layers is not None:  # an update without terms has no layers
             groups.add(update.layers)
-        if self._row.num_covered >= self._log_every:
-            self._append(self._row.row(update))
-            self._row = RowSums()
         if groups is not None and groups.num_updates >= MIN_GROUP_UPDATES:
             wall_time = update.logged.wall_time
             if wall_time - self._groups_since >= self._group_seconds:

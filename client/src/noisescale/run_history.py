@@ -113,7 +113,8 @@ class RunHistory:
         last.flags |= update.flags
         logged = update.logged
         last.last_step, last.wall_time, last.learning_rate = logged.step, logged.wall_time, logged.lr
-        self.see_rate(logged.lr)
+        if logged.lr is not None:
+            self.learning_rate = logged.lr
         if update.global_batch is not None:
             last.num_batches += 1
             last.examples += update.global_batch

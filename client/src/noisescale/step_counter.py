@@ -1,5 +1,6 @@
 """Numbers the optimizer steps of a run and counts its examples."""
 
+import math
 import operator
 
 from noisescale.errors import ConfigError
@@ -113,6 +114,8 @@ def checked_size(name: str, size: float, *, may_be_zero: bool = False) -> float:
         ConfigError: For one that is not positive and finite.
     """
     number = float(size)
-    if isinstance(size, bool) or not 0 <= number < float("inf") or (number == 0 and not may_be_zero):
+    if 0 < number < math.inf and not isinstance(size, bool):
+        return number
+    if isinstance(size, bool) or number != 0 or not may_be_zero:
         raise ConfigError(f"{name} must be a positive number of examples, got {size!r}")
     return number

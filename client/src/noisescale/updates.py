@@ -206,7 +206,8 @@ def update_from_two_batches(
     if layers is not None:
         of_layers = LayerNorms(solve_two_batches, *layers, (small_batch_size, big_batch_size))
     are_small = of_layers is None or _are_surely_finite(of_layers)
-    _check_sq_norms([small_sq_norm], [big_sq_norm])
+    if small_sq_norm < 0 or big_sq_norm < 0:
+        raise _not_squares(small_sq_norm, big_sq_norm)
     if of_layers is not None and not are_small:
         _check_sq_norms(of_layers.first, of_layers.second)
     num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
@@ -235,7 +236,11 @@ def _check_sq_norms(small_sq_norms: Sequence[float], big_sq_norms: Sequence[floa
     """
     for small_sq_norm, big_sq_norm in zip(small_sq_norms, big_sq_norms, strict=True):
         if small_sq_norm < 0 or big_sq_norm < 0:
-            raise ConfigError(f"squared norms must not be negative, got {small_sq_norm:g} and {big_sq_norm:g}")
+            raise _not_squares(small_sq_norm, big_sq_norm)
+
+
+def _not_squares(small_sq_norm: float, big_sq_norm: float) -> ConfigError:
+    return ConfigError(f"squared norms must not be negative, got {small_sq_norm:g} and {big_sq_norm:g}")
 
 
 def _are_surely_finite(layers: LayerNorms) -> bool:
@@ -310,6 +315,8 @@ def has_duplicates(norms: StepNorms) -> bool:
 
 def plain_number(value: SupportsFloat) -> float:
     """The value as a float; a tensor is detached first, because one that requires a gradient would warn."""
+    if type(value) is float:
+        return value
     detach = getattr(value, "detach", None)
     return float(value if detach is None else detach())
 

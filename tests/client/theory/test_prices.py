@@ -41,6 +41,12 @@ def test_prices_choose_the_cheapest_batch(critical, step, example):
     assert bills.index(min(bills)) == 50
 
 
+def test_a_price_too_small_to_read_is_said_per_million():
+    rate = prices.from_costs(usd_per_step=0.5, usd_per_example=4.979e-06)
+
+    assert rate.said == "a step costs 0.5 USD and an example 4.979 USD per million"
+
+
 def test_an_hour_sooner_is_priced_in_devices_that_each_take_their_share():
     """Simulated bill: n = B / m devices, each step takes t seconds whatever the batch."""
     critical, min_steps, examples_per_device, step_seconds = 4000.0, 1e4, 8.0, 0.5

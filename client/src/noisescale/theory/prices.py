@@ -14,6 +14,7 @@ from noisescale.theory.intervals import Estimate
 from noisescale.theory.trade_off import best_batch_estimate, exchange_rate
 
 SECONDS_PER_HOUR = 3_600
+LEAST_SHOWN_USD = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,13 @@ def from_costs(*, usd_per_step: float, usd_per_example: float) -> ExchangeRate:
     require_positive("use a preference where one of them is not known", usd_per_step=usd_per_step)
     require_positive("use a preference where one of them is not known", usd_per_example=usd_per_example)
     return ExchangeRate(
-        f"a step costs {usd_per_step:g} USD and an example {usd_per_example:g} USD",
+        f"a step costs {_price(usd_per_step)} and an example {_price(usd_per_example)}",
         examples_per_step=usd_per_step / usd_per_example,
     )
+
+
+def _price(usd: float) -> str:
+    return f"{usd:.4g} USD" if usd >= LEAST_SHOWN_USD else f"{1e6 * usd:.4g} USD per million"
 
 
 def from_device_prices(

@@ -123,7 +123,7 @@ class DiskSpool:
         """Take a frame: into the file at once, or into memory where the disk cannot have it now."""
         if not self._head:
             self._head = frame  # the run's own record heads every file
-        if self.folder is not None and not self._waiting and self._is_direct() and self._io.acquire(blocking=False):
+        if self.folder is not None and self._is_direct() and self._io.acquire(blocking=False):
             try:
                 if not self._waiting and self._write(frame):
                     self._start_thread()

@@ -29,6 +29,7 @@ MAGIC = b"\xf5\xb1MS"  # F5 never occurs in UTF-8
 VERSION = 1
 
 _HEADER = struct.Struct("<4sBBHIQ")
+_SEQ = struct.Struct("<Q")  # the header's last field
 _CRC = struct.Struct("<I")
 HEADER_BYTES = _HEADER.size + _CRC.size
 
@@ -112,7 +113,7 @@ def frames_in(data: bytes) -> Iterator[Found]:
 
 def seq_of(frame: bytes) -> int:
     """The record number of a frame."""
-    seq: int = _HEADER.unpack_from(frame)[5]
+    seq: int = _SEQ.unpack_from(frame, _HEADER.size - _SEQ.size)[0]
     return seq
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 
 from noisescale.transport.losses import merged, without
 from noisescale.transport.wire import LostRange
@@ -44,8 +45,10 @@ class LossBook:
         else:
             self._unwritten.append(lost)
 
-    def take_unsaid(self) -> list[LostRange]:
+    def take_unsaid(self) -> Sequence[LostRange]:
         """What the stream was not told yet."""
+        if not self._unsaid:
+            return ()
         losses = []
         while self._unsaid:
             losses.append(self._unsaid.popleft())

@@ -170,40 +170,54 @@ def register(app: Dash, api: ApiClient) -> None:
             run = await api.run(visitor, run_id)
         except ApiProblem as problem:
             return _missing() if problem.is_missing else _not_shown(problem, live)
+        # another range or look of what is shown leaves alone what is said of the run itself
+        is_another_look = bool(live) and set(ctx.triggered_prop_ids.values()) == {"run-series-view"}
         try:
-            read = await run_reading.read(api, visitor, run, view)
+            read = await run_reading.read(api, visitor, run, view, has_streams=not is_another_look)
         except ApiProblem as problem:
             return _not_shown(problem, live)
-        look = run_figures.look_at(view, run, narrow=narrow)
-        look_beside = run_figures.look_at(run_reading.view_beside(view), run, narrow=narrow)
-        terms = run_figures.terms_of(read, look_beside, view["show"])
-        return (
-            run_figures.draw(read, look, look_beside, terms.figure),
-            live_state(run),
-            None,
-            "",
-            run.name,
-            run_overview.head(run),
-            run_remarks.said_of(run),
-            None,
-            [note(notice.text) for notice in run.notices],
-            run_overview.facts(run, read.whole, is_zoomed=look_beside.is_zoomed),
-            run_records.layout(run, read.streams, read.metrics),
-            run_figures.x_choices(run),
-            run_figures.kind_choices((*run.kinds, view["kind"])),
-            view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
-            "auto" if view["w"] == "auto" else f"{view['w']} %",
-            run_figures.noise_title(view),
-            run_figures.noise_subtitle(read.series, look),
-            run_figures.noise_footer(read.series, view),
-            terms.title,
-            terms.subtitle,
-            terms.footer,
-            run_figures.loss_subtitle(read.whole, read.metrics),
-            sentences.series_sentence(read.series, look.noun),
-            terms.sentence,
-            sentences.loss_sentence(read.whole, read.metrics),
-        )
+        drawn = _drawn(run, read, view, narrow=narrow)
+        return _only(drawn if is_another_look else {**_said(run, read), **drawn})
+
+
+def _drawn(run: Run, read: run_figures.Read, view: dict[str, Any], *, narrow: bool) -> dict[str, Any]:
+    """What a range or a look changes, by component: figures over training and what is said of them."""
+    look = run_figures.look_at(view, run, narrow=narrow)
+    look_beside = run_figures.look_at(run_reading.view_beside(view), run, narrow=narrow)
+    terms = run_figures.terms_of(read, look_beside, view["show"])
+    return {
+        "run-figures": run_figures.draw(read, look, look_beside, terms.figure),
+        "run-live": live_state(run),
+        "run-missing": None,
+        "run-body": "",
+        "run-note": None,
+        "run-facts": run_overview.facts(run, read.whole, is_zoomed=look_beside.is_zoomed),
+        "run-kind": run_figures.kind_choices((*run.kinds, view["kind"])),
+        "run-kind-box": view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
+        "run-w-word": "auto" if view["w"] == "auto" else f"{view['w']} %",
+        "run-noise-card-title": run_figures.noise_title(view),
+        "run-noise-card-subtitle": run_figures.noise_subtitle(read.series, look),
+        "run-noise-card-footer": run_figures.noise_footer(read.series, view),
+        "run-terms-card-title": terms.title,
+        "run-terms-card-subtitle": terms.subtitle,
+        "run-terms-card-footer": terms.footer,
+        "run-loss-card-subtitle": run_figures.loss_subtitle(read.whole, read.metrics),
+        "run-noise-sentence": sentences.series_sentence(read.series, look.noun),
+        "run-terms-sentence": terms.sentence,
+        "run-loss-sentence": sentences.loss_sentence(read.whole, read.metrics),
+    }
+
+
+def _said(run: Run, read: run_figures.Read) -> dict[str, Any]:
+    """What news of the run change, by component, whatever is shown of it."""
+    return {
+        "run-crumb": run.name,
+        "run-head": run_overview.head(run),
+        "run-said": run_remarks.said_of(run),
+        "run-notices": [note(notice.text) for notice in run.notices],
+        "run-records": run_records.layout(run, read.streams, read.metrics),
+        "run-x": run_figures.x_choices(run),
+    }
 
 
 def _missing() -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from noisescale_dashboard.answers import Event, NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Event, NoiseScaleSeries, Run, Stream
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.branch_answers import branch
 from noisescale_dashboard.pages import run_figures
@@ -21,13 +21,16 @@ def view_beside(view: View) -> View:
     return view if view["linked"] else {**view, "from": None, "to": None}
 
 
-async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View) -> Read:
-    """Everything at once; a layer, a kind or a range of its own costs another request each."""
+async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View, *, has_streams: bool = True) -> Read:
+    """Everything at once, without the streams where they are not asked for.
+
+    A layer, a kind or a range of its own costs another request each.
+    """
     linked = view_beside(view)
     asked = run_figures.series_query(linked, run)
     whole, streams, metrics, branches = await asyncio.gather(
         api.noise_scale(visitor, run.id, {**asked, "group": None, "kind": None}),
-        api.streams(visitor, run.id),
+        api.streams(visitor, run.id) if has_streams else _none(),
         api.metrics(visitor, run.id, run_figures.metrics_query(linked)),
         api.sweeps(visitor, {"run_id": run.id, "kind": "branch", "limit": MAX_BRANCHES}),
     )
@@ -40,6 +43,10 @@ async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View)
         asked = run_figures.series_query(view, run)
         series = _of_run(whole, await api.noise_scale(visitor, run.id, asked), asked)
     return Read(series, beside, whole, streams, metrics)
+
+
+async def _none() -> tuple[Stream, ...]:
+    return ()
 
 
 def _of_run(whole: NoiseScaleSeries, series: NoiseScaleSeries, asked: Mapping[str, Any]) -> NoiseScaleSeries:

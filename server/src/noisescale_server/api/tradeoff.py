@@ -111,7 +111,7 @@ def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnsw
     inside = found.inside
     return TradeOffAnswer(
         critical_batch=banded(critical.through(lambda batch: batch)),
-        critical_batch_text="As it was said." if source is None else source.said,
+        critical_batch_text="The critical batch is the one you gave." if source is None else source.said,
         example=asked.example,
         unit="examples" if source is None else source.unit,
         units_per_example=1.0 if source is None else source.units_per_example,
