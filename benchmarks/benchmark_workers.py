@@ -40,7 +40,7 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=4)
     arguments = parser.parse_args()
     rates: dict[int, list[float]] = {1: [], 2: []}
     idle: dict[int, list[float]] = {1: [], 2: []}
