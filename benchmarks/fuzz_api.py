@@ -44,8 +44,16 @@ def main() -> None:
         with served_app(postgres.url("fuzz")) as address:
             keys = (TOKEN, key_of_a_project(address))
             while num_requests < wanted:
+                is_limited = seed % 2 == 1
                 seed += 1
-                found = fuzz(address, keys[(seed - 1) % 2], examples=EXAMPLES, seed=seed, folder=Path(folder))
+                found = fuzz(
+                    address,
+                    keys[is_limited],
+                    examples=EXAMPLES,
+                    seed=seed,
+                    folder=Path(folder),
+                    is_limited=is_limited,
+                )
                 num_requests += found.num_requests
                 num_failures += found.num_failures
                 print(f"{num_requests} requests, {num_failures} failures", flush=True)
