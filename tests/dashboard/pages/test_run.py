@@ -120,6 +120,18 @@ async def test_the_range_the_window_and_the_layer_are_asked_of_the_api(callbacks
     assert changed["run-noise-card-title"]["children"] == "Noise scale B_noise of blocks.06"
 
 
+async def test_a_zoom_into_what_is_shown_leaves_alone_what_is_said_of_the_run(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    zoom = {**series_view(**{"from": 1000, "to": 9000}), "run-live.data": {"running": True}}
+
+    changed = await callbacks.post("run-figures.data", zoom)
+
+    assert {"run-figures", "run-facts", "run-noise-sentence"} <= set(changed)
+    assert not {"run-head", "run-said", "run-records", "run-notices", "run-x"} & set(changed)
+    assert not any(path.endswith("/streams") for path in fake_api.paths())
+
+
 async def test_another_kind_has_its_title_terms_and_caveat_and_leaves_the_rest_of_the_page(
     callbacks: Callbacks, fake_api: FakeApi
 ) -> None:
