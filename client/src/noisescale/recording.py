@@ -102,7 +102,7 @@ def row_of(update: Update) -> Measurement:
             grad_sq_norm * grad_sq_norm,
             trace_cov * grad_sq_norm,
         )
-    return Measurement(
+    columns = (
         logged.step,
         1,
         logged.wall_time,
@@ -116,6 +116,7 @@ def row_of(update: Update) -> Measurement:
         logged.lr,
         int(update.flags),
     )
+    return Measurement._make(columns)
 
 
 class Recording:
