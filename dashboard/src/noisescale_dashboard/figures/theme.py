@@ -93,31 +93,30 @@ def translucent(color: str, opacity: float) -> str:
 
 def blank_figure(*, height: int, right: int, top: int, bottom: int, left: int = LEFT_MARGIN) -> go.Figure:
     """A figure with axes, hover and grid of the house and nothing in it. Margins and height in pixels."""
-    return Drawing(
-        layout={
-            "template": None,
-            "height": height,
-            "font": {"family": FONT, "size": 12, "color": LIGHT.text_2},
-            "paper_bgcolor": TRANSPARENT,
-            "plot_bgcolor": TRANSPARENT,
-            "margin": {"l": left, "r": right, "t": top, "b": bottom, "pad": 0},
-            "showlegend": False,
-            "dragmode": "zoom",
-            "hovermode": "x unified",
-            "hoversort": "trace",
-            # 4: beyond it "x unified" would show the nearest other point inside a gap, a number where none is known
-            "hoverdistance": 4,
-            "spikedistance": -1,
-            "hoverlabel": {
-                "bgcolor": LIGHT.raised,
-                "bordercolor": LIGHT.line_strong,
-                "font": {"family": FONT, "size": 12, "color": LIGHT.text_1},
-                "align": "left",
-            },
-            "separators": ".,",
-            "xaxis": _axis() | _x_axis(),
-            "yaxis": _axis() | {"showgrid": True, "gridcolor": LIGHT.grid, "gridwidth": 1, "fixedrange": True},
-        }
+    # not with the rest: plotly checks and copies what a figure is made with
+    figure = Drawing(layout={"template": None})
+    return figure.update_layout(
+        height=height,
+        font={"family": FONT, "size": 12, "color": LIGHT.text_2},
+        paper_bgcolor=TRANSPARENT,
+        plot_bgcolor=TRANSPARENT,
+        margin={"l": left, "r": right, "t": top, "b": bottom, "pad": 0},
+        showlegend=False,
+        dragmode="zoom",
+        hovermode="x unified",
+        hoversort="trace",
+        # 4: beyond it "x unified" would show the nearest other point inside a gap, a number where none is known
+        hoverdistance=4,
+        spikedistance=-1,
+        hoverlabel={
+            "bgcolor": LIGHT.raised,
+            "bordercolor": LIGHT.line_strong,
+            "font": {"family": FONT, "size": 12, "color": LIGHT.text_1},
+            "align": "left",
+        },
+        separators=".,",
+        xaxis=_axis() | _x_axis(),
+        yaxis=_axis() | {"showgrid": True, "gridcolor": LIGHT.grid, "gridwidth": 1, "fixedrange": True},
     )
 
 
