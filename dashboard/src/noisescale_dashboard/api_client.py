@@ -8,6 +8,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 import httpx
+import orjson
 
 from noisescale_dashboard import (
     access_answers,
@@ -308,7 +309,7 @@ class ApiClient:
         return dict(pair for pair in found if pair is not None)
 
     async def _get(self, visitor: Mapping[str, str], path: str, query: Query | None = None) -> Any:
-        return (await self._read(visitor, path, query)).json()
+        return orjson.loads((await self._read(visitor, path, query)).content)
 
     async def _read(self, visitor: Mapping[str, str], path: str, query: Query | None = None) -> httpx.Response:
         request = f"GET {path}"
