@@ -148,7 +148,7 @@ def measure(name: str, url: str, seconds: float) -> Iterator[Figure]:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each of the four parts")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each of the four parts")
     parser.add_argument("--attack", choices=ATTACKS, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

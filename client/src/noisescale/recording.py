@@ -90,7 +90,7 @@ class RowSums:
 
 
 def row_of(update: Update) -> Measurement:
-    """The row of one update, which most rows are: as by `RowSums`, in half of the time."""
+    """The row of one update, which most rows are: as by `RowSums`, without sums on the way."""
     logged, terms, loss = update.logged, update.terms, update.loss
     moments: Moments = NO_MOMENTS
     if terms is not None:

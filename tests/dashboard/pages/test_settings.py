@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard_callbacks import Callbacks
-from fakes_access import ADA, LOGIN_LINK, NEW_KEY
+from fakes_access import ADA, LOGIN_LINK, ME, NEW_KEY
 from fakes_api import FakeApi
 from noisescale_dashboard.access_answers import Me
 from noisescale_dashboard.app import page_at
@@ -133,7 +133,12 @@ async def test_nothing_is_done_about_nobody(callbacks: Callbacks, fake_api: Fake
     assert not any("people" in path for path in fake_api.paths())
 
 
-async def test_only_an_admin_of_all_projects_sees_logins(callbacks: Callbacks, fake_api: FakeApi) -> None:
+@pytest.mark.parametrize(("everywhere", "is_hidden"), [("admin", False), ("member", True), (None, True)])
+async def test_only_an_admin_of_all_projects_sees_logins(
+    callbacks: Callbacks, monkeypatch: pytest.MonkeyPatch, everywhere: str | None, is_hidden: bool
+) -> None:
+    monkeypatch.setitem(ME, "everywhere", everywhere)
+
     shown = await callbacks.post("settings-sentence.children", {"settings-sentence.id": "settings-sentence"})
 
-    assert shown["settings-logins"] == {"hidden": False}
+    assert shown["settings-logins"] == {"hidden": is_hidden}

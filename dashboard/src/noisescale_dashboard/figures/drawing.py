@@ -72,7 +72,7 @@ class Drawing(go.Figure):
         return self._spanning("y", "x", {"type": "rect", "x0": 0, "x1": 1, "y0": y0, "y1": y1, **shape})
 
     def _spanning(self, across: str, along: str, shape: dict[str, Any]) -> "Drawing":
-        """The figure with a shape that ends with the plot; plotly takes 12 ms to find out which plots there are."""
+        """The figure with a shape that ends with the plot; plotly takes its time to find out which plots there are."""
         return self.add_shape(**shape, **{f"{across}ref": across, f"{along}ref": f"{along} domain"})
 
     def to_plotly_json(self) -> dict[str, Any]:
