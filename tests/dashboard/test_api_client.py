@@ -1,5 +1,7 @@
 """The client of the REST API: answers become dataclasses, refusals one typed error."""
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -99,3 +101,55 @@ async def test_sparklines_that_cannot_be_read_are_left_out(api: ApiClient, fake_
     fake_api.failing = True
 
     assert await api.sparklines({}, [RUNS[0].id]) == {}
+
+
+class TestReadingTogether:
+    async def test_parts_of_a_page_that_ask_for_the_same_share_one_request(
+        self, api: ApiClient, fake_api: FakeApi
+    ) -> None:
+        first, second = await asyncio.gather(*(api.run({}, RUNS[0].id) for _ in range(2)))
+        await api.run({}, RUNS[0].id)
+
+        assert first == second
+        assert len(fake_api.requests) == 2
+
+    async def test_visitors_and_questions_that_differ_share_nothing(self, api: ApiClient, fake_api: FakeApi) -> None:
+        await asyncio.gather(
+            api.noise_scale({"cookie": "a"}, RUNS[0].id, {"points": 10}),
+            api.noise_scale({"cookie": "b"}, RUNS[0].id, {"points": 10}),
+            api.noise_scale({"cookie": "b"}, RUNS[0].id, {"points": 11}),
+        )
+
+        assert sorted((r.headers["cookie"], r.query_params["points"]) for r in fake_api.requests) == [
+            ("a", "10"), ("b", "10"), ("b", "11"),
+        ]  # fmt: skip
+
+    async def test_after_a_change_nobody_is_given_what_was_asked_before_it(
+        self, api: ApiClient, fake_api: FakeApi
+    ) -> None:
+        before = asyncio.create_task(api.run({}, RUNS[0].id))
+        await asyncio.sleep(0)
+        change = asyncio.create_task(api.change_run({}, RUNS[0].id, name="renamed"))
+        await asyncio.sleep(0)
+
+        await asyncio.gather(before, change, api.run({}, RUNS[0].id))
+
+        assert [r.method for r in fake_api.requests].count("GET") == 2
+
+    async def test_who_goes_away_takes_the_answer_from_nobody_else(self, api: ApiClient) -> None:
+        leaving, staying = (asyncio.create_task(api.run({}, RUNS[0].id)) for _ in range(2))
+        await asyncio.sleep(0)
+
+        leaving.cancel()
+
+        assert (await staying).id == RUNS[0].id
+
+    async def test_each_hears_of_a_refusal(self, api: ApiClient) -> None:
+        found = await asyncio.gather(*(api.run({}, NOBODY) for _ in range(2)), return_exceptions=True)
+
+        assert all(isinstance(one, ApiProblem) and one.is_missing for one in found)
+
+    async def test_nothing_is_compressed_within_one_process(self, api: ApiClient, fake_api: FakeApi) -> None:
+        await api.projects({})
+
+        assert fake_api.requests[-1].headers["accept-encoding"] == "identity"

@@ -62,7 +62,10 @@ class ApiClient:
     def __init__(
         self, *, base_url: str, transport: httpx.AsyncBaseTransport | None = None, timeout_seconds: float = 10.0
     ) -> None:
-        self._http = httpx.AsyncClient(base_url=base_url, transport=transport, timeout=timeout_seconds)
+        # to compress for a reader in the same process would be work for nothing
+        headers = {"Accept-Encoding": "identity"} if transport is not None else None
+        self._http = httpx.AsyncClient(base_url=base_url, transport=transport, timeout=timeout_seconds, headers=headers)
+        self._being_read: dict[tuple[object, ...], asyncio.Task[httpx.Response]] = {}
 
     async def ready(self, visitor: Mapping[str, str]) -> None:
         """Nothing, where the API can answer."""
@@ -312,8 +315,26 @@ class ApiClient:
         return orjson.loads((await self._read(visitor, path, query)).content)
 
     async def _read(self, visitor: Mapping[str, str], path: str, query: Query | None = None) -> httpx.Response:
-        request = f"GET {path}"
+        """The answer, of one request where several parts of a visitor's page ask for the same at the same time."""
         params = {name: value for name, value in (query or {}).items() if value is not None and value != ""}
+        asked = (path, *map(str, params.items()), *sorted(visitor.items()))
+        reading = self._being_read.get(asked)
+        if reading is None:
+            reading = asyncio.create_task(self._read_now(visitor, path, params))
+            self._being_read[asked] = reading
+            reading.add_done_callback(lambda ended: self._forget(asked, ended))
+        # who goes away takes the answer from nobody else
+        return await asyncio.shield(reading)
+
+    def _forget(self, asked: tuple[object, ...], ended: asyncio.Task[httpx.Response]) -> None:
+        if self._being_read.get(asked) is ended:
+            del self._being_read[asked]
+        if not ended.cancelled():
+            # nobody may be left who hears of its failure
+            ended.exception()
+
+    async def _read_now(self, visitor: Mapping[str, str], path: str, params: Mapping[str, Any]) -> httpx.Response:
+        request = f"GET {path}"
         try:
             response = await self._http.get(path, params=params, headers=dict(visitor))
         except httpx.TransportError as error:
@@ -326,6 +347,8 @@ class ApiClient:
 
     async def _send(self, method: str, visitor: Mapping[str, str], path: str, body: Mapping[str, Any] | None) -> Any:
         request = f"{method} {path}"
+        # what is read from here on knows of the change
+        self._being_read.clear()
         try:
             response = await self._http.request(method, path, json=body, headers=dict(visitor))
         except httpx.TransportError as error:

@@ -1,12 +1,19 @@
 """Numbers as a reader sees them: three significant digits, true minus, unit beside."""
 
-import math
 import re
+from bisect import bisect_right
 
 THIN_RANGE = " – "
 NOTHING = "–"
 _INSIDE_A_NUMBER = re.compile(r"(?<=\d) (?=[–%×])|(?<=–) (?=\d)")
-_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_SCALES = (1e3, 1e6, 1e9, 1e12)
+_DIVISORS, _PREFIXES = (1.0, *_SCALES), ("", "k", "M", "G", "T")
+_MOST_DIGITS = 15
+_PADDED, _BARE, _SCIENTIFIC = (
+    [pattern.format(digits, digits - 1) for digits in range(_MOST_DIGITS + 1)]
+    for pattern in ("#,.{0}g", ",.{0}g", "%.{1}e")
+)
+"""Formats by their significant digits, with and without zeros at the end: a page writes thousands of numbers."""
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -15,23 +22,24 @@ def significant(value: float | None, digits: int = 3) -> str:
         return NOTHING
     if value == 0:
         return "0"
-    exponent = math.floor(math.log10(abs(value)))
-    rounded = round(value, digits - 1 - exponent)
-    if not 1e-4 <= abs(rounded) < 1e15:
-        return _scientific(value, digits)
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
-    return _minus(f"{rounded:,.{decimals}f}")
+    text = format(value, _PADDED[digits])
+    if "e" in text:
+        rounded = float(text)
+        if not 1 <= abs(rounded) < 1e15:
+            return _scientific(value, digits)
+        text = f"{rounded:,.0f}"
+    return _minus(text.removesuffix("."))
 
 
 def si(value: float | None, digits: int = 3) -> str:
     """1490 → "1.49k"; 2.0e9 → "2G". For axes and dense tables."""
     if value is None:
         return NOTHING
-    rounded = float(f"{value:.{digits - 1}e}")
-    for scale, prefix in _SCALES:
-        if abs(rounded) >= scale:
-            return _trimmed(significant(rounded / scale, digits)) + prefix
-    return _trimmed(significant(rounded, digits))
+    rounded = float(_SCIENTIFIC[digits] % value)
+    place = bisect_right(_SCALES, abs(rounded))
+    scaled = rounded / _DIVISORS[place] or 0.0
+    text = format(scaled, _BARE[digits])
+    return (_trimmed(significant(scaled, digits)) if "e" in text else _minus(text)) + _PREFIXES[place]
 
 
 def count(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 from plotly.io.json import to_json_plotly
@@ -45,9 +46,17 @@ def test_unchecked_figures_reach_the_browser_as_checked_ones_do(name: str, monke
     checked = to_json_plotly(FIGURES[name]().to_dict())
 
     monkeypatch.setattr(Drawing, "is_checked", False)
-    unchecked = to_json_plotly(FIGURES[name]())
+    unchecked = json.loads(to_json_plotly(FIGURES[name]()))["json"]
 
     assert json.loads(unchecked) == json.loads(checked)
+
+
+@pytest.mark.parametrize("unknown", [float("nan"), float("inf"), np.float64("nan")])
+def test_a_number_that_is_none_reaches_the_browser_as_null(unknown: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Drawing, "is_checked", False)
+    figure = Drawing().add_scatter(x=[1, 2], y=[unknown, np.float64(2.0)])
+
+    assert json.loads(figure.to_plotly_json()["json"])["data"][0]["y"] == [None, 2.0]
 
 
 def test_traces_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +69,7 @@ def test_traces_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pyte
 
     assert [trace.name for trace in figure.data] == ["renamed", "second"]
     assert (figure.data[0].x, figure.data[0].line.color) == ((1, 2), "#123456")
-    assert go.Figure(figure.to_plotly_json()).data[1].y == (2,)
+    assert go.Figure(json.loads(figure.to_plotly_json()["json"])).data[1].y == (2,)
 
 
 def test_annotations_and_shapes_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +86,7 @@ def test_annotations_and_shapes_of_an_unchecked_figure_are_read_as_plotlys_own(m
     assert [(one.text, one.x) for one in figure.layout.annotations] == [("first", 1), ("second", 3)]
     assert figure.layout.annotations[0].font.size == 12
     assert [one.x0 for one in figure.layout.shapes] == [4, 0, 5]
-    assert json.loads(to_json_plotly(figure)) == json.loads(to_json_plotly(figure.to_dict()))
+    assert json.loads(figure.to_plotly_json()["json"]) == json.loads(to_json_plotly(figure.to_dict()))
 
 
 def test_axes_that_share_a_setting_are_changed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +98,7 @@ def test_axes_that_share_a_setting_are_changed_one_by_one(monkeypatch: pytest.Mo
     figure.update_layout(xaxis2={"tickfont": {"size": 9}})
 
     assert (figure.layout.xaxis.tickfont.size, figure.layout.xaxis.type) == (12, "log")
-    assert figure.to_plotly_json()["layout"]["xaxis2"] == {"tickfont": {"size": 9}}
+    assert json.loads(figure.to_plotly_json()["json"])["layout"]["xaxis2"] == {"tickfont": {"size": 9}}
     assert figure.layout.yaxis.tickfont.size is None
 
 

@@ -37,7 +37,7 @@ def test_noise_scale_and_batch_share_one_logarithmic_axis() -> None:
     figure = noise_scale_over_training(make_series(), View())
 
     assert figure.layout.yaxis.type == "log"
-    assert "yaxis2" not in figure.to_plotly_json()["layout"]
+    assert "yaxis2" not in figure.layout
     assert trace(figure, "batch").line.shape == "hv"
     assert trace(figure, "batch").line.color == "#C8590A"
     assert trace(figure, "resolved").line.color == "#2A6BD4"

@@ -309,7 +309,7 @@ class TestRefusals:
         fake_api.failing = True
 
         first = await shown(callbacks)
-        later = await callbacks.post("planner-figures.data", {**view(), "planner-figures.data": {"pareto": {}}})
+        later = await callbacks.post("planner-figures.data", {**view(), "planner-cards.hidden": False})
 
         assert "Not loaded" in words(first["planner-missing"])
         assert set(later) == {"planner-note"}

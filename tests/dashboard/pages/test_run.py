@@ -1,5 +1,6 @@
 """The page of a run: answer, facts, figures, recommendation, layers, records; and when the run is not there."""
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,16 @@ def series_view(number: int = 1, **changes: Any) -> dict[str, Any]:
     }
 
 
+async def opened(callbacks: Callbacks, values: dict[str, Any]) -> dict[str, Any]:
+    """What the callbacks of the figures over training change, all figures together."""
+    stores = ("run-figures.data", "run-beside-figures.data")
+    main, beside = await asyncio.gather(*(callbacks.post(store, values) for store in stores))
+    changed = {**main, **beside}
+    if "run-figures" in main and "run-beside-figures" in beside:
+        changed["run-figures"] = {"data": {**main["run-figures"]["data"], **beside["run-beside-figures"]["data"]}}
+    return changed
+
+
 def advice_view(number: int = 1, preference: float = 0.5) -> dict[str, Any]:
     return {"run-pref-view.data": {"pref": preference}, "run-id.data": RUNS[number - 1].id}
 
@@ -62,13 +73,13 @@ async def test_without_a_change_to_make_the_answer_says_why(callbacks: Callbacks
 
 
 async def test_the_head_says_what_one_example_is(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view())
+    changed = await opened(callbacks, series_view())
 
     assert "sequence = 1,024 tokens" in str(changed["run-head"]["children"])
 
 
 async def test_logged_metrics_are_listed_with_their_latest_value_and_step(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view())
+    changed = await opened(callbacks, series_view())
 
     records = json.dumps(changed["run-records"]["children"], ensure_ascii=False)
     for said in ("eval_loss", "accuracy", "3.062", "176,525", "0.758 – 0.942"):
@@ -78,14 +89,14 @@ async def test_logged_metrics_are_listed_with_their_latest_value_and_step(callba
 
 
 async def test_the_loss_and_the_key_figures_of_one_layer_are_those_of_the_whole_model(callbacks: Callbacks) -> None:
-    whole, layer = [await callbacks.post("run-figures.data", series_view(layer=layer)) for layer in (None, "blocks.06")]
+    whole, layer = [await opened(callbacks, series_view(layer=layer)) for layer in (None, "blocks.06")]
 
     assert layer["run-figures"]["data"]["loss"]["data"] == whole["run-figures"]["data"]["loss"]["data"]
     assert layer["run-facts"] == whole["run-facts"]
 
 
 async def test_each_key_figure_has_its_unit_and_interval(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view())
+    changed = await opened(callbacks, series_view())
 
     facts = json.dumps(changed["run-facts"]["children"], ensure_ascii=False)
     for said in ("1,490", "seq", "1,130 – 1,950, 95 %", "since step 40.5k", "74 %", "184.2k", "/ 251k", "left"):
@@ -93,7 +104,7 @@ async def test_each_key_figure_has_its_unit_and_interval(callbacks: Callbacks) -
 
 
 async def test_an_unresolved_run_shows_bounds_and_reasons(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view(6))
+    changed = await opened(callbacks, series_view(6))
 
     facts = json.dumps(changed["run-facts"]["children"], ensure_ascii=False)
     assert "> 344" in facts
@@ -102,7 +113,7 @@ async def test_an_unresolved_run_shows_bounds_and_reasons(callbacks: Callbacks) 
 
 
 async def test_the_name_of_the_quantity_stands_in_the_first_title(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view())
+    changed = await opened(callbacks, series_view())
 
     assert changed["run-noise-card-title"]["children"] == "Noise scale B_noise over training"
     assert changed["run-noise-card-subtitle"]["children"].startswith("Sequences · log · band: 95 % interval")
@@ -112,7 +123,7 @@ async def test_the_name_of_the_quantity_stands_in_the_first_title(callbacks: Cal
 async def test_the_range_the_window_and_the_layer_are_asked_of_the_api(callbacks: Callbacks, fake_api: FakeApi) -> None:
     view = series_view(w="5", layer="blocks.06", **{"from": 1000, "to": 9000})
 
-    changed = await callbacks.post("run-figures.data", view)
+    changed = await opened(callbacks, view)
 
     asked = [r for r in fake_api.requests if r.url.path.endswith("/noise-scale")][-1].query_params
     assert dict(asked) == {"points": "400", "from": "1000", "to": "9000", "window": "9210", "group": "blocks.06"}
@@ -123,9 +134,10 @@ async def test_the_range_the_window_and_the_layer_are_asked_of_the_api(callbacks
 async def test_a_zoom_into_what_is_shown_leaves_alone_what_is_said_of_the_run(
     callbacks: Callbacks, fake_api: FakeApi
 ) -> None:
-    zoom = {**series_view(**{"from": 1000, "to": 9000}), "run-live.data": {"running": True}}
+    shown = {"run-live.data": {"running": True}, "run-loss-sentence.children": "The loss falls."}
+    zoom = {**series_view(**{"from": 1000, "to": 9000}), **shown}
 
-    changed = await callbacks.post("run-figures.data", zoom)
+    changed = await opened(callbacks, zoom)
 
     assert {"run-figures", "run-facts", "run-noise-sentence"} <= set(changed)
     assert not {"run-head", "run-said", "run-records", "run-notices", "run-x"} & set(changed)
@@ -135,9 +147,9 @@ async def test_a_zoom_into_what_is_shown_leaves_alone_what_is_said_of_the_run(
 async def test_another_kind_has_its_title_terms_and_caveat_and_leaves_the_rest_of_the_page(
     callbacks: Callbacks, fake_api: FakeApi
 ) -> None:
-    simple = await callbacks.post("run-figures.data", series_view())
+    simple = await opened(callbacks, series_view())
 
-    adam = await callbacks.post("run-figures.data", series_view(kind="adam"))
+    adam = await opened(callbacks, series_view(kind="adam"))
 
     asked = [r.query_params.get("kind") for r in fake_api.requests if r.url.path.endswith("/noise-scale")]
     assert asked == [None, None, "adam"]
@@ -153,7 +165,7 @@ async def test_another_kind_has_its_title_terms_and_caveat_and_leaves_the_rest_o
 
 
 async def test_the_terms_of_a_kind_go_by_their_names(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view(kind="hessian"))
+    changed = await opened(callbacks, series_view(kind="hessian"))
 
     assert changed["run-terms-card-subtitle"]["children"] == "tr(H Σ) and GᵀH G, log · band: 95 %"
     labels = [a["text"] for a in changed["run-figures"]["data"]["terms"]["layout"]["annotations"]]
@@ -165,7 +177,7 @@ async def test_kinds_are_offered_where_there_are_several(
     callbacks: Callbacks, number: int, kind: str, hidden: bool
 ) -> None:
     """And where the address names one of which there are no rows yet."""
-    changed = await callbacks.post("run-figures.data", series_view(number, kind=kind))
+    changed = await opened(callbacks, series_view(number, kind=kind))
 
     assert changed["run-kind-box"]["hidden"] is hidden
     offered = [choice["value"] for choice in changed["run-kind"]["data"]]
@@ -173,7 +185,7 @@ async def test_kinds_are_offered_where_there_are_several(
 
 
 async def test_the_page_says_where_the_small_batches_come_from(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view())
+    changed = await opened(callbacks, series_view())
 
     measured = "4 ranks × 2 micro-batches, every 10th step"
     assert f"measured from {measured}" in str(changed["run-head"]["children"])
@@ -183,7 +195,7 @@ async def test_the_page_says_where_the_small_batches_come_from(callbacks: Callba
 
 async def test_a_notice_is_said_once(callbacks: Callbacks) -> None:
     """At the top of the page, and then not again among the cautions of the recommendation."""
-    page = await callbacks.post("run-figures.data", series_view(3))
+    page = await opened(callbacks, series_view(3))
     card = await callbacks.post("run-bullet-figure.data", advice_view(3))
 
     assert "Ranks see different data" in str(page["run-notices"]["children"])
@@ -192,7 +204,7 @@ async def test_a_notice_is_said_once(callbacks: Callbacks) -> None:
 
 
 async def test_a_refresh_keeps_the_revision_so_that_the_readers_zoom_stays(callbacks: Callbacks) -> None:
-    first, second = [await callbacks.post("run-figures.data", series_view()) for _ in range(2)]
+    first, second = [await opened(callbacks, series_view()) for _ in range(2)]
 
     revisions = [c["run-figures"]["data"]["noise"]["layout"]["uirevision"] for c in (first, second)]
     assert revisions[0] == revisions[1]
@@ -202,13 +214,13 @@ async def test_a_refresh_keeps_the_revision_so_that_the_readers_zoom_stays(callb
 async def test_only_a_run_that_may_have_news_is_asked_again(
     callbacks: Callbacks, number: int, is_running: bool
 ) -> None:
-    changed = await callbacks.post("run-figures.data", series_view(number))
+    changed = await opened(callbacks, series_view(number))
 
     assert changed["run-live"]["data"]["running"] is is_running
 
 
 async def test_a_run_that_is_not_there_is_said_clearly(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", {**series_view(), "run-id.data": "nobody"})
+    changed = await opened(callbacks, {**series_view(), "run-id.data": "nobody"})
 
     assert "No such run" in str(changed["run-missing"]["children"])
     assert changed["run-body"]["className"] == "hidden"
@@ -218,9 +230,9 @@ async def test_a_run_that_is_not_there_is_said_clearly(callbacks: Callbacks) -> 
 async def test_when_the_api_fails_what_is_shown_stays(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.failing = True
 
-    fresh = await callbacks.post("run-figures.data", series_view())
+    fresh = await opened(callbacks, series_view())
     live = {"running": True, "at": "13:01:40 UTC"}
-    shown = await callbacks.post("run-figures.data", {**series_view(), "run-live.data": live})
+    shown = await opened(callbacks, {**series_view(), "run-live.data": live})
 
     assert "Training is not affected" in str(fresh["run-missing"]["children"])
     assert "Live updates paused. Shown: data until 13:01:40 UTC." in str(shown["run-note"]["children"])
@@ -230,15 +242,15 @@ async def test_when_the_api_fails_what_is_shown_stays(callbacks: Callbacks, fake
 async def test_a_view_the_api_refuses_is_not_taken_for_a_missing_run(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.refused_groups = ("gone",)
 
-    changed = await callbacks.post("run-figures.data", series_view(layer="gone"))
+    changed = await opened(callbacks, series_view(layer="gone"))
 
     assert "no group gone" in str(changed["run-missing"]["children"])
     assert "No such run" not in str(changed["run-missing"]["children"])
 
 
 async def test_lost_records_are_said_with_numbers(callbacks: Callbacks) -> None:
-    lost = await callbacks.post("run-figures.data", series_view(3))
-    complete = await callbacks.post("run-figures.data", series_view(1))
+    lost = await opened(callbacks, series_view(3))
+    complete = await opened(callbacks, series_view(1))
 
     assert "12 of 56,300 records did not arrive" in str(lost["run-records"]["children"])
     assert "records 151 – 162: memory full" in str(lost["run-records"]["children"])
@@ -307,7 +319,7 @@ async def test_the_place_on_the_trade_off_curve_is_said_or_why_there_is_none(cal
 
 
 async def test_hostile_words_of_a_run_are_text_everywhere(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view(9))
+    changed = await opened(callbacks, series_view(9))
 
     # the columns of the export are no markup: the browser writes them as text
     drawn = [
@@ -325,8 +337,8 @@ async def test_figures_that_are_not_linked_show_the_whole_run_beside_the_zoomed_
 ) -> None:
     zoom = {"from": 30_000, "to": 60_000}
 
-    linked = await callbacks.post("run-figures.data", series_view(**zoom))
-    apart = await callbacks.post("run-figures.data", series_view(**zoom, linked=False))
+    linked = await opened(callbacks, series_view(**zoom))
+    apart = await opened(callbacks, series_view(**zoom, linked=False))
 
     def last_x(changed: dict[str, Any], name: str) -> float:
         return float(changed["run-figures"]["data"][name]["layout"]["xaxis"]["range"][1])
@@ -337,7 +349,7 @@ async def test_figures_that_are_not_linked_show_the_whole_run_beside_the_zoomed_
 
 
 async def test_branches_stand_among_the_events_of_their_run_alone(callbacks: Callbacks, fake_api: FakeApi) -> None:
-    own, other = [await callbacks.post("run-figures.data", series_view(number)) for number in (1, 2)]
+    own, other = [await opened(callbacks, series_view(number)) for number in (1, 2)]
 
     def words(changed: dict[str, Any]) -> list[str]:
         return [note["text"] for note in changed["run-figures"]["data"]["noise"]["layout"]["annotations"]]
@@ -349,7 +361,7 @@ async def test_branches_stand_among_the_events_of_their_run_alone(callbacks: Cal
 
 
 async def test_the_card_of_the_terms_shows_efficiency_and_waste_too(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view(show="efficiency", layer="blocks.06"))
+    changed = await opened(callbacks, series_view(show="efficiency", layer="blocks.06"))
 
     assert changed["run-terms-card-title"]["children"] == "Efficiency and waste"
     assert "Example efficiency" in changed["run-terms-sentence"]["children"]
@@ -384,7 +396,7 @@ def test_a_run_is_asked_for_as_often_as_its_charts_move(hours: float, seconds: f
 
 
 async def test_the_loss_line_ends_in_the_loss_of_the_key_figures(callbacks: Callbacks) -> None:
-    changed = await callbacks.post("run-figures.data", series_view())
+    changed = await opened(callbacks, series_view())
 
     loss = answers.run(run_json(RUNS[0])).loss
     drawn = next(one for one in changed["run-figures"]["data"]["loss"]["data"] if one["name"] == "loss")

@@ -39,6 +39,7 @@ run-layer-figure.data          run-layers-view.data       reads
 run-law-figures.data           run-slow-pulse.data        reads
 run-change.data                run-save.n_clicks          changes
 run-figures.data               run-series-view.data       reads
+run-beside-figures.data        run-series-view.data       reads
 sweeps-rows.data               sweeps-view.data           reads
 sweeps-table.children          sweeps-rows.data           words
 published-figures.data         sweeps-view.data           reads

@@ -122,7 +122,7 @@
     if (ends[0] === undefined || ends[1] === undefined) return undefined;
     const low = Math.min(ends[0], ends[1]), high = Math.max(ends[0], ends[1]);
     if (kind === "step") return { from: Math.max(0, Math.floor(low)), to: Math.ceil(high) };
-    const batch = figures && figures.noise.data.find((trace) => trace.name === "batch");
+    const batch = figures && window.noisescaleTheme.figureOf(figures.noise).data.find((trace) => trace.name === "batch");
     if (!batch) return undefined;
     const steps = batch.x.map((x, i) => (x !== null && x >= low && x <= high ? batch.customdata[i][2] : null)).filter((s) => s !== null);
     if (!steps.length) return undefined;

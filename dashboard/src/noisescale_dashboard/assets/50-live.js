@@ -13,6 +13,11 @@
     return Date.now();
   }
 
+  /* what stands beside the main figure follows some seconds later */
+  function besidePulse(pulse, last) {
+    return !pulse || (last && Date.now() - last < 20000) ? skip() : Date.now();
+  }
+
   /* what changes slowly is asked for once a minute, and once at first */
   function slowPulse(pulse, runId, last) {
     return last && Date.now() - last < 60000 ? skip() : Date.now();
@@ -57,5 +62,5 @@
   }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, slowPulse, liveWords, received, withSparklines, partShown, layerClicked, wasteLine, purgeLater });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, besidePulse, slowPulse, liveWords, received, withSparklines, partShown, layerClicked, wasteLine, purgeLater });
 })();

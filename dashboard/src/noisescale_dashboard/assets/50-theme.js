@@ -79,12 +79,20 @@
     if (current() !== "dark") return node;
     return recolored(node, translator(Object.fromEntries(Object.entries(palettes).map(([light, dark]) => [dark, light]))), false);
   }
-  window.noisescaleTheme = { toLight };
+  window.noisescaleTheme = { toLight, figureOf };
 
-  function shown(figure, theme, palette) {
+  /* A figure as it is stored: one text, which is read once. */
+  const read = new WeakMap();
+  function figureOf(stored) {
+    if (!stored || stored.json === undefined) return stored;
+    if (!read.has(stored)) read.set(stored, JSON.parse(stored.json));
+    return read.get(stored);
+  }
+
+  function shown(stored, theme, palette) {
     palettes = palette || palettes;
-    if (!figure) return skip();
-    return theme === "dark" ? recolored(figure, translator(palette), false) : figure;
+    if (!stored) return skip();
+    return theme === "dark" ? recolored(figureOf(stored), translator(palette), false) : figureOf(stored);
   }
 
   /* Figures by the name of their graph without the page's: "noise" is drawn in "run-noise". */

@@ -136,7 +136,7 @@
 
   /* New figures: their points are read, and a pinned moment is marked again once they are drawn. */
   function momentSeries(figures, seriesView) {
-    series = columnsOf(figures && figures.noise);
+    series = columnsOf(figures && window.noisescaleTheme.figureOf(figures.noise));
     view = seriesView;
     if (pinned !== null) window.setTimeout(again, 300);
     return skip();

@@ -1,6 +1,7 @@
 """Axes of the figures: ranges that follow the data, ticks that can be read, four ways to measure training."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ PROGRESS_KINDS = ("step", "units", "time", "loss")
 LIVE_GRID = 1.05
 """The right end of the axis of a running run moves in steps of 5 %, so that it does not crawl."""
 MAX_TICKS, NARROW_TICKS = 10, 5
+ENDS = tuple(k * 10.0**e for e in range(-300, 301) for k in (1, 1.5, 2, 3, 5, 7))
+"""Where a logarithmic axis that follows its data may end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +110,8 @@ def tick_step(ends: Sequence[float], at_most: int) -> float:
 
 def quantiles(values: Iterable[float | None], low: float = 0.005, high: float = 0.995) -> tuple[float, float] | None:
     """The range from quantile `low` to `high` of the positive values; None when there are none."""
-    positive = sorted(v for v in values if v is not None and v > 0)
-    if not positive:
-        return None
-    last = len(positive) - 1
-    return positive[math.floor(low * last)], positive[math.ceil(high * last)]
+    positive = _positive(values)
+    return _between(positive, low, high) if positive else None
 
 
 def full_range(values: Iterable[float | None]) -> tuple[float, float] | None:
@@ -121,20 +121,28 @@ def full_range(values: Iterable[float | None]) -> tuple[float, float] | None:
 
 def typical_range(values: Iterable[float | None]) -> tuple[float, float] | None:
     """The 0.5 to 99.5 % range of the positive values, or all of them where that is at most half as long again."""
-    known = [v for v in values if v is not None]
-    most, all_of_them = quantiles(known), full_range(known)
-    if most is None or all_of_them is None:
+    positive = _positive(values)
+    if not positive:
         return None
+    most, all_of_them = _between(positive, 0.005, 0.995), (positive[0], positive[-1])
     is_near = math.log(all_of_them[1] / all_of_them[0]) <= 1.5 * math.log(most[1] / most[0])
     return all_of_them if is_near else most
+
+
+def _positive(values: Iterable[float | None]) -> list[float]:
+    return sorted([v for v in values if v is not None and v > 0])
+
+
+def _between(ordered: Sequence[float], low: float, high: float) -> tuple[float, float]:
+    last = len(ordered) - 1
+    return ordered[math.floor(low * last)], ordered[math.ceil(high * last)]
 
 
 def log_range(low: float, high: float, *, room: float = 0.06) -> tuple[float, float]:
     """A range around [low, high], ends on a 1-1.5-2-3-5-7 grid so that it only moves when data leave it."""
     spare = max(room * math.log10(high / low), 0.04)
-    grid = [k * 10.0**e for e in range(-30, 31) for k in (1, 1.5, 2, 3, 5, 7)]
     bottom, top = low * 10**-spare, high * 10**spare
-    return max(g for g in grid if g <= bottom), min(g for g in grid if g >= top)
+    return ENDS[bisect_right(ENDS, bottom) - 1], ENDS[bisect_left(ENDS, top)]
 
 
 def set_log_axis(figure: go.Figure, low: float, high: float) -> None:

@@ -3,9 +3,14 @@
 import re
 from typing import Any, ClassVar, Final
 
+import orjson
 import plotly.graph_objects as go
+import plotly.io
 
 AXIS: Final = re.compile(r"([xy]axis)\d*")
+ENCODING: Final = orjson.OPT_SERIALIZE_NUMPY
+# every figure would be made with a copy of plotly's look, and carry it to the browser below our own
+plotly.io.templates.default = None
 
 
 class Drawing(go.Figure):
@@ -76,8 +81,12 @@ class Drawing(go.Figure):
         return self.add_shape(**shape, **{f"{across}ref": across, f"{along}ref": f"{along} domain"})
 
     def to_plotly_json(self) -> dict[str, Any]:
-        """Traces and layout as the browser takes them: not copied, so nobody may change them."""
-        return {"data": self._data, "layout": self._layout}
+        """`{"json": text}`, the text being that of traces and layout, which assets/50-theme.js reads.
+
+        Dash writes what callbacks return with an encoder in Python; one long text costs it next to nothing.
+        """
+        # numbers that are none become null, as in plotly's own encoder
+        return {"json": orjson.dumps({"data": self._data, "layout": self._layout}, option=ENCODING).decode()}
 
     def _update_axes(self, kind: str, changes: dict[str, Any]) -> "Drawing":
         found = (name for name in self._layout if (match := AXIS.fullmatch(name)) and match[1] == kind)

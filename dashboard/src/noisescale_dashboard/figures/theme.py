@@ -93,9 +93,10 @@ def translucent(color: str, opacity: float) -> str:
 
 def blank_figure(*, height: int, right: int, top: int, bottom: int, left: int = LEFT_MARGIN) -> go.Figure:
     """A figure with axes, hover and grid of the house and nothing in it. Margins and height in pixels."""
-    # not with the rest: plotly checks and copies what a figure is made with
-    figure = Drawing(layout={"template": None})
-    return figure.update_layout(
+    # all of it later: plotly checks and copies what a figure is made with
+    return Drawing().update_layout(
+        # a layer may be called "1"
+        autotypenumbers="strict",
         height=height,
         font={"family": FONT, "size": 12, "color": LIGHT.text_2},
         paper_bgcolor=TRANSPARENT,

@@ -118,15 +118,15 @@ def register(app: Dash, api: ApiClient) -> None:
     """Callbacks of the page: address and controls, the plan, sliders, colours."""
     _register_clientside(app)
 
-    @app.callback(*CHANGED, Input("planner-view", "data"), State("planner-figures", "data"), State("narrow", "data"))
-    async def load_plan(view: dict[str, Any] | None, shown: Any, narrow: bool) -> tuple[Any, ...]:
+    @app.callback(*CHANGED, Input("planner-view", "data"), State("planner-cards", "hidden"), State("narrow", "data"))
+    async def load_plan(view: dict[str, Any] | None, is_hidden: bool | None, narrow: bool) -> tuple[Any, ...]:
         if view is None:
             raise PreventUpdate
         visitor = visitor_headers(ctx.headers)
         try:
             scope = await planner_scope.find(api, visitor, view)
         except ApiProblem as problem:
-            return _only(_not_found(problem, is_shown=bool(shown)))
+            return _only(_not_found(problem, is_shown=is_hidden is False))
         if scope.kind == "nothing":
             return _only({**_of_scope(scope, view), **_nothing_yet()})
         try:

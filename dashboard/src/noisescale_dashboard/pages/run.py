@@ -15,13 +15,13 @@ from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.pages import (
     recommendation_card,
     report_address,
+    run_beside,
     run_figures,
     run_in_browser,
     run_laws,
     run_layers,
     run_overview,
     run_reading,
-    run_records,
     run_remarks,
     shell,
     states,
@@ -39,7 +39,6 @@ CHANGED = (
     Output("run-note", "children"),
     Output("run-notices", "children"),
     Output("run-facts", "children"),
-    Output("run-records", "children"),
     Output("run-x", "data"),
     Output("run-kind", "data"),
     Output("run-kind-box", "hidden"),
@@ -47,13 +46,7 @@ CHANGED = (
     Output("run-noise-card-title", "children"),
     Output("run-noise-card-subtitle", "children"),
     Output("run-noise-card-footer", "children"),
-    Output("run-terms-card-title", "children"),
-    Output("run-terms-card-subtitle", "children"),
-    Output("run-terms-card-footer", "children"),
-    Output("run-loss-card-subtitle", "children"),
     Output("run-noise-sentence", "children"),
-    Output("run-terms-sentence", "children"),
-    Output("run-loss-sentence", "children"),
 )
 """What the series callback sets; a page that shows something keeps it when the API does not answer."""
 
@@ -126,8 +119,17 @@ def _part_choice() -> dmc.SegmentedControl:
 
 
 def _stores(run_id: str, refresh_seconds: float) -> list[Child]:
-    names = ("view", "series-view", "pref-view", "layers-view", "pulse", "slow-pulse", "figures")
-    drawn = ("layer-figure", "bullet-figure", "tradeoff-figure", "law-figures", "flags", "waste")
+    names = ("view", "series-view", "pref-view", "layers-view", "pulse", "beside-pulse", "slow-pulse")
+    drawn = (
+        "figures",
+        "beside-figures",
+        "layer-figure",
+        "bullet-figure",
+        "tradeoff-figure",
+        "law-figures",
+        "flags",
+        "waste",
+    )
     return [
         dcc.Store(id="run-id", data=run_id),
         dcc.Store(id="run-windows", data=list(run_figures.WINDOWS)),
@@ -173,49 +175,43 @@ def register(app: Dash, api: ApiClient) -> None:
         # another range or look of what is shown leaves alone what is said of the run itself
         is_another_look = bool(live) and set(ctx.triggered_prop_ids.values()) == {"run-series-view"}
         try:
-            read = await run_reading.read(api, visitor, run, view, has_streams=not is_another_look)
+            read = await run_reading.read(api, visitor, run, view)
         except ApiProblem as problem:
             return _not_shown(problem, live)
         drawn = _drawn(run, read, view, narrow=narrow)
-        return _only(drawn if is_another_look else {**_said(run, read), **drawn})
+        return _only(drawn if is_another_look else {**_said(run), **drawn})
+
+    # the browser asks in this order
+    run_beside.register(app, api)
 
 
 def _drawn(run: Run, read: run_figures.Read, view: dict[str, Any], *, narrow: bool) -> dict[str, Any]:
-    """What a range or a look changes, by component: figures over training and what is said of them."""
+    """What a range or a look changes, by component: the main figure and what is said of it."""
     look = run_figures.look_at(view, run, narrow=narrow)
-    look_beside = run_figures.look_at(run_reading.view_beside(view), run, narrow=narrow)
-    terms = run_figures.terms_of(read, look_beside, view["show"])
     return {
-        "run-figures": run_figures.draw(read, look, look_beside, terms.figure),
+        "run-figures": {"noise": noise_scale_over_training.noise_scale_over_training(read.series, look)},
         "run-live": live_state(run),
         "run-missing": None,
         "run-body": "",
         "run-note": None,
-        "run-facts": run_overview.facts(run, read.whole, is_zoomed=look_beside.is_zoomed),
+        "run-facts": run_overview.facts(run, read.whole, is_zoomed=look.is_zoomed and view["linked"]),
         "run-kind": run_figures.kind_choices((*run.kinds, view["kind"])),
         "run-kind-box": view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
         "run-w-word": "auto" if view["w"] == "auto" else f"{view['w']} %",
         "run-noise-card-title": run_figures.noise_title(view),
         "run-noise-card-subtitle": run_figures.noise_subtitle(read.series, look),
         "run-noise-card-footer": run_figures.noise_footer(read.series, view),
-        "run-terms-card-title": terms.title,
-        "run-terms-card-subtitle": terms.subtitle,
-        "run-terms-card-footer": terms.footer,
-        "run-loss-card-subtitle": run_figures.loss_subtitle(read.whole, read.metrics),
         "run-noise-sentence": sentences.series_sentence(read.series, look.noun),
-        "run-terms-sentence": terms.sentence,
-        "run-loss-sentence": sentences.loss_sentence(read.whole, read.metrics),
     }
 
 
-def _said(run: Run, read: run_figures.Read) -> dict[str, Any]:
+def _said(run: Run) -> dict[str, Any]:
     """What news of the run change, by component, whatever is shown of it."""
     return {
         "run-crumb": run.name,
         "run-head": run_overview.head(run),
         "run-said": run_remarks.said_of(run),
         "run-notices": [note(notice.text) for notice in run.notices],
-        "run-records": run_records.layout(run, read.streams, read.metrics),
         "run-x": run_figures.x_choices(run),
     }
 

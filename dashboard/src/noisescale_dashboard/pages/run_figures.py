@@ -183,18 +183,29 @@ def beside(whole: NoiseScaleSeries, series: NoiseScaleSeries) -> NoiseScaleSerie
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the page shows of a run.
+    """What the page shows of a run first.
 
     Attributes:
         series: Of the chosen layer or kind, in the zoomed range: the main figure.
-        beside: The same for the figures beside it, which show the whole run where they are not linked.
-        whole: Of the whole model, kind simple, in their range.
+        whole: Of the whole model, kind simple, in the range of the figures beside it.
+    """
+
+    series: NoiseScaleSeries
+    whole: NoiseScaleSeries
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBeside:
+    """What the figures beside the main one show: of the whole run where they are not linked.
+
+    Attributes:
+        series: Of the chosen layer or kind.
+        whole: Of the whole model, kind simple.
         streams: The processes that logged.
         metrics: What was logged beside the gradients.
     """
 
     series: NoiseScaleSeries
-    beside: NoiseScaleSeries
     whole: NoiseScaleSeries
     streams: tuple[Stream, ...]
     metrics: tuple[Metric, ...]
@@ -211,7 +222,7 @@ class Terms:
     sentence: str
 
 
-def terms_of(read: Read, look: View, show: str) -> Terms:
+def terms_of(read: ReadBeside, look: View, show: str) -> Terms:
     """What the card shows; efficiencies belong to the whole model and to kind simple."""
     if show == "efficiency":
         return Terms(
@@ -222,21 +233,12 @@ def terms_of(read: Read, look: View, show: str) -> Terms:
             sentences.efficiency_sentence(read.whole),
         )
     return Terms(
-        signal_and_noise.signal_and_noise(read.beside, look),
+        signal_and_noise.signal_and_noise(read.series, look),
         "Signal and noise",
         terms_subtitle(look),
-        terms_footer(read.beside, look),
-        sentences.terms_sentence(read.beside, look.terms),
+        terms_footer(read.series, look),
+        sentences.terms_sentence(read.series, look.terms),
     )
-
-
-def draw(read: Read, look: View, look_beside: View, terms: go.Figure) -> dict[str, go.Figure]:
-    """The three figures over training; the main one may be of one layer, the loss belongs to the whole model."""
-    return {
-        "noise": noise_scale_over_training.noise_scale_over_training(read.series, look),
-        "terms": terms,
-        "loss": loss_over_training.loss_over_training(read.whole, look_beside, read.metrics),
-    }
 
 
 def x_choices(run: Run) -> list[dict[str, str]]:

@@ -111,14 +111,16 @@ def _register_clock(app: Dash) -> None:
 
 def _register_colours(app: Dash) -> None:
     theme = (Input("theme", "data"), State("palettes", "data"))
-    app.clientside_callback(
-        _own("paintAll"),
-        *(Output(f"run-{name}", "figure") for name in OVER_TRAINING),
-        Input("run-figures", "data"),
-        *theme,
-    )
-    app.clientside_callback(
-        _own("paintAll"), [Output("run-against", "figure")], Input("run-law-figures", "data"), *theme
-    )
+    for figures, graphs in (
+        ("figures", ("noise",)),
+        ("beside-figures", ("terms", "loss")),
+        ("law-figures", ("against",)),
+    ):
+        app.clientside_callback(
+            _own("paintAll"),
+            [Output(f"run-{graph}", "figure") for graph in graphs],
+            Input(f"run-{figures}", "data"),
+            *theme,
+        )
     for name, graph in (("layer", "run-layers"), ("bullet", "run-bullet"), ("tradeoff", "run-tradeoff")):
         app.clientside_callback(_own("paintOne"), Output(graph, "figure"), Input(f"run-{name}-figure", "data"), *theme)

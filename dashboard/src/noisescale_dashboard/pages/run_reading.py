@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from noisescale_dashboard.answers import Event, NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.answers import Event, NoiseScaleSeries, Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.branch_answers import branch
+from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.pages import run_figures
-from noisescale_dashboard.pages.run_figures import Read
+from noisescale_dashboard.pages.run_figures import Read, ReadBeside
 from noisescale_dashboard.sweep_answers import Sweep
 
 MAX_BRANCHES = 50
@@ -21,37 +22,53 @@ def view_beside(view: View) -> View:
     return view if view["linked"] else {**view, "from": None, "to": None}
 
 
-async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View, *, has_streams: bool = True) -> Read:
-    """Everything at once, without the streams where they are not asked for.
-
-    A layer, a kind or a range of its own costs another request each.
-    """
-    linked = view_beside(view)
-    asked = run_figures.series_query(linked, run)
-    whole, streams, metrics, branches = await asyncio.gather(
-        api.noise_scale(visitor, run.id, {**asked, "group": None, "kind": None}),
-        api.streams(visitor, run.id) if has_streams else _none(),
-        api.metrics(visitor, run.id, run_figures.metrics_query(linked)),
+async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View) -> Read:
+    """What the main figure and the key figures show; a layer, a kind or a range of its own costs another request."""
+    whole, own, branches = await asyncio.gather(
+        _whole(api, visitor, run, view_beside(view)),
+        _own(api, visitor, run, view) if is_of_part(view) or view_beside(view) != view else _none(),
         api.sweeps(visitor, {"run_id": run.id, "kind": "branch", "limit": MAX_BRANCHES}),
     )
-    whole = ending_in_latest_loss(with_branches(whole, branches.sweeps), run)
-    beside = whole
-    if view["layer"] or asked["kind"]:
-        beside = _of_run(whole, await api.noise_scale(visitor, run.id, asked), asked)
-    series = beside
-    if linked != view:
-        asked = run_figures.series_query(view, run)
-        series = _of_run(whole, await api.noise_scale(visitor, run.id, asked), asked)
-    return Read(series, beside, whole, streams, metrics)
+    whole = with_branches(whole, branches.sweeps)
+    return Read(whole if own is None else _of_run(whole, own, view), whole)
 
 
-async def _none() -> tuple[Stream, ...]:
-    return ()
+async def read_beside(
+    api: ApiClient, visitor: Mapping[str, str], run: Run, view: View, *, has_streams: bool = True
+) -> ReadBeside:
+    """What the figures beside the main one show, without the streams where they are not asked for."""
+    view = view_beside(view)
+    whole, own, metrics, streams = await asyncio.gather(
+        _whole(api, visitor, run, view),
+        _own(api, visitor, run, view) if is_of_part(view) else _none(),
+        api.metrics(visitor, run.id, run_figures.metrics_query(view)),
+        api.streams(visitor, run.id) if has_streams else _none(),
+    )
+    return ReadBeside(whole if own is None else _of_run(whole, own, view), whole, streams or (), metrics)
 
 
-def _of_run(whole: NoiseScaleSeries, series: NoiseScaleSeries, asked: Mapping[str, Any]) -> NoiseScaleSeries:
+def is_of_part(view: View) -> bool:
+    """Whether something else than the noise scale of the whole model, kind simple, is asked for."""
+    return bool(view["layer"]) or view["kind"] != SIMPLE.name
+
+
+async def _whole(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View) -> NoiseScaleSeries:
+    asked = run_figures.series_query(view, run)
+    return ending_in_latest_loss(await api.noise_scale(visitor, run.id, {**asked, "group": None, "kind": None}), run)
+
+
+async def _own(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View) -> NoiseScaleSeries:
+    return await api.noise_scale(visitor, run.id, run_figures.series_query(view, run))
+
+
+async def _none() -> None:
+    return None
+
+
+def _of_run(whole: NoiseScaleSeries, series: NoiseScaleSeries, view: View) -> NoiseScaleSeries:
     """A series of the run with its events; of another kind it has no loss of its own."""
-    return run_figures.beside(whole, series) if asked["kind"] else replace(series, events=whole.events)
+    is_other_kind = view["kind"] != SIMPLE.name
+    return run_figures.beside(whole, series) if is_other_kind else replace(series, events=whole.events)
 
 
 def ending_in_latest_loss(series: NoiseScaleSeries, run: Run) -> NoiseScaleSeries:

@@ -1,0 +1,81 @@
+"""The figures beside a run's main one, and its records: what may come a moment later."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+from dash.exceptions import PreventUpdate
+
+from noisescale_dashboard import sentences
+from noisescale_dashboard.answers import Run
+from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.figures import loss_over_training
+from noisescale_dashboard.pages import run_figures, run_reading, run_records, shell
+from noisescale_dashboard.pages.run_figures import ReadBeside
+
+CHANGED = (
+    Output("run-beside-figures", "data"),
+    Output("run-terms-card-title", "children"),
+    Output("run-terms-card-subtitle", "children"),
+    Output("run-terms-card-footer", "children"),
+    Output("run-terms-sentence", "children"),
+    Output("run-loss-card-subtitle", "children"),
+    Output("run-loss-sentence", "children"),
+    Output("run-records", "children"),
+)
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """The callback that reads them, with every look and range, and less often than the main figure with news."""
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "besidePulse"),
+        Output("run-beside-pulse", "data"),
+        Input("run-pulse", "data"),
+        State("run-beside-pulse", "data"),
+    )
+
+    @app.callback(
+        *CHANGED,
+        Input("run-series-view", "data"),
+        Input("run-beside-pulse", "data"),
+        State("run-id", "data"),
+        State("run-loss-sentence", "children"),
+        State("narrow", "data"),
+    )
+    async def load_beside(
+        view: dict[str, Any] | None, _pulse: Any, run_id: str, shown: str | None, narrow: bool
+    ) -> tuple[Any, ...]:
+        if view is None:
+            raise PreventUpdate
+        visitor = visitor_headers(ctx.headers)
+        # another range or look of what is shown leaves alone what is said of the run itself
+        has_records = not (shown and set(ctx.triggered_prop_ids.values()) == {"run-series-view"})
+        try:
+            run = await api.run(visitor, run_id)
+            read = await run_reading.read_beside(api, visitor, run, view, has_streams=has_records)
+        except ApiProblem as problem:
+            not_loaded = f"not loaded: {problem.title}"
+            return _only({"run-terms-card-subtitle": not_loaded, "run-loss-card-subtitle": not_loaded})
+        records = {"run-records": run_records.layout(run, read.streams, read.metrics)} if has_records else {}
+        return _only({**records, **_drawn(run, read, view, narrow=narrow)})
+
+
+def _drawn(run: Run, read: ReadBeside, view: Mapping[str, Any], *, narrow: bool) -> dict[str, Any]:
+    look = run_figures.look_at(run_reading.view_beside(view), run, narrow=narrow)
+    terms = run_figures.terms_of(read, look, view["show"])
+    return {
+        "run-beside-figures": {
+            "terms": terms.figure,
+            "loss": loss_over_training.loss_over_training(read.whole, look, read.metrics),
+        },
+        "run-terms-card-title": terms.title,
+        "run-terms-card-subtitle": terms.subtitle,
+        "run-terms-card-footer": terms.footer,
+        "run-terms-sentence": terms.sentence,
+        "run-loss-card-subtitle": run_figures.loss_subtitle(read.whole, read.metrics),
+        "run-loss-sentence": sentences.loss_sentence(read.whole, read.metrics),
+    }
+
+
+def _only(changes: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(changes.get(str(output.component_id), no_update) for output in CHANGED)
