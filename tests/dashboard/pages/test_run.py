@@ -40,8 +40,10 @@ def series_view(number: int = 1, **changes: Any) -> dict[str, Any]:
 
 async def opened(callbacks: Callbacks, values: dict[str, Any]) -> dict[str, Any]:
     """What the callbacks of the figures over training change, all figures together."""
+    is_look = "run-live.data" in values
+    asked = {**values, "run-beside-asked.data": {"view": values["run-series-view.data"], "isLook": is_look}}
     stores = ("run-figures.data", "run-beside-figures.data")
-    main, beside = await asyncio.gather(*(callbacks.post(store, values) for store in stores))
+    main, beside = await asyncio.gather(*(callbacks.post(store, asked) for store in stores))
     changed = {**main, **beside}
     if "run-figures" in main and "run-beside-figures" in beside:
         changed["run-figures"] = {"data": {**main["run-figures"]["data"], **beside["run-beside-figures"]["data"]}}
@@ -139,8 +141,8 @@ async def test_a_zoom_into_what_is_shown_leaves_alone_what_is_said_of_the_run(
 
     changed = await opened(callbacks, zoom)
 
-    assert {"run-figures", "run-facts", "run-noise-sentence"} <= set(changed)
-    assert not {"run-head", "run-said", "run-records", "run-notices", "run-x"} & set(changed)
+    assert {"run-figures", "run-noise-sentence"} <= set(changed)
+    assert not {"run-head", "run-facts", "run-said", "run-records", "run-notices", "run-x"} & set(changed)
     assert not any(path.endswith("/streams") for path in fake_api.paths())
 
 
@@ -289,7 +291,7 @@ async def test_without_evidence_there_is_no_batch_but_the_next_step(callbacks: C
 @pytest.mark.parametrize("kind", ["map", "rank"])
 async def test_layers_have_a_figure_a_choice_and_a_sentence(callbacks: Callbacks, kind: str) -> None:
     values = {
-        "run-layers-view.data": {"from": None, "to": None, "layers": kind, "term": "noise"},
+        "run-layers-asked.data": {"from": None, "to": None, "layers": kind, "term": "noise"},
         "run-id.data": RUNS[0].id,
     }
 
@@ -376,7 +378,7 @@ async def test_layers_show_the_noise_scale_or_one_of_its_terms(
     callbacks: Callbacks, term: str, title: str, unit: str
 ) -> None:
     values = {
-        "run-layers-view.data": {"from": None, "to": None, "layers": "map", "term": term},
+        "run-layers-asked.data": {"from": None, "to": None, "layers": "map", "term": term},
         "run-id.data": RUNS[0].id,
     }
 

@@ -35,11 +35,11 @@ runs-done.data                 runs-purge.data            changes
 runs-groups.children           runs-view.data             reads
 run-flags.data                 run-copy-megatron.n_clicks reads
 run-bullet-figure.data         run-pref-view.data         reads
-run-layer-figure.data          run-layers-view.data       reads
+run-layer-figure.data          run-layers-asked.data      reads
 run-law-figures.data           run-slow-pulse.data        reads
 run-change.data                run-save.n_clicks          changes
 run-figures.data               run-series-view.data       reads
-run-beside-figures.data        run-series-view.data       reads
+run-beside-figures.data        run-beside-asked.data      reads
 sweeps-rows.data               sweeps-view.data           reads
 sweeps-table.children          sweeps-rows.data           words
 published-figures.data         sweeps-view.data           reads
@@ -111,8 +111,9 @@ def values_about(run_id: UUID) -> dict[str, Any]:
     return {
         "run-id.data": str(run_id),
         "run-series-view.data": view,
+        "run-beside-asked.data": {"view": view, "isLook": False},
         "run-pref-view.data": {"pref": 0.5},
-        "run-layers-view.data": {"from": None, "to": None, "layers": "map", "term": "noise"},
+        "run-layers-asked.data": {"from": None, "to": None, "layers": "map", "term": "noise"},
         "run-save.n_clicks": 1,
         "run-name.value": "taken over",
         "run-said.data": {"name": "taken over", "tags": [], "remarks": ""},

@@ -48,7 +48,9 @@
     const url = window.location.pathname + (query ? "?" + query : "");
     if (url === window.location.pathname + window.location.search) return;
     window.history[replace ? "replaceState" : "pushState"](null, "", url);
-    window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+    /* the view is known already: those who read the address can wait until what a drag asks for is under way */
+    const tell = () => window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
+    if (replace) window.setTimeout(tell, 400); else tell();
   }
 
   /* what the views of other pages are made of, too */

@@ -13,9 +13,19 @@
     return Date.now();
   }
 
-  /* what stands beside the main figure follows some seconds later */
-  function besidePulse(pulse, last) {
-    return !pulse || (last && Date.now() - last < 20000) ? skip() : Date.now();
+  /* What stands beside the main figure is asked for once that is there: with every look, and later than it with news. */
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+  function besideAsked(live, view, asked) {
+    if (!live || !live.at || !view) return [skip(), skip()];
+    const isLook = Boolean(asked && !same(asked.view, view)), isNews = Boolean(asked && Date.now() - asked.at >= 20000);
+    if (asked && !isLook && !isNews) return [skip(), skip()];
+    return [{ view, isLook: isLook && !isNews, at: isLook && !isNews ? asked.at : Date.now() }, isNews ? Date.now() : skip()];
+  }
+
+  /* Layers follow a zoomed main figure; another look at them alone waits for nothing. */
+  function layersAsked(layers, live, view, asked) {
+    const isAhead = view && view.linked && live && live.range && !same(live.range, [view.from, view.to]);
+    return !layers || !live || isAhead || same(layers, asked) ? skip() : layers;
   }
 
   /* what changes slowly is asked for once a minute, and once at first */
@@ -62,5 +72,5 @@
   }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, besidePulse, slowPulse, liveWords, received, withSparklines, partShown, layerClicked, wasteLine, purgeLater });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, besideAsked, layersAsked, slowPulse, liveWords, received, withSparklines, partShown, layerClicked, wasteLine, purgeLater });
 })();

@@ -113,16 +113,29 @@
 
   const isUnder = (name) => { const box = document.getElementById("run-" + name); return box && box.matches(":hover"); };
 
-  function momentHovered() {
-    const [by] = window.dash_clientside.callback_context.triggered;
-    if (!by || !series) return skip();
-    const name = by.prop_id.slice("run-".length, by.prop_id.lastIndexOf(".")), point = by.value && by.value.points && by.value.points[0];
-    if (!point) { if (!OVER_TRAINING.concat("layers").some(isUnder)) leave(null); return skip(); }
-    if (!isUnder(name) || pinned !== null) return skip();
+  function hovered(name, point) {
+    if (!OVER_TRAINING.concat("layers").some(isUnder)) { leave(null); return; }
+    if (!series || !point || !isUnder(name) || pinned !== null) return;
     const moment = momentAt(stepOf(name, point));
     if (moment) show(moment, name);
-    return skip();
   }
+
+  /* plotly is in the midst of telling others, and takes a hover of ours amiss; of several only the last is worth a frame */
+  let frame = 0;
+  function soon(name, point) {
+    window.cancelAnimationFrame(frame);
+    frame = window.requestAnimationFrame(() => hovered(name, point));
+  }
+
+  /* plotly is listened to itself: a callback of Dash for every move of the mouse would hold up whatever is drawn meanwhile */
+  document.addEventListener("pointerover", (event) => {
+    const gd = event.target.closest && event.target.closest(".js-plotly-plot");
+    const name = gd && OVER_TRAINING.concat("layers").find((one) => plot(one) === gd);
+    if (!name || !gd.on || gd.noisescaleListens) return;
+    gd.noisescaleListens = true;
+    gd.on("plotly_hover", (hover) => soon(name, hover.points && hover.points[0]));
+    gd.on("plotly_unhover", () => soon(name, null));
+  });
 
   function momentPinned() {
     const [by] = window.dash_clientside.callback_context.triggered, point = by && by.value && by.value.points && by.value.points[0];
@@ -164,5 +177,5 @@
   });
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { momentHovered, momentPinned, momentSeries, momentWords });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { momentPinned, momentSeries, momentWords });
 })();

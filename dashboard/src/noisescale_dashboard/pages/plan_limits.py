@@ -127,7 +127,7 @@ def register(app: Dash) -> None:
         Output("run-limits-fold", "open"),
         Output("run-limits-count", "children"),
         Output("run-pref", "disabled"),
-        Input("run-view", "data"),
+        Input("run-pref-view", "data"),
     )
     app.clientside_callback(
         ClientsideFunction(shell.NAMESPACE, "limitsApplied"),

@@ -115,7 +115,7 @@ def register(app: Dash, api: ApiClient) -> None:
         *CHANGED,
         *plan_limits.REFUSED,
         Input("run-pref-view", "data"),
-        Input("run-beside-pulse", "data"),
+        Input("run-news", "data"),
         State("run-id", "data"),
         State("narrow", "data"),
     )

@@ -119,7 +119,17 @@ def _part_choice() -> dmc.SegmentedControl:
 
 
 def _stores(run_id: str, refresh_seconds: float) -> list[Child]:
-    names = ("view", "series-view", "pref-view", "layers-view", "pulse", "beside-pulse", "slow-pulse")
+    names = (
+        "view",
+        "series-view",
+        "pref-view",
+        "layers-view",
+        "pulse",
+        "news",
+        "beside-asked",
+        "layers-asked",
+        "slow-pulse",
+    )
     drawn = (
         "figures",
         "beside-figures",
@@ -179,7 +189,7 @@ def register(app: Dash, api: ApiClient) -> None:
         except ApiProblem as problem:
             return _not_shown(problem, live)
         drawn = _drawn(run, read, view, narrow=narrow)
-        return _only(drawn if is_another_look else {**_said(run), **drawn})
+        return _only(drawn if is_another_look else {**_said(run, read, view), **drawn})
 
     # the browser asks in this order
     run_beside.register(app, api)
@@ -190,13 +200,8 @@ def _drawn(run: Run, read: run_figures.Read, view: dict[str, Any], *, narrow: bo
     look = run_figures.look_at(view, run, narrow=narrow)
     return {
         "run-figures": {"noise": noise_scale_over_training.noise_scale_over_training(read.series, look)},
-        "run-live": live_state(run),
-        "run-missing": None,
-        "run-body": "",
+        "run-live": {**live_state(run), "range": [view["from"], view["to"]]},
         "run-note": None,
-        "run-facts": run_overview.facts(run, read.whole, is_zoomed=look.is_zoomed and view["linked"]),
-        "run-kind": run_figures.kind_choices((*run.kinds, view["kind"])),
-        "run-kind-box": view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
         "run-w-word": "auto" if view["w"] == "auto" else f"{view['w']} %",
         "run-noise-card-title": run_figures.noise_title(view),
         "run-noise-card-subtitle": run_figures.noise_subtitle(read.series, look),
@@ -205,9 +210,15 @@ def _drawn(run: Run, read: run_figures.Read, view: dict[str, Any], *, narrow: bo
     }
 
 
-def _said(run: Run) -> dict[str, Any]:
-    """What news of the run change, by component, whatever is shown of it."""
+def _said(run: Run, read: run_figures.Read, view: dict[str, Any]) -> dict[str, Any]:
+    """What news of the run change, by component; a reader who looks elsewhere in it finds it unchanged."""
+    is_part = view["linked"] and (view["from"] is not None or view["to"] is not None)
     return {
+        "run-missing": None,
+        "run-body": "",
+        "run-facts": run_overview.facts(run, read.whole, is_zoomed=is_part),
+        "run-kind": run_figures.kind_choices((*run.kinds, view["kind"])),
+        "run-kind-box": view["kind"] == SIMPLE.name and set(run.kinds) <= {SIMPLE.name},
         "run-crumb": run.name,
         "run-head": run_overview.head(run),
         "run-said": run_remarks.said_of(run),

@@ -26,30 +26,31 @@ CHANGED = (
 
 
 def register(app: Dash, api: ApiClient) -> None:
-    """The callback that reads them, with every look and range, and less often than the main figure with news."""
+    """The callback that reads them when the main figure is there, and less often than that with news."""
     app.clientside_callback(
-        ClientsideFunction(shell.NAMESPACE, "besidePulse"),
-        Output("run-beside-pulse", "data"),
-        Input("run-pulse", "data"),
-        State("run-beside-pulse", "data"),
+        ClientsideFunction(shell.NAMESPACE, "besideAsked"),
+        Output("run-beside-asked", "data"),
+        Output("run-news", "data"),
+        Input("run-live", "data"),
+        State("run-series-view", "data"),
+        State("run-beside-asked", "data"),
     )
 
     @app.callback(
         *CHANGED,
-        Input("run-series-view", "data"),
-        Input("run-beside-pulse", "data"),
+        Input("run-beside-asked", "data"),
         State("run-id", "data"),
         State("run-loss-sentence", "children"),
         State("narrow", "data"),
     )
     async def load_beside(
-        view: dict[str, Any] | None, _pulse: Any, run_id: str, shown: str | None, narrow: bool
+        asked: dict[str, Any] | None, run_id: str, shown: str | None, narrow: bool
     ) -> tuple[Any, ...]:
-        if view is None:
+        if asked is None:
             raise PreventUpdate
-        visitor = visitor_headers(ctx.headers)
+        visitor, view = visitor_headers(ctx.headers), asked["view"]
         # another range or look of what is shown leaves alone what is said of the run itself
-        has_records = not (shown and set(ctx.triggered_prop_ids.values()) == {"run-series-view"})
+        has_records = not (shown and asked["isLook"])
         try:
             run = await api.run(visitor, run_id)
             read = await run_reading.read_beside(api, visitor, run, view, has_streams=has_records)

@@ -61,13 +61,6 @@ def _register_view(app: Dash) -> None:
 
 
 def _register_moment(app: Dash) -> None:
-    hovered = (*OVER_TRAINING, "layers")
-    app.clientside_callback(
-        _own("momentHovered"),
-        Output("run-hovered", "data"),
-        *(Input(f"run-{name}", "hoverData") for name in hovered),
-        prevent_initial_call=True,
-    )
     app.clientside_callback(
         _own("momentPinned"),
         Output("run-moment", "data"),
@@ -76,7 +69,7 @@ def _register_moment(app: Dash) -> None:
     )
     app.clientside_callback(
         _own("momentSeries"),
-        Output("run-hovered", "data", allow_duplicate=True),
+        Output("run-hovered", "data"),
         Input("run-figures", "data"),
         State("run-series-view", "data"),
         prevent_initial_call=True,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import Dash, Input, Output, State, ctx, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
@@ -14,6 +14,7 @@ from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_heade
 from noisescale_dashboard.figures import axes, layers
 from noisescale_dashboard.figures.layer_terms import NOISE_SCALE, QUANTITIES, Quantity, of_term
 from noisescale_dashboard.number_format import si
+from noisescale_dashboard.pages import shell
 from noisescale_dashboard.pages.parts import aria, card, figure_box
 
 POINTS = 60
@@ -72,10 +73,18 @@ def layers_card() -> html.Section:
 
 def register(app: Dash, api: ApiClient) -> None:
     """The callback that reads and draws the layers."""
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "layersAsked"),
+        Output("run-layers-asked", "data"),
+        Input("run-layers-view", "data"),
+        Input("run-live", "data"),
+        State("run-series-view", "data"),
+        State("run-layers-asked", "data"),
+    )
 
     @app.callback(
         *CHANGED,
-        Input("run-layers-view", "data"),
+        Input("run-layers-asked", "data"),
         # a record of layers comes at most every ten seconds and moves one cell of sixty: once a minute is enough
         Input("run-slow-pulse", "data"),
         State("run-id", "data"),
