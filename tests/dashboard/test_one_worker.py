@@ -24,7 +24,7 @@ VALUES: dict[str, Any] = {
     "runs-done.data": {"words": "", "doomed": [NOBODY]},
     "runs-cursors.data": [None],
     "runs-rows.data": [{"id": RUNS[0].id, "stamp": "now"}],
-    "runs-sparks.data": {},
+    "runs-sparks-wanted.data": {RUNS[0].id: "now"},
     "runs-project.id": "runs-project",
     "overview-view.data": {"scope": "running", "pref": "0.5", "project": None},
     "overview-project.id": "overview-project",

@@ -50,7 +50,7 @@ class TestWhatIsAsked:
         await shown(callbacks, deadline_h=18, budget_usd=700, devices=64, mem=128, accum=2, price=3, pref=0.8)
 
         assert asked(fake_api) == {
-            "run_id": RUN.id, "rows_per_doubling": "4", "preference": "0.8", "max_hours": "18", "max_usd": "700",
+            "run_id": RUN.id, "rows_per_doubling": "2", "preference": "0.8", "max_hours": "18", "max_usd": "700",
             "max_devices": "64", "examples_per_device": "128", "max_micro_batches": "2", "usd_per_device_hour": "3",
         }  # fmt: skip
 
@@ -60,7 +60,7 @@ class TestWhatIsAsked:
         await shown(callbacks, devices=8, stay=1, worth=500, pref=0.9)
 
         assert asked(fake_api) == {
-            "run_id": RUN.id, "rows_per_doubling": "4", "num_devices": "8", "examples_per_step": "500"
+            "run_id": RUN.id, "rows_per_doubling": "2", "num_devices": "8", "examples_per_step": "500"
         }  # fmt: skip
 
     async def test_spot_is_asked_with_what_is_assumed_and_beside_it_on_demand(
@@ -90,7 +90,7 @@ class TestWhatIsAsked:
     ) -> None:
         changed = await shown(callbacks, run=None)
 
-        assert asked(fake_api) == {"project": RUN.project, "task": RUN.task, "rows_per_doubling": "4"}
+        assert asked(fake_api) == {"project": RUN.project, "task": RUN.task, "rows_per_doubling": "2"}
         scope = changed["planner-scope"]["data"]
         assert (scope["kind"], scope["chosen"]) == ("task", {"task": "demo/char-lm", "run": "", "target": ""})
         assert changed["planner-task"]["data"] == [

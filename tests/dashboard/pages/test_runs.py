@@ -91,27 +91,35 @@ async def test_the_second_page_starts_at_the_first_ones_cursor(callbacks: Callba
     assert second["runs-next"]["disabled"] is True
 
 
-async def test_sparklines_are_asked_for_once_and_again_only_for_runs_with_news(
+async def sparklines(callbacks: Callbacks, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    wanted = {row["id"]: row["stamp"] for row in rows}
+    changed = await callbacks.post("runs-sparks-fresh.data", {"runs-sparks-wanted.data": wanted})
+    return changed["runs-sparks-fresh"]["data"] if changed else {}
+
+
+async def test_sparklines_come_for_the_rows_that_lack_them_with_the_stamp_of_their_row(
     callbacks: Callbacks, fake_api: FakeApi
 ) -> None:
     rows = (await callbacks.post("runs-rows.data", view()))["runs-rows"]["data"]
-    first = await callbacks.post("runs-sparks.data", {"runs-rows.data": rows, "runs-sparks.data": {}})
-    sparks = first["runs-sparks"]["data"]
     fake_api.requests.clear()
 
-    rows[2]["stamp"] = "later"
-    await callbacks.post("runs-sparks.data", {"runs-rows.data": rows, "runs-sparks.data": sparks})
+    sparks = await sparklines(callbacks, rows[2:4])
 
-    assert len(sparks) == len(RUNS)
-    assert [request.query_params["ids"] for request in fake_api.requests] == [rows[2]["id"]]
+    assert {run_id: spark["stamp"] for run_id, spark in sparks.items()} == {r["id"]: r["stamp"] for r in rows[2:4]}
+    assert [request.query_params["ids"] for request in fake_api.requests] == [f"{rows[2]['id']},{rows[3]['id']}"]
+
+
+async def test_sparklines_that_cannot_be_read_change_nothing(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    rows = (await callbacks.post("runs-rows.data", view()))["runs-rows"]["data"]
+    fake_api.failing = True
+
+    assert await sparklines(callbacks, rows) == {}
 
 
 async def test_a_sparkline_has_no_value_where_nothing_is_resolved(callbacks: Callbacks) -> None:
     rows = (await callbacks.post("runs-rows.data", view(q="asr")))["runs-rows"]["data"]
 
-    changed = await callbacks.post("runs-sparks.data", {"runs-rows.data": rows, "runs-sparks.data": {}})
-
-    spark = next(iter(changed["runs-sparks"]["data"].values()))["spark"]
+    spark = next(iter((await sparklines(callbacks, rows)).values()))["spark"]
     assert set(spark["y"]) == {None}
     assert None not in spark["low"]
 

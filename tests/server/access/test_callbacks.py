@@ -26,7 +26,7 @@ overview-figures.data          overview-view.data         reads
 overview-panels.data           overview-shown.data        reads
 overview-project.data          overview-project.id        reads
 runs-rows.data                 runs-view.data             reads
-runs-sparks.data               runs-rows.data             reads
+runs-sparks-fresh.data         runs-sparks-wanted.data    reads
 runs-project.data              runs-project.id            reads
 runs-bar.hidden                runs-grid.selectedRows     words
 runs-done-words.children       runs-done.data             words
@@ -118,7 +118,7 @@ def values_about(run_id: UUID) -> dict[str, Any]:
         "run-name.value": "taken over",
         "run-said.data": {"name": "taken over", "tags": [], "remarks": ""},
         "runs-rows.data": [{"id": str(run_id), "stamp": "now"}],
-        "runs-sparks.data": {},
+        "runs-sparks-wanted.data": {str(run_id): "now"},
         "runs-archive.n_clicks": 1,
         "runs-grid.selectedRows": [{"id": str(run_id), "tags": []}],
         "runs-purge.data": 1,

@@ -50,6 +50,20 @@
     return rows.map((row) => Object.assign({}, row, { spark: sparks && sparks[row.id] ? sparks[row.id].spark : null }));
   }
 
+  /* Sparklines come in turns until every row has that of its newest step: the first are drawn soon. */
+  const SPARKLINES_A_TURN = 40;
+  function sparklinesWanted(rows, sparks) {
+    const isStale = (row) => !sparks || !sparks[row.id] || sparks[row.id].stamp !== row.stamp;
+    const stale = (rows || []).filter(isStale).slice(0, SPARKLINES_A_TURN);
+    return stale.length ? Object.fromEntries(stale.map((row) => [row.id, row.stamp])) : skip();
+  }
+
+  function sparklinesKept(fresh, sparks, rows) {
+    if (!fresh) return skip();
+    const all = Object.assign({}, sparks, fresh), shown = (rows || []).filter((row) => all[row.id]);
+    return Object.fromEntries(shown.map((row) => [row.id, all[row.id]]));
+  }
+
   const partShown = (part) => "part-" + (part || "figures");
 
   function layerClicked(click, names) {
@@ -72,5 +86,5 @@
   }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, besideAsked, layersAsked, slowPulse, liveWords, received, withSparklines, partShown, layerClicked, wasteLine, purgeLater });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, besideAsked, layersAsked, slowPulse, liveWords, received, withSparklines, sparklinesWanted, sparklinesKept, partShown, layerClicked, wasteLine, purgeLater });
 })();

@@ -6,7 +6,7 @@ from typing import Any
 
 from noisescale_dashboard.api_client import BALANCED, PREFERENCES, ApiProblem
 
-ROWS_PER_DOUBLING = 4
+ROWS_PER_DOUBLING = 2
 """One of them is drawn as a dot, the others carry the curve."""
 View = Mapping[str, Any]
 

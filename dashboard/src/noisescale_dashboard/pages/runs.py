@@ -76,6 +76,8 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         dcc.Store(id="runs-sort"),
         dcc.Store(id="runs-rows"),
         dcc.Store(id="runs-sparks", data={}),
+        dcc.Store(id="runs-sparks-wanted"),
+        dcc.Store(id="runs-sparks-fresh"),
         dcc.Store(id="runs-cursors", data=[None]),
         dcc.Store(id="runs-pulse"),
         dcc.Store(id="runs-selected"),
@@ -227,18 +229,32 @@ def _register_groups(app: Dash, api: ApiClient) -> None:
 
 
 def _register_sparklines(app: Dash, api: ApiClient) -> None:
-    @app.callback(Output("runs-sparks", "data"), Input("runs-rows", "data"), State("runs-sparks", "data"))
-    async def load_sparklines(rows: list[dict[str, Any]] | None, sparks: dict[str, Any]) -> dict[str, Any]:
-        stale = [row for row in rows or () if (sparks.get(row["id"]) or {}).get("stamp") != row["stamp"]]
-        if not rows or not stale:
+    """The browser says which rows lack that of their newest step, a few at a time, and keeps what it is given."""
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "sparklinesWanted"),
+        Output("runs-sparks-wanted", "data"),
+        Input("runs-rows", "data"),
+        Input("runs-sparks", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "sparklinesKept"),
+        Output("runs-sparks", "data"),
+        Input("runs-sparks-fresh", "data"),
+        State("runs-sparks", "data"),
+        State("runs-rows", "data"),
+    )
+
+    @app.callback(Output("runs-sparks-fresh", "data"), Input("runs-sparks-wanted", "data"))
+    async def load_sparklines(wanted: dict[str, str] | None) -> dict[str, Any]:
+        if not wanted:
             raise PreventUpdate
-        wanted = {row["id"]: row["stamp"] for row in stale[:MAX_SPARKLINES]}
-        found = await api.sparklines(visitor_headers(ctx.headers), list(wanted))
-        fresh = {
+        found = await api.sparklines(visitor_headers(ctx.headers), list(wanted)[:MAX_SPARKLINES])
+        if not found:
+            # asked again with the next news, not at once
+            raise PreventUpdate
+        return {
             run_id: {"stamp": wanted[run_id], "spark": runs_table.sparkline(points)} for run_id, points in found.items()
         }
-        kept = {row["id"]: sparks[row["id"]] for row in rows if row["id"] in sparks}
-        return {**kept, **fresh}
 
 
 def _register_projects(app: Dash, api: ApiClient) -> None:

@@ -11,12 +11,17 @@ from noisescale_server.analysis.averages import Window, averages
 from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale, typical_noise_scale
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.services import task_averages
+from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.services.windows import NOTHING_MEASURED
 from noisescale_server.storage import comparison
 from noisescale_server.storage.comparison import MeasuredRun
 
 SAME_BATCH = 1.05
 """A batch that was logged may differ from the one a sweep names by 5 %: by a last, smaller step of an epoch."""
+KEPT = 1_000
+"""Runs whose windows are kept, 20 each: 4 MB."""
+
+_kept: KeptAnswers[tuple[Window, ...]] = KeptAnswers(KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,13 @@ async def resolved_windows(session: AsyncSession, run: MeasuredRun, to_step: int
 
     Deep in a warm-up or decay the noise scale is that of the learning rate (McCandlish et al. 2018, appendix C).
     """
+    # stored rows never change: the same steps give the same windows
+    key = (run.run_id, run.created_at, run.coverage, to_step)
+    known = _kept.find(key)
+    return list(known if known is not None else _kept.keep(key, tuple(await _computed(session, run, to_step))))
+
+
+async def _computed(session: AsyncSession, run: MeasuredRun, to_step: int | None) -> list[Window]:
     found = await task_averages.read_windows(session, run, to_step)
     rates = found.points.lr_last
     peak = max((rate for rate in rates if rate), default=None)

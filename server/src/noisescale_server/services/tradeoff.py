@@ -7,7 +7,7 @@ from noisescale.theory.advice.predictions import Banded, banded
 from noisescale_server.services import tradeoff_limits, tradeoff_what_ifs
 from noisescale_server.services.tradeoff_asked import Asked
 from noisescale_server.services.tradeoff_limits import Inside
-from noisescale_server.services.tradeoff_rows import Row, row_at, told_from
+from noisescale_server.services.tradeoff_rows import Row, TimeAndMoney, row_at, time_and_money, told_from
 from noisescale_server.services.tradeoff_what_ifs import WhatIf
 
 
@@ -45,12 +45,13 @@ def table(asked: Asked) -> Table:
     """
     found = tradeoff_limits.inside(asked)
     rows = [row_at(asked, batch, found.allowed) for batch in sorted(set(asked.batches))]
+    others = [time_and_money(row) for row in rows]
     best = asked.rate.recommended_batch(asked.critical_batch)
     pace = asked.machines.pace
     return Table(
-        rows=tuple(told_from(row, rows) for row in rows),
-        recommended=_beside(asked, found, rows, found.batch),
-        present=_beside(asked, found, rows, asked.present_batch),
+        rows=tuple(told_from(row, others) for row in rows),
+        recommended=_beside(asked, found, others, found.batch),
+        present=_beside(asked, found, others, asked.present_batch),
         best_batch=banded(best.through(lambda batch: batch)),
         inside=found,
         what_ifs=tradeoff_what_ifs.what_ifs(asked, found),
@@ -58,5 +59,5 @@ def table(asked: Asked) -> Table:
     )
 
 
-def _beside(asked: Asked, found: Inside, rows: Sequence[Row], batch: float | None) -> Row | None:
-    return None if batch is None else told_from(row_at(asked, float(batch), found.allowed), rows)
+def _beside(asked: Asked, found: Inside, others: Sequence[TimeAndMoney], batch: float | None) -> Row | None:
+    return None if batch is None else told_from(row_at(asked, float(batch), found.allowed), others)

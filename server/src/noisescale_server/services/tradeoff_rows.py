@@ -17,6 +17,9 @@ from noisescale.theory.trade_off import regret_at_price
 from noisescale.theory.what_if import what_if
 from noisescale_server.services.tradeoff_asked import Asked, Machines
 
+TimeAndMoney = tuple[float, float]
+"""What two plans are compared by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -132,22 +135,20 @@ def _meets(batch: float, limit: Limit) -> bool:
     return limit.low * (1 - limits.ROUNDING) <= batch <= limit.high * (1 + limits.ROUNDING)
 
 
-def told_from(row: Row, rows: Sequence[Row]) -> Row:
+def told_from(row: Row, others: Sequence[TimeAndMoney]) -> Row:
     """The row, told whether one of the others is both quicker and cheaper.
 
     Args:
         row: One batch.
-        rows: Of its table.
+        others: Of the batches of its table, its own among them or not.
     """
-    return replace(row, is_pareto=not any(_beats(other, row) for other in rows))
+    hours, usd = ours = time_and_money(row)
+    is_beaten = any(other[0] <= hours and other[1] <= usd and other != ours for other in others)
+    return replace(row, is_pareto=not is_beaten)
 
 
-def _beats(other: Row, row: Row) -> bool:
-    theirs, ours = _time_and_money(other), _time_and_money(row)
-    return all(a <= b for a, b in zip(theirs, ours, strict=True)) and theirs != ours
-
-
-def _time_and_money(row: Row) -> tuple[float, float]:
+def time_and_money(row: Row) -> TimeAndMoney:
+    """Hours and USD of a row; where they are not known, its steps and examples as factors of the fewest."""
     if row.hours is not None and row.usd is not None:
         return row.hours.value, row.usd.value
     return row.steps_factor.value, row.examples_factor.value
