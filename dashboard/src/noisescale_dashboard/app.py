@@ -110,12 +110,19 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     # Dash waits with this for a request for "/" or for an endpoint of its own: a first visitor with a wrong address
     # would get a page without scripts
     dashboard._setup_server()
+    _put_first(app, "/_dash-update-component")
     present: list[object] = [middleware.cls for middleware in app.user_middleware]
     if GZipMiddleware not in present:
         # Dash compresses nothing: 5.6 MB of scripts would go out instead of 1.7
         app.add_middleware(GZipMiddleware, minimum_size=500)
     app.add_middleware(OutageHeader)
     app.add_middleware(PageRoutes, script_hashes=dashboard.csp_hashes())
+
+
+def _put_first(app: FastAPI, path: str) -> None:
+    """Let the route of what pages ask for most be found first, not after every route of the API."""
+    routes = app.router.routes
+    routes.sort(key=lambda route: getattr(route, "path", None) != path)
 
 
 def _register_routing(dashboard: Dash, settings: DashboardSettings) -> None:

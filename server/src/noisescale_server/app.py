@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from secrets import token_bytes
 
 from alembic.script import ScriptDirectory
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
@@ -153,10 +153,9 @@ def login_provider(settings: Settings) -> Provider | None:
 
 def include_routes(app: FastAPI) -> None:
     """Every route of the API, the answer to unknown paths last."""
-    version_1 = APIRouter(prefix="/api/v1", responses=PROBLEM_RESPONSES, dependencies=[Depends(authorize)])
     for router in ROUTERS:
-        version_1.include_router(router)
-    app.include_router(version_1)
+        # not by way of a router of them all: FastAPI looks for the route again at every level, each time through all
+        app.include_router(router, prefix="/api/v1", responses=PROBLEM_RESPONSES, dependencies=[Depends(authorize)])
     app.include_router(health.router)
     app.include_router(login.router)
     app.include_router(docs_page.router)
