@@ -2,7 +2,7 @@
 
 Every call that a page makes, zooming, live pages, and tabs that stay open. Times of calls are those of their client
 over loopback, one call at a time, so they hold the server's waiting for Postgres and for the ingestion. Some 20 minutes
-on a machine that does nothing else; `--quick` takes three and writes nothing. Ends with the number of targets missed.
+on a machine that does nothing else; `--quick` takes eight and writes nothing. Ends with the number of targets missed.
 """
 
 import argparse

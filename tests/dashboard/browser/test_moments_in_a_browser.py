@@ -12,6 +12,8 @@ from fakes_api import FakeApi
 pytestmark = pytest.mark.browser
 NEAR_TWO_FIFTHS = re.compile(r"step 7\d,\d{3}")
 """Of the axis of a run of 184,200 steps, which reaches a little beyond its end."""
+ASKED_BY_A_ZOOM = ["groups", "metrics", "noise-scale", "noise-scale"]
+"""Layers, what was logged, and the series twice: for the main figure, and for what stands beside it."""
 
 
 @pytest.fixture
@@ -69,6 +71,24 @@ async def test_a_hovered_step_is_marked_in_every_figure_without_a_request(visit:
     assert len(served_api.requests) == asked
     await page.mouse.move(4, 400)
     await expect(page.locator(".moment")).to_have_count(0)
+
+
+async def test_a_zoom_asks_for_the_main_figure_and_when_that_is_there_for_what_stands_beside_it(
+    visit: Visit, served_api: FakeApi
+) -> None:
+    page = await visit.open(FINISHED)
+    await page.wait_for_load_state("networkidle")
+    served_api.requests.clear()
+
+    await drag(page, "#run-noise", 0.25, 0.6)
+    await expect(page.locator("#run-noise-card-footer")).to_contain_text("Zoomed to steps")
+    asked: list[str] = []
+    while len(asked) < len(ASKED_BY_A_ZOOM):
+        await page.wait_for_timeout(50)
+        asked = [r.url.path.rsplit("/", 1)[-1] for r in served_api.requests if r.query_params.get("from")]
+
+    assert asked[0] == "noise-scale"
+    assert sorted(asked) == ASKED_BY_A_ZOOM
 
 
 async def test_a_click_pins_the_moment_and_escape_releases_it(visit: Visit) -> None:

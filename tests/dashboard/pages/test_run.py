@@ -128,7 +128,7 @@ async def test_the_range_the_window_and_the_layer_are_asked_of_the_api(callbacks
     changed = await opened(callbacks, view)
 
     asked = [r for r in fake_api.requests if r.url.path.endswith("/noise-scale")][-1].query_params
-    assert dict(asked) == {"points": "400", "from": "1000", "to": "9000", "window": "9210", "group": "blocks.06"}
+    assert dict(asked) == {"points": "300", "from": "1000", "to": "9000", "window": "9210", "group": "blocks.06"}
     assert "Zoomed to steps 1k – 9k" in str(changed["run-noise-card-footer"]["children"])
     assert changed["run-noise-card-title"]["children"] == "Noise scale B_noise of blocks.06"
 

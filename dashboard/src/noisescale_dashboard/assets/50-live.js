@@ -15,9 +15,11 @@
 
   /* What stands beside the main figure is asked for once that is there: with every look, and later than it with news. */
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
-  function besideAsked(live, view, asked) {
+  function besideAsked(live, view, asked, said) {
     if (!live || !live.at || !view) return [skip(), skip()];
-    const isLook = Boolean(asked && !same(asked.view, view)), isNews = Boolean(asked && Date.now() - asked.at >= 20000);
+    /* what could not be loaded is asked for again with the first answer that comes */
+    const isNews = Boolean(asked && (Date.now() - asked.at >= 20000 || String(said).startsWith("not loaded")));
+    const isLook = Boolean(asked && !same(asked.view, view));
     if (asked && !isLook && !isNews) return [skip(), skip()];
     return [{ view, isLook: isLook && !isNews, at: isLook && !isNews ? asked.at : Date.now() }, isNews ? Date.now() : skip()];
   }

@@ -17,7 +17,7 @@ from noisescale_dashboard.pages.parts import Child, aria
 TABS = (("runs", "Runs"), ("config", "Config"), ("tasks", "Across tasks"))
 NOTHING_SHOWN = "nothing-shown"
 """Class of the page that has words alone; assets/54-compare.css hides its cards."""
-NUM_OFFERED = 100
+NUM_OFFERED = 60
 CHANGED = (
     Output("compare-head", "children"),
     Output("compare-lede", "children"),

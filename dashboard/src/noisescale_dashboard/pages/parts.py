@@ -10,6 +10,7 @@ from dash.development.base_component import Component
 from noisescale_dashboard.answers import Run
 from noisescale_dashboard.number_format import count, unbroken
 from noisescale_dashboard.pages.how_computed import HOW, NOTHING_COMPUTED
+from noisescale_dashboard.pages.still import Still
 from noisescale_dashboard.sentences import STATUS_WORDS
 
 Child = Component | str
@@ -114,15 +115,17 @@ def card(
     )
 
 
-def card_menu(actions: Sequence[tuple[str, str, str]], card_id: str) -> html.Details:
+def card_menu(actions: Sequence[tuple[str, str, str]], card_id: str) -> Still:
     """The menu of a card; what its buttons do is in assets/60-card-menu.js."""
     buttons = [menu_button(action) for action in (*actions, HOW_ACTION)]
-    return html.Details(
-        [
-            html.Summary(icon("more"), className="ib", **aria({"aria-label": "Export, data, link, how computed"})),
-            html.Div([*buttons, explanation(card_id)], className="dropdown"),
-        ],
-        className="details card-menu",
+    return Still(
+        html.Details(
+            [
+                html.Summary(icon("more"), className="ib", **aria({"aria-label": "Export, data, link, how computed"})),
+                html.Div([*buttons, explanation(card_id)], className="dropdown"),
+            ],
+            className="details card-menu",
+        )
     )
 
 

@@ -17,6 +17,7 @@ from noisescale_dashboard.pages.parts import Child, aria, icon, link, note
 from noisescale_dashboard.pages.planner_query import FIELDS, FLAGS, MAIN, View
 from noisescale_dashboard.pages.planner_scope import Scope
 from noisescale_dashboard.pages.recommendation_card import preference_word
+from noisescale_dashboard.pages.still import Still
 from noisescale_dashboard.planner_answers import TradeOff
 
 GRAPHS = ("pareto", "binds")
@@ -188,10 +189,10 @@ def _shown(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, 
         "planner-binds-card-footer.children": unbroken(sentences.binds(plan, names)),
         "planner-binds-sentence.children": sentences.binds(plan, names),
         "planner-binds.style": {"width": "100%", "minHeight": which_limit_binds.height(plan)},
-        "planner-table.children": planner_cards.table(plan, narrow=narrow),
+        "planner-table.children": Still(planner_cards.table(plan, narrow=narrow)),
         "planner-table-card-subtitle.children": "Predicted · below each value: 95 % · grey: breaks a limit",
         "planner-table-card-footer.children": planner_cards.table_footer(plan),
-        "planner-policies.children": planner_cards.policies(plan, narrow=narrow),
+        "planner-policies.children": Still(planner_cards.policies(plan, narrow=narrow)),
         "planner-policies-card-subtitle.children": f"To {plan.target}, predicted · bill: against a constant batch",
         "planner-policies-card-footer.children": planner_cards.policies_footer(plan),
         "planner-y.data": planner_cards.cost_choices(plan),

@@ -43,6 +43,7 @@ from noisescale_dashboard.pages.parts import (
     note,
     preference_slider,
 )
+from noisescale_dashboard.pages.still import Still
 from noisescale_dashboard.planner_answers import Limit
 
 CARD = "run-advice"
@@ -151,7 +152,7 @@ def _shown(
     return (
         batch_bullet.batch_bullet(advice, allowed) if has_batch else no_update,
         top(advice),
-        bottom(advice, run),
+        Still(bottom(advice, run)),
         not has_batch,
         chip(advice),
         subtitle(advice),
@@ -162,9 +163,9 @@ def _shown(
         trade_off_position.trade_off_position(advice, narrow=narrow),
         run_laws.position_footer(advice),
         run_laws.position_sentence(advice),
-        recommendation_schedule.schedule(advice),
+        Still(recommendation_schedule.schedule(advice)),
         advice.schedule is None,
-        recommendation_schedule.rescaling(advice.rescaling),
+        Still(recommendation_schedule.rescaling(advice.rescaling)),
         not advice.rescaling,
         *(report_address.address_of(run.id, view) for _ in report_address.LINKS),
         plan_limits.planner_address(run.id, view),

@@ -12,6 +12,7 @@ from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_heade
 from noisescale_dashboard.figures import loss_over_training
 from noisescale_dashboard.pages import run_figures, run_reading, run_records, shell
 from noisescale_dashboard.pages.run_figures import ReadBeside
+from noisescale_dashboard.pages.still import Still
 
 CHANGED = (
     Output("run-beside-figures", "data"),
@@ -34,6 +35,7 @@ def register(app: Dash, api: ApiClient) -> None:
         Input("run-live", "data"),
         State("run-series-view", "data"),
         State("run-beside-asked", "data"),
+        State("run-loss-card-subtitle", "children"),
     )
 
     @app.callback(
@@ -57,7 +59,7 @@ def register(app: Dash, api: ApiClient) -> None:
         except ApiProblem as problem:
             not_loaded = f"not loaded: {problem.title}"
             return _only({"run-terms-card-subtitle": not_loaded, "run-loss-card-subtitle": not_loaded})
-        records = {"run-records": run_records.layout(run, read.streams, read.metrics)} if has_records else {}
+        records = {"run-records": Still(run_records.layout(run, read.streams, read.metrics))} if has_records else {}
         return _only({**records, **_drawn(run, read, view, narrow=narrow)})
 
 

@@ -32,7 +32,7 @@ SWITCHES = (
     ("outside", "Stretch the axis to every point", False),
 )
 """Name in the address, words, and whether it is on by default."""
-POINTS, METRIC_POINTS = 400, 200
+POINTS, METRIC_POINTS = 300, 200
 
 
 def noise_card(height: int) -> html.Section:

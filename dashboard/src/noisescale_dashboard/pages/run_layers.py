@@ -17,7 +17,7 @@ from noisescale_dashboard.number_format import si
 from noisescale_dashboard.pages import shell
 from noisescale_dashboard.pages.parts import aria, card, figure_box
 
-POINTS = 40
+POINTS = 30
 MAX_LAYERS = 48
 TINY = 1e-3
 """Below it SI prefixes are harder to read than powers of ten."""
@@ -85,7 +85,7 @@ def register(app: Dash, api: ApiClient) -> None:
     @app.callback(
         *CHANGED,
         Input("run-layers-asked", "data"),
-        # a record of layers comes at most every ten seconds and moves one cell of forty: once a minute is enough
+        # a record of layers comes at most every ten seconds and moves one cell of thirty: once a minute is enough
         Input("run-slow-pulse", "data"),
         State("run-id", "data"),
         State("narrow", "data"),

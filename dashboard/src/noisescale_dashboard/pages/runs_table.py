@@ -135,7 +135,9 @@ def _log(value: float | None) -> float | None:
 def columns(sort: str, chosen: Sequence[str] = (), *, narrow: bool) -> list[dict[str, Any]]:
     """Column definitions; `sort` is the API's word and direction, such as "-loss"; `chosen`: further columns."""
     if narrow:
-        line = {"field": "name", "headerName": "Run", "cellRenderer": "RunLine", "flex": 1, "sortable": False}
+        # of the whole row, not of its name: the grid draws a cell again only when its value is another
+        value = {"valueGetter": {"function": "params.data"}}
+        line = {"colId": "name", "headerName": "Run", "cellRenderer": "RunLine", "flex": 1, "sortable": False, **value}
         # a line may have one more below it, with the chosen columns
         return [line | ({"autoHeight": True} if chosen else {})]
     wide: list[dict[str, Any]] = [
