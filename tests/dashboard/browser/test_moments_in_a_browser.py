@@ -12,6 +12,13 @@ from fakes_api import FakeApi
 pytestmark = pytest.mark.browser
 NEAR_TWO_FIFTHS = re.compile(r"step 7\d,\d{3}")
 """Of the axis of a run of 184,200 steps, which reaches a little beyond its end."""
+ALL_NAME_ONE_STEP = """
+() => {
+  const marks = ["#run-layers .moment.line", "#run-tradeoff .moment.dot", "#run-against .moment.dot"];
+  const words = marks.map((mark) => document.querySelector(mark)?.dataset.words?.split(" ·")[0]);
+  return words[0] && words.every((word) => word === words[0]);
+}
+"""
 ASKED_BY_A_ZOOM = ["groups", "metrics", "noise-scale", "noise-scale"]
 """Layers, what was logged, and the series twice: for the main figure, and for what stands beside it."""
 
@@ -62,12 +69,9 @@ async def test_a_hovered_step_is_marked_in_every_figure_without_a_request(visit:
     for name in ("noise", "terms", "loss"):
         await expect(page.locator(f"#run-{name} .hoverlayer .spikeline").first).to_be_attached()
     on_layers = page.locator("#run-layers .moment.line")
-    # which step lies there hangs on the width of a figure that may still be settling: all must name the same one
     await expect(on_layers).to_have_attribute("data-words", re.compile(r"step [45]\d,\d{3}"))
-    words = await on_layers.get_attribute("data-words")
-    assert words is not None
-    for mark in ("#run-tradeoff .moment.dot", "#run-against .moment.dot"):
-        await expect(page.locator(mark)).to_have_attribute("data-words", re.compile(re.escape(words.split(" ·")[0])))
+    # which step lies there hangs on the width of a figure that may still be settling: in the end all name the same one
+    await page.wait_for_function(ALL_NAME_ONE_STEP)
     assert len(served_api.requests) == asked
     await page.mouse.move(4, 400)
     await expect(page.locator(".moment")).to_have_count(0)
