@@ -220,3 +220,31 @@ async def test_a_run_is_found_from_any_page(visit: Visit) -> None:
     await expect(page.locator("#runs-count")).to_have_text("2")
     await expect(page.locator("#runs-q")).to_have_value("gpt")
     await expect(page.locator("#find")).to_be_hidden()
+
+
+WANTED = """
+() => {
+  const { no_update, noisescale } = window.dash_clientside;
+  const rows = [{ id: "old", stamp: "1" }, { id: "news", stamp: "2" }, { id: "unknown", stamp: "1" }];
+  const sparks = { old: { stamp: "1" }, news: { stamp: "1" } };
+  const many = Array.from({ length: 90 }, (_, i) => ({ id: "run " + i, stamp: "1" }));
+  return {
+    stale: noisescale.sparklinesWanted(rows, sparks),
+    none: noisescale.sparklinesWanted(rows.slice(0, 1), sparks) === no_update,
+    ofATurn: Object.keys(noisescale.sparklinesWanted(many, {})).length,
+  };
+}
+"""
+
+
+async def test_sparklines_are_asked_for_once_and_again_only_for_runs_with_news(
+    visit: Visit, served_api: FakeApi
+) -> None:
+    served_api.requests.clear()
+    page = await visit.open("/runs")
+    await expect(page.locator(".ag-row .spark").first).to_be_visible()
+
+    asked = [r.query_params["ids"] for r in served_api.requests if r.url.path.endswith("/sparklines")]
+    assert sorted(asked[0].split(",")) == sorted(run.id for run in RUNS)
+    # the runs of the fake API have news whenever they are asked for: what is stale is judged on rows of its own
+    assert await page.evaluate(WANTED) == {"stale": {"news": "2", "unknown": "1"}, "none": True, "ofATurn": 40}

@@ -14,7 +14,7 @@
   }
 
   /* What stands beside the main figure is asked for once that is there: with every look, and later than it with news. */
-  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+  const { same } = window.noisescaleAddress;
   function besideAsked(live, view, asked, said) {
     if (!live || !live.at || !view) return [skip(), skip()];
     /* what could not be loaded is asked for again with the first answer that comes */

@@ -26,7 +26,7 @@ async def read(api: ApiClient, visitor: Mapping[str, str], run: Run, view: View)
     """What the main figure and the key figures show; a layer, a kind or a range of its own costs another request."""
     whole, own, branches = await asyncio.gather(
         _whole(api, visitor, run, view_beside(view)),
-        _own(api, visitor, run, view) if is_of_part(view) or view_beside(view) != view else _none(),
+        _own(api, visitor, run, view) if _is_of_part(view) or view_beside(view) != view else _none(),
         api.sweeps(visitor, {"run_id": run.id, "kind": "branch", "limit": MAX_BRANCHES}),
     )
     whole = with_branches(whole, branches.sweeps)
@@ -40,14 +40,14 @@ async def read_beside(
     view = view_beside(view)
     whole, own, metrics, streams = await asyncio.gather(
         _whole(api, visitor, run, view),
-        _own(api, visitor, run, view) if is_of_part(view) else _none(),
+        _own(api, visitor, run, view) if _is_of_part(view) else _none(),
         api.metrics(visitor, run.id, run_figures.metrics_query(view)),
         api.streams(visitor, run.id) if has_streams else _none(),
     )
     return ReadBeside(whole if own is None else _of_run(whole, own, view), whole, streams or (), metrics)
 
 
-def is_of_part(view: View) -> bool:
+def _is_of_part(view: View) -> bool:
     """Whether something else than the noise scale of the whole model, kind simple, is asked for."""
     return bool(view["layer"]) or view["kind"] != SIMPLE.name
 

@@ -19,7 +19,7 @@ from noisescale_server.storage.comparison import MeasuredRun
 SAME_BATCH = 1.05
 """A batch that was logged may differ from the one a sweep names by 5 %: by a last, smaller step of an epoch."""
 KEPT = 1_000
-"""Runs whose windows are kept, 20 each: 4 MB."""
+"""Runs whose windows are kept, at most as many each as an average is taken over."""
 
 _kept: KeptAnswers[tuple[Window, ...]] = KeptAnswers(KEPT)
 
