@@ -77,6 +77,7 @@ class FakeApi:
         ):
             self.app.get(f"/api/v1/runs/{{run_id}}/{name}")(answer)
         self.app.get("/api/v1/sweeps")(self.list_sweeps)
+        self.app.get("/api/v1/sweeps/critical-batches")(self.critical_batches)
         self.app.get("/api/v1/sweeps/{sweep_id}")(self.read_sweep)
         self.app.get("/api/v1/sweeps/{sweep_id}/critical-batch")(self.critical_batch)
         self.app.get("/api/v1/sweeps/{sweep_id}/plan")(self.sweep_plan)
@@ -256,6 +257,10 @@ class FakeApi:
         if not (target or sweep.ladder):
             return problem(422, "Invalid input", "target is required: the sweep was created without targets")
         return critical_batch_json(sweep, target)
+
+    async def critical_batches(self, ids: str) -> Any:
+        known = [sweep for sweep in map(self.find_sweep, ids.split(",")) if sweep is not None and sweep.ladder]
+        return {"sweeps": [critical_batch_json(sweep, [min(sweep.ladder)]) for sweep in known]}
 
     async def sweep_plan(self, sweep_id: str, target: float, ratio: float = 1.5) -> Any:
         sweep = self.find_sweep(sweep_id)

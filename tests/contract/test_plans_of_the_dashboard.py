@@ -9,7 +9,8 @@ from fastapi import FastAPI
 
 from app_in_process import ADDRESS, AS_LOCAL_USER
 from compared_tasks import planted_task, stored_run
-from noisescale_dashboard.api_client import ApiClient, ApiProblem
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem
 from noisescale_dashboard.pages import planner_query, planner_scope
 from noisescale_dashboard.pages import planner_sentences as sentences
 from noisescale_dashboard.pages.planner_query import FIELDS, FLAGS

@@ -51,17 +51,29 @@ async def test_the_list_says_what_there_is_before_any_fit_is_asked_for(callbacks
     assert fake_api.paths() == ["/api/v1/sweeps"]
 
 
-async def test_each_sweep_is_asked_for_its_hardest_target_alone(callbacks: Callbacks, fake_api: FakeApi) -> None:
+async def test_the_sweeps_are_asked_together_for_their_hardest_targets(callbacks: Callbacks, fake_api: FakeApi) -> None:
     rows = (await callbacks.post("sweeps-rows.data", OWN))["sweeps-rows"]["data"]
 
     second = next(d["output"] for d in callbacks.server_side() if d["output"].startswith("sweeps-table.children@"))
     changed = await callbacks.post(second, {"sweeps-rows.data": rows})
 
-    asked = [request.query_params["target"] for request in fake_api.requests if "critical-batch" in request.url.path]
-    assert sorted(asked) == ["0.3", "0.5", "2.85"]
+    (asked,) = [request.query_params["ids"] for request in fake_api.requests if "critical-batch" in request.url.path]
+    assert asked.split(",") == [sweep.id for sweep in SWEEPS if sweep.ladder]
     (table,) = (value["children"] for value in changed.values())
     for words in ("992", "841 – 1,170", "12, 16 to 32,768", "> 4,100", "all batch sizes below B_crit"):
         assert words in said(table)
+
+
+async def test_fits_that_cannot_be_read_leave_the_rows_and_say_so(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    rows = (await callbacks.post("sweeps-rows.data", OWN))["sweeps-rows"]["data"]
+    fake_api.app.router.routes = [one for one in fake_api.app.router.routes if "critical-batches" not in one.path]
+    second = next(d["output"] for d in callbacks.server_side() if d["output"].startswith("sweeps-table.children@"))
+
+    changed = await callbacks.post(second, {"sweeps-rows.data": rows})
+
+    (table,) = (value["children"] for value in changed.values())
+    assert said(table).count("not loaded") == sum(bool(sweep.ladder) for sweep in SWEEPS)
+    assert "gpt-125m-fineweb, AdamW" in said(table)
 
 
 async def test_without_sweeps_the_page_has_the_lines_to_paste(callbacks: Callbacks, fake_api: FakeApi) -> None:

@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 
 from factories import make_batch, make_run
-from noisescale_server.api.unknown import LOOK_LIKE_A_RUN
+from noisescale_server.api.unknown import LOOK_LIKE_AN_ID
 from noisescale_server.app import ROUTERS
 from principals import OURS, THEIRS, Team, new_key, new_person, running_team
 from reproduction_bodies import claim_body
@@ -49,6 +49,7 @@ GET    /projects/{project:path}/tasks           -     +    +     0       +      
 GET    /projects/{project:path}/tasks/{task:path}/recommendation
                                                 -     +    +     0       +      +      +       0            +
 GET    /sweeps                                  -     +    +     +       +      +      +       +            +
+GET    /sweeps/critical-batches?ids={sweep_id}  -     +    +     +       +      +      +       +            +
 GET    /sweeps/{sweep_id}                       -     +    +     0       +      +      +       0            +
 GET    /sweeps/{sweep_id}/critical-batch        -     +    +     0       +      +      +       0            +
 GET    /sweeps/{sweep_id}/plan                  -     +    +     0       +      +      +       0            +
@@ -109,7 +110,7 @@ GET    /_reload-hash                            -     +    +     +       +      
 PUBLIC = ("/livez", "/readyz", "/login", "/assets/mark.svg", "/_favicon.ico")
 PUBLIC_ROUTES = {"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout", "/assets", "/_favicon.ico"}
 PUBLIC_ROUTES |= {"/_dash-component-suites/{package_name}/{fingerprinted_path:path}"}
-ANSWERED_AS_UNKNOWN = {"/api", "/api/{rest:path}", *LOOK_LIKE_A_RUN}
+ANSWERED_AS_UNKNOWN = {"/api", "/api/{rest:path}", *LOOK_LIKE_AN_ID}
 CALLBACK_ROUTES = {"/_dash-update-component", "/_dash-ws-callback"}
 
 

@@ -334,10 +334,13 @@ class TestMoments:
 
 
 class TestMethods:
-    @pytest.mark.parametrize("path", ["summary", "sparklines", "recommendations", "changes"])
+    @pytest.mark.parametrize(
+        "path",
+        ["runs/summary", "runs/sparklines", "runs/recommendations", "runs/changes", "sweeps/critical-batches"],
+    )
     @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-    async def test_a_fixed_path_is_no_runs_id(self, shared_client: httpx.AsyncClient, method: str, path: str) -> None:
-        answer = await shared_client.request(method, f"/api/v1/runs/{path}")
+    async def test_a_fixed_path_is_no_id(self, shared_client: httpx.AsyncClient, method: str, path: str) -> None:
+        answer = await shared_client.request(method, f"/api/v1/{path}")
 
         assert_problem(answer, 405, "method-not-allowed")
-        assert answer.headers["allow"] == ("POST" if path == "changes" else "GET")
+        assert answer.headers["allow"] == ("POST" if path == "runs/changes" else "GET")

@@ -13,6 +13,9 @@ from stored_runs import resolved, store_run
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, MIN_STEPS, RATES, TARGET, curve, exact_steps, sweep_of
 
 
+SEVERAL = "/api/v1/sweeps/critical-batches"
+
+
 async def critical_batch(shared_client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
     answer = await shared_client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch", params=query)
     assert answer.status_code == 200, answer.text
@@ -301,3 +304,39 @@ class TestPublishedSweeps:
 
         assert {one["workload"] for one in found["sweeps"]} == {name}
         assert found["total"] == sum(one["workload"] == name for one in everything)
+
+
+class TestSeveralSweeps:
+    async def test_each_is_at_its_hardest_target_as_it_is_alone_in_the_order_asked(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        runs = [curve(size, seed=s, noise=0.02) for size in BATCH_SIZES for s in range(3)]
+        ids = [await sweep_of(shared_client, *runs, targets=[2 * TARGET, TARGET]) for _ in range(2)]
+        rising = await sweep_of(shared_client, *runs, targets=[TARGET, 2 * TARGET], goal="max")
+        without = await sweep_of(shared_client, *runs, targets=[])
+        asked = [ids[1], rising, without, str(uuid4()), ids[0]]
+
+        answer = await shared_client.get(SEVERAL, params={"ids": ",".join(asked)})
+
+        alone = [
+            await critical_batch(shared_client, ids[1], target=TARGET),
+            await critical_batch(shared_client, rising, target=2 * TARGET),
+            await critical_batch(shared_client, ids[0], target=TARGET),
+        ]
+        assert answer.json()["sweeps"] == alone
+
+    async def test_runs_that_have_come_since_are_in_it(self, shared_client: httpx.AsyncClient) -> None:
+        sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES[:2]))
+        before = (await shared_client.get(SEVERAL, params={"ids": sweep_id})).json()["sweeps"]
+        body = {"runs": [curve(size, seed=s) for size in BATCH_SIZES for s in range(3)]}
+        await shared_client.post(f"/api/v1/sweeps/{sweep_id}/runs", json=body)
+
+        after = (await shared_client.get(SEVERAL, params={"ids": sweep_id})).json()["sweeps"]
+
+        assert len(before[0]["targets"][0]["points"]) == 2
+        assert len(after[0]["targets"][0]["points"]) == len(BATCH_SIZES)
+
+    async def test_more_than_twenty_are_refused(self, shared_client: httpx.AsyncClient) -> None:
+        answer = await shared_client.get(SEVERAL, params={"ids": ",".join(str(uuid4()) for _ in range(21))})
+
+        assert_problem(answer, 422, "invalid-input", field="ids")

@@ -9,7 +9,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.answers import Run
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages import compare_config, compare_runs, compare_sizes, compare_tasks, shell, states
 from noisescale_dashboard.pages.compare_runs import Chosen
 from noisescale_dashboard.pages.parts import Child, aria

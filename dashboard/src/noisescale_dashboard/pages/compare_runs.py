@@ -10,7 +10,8 @@ from dash import html
 
 from noisescale_dashboard import compare_sentences
 from noisescale_dashboard.answers import Run
-from noisescale_dashboard.api_client import ApiClient, ApiProblem
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem
 from noisescale_dashboard.compare_answers import ComparedRuns
 from noisescale_dashboard.figures import noise_scale_ratio, runs_side_by_side
 from noisescale_dashboard.figures.categories import RUN_COLORS

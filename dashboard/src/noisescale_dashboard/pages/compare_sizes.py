@@ -9,7 +9,8 @@ from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import compare_sentences
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.compare_answers import ModelSizes, SizedTask
 from noisescale_dashboard.figures import noise_scale_by_model_size as by_size
 from noisescale_dashboard.pages.parts import aria, card, figure_box

@@ -11,7 +11,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import NoiseScaleSeries, Run
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import misfit, small_multiples
 from noisescale_dashboard.pages import overview_cards, overview_events, overview_facts, overview_judged, shell, states
 from noisescale_dashboard.pages.overview_judged import Judged

@@ -8,7 +8,8 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, html
 
 from noisescale_dashboard.advice import Recommendation
-from noisescale_dashboard.api_client import BALANCED, ApiClient, ApiProblem
+from noisescale_dashboard.api_client import BALANCED, ApiClient
+from noisescale_dashboard.api_transport import ApiProblem
 from noisescale_dashboard.number_format import unbroken
 from noisescale_dashboard.pages import shell
 from noisescale_dashboard.pages.parts import Child, aria, icon, note

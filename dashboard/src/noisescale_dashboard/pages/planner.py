@@ -7,7 +7,8 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import plan_quantities, time_against_cost, which_limit_binds
 from noisescale_dashboard.figures.time_against_cost import Beside
 from noisescale_dashboard.number_format import unbroken

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisescale_dashboard.api_client import BALANCED, PREFERENCES, ApiProblem
+from noisescale_dashboard.api_client import BALANCED, PREFERENCES
+from noisescale_dashboard.api_transport import ApiProblem
 
 ROWS_PER_DOUBLING = 2
 """One of them is drawn as a dot, the others carry the curve."""

@@ -8,7 +8,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sweep_sentences
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import published_sweep
 from noisescale_dashboard.number_format import count, significant
 from noisescale_dashboard.pages import shell, states

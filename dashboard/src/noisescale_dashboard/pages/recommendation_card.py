@@ -10,7 +10,8 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard import sentences
 from noisescale_dashboard.advice import Recommendation
 from noisescale_dashboard.answers import Run
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import batch_bullet, trade_off_position
 from noisescale_dashboard.number_format import (
     count,

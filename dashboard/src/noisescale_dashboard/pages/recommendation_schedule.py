@@ -6,7 +6,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.advice import Change, Recommendation, Stage
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.number_format import NOTHING, count, rate, share, significant, unbroken
 from noisescale_dashboard.pages import plan_limits, shell
 from noisescale_dashboard.pages.parts import Child, aria, icon

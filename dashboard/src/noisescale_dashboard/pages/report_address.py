@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 from dash import html
 
-from noisescale_dashboard.api_client import BALANCED, ApiProblem
+from noisescale_dashboard.api_client import BALANCED
+from noisescale_dashboard.api_transport import ApiProblem
 from noisescale_dashboard.pages import plan_limits
 from noisescale_dashboard.pages.parts import icon
 

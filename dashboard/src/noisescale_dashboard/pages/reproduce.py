@@ -7,7 +7,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import compare_sentences, reproduction_sentences
 from noisescale_dashboard.answers import Json
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import noise_scale_against_critical_batch as scatter
 from noisescale_dashboard.pages import compare_tasks, reproduce_tables, shell, states
 from noisescale_dashboard.pages.parts import Child, card, figure_box, link

@@ -8,7 +8,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Run
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import loss_over_training
 from noisescale_dashboard.pages import run_figures, run_reading, run_records, shell
 from noisescale_dashboard.pages.run_figures import ReadBeside

@@ -8,7 +8,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.advice import Recommendation
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import noise_scale_against_loss, trade_off_position
 from noisescale_dashboard.law_answers import Forecast
 from noisescale_dashboard.number_format import count, exactly, significant

@@ -10,7 +10,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Group
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import axes, layers
 from noisescale_dashboard.figures.layer_terms import NOISE_SCALE, QUANTITIES, Quantity, of_term
 from noisescale_dashboard.number_format import si

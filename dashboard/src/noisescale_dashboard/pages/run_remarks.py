@@ -8,7 +8,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.answers import Run
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages import shell
 from noisescale_dashboard.pages.parts import Child, aria, icon
 from noisescale_dashboard.pages.runs_selection import is_own_site

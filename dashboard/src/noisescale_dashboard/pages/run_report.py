@@ -7,7 +7,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from starlette.datastructures import URL
 
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages.report_address import LAST_PART, asked_in
 from noisescale_dashboard.report.document import Origin, document
 from noisescale_dashboard.report.markup import to_html

@@ -8,7 +8,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import RunPage
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.number_format import count
 from noisescale_dashboard.pages import (
     runs_columns,

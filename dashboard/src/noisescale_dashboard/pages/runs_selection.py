@@ -8,7 +8,8 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages import shell
 from noisescale_dashboard.pages.parts import aria, icon
 

@@ -6,7 +6,8 @@ from dash import Dash, Input, Output, ctx, dcc, html
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.access_answers import Me
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages import settings_keys, settings_people, shell, states
 from noisescale_dashboard.pages.parts import Child, aria, card
 

@@ -8,7 +8,8 @@ from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.access_answers import Key
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages.parts import Child, aria, card, note
 
 SCOPES = (

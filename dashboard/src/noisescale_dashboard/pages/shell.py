@@ -7,7 +7,8 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures.theme import FONT, dark_of_light
 from noisescale_dashboard.pages.parts import Child, Children, aria, icon, link, listed
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from dash import html
 
-from noisescale_dashboard.api_client import ApiProblem
+from noisescale_dashboard.api_transport import ApiProblem
 from noisescale_dashboard.pages.parts import icon, link, note
 
 FIRST_LINES = """import noisescale

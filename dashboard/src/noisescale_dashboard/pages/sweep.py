@@ -7,7 +7,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sweep_sentences
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.number_format import exactly
 from noisescale_dashboard.pages import shell, states, sweep_branch, sweep_cards, sweep_figures, sweep_laws
 from noisescale_dashboard.pages.parts import Child, aria, icon, link

@@ -10,7 +10,8 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sweep_sentences
 from noisescale_dashboard.answers import Interval
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import large_batch_quality
 from noisescale_dashboard.number_format import count, exactly, rate, share, si, significant, span
 from noisescale_dashboard.pages import sweep_figures

@@ -8,7 +8,8 @@ from dash import Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sweep_sentences
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import best_learning_rates, critical_batch_against_target
 from noisescale_dashboard.law_answers import Claim, Forecast, LearningRates
 from noisescale_dashboard.number_format import count, exactly, rate, significant, span

@@ -10,7 +10,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sweep_sentences
-from noisescale_dashboard.api_client import ApiClient, ApiProblem, visitor_headers
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.branch_answers import branch
 from noisescale_dashboard.number_format import NOTHING, count, exactly, si
 from noisescale_dashboard.pages import published_sweeps, shell, states
@@ -18,7 +19,6 @@ from noisescale_dashboard.pages.parts import Child, aria, card, link
 from noisescale_dashboard.sweep_answers import Sweep, TargetFit
 
 PAGE_SIZE = 50
-AT_ONCE = 4
 TABS = (("own", "Yours"), ("published", "Published"))
 NAME_LIMIT = 120
 WAITING = "…"
@@ -99,9 +99,9 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             return (None, states.not_loaded(problem), True, True, no_update, "", no_update)
         if not page.sweeps:
             return (None, states.no_sweeps(), True, True, no_update, count(0), no_update)
-        wanted = {sweep.id: sweep.hardest_target for sweep in page.sweeps if sweep.kind == "sweep"}
+        fitted = [sweep.id for sweep in page.sweeps if sweep.kind == "sweep" and sweep.hardest_target is not None]
         return (
-            {"targets": wanted},
+            {"fitted": fitted},
             None,
             False,
             True,
@@ -124,30 +124,12 @@ def _register_findings(app: Dash, api: ApiClient) -> None:
         visitor = visitor_headers(ctx.headers)
         try:
             page, found = await asyncio.gather(
-                api.sweeps(visitor, {"limit": PAGE_SIZE}), findings(api, visitor, rows["targets"])
+                api.sweeps(visitor, {"limit": PAGE_SIZE}), api.critical_batches(visitor, rows["fitted"])
             )
         except ApiProblem:
             # the rows stay as they are, without what was found
             raise PreventUpdate from None
         return table(page.sweeps, found, narrow=narrow)
-
-
-async def findings(
-    api: ApiClient, visitor: Mapping[str, str], targets: Mapping[str, float | None]
-) -> dict[str, TargetFit | None]:
-    """What each sweep says about its hardest target; None where it could not be read."""
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(sweep_id: str, target: float) -> TargetFit | None:
-        async with gate:
-            try:
-                return next(iter((await api.critical_batch(visitor, sweep_id, {"target": target})).targets), None)
-            except ApiProblem:
-                return None
-
-    known = {sweep_id: target for sweep_id, target in targets.items() if target is not None}
-    found = await asyncio.gather(*(one(sweep_id, target) for sweep_id, target in known.items()))
-    return dict(zip(known, found, strict=True))
 
 
 COLUMNS = ("Name", "Task", "Kind", "Batch sizes", "Runs", "Hardest target", "B_crit", "95 %", "Started")

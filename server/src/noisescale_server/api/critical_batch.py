@@ -1,17 +1,24 @@
-"""GET /api/v1/sweeps/{sweep_id}/critical-batch: S_min, E_min and B_crit for each target, or why not."""
+"""GET /api/v1/sweeps/{sweep_id}/critical-batch: S_min, E_min and B_crit for each target, or why not; of several sweeps
+/api/v1/sweeps/critical-batches."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_server.api.deps import ReadSession
-from noisescale_server.api.schemas_critical_batch import CriticalBatchAnswer, target_fit
+from noisescale_server.api.deps import UUIDS, ReadSession
+from noisescale_server.api.runs import read_ids
+from noisescale_server.api.schemas_critical_batch import CriticalBatchAnswer, SeveralCriticalBatches, target_fit
 from noisescale_server.api.schemas_sweeps import MAX_TARGETS, Value
 from noisescale_server.api.sweeps import SweepId
 from noisescale_server.services import critical_batch
+from noisescale_server.services.critical_batch import CriticalBatch
 
 router = APIRouter(tags=["sweeps"])
+
+MOST_AT_ONCE = 20
+"""Sweeps of one question: a fit that is not kept yet takes some tenths of a second."""
+Level = Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of the intervals")]
 
 
 class CriticalBatchQuery(BaseModel):
@@ -20,8 +27,34 @@ class CriticalBatchQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     target: Annotated[list[Value], Field(max_length=MAX_TARGETS, description="default: those of the sweep")] = []
-    level: Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of the intervals")] = 0.95
+    level: Level = 0.95
     bootstrap: Annotated[bool, Field(description="also draw the seeds again; takes some 0.1 s a target")] = False
+
+
+class CriticalBatchesQuery(BaseModel):
+    """Of which sweeps, and how sure."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=1_000,
+            description="UUIDs, separated by commas; at most 20",
+            json_schema_extra=UUIDS,
+        ),
+    ]
+    level: Level = 0.95
+
+
+@router.get("/sweeps/critical-batches")
+async def get_critical_batches(
+    query: Annotated[CriticalBatchesQuery, Query()], session: ReadSession
+) -> SeveralCriticalBatches:
+    """Of several sweeps the hardest target alone, for a list of them; ids without a sweep or target are left out."""
+    found = await critical_batch.of_sweeps(session, read_ids(query.ids, MOST_AT_ONCE), level=query.level)
+    return SeveralCriticalBatches(sweeps=[_answer(one, query.level) for one in found])
 
 
 @router.get("/sweeps/{sweep_id}/critical-batch")
@@ -32,12 +65,16 @@ async def get_critical_batch(
     found = await critical_batch.of_sweep(
         session, sweep_id, targets=query.target, level=query.level, with_bootstrap=query.bootstrap
     )
+    return _answer(found, query.level)
+
+
+def _answer(found: CriticalBatch, level: float) -> CriticalBatchAnswer:
     sweep = found.row.sweep
     return CriticalBatchAnswer(
         sweep_id=sweep.id,
         metric=sweep.metric,
         goal="max" if sweep.goal == "max" else "min",
         unit=sweep.unit,
-        level=query.level,
+        level=level,
         targets=[target_fit(one) for one in found.targets],
     )

@@ -22,6 +22,7 @@ READING: Final = (
     "/projects/{project:path}/tasks",
     "/projects/{project:path}/tasks/{task:path}/recommendation",
     "/sweeps",
+    "/sweeps/critical-batches",
     "/sweeps/{sweep_id}",
     "/sweeps/{sweep_id}/critical-batch",
     "/sweeps/{sweep_id}/plan",

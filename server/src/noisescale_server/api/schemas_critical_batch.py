@@ -66,6 +66,12 @@ class CriticalBatchAnswer(Answer):
     targets: list[TargetFit]
 
 
+class SeveralCriticalBatches(Answer):
+    """Of several sweeps, each at its hardest target."""
+
+    sweeps: list[CriticalBatchAnswer]
+
+
 def fit_answer(outcome: SweepFit | Refusal) -> FitAnswer | None:
     """The fit as JSON, or null."""
     if isinstance(outcome, Refusal):

@@ -12,7 +12,9 @@ from noisescale_server.services import sweep_curves, sweeps
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.storage import sweep_version
+from noisescale_server.storage import sweeps as sweep_table
 from noisescale_server.storage.sweeps import SweepRow
+from noisescale_server.storage.tables import Sweep
 
 KEPT = 256
 
@@ -42,7 +44,28 @@ async def of_sweep(
         raise refuse("target", "is required: the sweep was created without targets")
     # before the data: what is newer than its version is only computed once more
     version = await sweep_version.version_of(session, sweep_id)
-    key = (sweep_id, version, wanted, level, with_bootstrap)
+    return await _found(session, row, version, wanted, level=level, with_bootstrap=with_bootstrap)
+
+
+async def of_sweeps(session: AsyncSession, sweep_ids: Sequence[UUID], *, level: float) -> list[CriticalBatch]:
+    """The fit of each sweep that exists at its hardest target; sweeps without targets are left out."""
+    rows = [row for row in await sweep_table.get_rows(session, sweep_ids) if row.sweep.targets]
+    versions = await sweep_version.versions_of(session, [row.sweep.id for row in rows])
+    return [
+        await _found(session, row, versions[row.sweep.id], (_hardest(row.sweep),), level=level, with_bootstrap=False)
+        for row in rows
+    ]
+
+
+def _hardest(sweep: Sweep) -> float:
+    return max(sweep.targets) if sweep.goal == "max" else min(sweep.targets)
+
+
+async def _found(
+    session: AsyncSession, row: SweepRow, version: str, wanted: tuple[float, ...], *, level: float, with_bootstrap: bool
+) -> CriticalBatch:
+    """As it was kept for this version of the data, or computed."""
+    key = (row.sweep.id, version, wanted, level, with_bootstrap)
     found = _kept.find(key)
     if found is None:
         settings = await sweep_curves.settings_of_sweep(session, row.sweep)

@@ -1,13 +1,19 @@
 """What a sweep's answers rest on, as a short text that changes with any of it."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import String, func, literal_column, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
 
-from noisescale_server.storage.tables import Stream, SweepRun
+from noisescale_server.storage.driver import fetch
+
+VERSIONS = """
+SELECT r.sweep_id, md5(string_agg(
+    r.run_id::text || r.xmin::text || coalesce(s.id::text || s.xmin::text, ''), ',' ORDER BY r.run_id, s.id))
+FROM sweep_run r LEFT JOIN stream s ON s.run_id = r.run_id
+WHERE r.sweep_id = ANY($1)
+GROUP BY r.sweep_id
+"""
 
 
 async def version_of(session: AsyncSession, sweep_id: UUID) -> str:
@@ -16,15 +22,10 @@ async def version_of(session: AsyncSession, sweep_id: UUID) -> str:
     It reads no curve. Every batch of records moves its stream's cursor and every attachment writes its row, and
     Postgres numbers the transaction that did it (`xmin`), so nothing changes without the hash.
     """
-    stream, run = aliased(Stream, name="the_stream"), aliased(SweepRun, name="the_run")
-    stamp = literal_column(
-        "the_run.run_id::text || the_run.xmin::text || coalesce(the_stream.id::text || the_stream.xmin::text, '')",
-        String,
-    )
-    query = (
-        select(func.md5(func.string_agg(stamp, aggregate_order_by(literal_column("','"), run.run_id, stream.id))))
-        .select_from(run)
-        .outerjoin(stream, stream.run_id == run.run_id)
-        .where(run.sweep_id == sweep_id)
-    )
-    return await session.scalar(query) or ""
+    return (await versions_of(session, [sweep_id]))[sweep_id]
+
+
+async def versions_of(session: AsyncSession, sweep_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """The version of each sweep, in one statement."""
+    found = dict(await fetch(session, VERSIONS, list(sweep_ids)))
+    return {sweep_id: found.get(sweep_id, "") for sweep_id in sweep_ids}

@@ -86,6 +86,12 @@ async def get_row(session: AsyncSession, sweep_id: UUID) -> SweepRow | None:
     return None if found is None else SweepRow(*found)
 
 
+async def get_rows(session: AsyncSession, sweep_ids: Sequence[UUID]) -> list[SweepRow]:
+    """Those of the sweeps that there are, in this order."""
+    found = {row[0].id: SweepRow(*row) for row in await session.execute(_rows().where(Sweep.id.in_(sweep_ids)))}
+    return [found[sweep_id] for sweep_id in dict.fromkeys(sweep_ids) if sweep_id in found]
+
+
 async def hold(session: AsyncSession, sweep_id: UUID) -> bool:
     """True if the sweep exists; it cannot be deleted until the transaction ends."""
     held = select(Sweep.id).where(Sweep.id == sweep_id).with_for_update(read=True, key_share=True)
