@@ -40,6 +40,7 @@ run-law-figures.data           run-slow-pulse.data        reads
 run-change.data                run-save.n_clicks          changes
 run-figures.data               run-series-view.data       reads
 run-beside-figures.data        run-beside-asked.data      reads
+run-records.children           run-records-asked.data     reads
 sweeps-rows.data               sweeps-view.data           reads
 sweeps-table.children          sweeps-rows.data           words
 published-figures.data         sweeps-view.data           reads
@@ -49,7 +50,8 @@ sweep-figures.data             sweep-view.data            reads
 compare-pick.data              compare-view.data          reads
 compare-size-figures.data      compare-view.data          reads
 compare-head.children          compare-view.data          reads
-planner-figures.data           planner-view.data          reads
+planner-scope.data             planner-wanted.data        reads
+planner-figures.data           planner-asked.data         reads
 reproduce-head.children        reproduce-asked.data       reads
 settings-sentence.children     settings-sentence.id       reads
 first-connection.children      first-connection.id        reads
@@ -111,7 +113,7 @@ def values_about(run_id: UUID) -> dict[str, Any]:
     return {
         "run-id.data": str(run_id),
         "run-series-view.data": view,
-        "run-beside-asked.data": {"view": view, "isLook": False},
+        "run-beside-asked.data": {"view": view},
         "run-pref-view.data": {"pref": 0.5},
         "run-layers-asked.data": {"from": None, "to": None, "layers": "map", "term": "noise"},
         "run-save.n_clicks": 1,

@@ -12,7 +12,6 @@ from problems import assert_problem
 from stored_runs import resolved, store_run
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, MIN_STEPS, RATES, TARGET, curve, exact_steps, sweep_of
 
-
 SEVERAL = "/api/v1/sweeps/critical-batches"
 
 

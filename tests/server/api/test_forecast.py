@@ -179,6 +179,20 @@ class TestKeptAnswers:
         assert again == before
         assert after["observed"][-1]["x"] > 1.5 * before["observed"][-1]["x"]
 
+    async def test_a_run_that_grows_by_less_than_a_percent_keeps_its_law(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        run_id, stream_id = await growing_stream(shared_client)
+        found = [await forecast(shared_client, run_id, axis="steps")]
+        for first, num_steps in ((NUM_STEPS, 1), (NUM_STEPS + 1, NUM_STEPS // 50)):
+            more = make_measurements(first_seq=first + 2, steps=range(first, first + num_steps), noise_scale=5000.0)
+            batch = make_batch(run_id=run_id, first_seq=first + 2, crc32=first, measurements=more)
+            assert (await shared_client.post(f"/api/v1/streams/{stream_id}/batches", json=batch)).status_code == 200
+            found.append(await forecast(shared_client, run_id, axis="steps"))
+
+        assert found[1] == found[0]
+        assert found[2]["observed"][-1]["x"] > found[1]["observed"][-1]["x"]
+
     async def test_another_question_about_the_same_run_has_its_own_answer(
         self, shared_client: httpx.AsyncClient
     ) -> None:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from factories import make_batch, make_measurements
+from factories import make_batch, make_measurements, make_stream
 from problems import assert_problem
 
 PATH = "/api/v1/runs/sparklines"
@@ -39,6 +39,22 @@ async def test_they_are_the_points_of_the_series(shared_client: httpx.AsyncClien
 
     series = (await shared_client.get(f"/api/v1/runs/{run_id}/noise-scale", params={"points": 28})).json()["points"]
     assert found == {name: series[name] for name in ("step", "value", "low", "high", "global_batch")}
+
+
+async def test_details_are_the_states_times_and_events_of_the_series(shared_client: httpx.AsyncClient) -> None:
+    run_id = str(uuid4())
+    await log(shared_client, run_id, str(uuid4()), first=0, num_steps=100)
+    larger = make_measurements(steps=range(100, 200), global_batch=1024.0)
+    resumed = make_batch(run_id=run_id, stream=make_stream(started_at=1.8e9), measurements=larger)
+    answer = await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=resumed)
+    assert answer.status_code == 200, answer.text
+
+    found = (await sparklines(shared_client, run_id, details=True))[run_id]
+
+    series = (await shared_client.get(f"/api/v1/runs/{run_id}/noise-scale", params={"points": 28})).json()
+    assert [event["kind"] for event in found["events"]] == ["resumed", "batch"]
+    assert found["events"] == series["events"]
+    assert (found["state"], found["wall_time"]) == (series["points"]["state"], series["points"]["wall_time"])
 
 
 async def test_a_run_that_logs_more_has_another_one(shared_client: httpx.AsyncClient) -> None:

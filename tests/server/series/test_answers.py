@@ -209,6 +209,21 @@ class TestNoiseScale:
             {"step": 80, "kind": "resumed"},
         ]
 
+    async def test_a_branch_is_an_event_of_its_run_where_it_left(self, shared_client: httpx.AsyncClient) -> None:
+        run_id = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(60)))
+        other = await send(shared_client, uuid4(), measurements=make_measurements(steps=range(60)))
+        for step in (40, 40, 20, 10_000, "20", 1e300, -1, 2.5, None):
+            body = {"project": "demo", "task": "digits", "kind": "branch", "run_id": run_id, "details": {"step": step}}
+            answer = await shared_client.post("/api/v1/sweeps", json=body)
+            assert answer.status_code == 201, answer.text
+
+        assert (await series(shared_client, run_id))["events"] == [
+            {"step": 20, "kind": "branch"},
+            {"step": 40, "kind": "branch"},
+        ]
+        assert [event["step"] for event in (await series(shared_client, run_id, to=30))["events"]] == [20]
+        assert (await series(shared_client, other))["events"] == []
+
     async def test_a_run_without_measurements_has_empty_columns(self, shared_client: httpx.AsyncClient) -> None:
         run_id = await send(shared_client, uuid4(), last_seq=1, lost=[])
 

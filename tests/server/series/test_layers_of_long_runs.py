@@ -132,3 +132,17 @@ async def test_a_zoomed_layer_shows_what_it_would_if_all_of_the_run_were_read(
     for name in ("step", "value", "low", "high"):
         assert near["points"][name] == pytest.approx(whole["points"][name], rel=1e-9)
     assert all(math.isfinite(value) for value in near["points"]["value"])
+
+
+async def test_layers_that_come_without_a_step_are_in_the_next_answer(shared_client: httpx.AsyncClient) -> None:
+    made, stream_id = str(uuid4()), str(uuid4())
+    await send(shared_client, stream_id, batch_of_layers(made, num_records=20))
+    before = (await shared_client.get(f"/api/v1/runs/{made}/groups")).json()
+    again = (await shared_client.get(f"/api/v1/runs/{made}/groups")).json()
+    alone = [make_groups(seq=42, step=SPACING - 1, names=["late"], seed=1)]
+
+    await send(shared_client, stream_id, make_batch(run_id=made, first_seq=42, last_seq=42, groups=alone))
+
+    after = (await shared_client.get(f"/api/v1/runs/{made}/groups")).json()
+    assert before == again
+    assert {one["name"] for one in after["groups"]} - {one["name"] for one in before["groups"]} == {"late"}

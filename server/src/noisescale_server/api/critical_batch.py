@@ -1,5 +1,4 @@
-"""GET /api/v1/sweeps/{sweep_id}/critical-batch: S_min, E_min and B_crit for each target, or why not; of several sweeps
-/api/v1/sweeps/critical-batches."""
+"""GET /api/v1/sweeps/{sweep_id}/critical-batch and /critical-batches: S_min, E_min and B_crit, or why not."""
 
 from typing import Annotated
 

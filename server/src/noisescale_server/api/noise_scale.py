@@ -15,6 +15,7 @@ from noisescale_server.api.schemas_columns import SeriesAnswer, columns_of
 from noisescale_server.api.schemas_runs import Name
 from noisescale_server.services import layer_series, series
 from noisescale_server.services.errors import refuse
+from noisescale_server.services.events import Event
 from noisescale_server.services.runs import reason_of_rows
 from noisescale_server.services.series import Series
 from noisescale_server.storage.series import PointColumns
@@ -74,12 +75,17 @@ def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
         "points": point_columns(found, x),
         "latest": estimate_answer(found.latest, reason=reason_of_newest(found)),
         "run_average": estimate_answer(found.run_average, reason=reason_of_newest(found)),
-        "events": [
-            {"step": event.step, "kind": event.kind}
-            | ({} if event.kind == "resumed" else {"from": event.before, "to": event.after})
-            for event in found.events
-        ],
+        "events": event_answers(found.events),
     }
+
+
+def event_answers(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """What happened, with both ends of what changed."""
+    return [
+        {"step": event.step, "kind": event.kind}
+        | ({} if event.before is None else {"from": event.before, "to": event.after})
+        for event in events
+    ]
 
 
 def point_columns(found: Series, x: XAxis) -> dict[str, Sequence[Any]]:

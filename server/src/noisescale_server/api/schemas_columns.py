@@ -58,7 +58,7 @@ class SeriesColumns(EstimateColumns):
 
 
 class SeriesEvent(Answer):
-    """A change at a step; `from` and `to` are not there for a resumption."""
+    """A change at a step; `from` and `to` are there for the batch and the learning rate."""
 
     step: int
     kind: str
@@ -133,13 +133,16 @@ class MetricsAnswer(Columns):
 
 
 class SparklineColumns(Columns):
-    """A few points of a run."""
+    """A few points of a run; the last three with `details` alone."""
 
     step: list[int]
     value: Numbers
     low: Numbers
     high: Numbers
     global_batch: Numbers
+    state: list[str] = Field(default_factory=list)
+    wall_time: Numbers = Field(default_factory=list)
+    events: list[SeriesEvent] = Field(default_factory=list)
 
 
 class SparklinesAnswer(Columns):

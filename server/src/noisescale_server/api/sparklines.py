@@ -1,6 +1,5 @@
 """GET /api/v1/runs/sparklines: a few points of each of many runs."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -8,11 +7,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from noisescale_server.api.deps import UUIDS, ReadSession
 from noisescale_server.api.json_response import JsonColumns
+from noisescale_server.api.noise_scale import event_answers
 from noisescale_server.api.runs import read_ids
 from noisescale_server.api.schemas_columns import SparklinesAnswer, columns_of
 from noisescale_server.services import sparklines
 
 router = APIRouter(tags=["runs"])
+
+COLUMNS = ("step", "value", "low", "high", "global_batch")
+DETAILS = ("state", "wall_time")
 
 
 class SparklinesQuery(BaseModel):
@@ -25,10 +28,16 @@ class SparklinesQuery(BaseModel):
         Field(min_length=1, max_length=10_000, description="UUIDs, separated by commas", json_schema_extra=UUIDS),
     ]
     points: Annotated[int, Field(ge=1, le=100)] = 28
+    details: Annotated[bool, Field(description="with states, times and events")] = False
 
 
 @router.get("/runs/sparklines", response_class=JsonColumns, responses=columns_of(SparklinesAnswer))
 async def get_sparklines(query: Annotated[SparklinesQuery, Query()], session: ReadSession) -> JsonColumns:
     """By run, columns of equal length as of /runs/{run_id}/noise-scale; runs without steps are left out."""
     found = await sparklines.of_runs(session, read_ids(query.ids), max_points=query.points)
-    return JsonColumns({"runs": {str(run_id): asdict(one) for run_id, one in found.items()}})
+    names = COLUMNS + DETAILS if query.details else COLUMNS
+    answers = {str(run_id): {name: getattr(one, name) for name in names} for run_id, one in found.items()}
+    if query.details:
+        for run_id, one in found.items():
+            answers[str(run_id)]["events"] = event_answers(one.events)
+    return JsonColumns({"runs": answers})

@@ -1,4 +1,4 @@
-"""What happened along a run that a chart should mark: the batch or the learning rate changed, a job was resumed."""
+"""What happened along a run that a chart should mark: batch or learning rate changed, a job resumed, a branch left."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,24 +14,29 @@ LR_FACTOR = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change at a step; `before` and `after` are of the batch or the learning rate, None for a resumption."""
+    """A change at a step; `before` and `after` are of the batch or the learning rate, None for the other kinds."""
 
     step: int
-    kind: Literal["batch", "lr", "resumed"]
+    kind: Literal["batch", "lr", "resumed", "branch"]
     before: float | None = None
     after: float | None = None
 
 
-def events_of(points: PointColumns, intervals: Sequence[LiveInterval], *, run_low: int) -> list[Event]:
+def events_of(
+    points: PointColumns, intervals: Sequence[LiveInterval], *, run_low: int, branch_steps: Sequence[int]
+) -> list[Event]:
     """The events of the points, in the order of steps.
 
     Args:
         points: What is shown.
         intervals: The live intervals shown.
         run_low: First step of the run, where the first stream did not take over from any other.
+        branch_steps: Where branches left the run.
     """
     resumed = [Event(step, "resumed") for step in resumptions(intervals, run_low=run_low)]
-    return sorted([*_lr_events(points), *_batch_events(points), *resumed], key=lambda event: event.step)
+    shown = [step for step in branch_steps if any(one.low <= step <= one.high for one in intervals)]
+    branches = [Event(step, "branch") for step in shown]
+    return sorted([*_lr_events(points), *_batch_events(points), *resumed, *branches], key=lambda event: event.step)
 
 
 def resumptions(intervals: Sequence[LiveInterval], *, run_low: int) -> list[int]:

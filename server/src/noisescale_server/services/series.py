@@ -12,7 +12,7 @@ from noisescale_server.services.events import Event, events_of
 from noisescale_server.services.live import LiveSeries, cut
 from noisescale_server.services.resolution import Resolution, block, choose, range_of, spacing_of
 from noisescale_server.services.whole_run import WholeRuns
-from noisescale_server.storage import runs, streams
+from noisescale_server.storage import runs, streams, sweeps
 from noisescale_server.storage.pyramid import TOP_LEVEL
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.streams import SIMPLE, Kind
@@ -101,6 +101,7 @@ async def of_run(
     whole = await whole_runs.of_run(session, run, live)
     has_signal = await whole_runs.has_signal(session, run, live, wanted.high)
     shown = await windows.read(session, live, wanted, how, has_signal=has_signal)
+    branch_steps = await sweeps.branch_steps(session, run_id) if kind == SIMPLE else []
     shown_intervals = cut(live.intervals, shown.low, wanted.high)
     return Series(
         run=run,
@@ -113,7 +114,9 @@ async def of_run(
         estimates=shown.estimates,
         latest=whole.latest,
         run_average=whole.run_average,
-        events=events_of(shown.points, shown_intervals, run_low=wanted.run_low) if kind == SIMPLE else [],
+        events=events_of(shown.points, shown_intervals, run_low=wanted.run_low, branch_steps=branch_steps)
+        if kind == SIMPLE
+        else [],
     )
 
 

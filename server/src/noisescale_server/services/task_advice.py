@@ -61,6 +61,7 @@ class TaskAdvice:
         recommendation: The advice; its `decision` says nothing before a run's first step.
         noise_scale: Of earlier runs together.
         to_target: Steps of the recommended batch and of those asked for.
+        past: The longest earlier run that is resolved; None without one.
     """
 
     evidence: TaskEvidence
@@ -69,6 +70,7 @@ class TaskAdvice:
     recommendation: Recommendation
     noise_scale: NoiseScaleEstimate
     to_target: tuple[ToTarget, ...]
+    past: RunSoFar | None
 
 
 async def advise(
@@ -79,8 +81,9 @@ async def advise(
     *,
     optimizer: str | None,
     asked: Question,
+    has_schedule: bool = True,
 ) -> TaskAdvice:
-    """The advice for the next run of a task.
+    """The advice for the next run of a task, without a schedule and what else a list leaves out where none is asked.
 
     Raises:
         TaskNotFound: When the project has no task of this name.
@@ -92,16 +95,18 @@ async def advise(
     setting = _setting(evidence, past)
     standing = _standing(evidence, past, setting, asked)
     try:
-        found = recommend(standing, asked.wish, _kappa(evidence), asked.given, asked.batches)
+        found = recommend(
+            standing, asked.wish, _kappa(evidence), asked.given, asked.batches, is_of_list=not has_schedule
+        )
     except ValueError as error:
         raise refuse("interruptions_per_device_hour", str(error)) from error
     is_enough = found.recommended_batch_size is not None
     to_target = _to_target(evidence, [found.recommended_batch_size, *asked.batches])
     needed = None if is_enough else await tasks.updates_needed(session, evidence.task.task_id)
     said = _in_words_of_a_task(evidence, found, to_target, needed)
-    if setting is not None and past is not None:
+    if has_schedule and setting is not None and past is not None:
         said = task_schedule.replayed(said, past, setting, evidence, _rounding(standing, asked, _kappa(evidence)))
-    return TaskAdvice(evidence, setting, is_enough, said, noise_scale_of(evidence), to_target)
+    return TaskAdvice(evidence, setting, is_enough, said, noise_scale_of(evidence), to_target, past)
 
 
 def _setting(evidence: TaskEvidence, past: RunSoFar | None) -> Setting | None:

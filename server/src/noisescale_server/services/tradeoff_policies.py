@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from noisescale.theory.advice.pace import Pace
 from noisescale.theory.advice.predictions import Banded, banded
 from noisescale.theory.cost import SECONDS_PER_HOUR
@@ -23,6 +26,7 @@ from noisescale_server.services.tradeoff_asked import EXACT
 from noisescale_server.services.tradeoff_regrets import MEASURED, MeasuredRegret
 from noisescale_server.services.tradeoff_rows import with_plan_error
 
+Floats = NDArray[np.float64]
 NUM_PIECES = 200
 """Pieces of the target's progress, each with one noise scale."""
 
@@ -163,28 +167,46 @@ def policies(terrain: Terrain, *, examples_per_step: float) -> list[Policy]:
             "Half the best batch for three quarters of the progress, then twice it.",
         ),
     }
+    pieces = _pieces(profile)
     known = {name: outcome(profile, batches).cost(examples_per_step) for name, (batches, _) in ways.items()}
     found = [
-        _policy(name, terrain, *ways[name], relative_cost=cost / constant.cost(examples_per_step))
+        _policy(name, terrain, pieces, *ways[name], relative_cost=cost / constant.cost(examples_per_step))
         for name, cost in sorted(known.items(), key=lambda one: one[1])
     ]
     return [*found, PRODUCT]
 
 
-def _policy(name: str, terrain: Terrain, batches: Sequence[float], text: str, *, relative_cost: float) -> Policy:
-    pace = terrain.pace
-    prices = [None if pace is None else pace.usd_per_step(batch) for batch in batches]
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The profile piece by piece: ideal steps s, and s φ."""
 
-    def taken(weights: Sequence[float]) -> Banded:
-        return banded(_weighted_steps(terrain, batches, weights))
+    ideal: Floats
+    noisy: Floats
+
+
+def _pieces(profile: Sequence[Stretch]) -> _Pieces:
+    ideal = np.array([part.ideal_steps for part in profile])
+    return _Pieces(ideal, ideal * np.array([part.noise_scale for part in profile]))
+
+
+def _policy(
+    name: str, terrain: Terrain, pieces: _Pieces, batches: Sequence[float], text: str, *, relative_cost: float
+) -> Policy:
+    pace = terrain.pace
+    # most policies hold few batches, and each is priced once
+    different, places = np.unique(batches, return_inverse=True)
+    prices = [None if pace is None else pace.usd_per_step(float(batch)) for batch in different]
+
+    def taken(weights: Sequence[float] | Floats) -> Banded:
+        return banded(_weighted_steps(terrain, pieces, different[places], np.asarray(weights)[places]))
 
     return Policy(
         name=name,
         first_batch=batches[0],
         last_batch=batches[-1],
-        steps=taken([1.0] * len(batches)),
-        examples=taken(batches),
-        hours=None if pace is None else taken([pace.seconds(batch) / SECONDS_PER_HOUR for batch in batches]),
+        steps=taken([1.0] * len(different)),
+        examples=taken(different),
+        hours=None if pace is None else taken([pace.seconds(float(each)) / SECONDS_PER_HOUR for each in different]),
         usd=taken([price for price in prices if price is not None]) if all(prices) else None,
         relative_cost=relative_cost,
         measured_regret=MEASURED.get(name),
@@ -192,18 +214,15 @@ def _policy(name: str, terrain: Terrain, batches: Sequence[float], text: str, *,
     )
 
 
-def _weighted_steps(terrain: Terrain, batches: Sequence[float], weights: Sequence[float]) -> Carried:
+def _weighted_steps(terrain: Terrain, pieces: _Pieces, batches: Floats, weights: Floats) -> Carried:
     """The sum of w over a policy's steps, carried through B_crit's errors: w is 1, a batch, hours or USD of a step.
 
     Were φ everywhere f times the profile's, progress s would take (1 + f φ / B) steps, and the plan at the present
     batch, whose steps are known, would be s (A + M) / (A + f M) long: a fraction linear in f, so it is monotone.
     """
-    pieces = list(zip(terrain.profile, batches, weights, strict=True))
-    ideal = sum(part.ideal_steps * weight for part, _, weight in pieces)
-    noisy = sum(part.ideal_steps * weight * part.noise_scale / batch for part, batch, weight in pieces)
-    plan_ideal = sum(part.ideal_steps for part in terrain.profile)
-    noise = sum(part.ideal_steps * part.noise_scale for part in terrain.profile)
-    plan_noisy = 0.0 if terrain.present_batch is None else noise / terrain.present_batch
+    ideal, noisy = float(pieces.ideal @ weights), float(pieces.noisy @ (weights / batches))
+    plan_ideal = float(pieces.ideal.sum())
+    plan_noisy = 0.0 if terrain.present_batch is None else float(pieces.noisy.sum()) / terrain.present_batch
     value, whole = terrain.critical_batch.value, plan_ideal + plan_noisy
 
     def at(critical: float) -> float:

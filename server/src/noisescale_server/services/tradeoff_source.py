@@ -15,7 +15,7 @@ from noisescale.theory.advice.pricing import price
 from noisescale.theory.intervals import Estimate, LogError, estimate_from_interval
 from noisescale.theory.schedule import Stretch
 from noisescale.theory.what_if import Plan
-from noisescale_server.services import known_kappa, run_advice, run_history, task_advice, task_schedule, tradeoff_target
+from noisescale_server.services import known_kappa, run_advice, task_advice, task_schedule, tradeoff_target
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question
 from noisescale_server.services.task_advice import TaskAdvice
@@ -23,7 +23,6 @@ from noisescale_server.services.task_evidence import TaskSweep
 from noisescale_server.services.tradeoff_asked import EXACT
 from noisescale_server.services.tradeoff_target import SweepTargets
 from noisescale_server.services.whole_run import WholeRuns
-from noisescale_server.storage import runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +113,14 @@ async def of_task(
         InvalidInput: While nothing is known of its critical batch.
     """
     without_limits = Question(Preference(asked.wish.preference, asked.wish.examples_per_step))
-    advice = await task_advice.advise(session, whole_runs, project, task, optimizer=optimizer, asked=without_limits)
+    advice = await task_advice.advise(
+        session, whole_runs, project, task, optimizer=optimizer, asked=without_limits, has_schedule=False
+    )
     found, evidence = advice.recommendation.critical_batch, advice.evidence
     if found is None or not found.low > 0:
         reason = advice.recommendation.reason
         raise refuse("task", f"nothing is known of its critical batch: {reason} Give critical_batch instead", task)
-    past = await _longest_run(session, whole_runs, advice, asked)
+    past = _at_price(advice.past, asked.usd_per_device_hour)
     plan, plan_error, target = _plan(advice)
     known = Source(
         critical_batch=estimate_from_interval(found.value, low=found.low, high=found.high, level=found.level),
@@ -150,15 +151,11 @@ async def of_task(
     )
 
 
-async def _longest_run(
-    session: AsyncSession, whole_runs: WholeRuns, advice: TaskAdvice, asked: Question
-) -> RunSoFar | None:
-    known = advice.evidence.runs
-    run = await runs.get(session, known[0].run_id) if known else None
-    if run is None:
-        return None
-    history = await whole_runs.history(session, run)
-    return run_history.so_far(run, history, is_now=True, usd_per_device_hour=asked.usd_per_device_hour)
+def _at_price(run: RunSoFar | None, usd_per_device_hour: float | None) -> RunSoFar | None:
+    """The run as if a device had cost that much; None: what it said itself."""
+    if run is None or usd_per_device_hour is None:
+        return run
+    return replace(run, usd_per_device_hour=usd_per_device_hour)
 
 
 def _pace(run: RunSoFar, asked: Question) -> Pace | None:

@@ -207,3 +207,9 @@ async def losses_of_run(session: AsyncSession, run_id: UUID) -> Sequence[StreamL
 async def coverage_of_run(session: AsyncSession, run_id: UUID, kind: Kind = SIMPLE) -> list[Coverage]:
     """The steps of those streams of a kind that have any, oldest stream first."""
     return [Coverage(*row) for row in await fetch(session, _COVERAGE, run_id, kind)]
+
+
+async def cursors_of_run(session: AsyncSession, run_id: UUID) -> tuple[tuple[UUID, int], ...]:
+    """How far each stream of the run has come: no record of any sort is stored without moving one of them."""
+    rows = await fetch(session, "SELECT id, next_seq FROM stream WHERE run_id = $1 ORDER BY id", run_id)
+    return tuple((row[0], row[1]) for row in rows)

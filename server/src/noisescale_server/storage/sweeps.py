@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Project, Run, Sweep, SweepRun, Task
 
 
@@ -90,6 +91,18 @@ async def get_rows(session: AsyncSession, sweep_ids: Sequence[UUID]) -> list[Swe
     """Those of the sweeps that there are, in this order."""
     found = {row[0].id: SweepRow(*row) for row in await session.execute(_rows().where(Sweep.id.in_(sweep_ids)))}
     return [found[sweep_id] for sweep_id in dict.fromkeys(sweep_ids) if sweep_id in found]
+
+
+BRANCH_STEPS = """
+SELECT DISTINCT (details->>'step')::bigint AS step FROM sweep
+WHERE run_id = $1 AND kind = 'branch' AND details->>'step' ~ '^[0-9]{1,15}$'
+ORDER BY step LIMIT 50
+"""
+
+
+async def branch_steps(session: AsyncSession, run_id: UUID) -> list[int]:
+    """The steps at which branches left a run that the session sees; the details are what somebody has sent."""
+    return [row["step"] for row in await read(session, BRANCH_STEPS, run_id)]
 
 
 async def hold(session: AsyncSession, sweep_id: UUID) -> bool:
