@@ -191,11 +191,16 @@ class FakeApi:
         kind = request.query_params.get("kind", "simple")
         return series_json(run, points=points, first=first, last=last, kind=kind)
 
-    async def sparklines(self, ids: str, points: int = 28) -> Any:
+    async def sparklines(self, ids: str, points: int = 28, *, details: bool = False) -> Any:
         known = {run_id: run for run_id in ids.split(",") if (run := self.find(run_id))}
-        columns = ("step", "value", "low", "high", "global_batch")
-        series = {key: series_json(run, points=points, first=0, last=run.steps - 1) for key, run in known.items()}
-        return {"runs": {key: {name: one["points"][name] for name in columns} for key, one in series.items()}}
+        columns = ("step", "value", "low", "high", "global_batch", *(("state", "wall_time") if details else ()))
+        found = {}
+        for run_id, run in known.items():
+            series = series_json(run, points=points, first=0, last=run.steps - 1)
+            found[run_id] = {name: series["points"][name] for name in columns}
+            if details:
+                found[run_id]["events"] = [event for event in series["events"] if event["kind"] != "branch"]
+        return {"runs": found}
 
     async def groups(self, run_id: str, points: int = 60) -> Any:
         run = self.find(run_id)

@@ -31,6 +31,7 @@ class FakeRun:
     gap: tuple[float, float] | None = None
     batch_doubled_at: float | None = None
     lr_dropped_at: float | None = None
+    branched_at: float | None = None
     config: dict[str, Any] = field(default_factory=lambda: {"hidden": 64, "seed": 1, "dataset": "digits"})
     lost: int = 0
     tentative_until: float = 0.06
@@ -62,6 +63,7 @@ RUNS = (
         gap=(0.53, 0.57),
         batch_doubled_at=0.22,
         lr_dropped_at=0.76,
+        branched_at=12_000 / 184_200,
         kinds=("simple", "adam", "hessian"),
         measured={
             "estimator": "ranks_and_micro_batches",
@@ -270,6 +272,8 @@ def series_json(
         )
     if run.lr_dropped_at:
         events.append({"step": round(run.lr_dropped_at * run.steps), "kind": "lr", "from": 6e-4, "to": 2e-4})
+    if run.branched_at:
+        events.append({"step": round(run.branched_at * run.steps), "kind": "branch"})
     return {
         "run_id": run.id,
         "kind": kind,

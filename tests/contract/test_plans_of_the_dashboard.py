@@ -24,7 +24,7 @@ SPOT = {"spot": 1, "spot_share": 0.3, "stops": 0.01, "restart_h": 0.1, "ckpt_h":
 
 async def planned(api: ApiClient, **said: Any) -> TradeOff:
     view = NOTHING | said
-    scope = await planner_scope.find(api, AS_LOCAL_USER, view)
+    scope, _ = await planner_scope.find(api, AS_LOCAL_USER, view)
     return await api.trade_off(AS_LOCAL_USER, planner_query.question(view, scope.source))
 
 

@@ -81,10 +81,15 @@ async def test_a_run_id_from_the_address_bar_cannot_reach_another_path(api: ApiC
     assert fake_api.requests == []
 
 
-async def test_a_failing_series_leaves_the_others(api: ApiClient) -> None:
-    found = await api.several_series({}, [RUNS[0].id, NOBODY, RUNS[1].id])
+async def test_short_series_of_several_runs_are_one_request_with_what_happened_in_them(
+    api: ApiClient, fake_api: FakeApi
+) -> None:
+    found = await api.several_series({}, [RUNS[0].id, NOBODY, RUNS[1].id], points=40)
 
     assert set(found) == {RUNS[0].id, RUNS[1].id}
+    assert [event.kind for event in found[RUNS[0].id].events] == ["batch", "lr"]
+    assert {len(column) for column in (found[RUNS[0].id].points.state, found[RUNS[0].id].points.wall_time)} == {40}
+    assert len(fake_api.requests) == 1
 
 
 async def test_sparklines_come_twenty_at_a_time_and_of_a_run_without_steps_empty(

@@ -266,11 +266,32 @@ def noise_scale_series(data: Json) -> NoiseScaleSeries:
         "points": picked(Points, columns),
         "latest": estimate(data.get("latest")),
         "run_average": estimate(data.get("run_average")),
-        "events": tuple(
-            Event(row["step"], row["kind"], row.get("from"), row.get("to")) for row in data.get("events") or ()
-        ),
+        "events": _events(data),
     }
     return picked(NoiseScaleSeries, {**data, **nested})
+
+
+def _events(data: Json) -> tuple[Event, ...]:
+    rows = data.get("events") or ()
+    return tuple(Event(row["step"], row["kind"], row.get("from"), row.get("to")) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortSeries:
+    """A few points of a run's whole noise scale, in examples, and what has happened along them."""
+
+    points: Points
+    events: tuple[Event, ...] = ()
+
+
+def short_series(data: Json) -> dict[str, ShortSeries]:
+    """The short series of each run in `data`."""
+    return {
+        run_id: ShortSeries(
+            picked(Points, {name: tuple(column) for name, column in one.items() if name != "events"}), _events(one)
+        )
+        for run_id, one in data["runs"].items()
+    }
 
 
 def sparklines(data: Json) -> dict[str, Points]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from noisescale_dashboard.answers import Estimate, Event, Metric, NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.answers import Estimate, Event, Metric, NoiseScaleSeries, Run, ShortSeries, Stream
 from noisescale_dashboard.number_format import count, duration, share, si, significant, span
 
 SHORT_NOUNS = {
@@ -129,7 +129,7 @@ def number_word(n: int) -> str:
     return words[n] if n < len(words) else str(n)
 
 
-def series_sentence(series: NoiseScaleSeries, noun: str) -> str:
+def series_sentence(series: NoiseScaleSeries | ShortSeries, noun: str) -> str:
     """What the figure of the noise scale shows, for those who do not see it."""
     known = [(step, v) for step, v in zip(series.points.step, series.points.value, strict=True) if v is not None]
     batches = [b for b in series.points.global_batch if b]

@@ -99,6 +99,20 @@ async def test_runs_keep_their_colours_when_one_of_them_goes(visit: Visit) -> No
 
 
 @pytest.mark.slow
+async def test_a_run_is_added_by_a_part_of_its_name(visit: Visit, served_api: FakeApi) -> None:
+    page = await visit.open(COMPARED)
+    wanted = next(run for run in RUNS if run.id not in IDS[:3])
+
+    async with page.expect_request(lambda asked: f'"value":"{wanted.name[:8]}"' in (asked.post_data or "")):
+        await page.locator("#compare-pick").press_sequentially(wanted.name[:8], delay=20)
+
+    await page.get_by_role("option", name=wanted.name).first.click()
+    await expect(page.locator("#compare-table tbody tr")).to_have_count(4)
+    assert wanted.id in page.url
+    assert any(request.query_params.get("q") == wanted.name[:8] for request in served_api.requests)
+
+
+@pytest.mark.slow
 async def test_a_sixth_run_is_grey_and_another_one_becomes_the_first(visit: Visit) -> None:
     page = await visit.open(f"/compare?runs={','.join(IDS[:5] + IDS[6:7])}")
 

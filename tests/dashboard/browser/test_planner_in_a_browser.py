@@ -8,6 +8,7 @@ from axe_core_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from dashboard_visit import PLANNER, Visit
+from fakes_api import FakeApi
 from fakes_runs import RUNS
 
 pytestmark = pytest.mark.browser
@@ -39,13 +40,16 @@ async def test_an_address_fills_fields_and_sliders(opened: Visit) -> None:
     assert opened.page.url.endswith(PLANNER)
 
 
-async def test_a_number_goes_into_the_address_and_back_takes_it_out(opened: Visit) -> None:
+async def test_a_number_goes_into_the_address_and_back_takes_it_out(opened: Visit, served_api: FakeApi) -> None:
     page = opened.page
+    served_api.requests.clear()
 
     await page.locator(field("devices")).fill("16")
     await page.locator(field("devices")).press("Enter")
 
     await expect(page.locator("h1")).to_have_text("Batch 1,024 on 16 devices: 12.9 h for $495")
+    asked = {path for path in served_api.paths() if path.startswith("/api/")}
+    assert asked == {"/api/v1/tradeoff"}, "the run and its task are known"
     assert page.url.endswith(f"{LIMITS}&devices=16")
     await page.go_back()
     await expect(page.locator("h1")).to_contain_text("Batch 1,536")

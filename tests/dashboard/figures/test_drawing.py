@@ -27,7 +27,8 @@ MISFITS = [
     misfit.MisfitRow("1", "first", "images", 256, "increase", best=500, low=300, high=900),
     misfit.MisfitRow("2", "second", "images", 256, "insufficient_evidence", bound=90),
 ]
-PANELS = [small_multiples.Panel(str(number), f"run {number}", "images", SERIES) for number in range(3)]
+SHORT = answers.ShortSeries(SERIES.points)
+PANELS = [small_multiples.Panel(str(n), f"run {n}", "images", SHORT, SERIES.latest) for n in range(3)]
 FIGURES = {
     "over training": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View()),
     "against loss": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View(kind="loss")),

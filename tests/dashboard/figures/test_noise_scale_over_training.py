@@ -138,8 +138,8 @@ def test_loss_falls_rightwards_and_is_not_joined_by_a_line() -> None:
 def test_events_are_drawn_with_their_words() -> None:
     figure = noise_scale_over_training(make_series(), View())
 
-    assert {"batch ×2", "LR ÷3"} <= set(texts(figure))
-    assert len(figure.layout.shapes) == 2
+    assert {"batch ×2", "LR ÷3", "branch"} <= set(texts(figure))
+    assert len(figure.layout.shapes) == 3
 
 
 def test_more_than_six_events_keep_words_of_learning_rate_and_batch_only() -> None:

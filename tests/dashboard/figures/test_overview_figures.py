@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fakes_runs import HOSTILE, RUNS, series_json
-from noisescale_dashboard.answers import noise_scale_series
+from noisescale_dashboard.answers import ShortSeries, noise_scale_series
 from noisescale_dashboard.figures.data_table import attached_columns
 from noisescale_dashboard.figures.misfit import AXIS_END, MisfitRow, height_of, misfit, result_words
 from noisescale_dashboard.figures.small_multiples import Panel, small_multiples
@@ -93,7 +93,8 @@ def test_the_height_follows_the_number_of_rows() -> None:
 
 def panel(number: int) -> Panel:
     run = RUNS[number]
-    return Panel(run.id, run.name, "seq", noise_scale_series(series_json(run, points=40)))
+    series = noise_scale_series(series_json(run, points=40))
+    return Panel(run.id, run.name, "seq", ShortSeries(series.points), series.latest)
 
 
 def test_each_panel_has_axes_of_its_own() -> None:

@@ -243,6 +243,19 @@ class TestRuns:
         assert offered.pop("nonsense") == "nonsense · no such run"
         assert len(offered) == len(changed["compare-pick"]["data"]) - 1 == len(RUNS)
 
+    async def test_a_run_that_is_not_among_the_newest_is_found_by_its_name(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        values = view(RUNS[3].id, tab="runs") | {"compare-searched.data": RUNS[0].name[:6]}
+
+        changed = await callbacks.post("compare-pick.data", values)
+
+        asked = next(one.query_params for one in fake_api.requests if one.query_params.get("q"))
+        assert asked["q"] == RUNS[0].name[:6]
+        offered = [one["value"] for one in changed["compare-pick"]["data"]]
+        assert offered[0] == RUNS[3].id
+        assert RUNS[0].id in offered
+
 
 class TestConfig:
     async def test_what_differs_is_drawn_and_listed_and_what_is_equal_on_demand(self, callbacks: Callbacks) -> None:

@@ -47,7 +47,8 @@ def test_each_card_says_how_it_is_computed_and_no_text_is_left_over() -> None:
 
 @pytest.mark.parametrize("address", ADDRESSES[:-1])
 def test_the_text_stands_in_the_menu_of_the_card(address: str) -> None:
-    said = laid_out(address)
+    # a menu is a text in the text
+    said = laid_out(address).replace('\\"', '"').replace('":"', '": "')
 
     assert said.count('"data-card-action": "how"') == said.count('"className": "how-computed"') > 0
 

@@ -12,7 +12,7 @@ from fakes_advice import recommendation_json
 from fakes_api import FakeApi
 from fakes_runs import RUNS, FakeRun, run_json, series_json
 from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import noise_scale_series, run
+from noisescale_dashboard.answers import ShortSeries, noise_scale_series, run
 from noisescale_dashboard.pages.overview_events import age_words, happenings
 from noisescale_dashboard.pages.overview_judged import Judged, headline, hours_to_gain, lede, usd_to_save
 
@@ -185,10 +185,15 @@ def test_none_off_is_said_without_a_promise() -> None:
     assert lede([judged(RUNS[4])]) == ""
 
 
+def short(fake: FakeRun) -> ShortSeries:
+    series = noise_scale_series(series_json(replace(fake, branched_at=None), points=100))
+    return ShortSeries(series.points, series.events)
+
+
 def test_events_are_resolved_estimates_crossings_and_changes() -> None:
     found = []
     for fake in (RUNS[0], replace(RUNS[2], status="running")):
-        found += happenings(run(run_json(fake)), noise_scale_series(series_json(fake, points=100)))
+        found += happenings(run(run_json(fake)), short(fake))
 
     assert {event.words for event in found} == {
         "Noise scale first resolved", "Noise scale rose above the batch", "Batch raised 256 → 512", "LR ÷3",
@@ -197,7 +202,7 @@ def test_events_are_resolved_estimates_crossings_and_changes() -> None:
 
 def test_a_run_that_was_resolved_from_the_first_point_is_no_event() -> None:
     fake = replace(RUNS[1], tentative_until=0.0, batch=1)
-    one, series = run(run_json(fake)), noise_scale_series(series_json(fake, points=100))
+    one, series = run(run_json(fake)), short(fake)
 
     assert happenings(one, series) == []
 

@@ -24,8 +24,11 @@ EMPTY = dict.fromkeys((*FIELDS, *planner_query.FLAGS, "project", "task", "run", 
 LIMITS = {"max_hours": "18", "max_usd": "700", "max_devices": "64"}
 
 
-def view(**said: Any) -> dict[str, Any]:
-    return {"planner-view.data": EMPTY | {"run": RUN.id} | said, "narrow.data": False}
+def wanted(**said: Any) -> dict[str, Any]:
+    """What the browser sends for a scope, and then with it for a plan."""
+    view = EMPTY | {"run": RUN.id} | said
+    named = ["typed"] if view["bcrit"] is not None else [view["project"], view["task"], view["run"]]
+    return {"named": named, "view": view, "at": 1.0}
 
 
 def plan(**query: Any) -> TradeOff:
@@ -37,8 +40,20 @@ def words(shown: Any) -> str:
     return said.replace("\u00a0", " ").replace("\u2060", "")
 
 
-async def shown(callbacks: Callbacks, **said: Any) -> dict[str, Any]:
-    return await callbacks.post("planner-figures.data", view(**said))
+async def scope_of(callbacks: Callbacks, **said: Any) -> dict[str, Any]:
+    return await callbacks.post("planner-scope.data", {"planner-wanted.data": wanted(**said)})
+
+
+async def of_scope(callbacks: Callbacks, scope: Any, *, narrow: bool = False, **said: Any) -> dict[str, Any]:
+    """The plan of a scope that the browser has."""
+    values = {"planner-asked.data": {"view": wanted(**said)["view"], "scope": scope}, "narrow.data": narrow}
+    return await callbacks.post("planner-figures.data", values)
+
+
+async def shown(callbacks: Callbacks, *, narrow: bool = False, **said: Any) -> dict[str, Any]:
+    """What the page has after both answers."""
+    first = await scope_of(callbacks, **said)
+    return {**first, **await of_scope(callbacks, first["planner-scope"]["data"], narrow=narrow, **said)}
 
 
 def asked(fake_api: FakeApi) -> dict[str, str]:
@@ -46,6 +61,18 @@ def asked(fake_api: FakeApi) -> dict[str, str]:
 
 
 class TestWhatIsAsked:
+    async def test_a_plan_of_a_scope_that_the_browser_has_asks_for_the_plan_alone(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        scope = (await scope_of(callbacks))["planner-scope"]["data"]
+        fake_api.requests.clear()
+
+        changed = await of_scope(callbacks, scope, deadline_h=18)
+
+        assert fake_api.paths() == ["/api/v1/tradeoff"]
+        assert asked(fake_api)["run_id"] == RUN.id
+        assert changed["planner-crumb"]["children"] == RUN.name
+
     async def test_limits_are_asked_by_the_apis_words(self, callbacks: Callbacks, fake_api: FakeApi) -> None:
         await shown(callbacks, deadline_h=18, budget_usd=700, devices=64, mem=128, accum=2, price=3, pref=0.8)
 
@@ -92,7 +119,7 @@ class TestWhatIsAsked:
 
         assert asked(fake_api) == {"project": RUN.project, "task": RUN.task, "rows_per_doubling": "2"}
         scope = changed["planner-scope"]["data"]
-        assert (scope["kind"], scope["chosen"]) == ("task", {"task": "demo/char-lm", "run": "", "target": ""})
+        assert (scope["kind"], scope["chosen"]) == ("task", {"task": "demo/char-lm", "run": ""})
         assert changed["planner-task"]["data"] == [
             {"group": "demo", "items": [{"value": "demo/digits", "label": "digits"}]}
         ]
@@ -303,16 +330,36 @@ class TestRefusals:
             assert "No such run" in words(changed["planner-missing"])
             assert changed["planner-crumb"]["children"] == "not found"
 
+    async def test_a_run_that_is_deleted_while_its_plan_is_open_has_its_page(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        scope = (await scope_of(callbacks))["planner-scope"]["data"]
+        fake_api.runs = [one for one in fake_api.runs if one.id != RUN.id]
+
+        changed = await of_scope(callbacks, scope, price=3)
+
+        assert "No such run" in words(changed["planner-missing"])
+
     async def test_an_api_that_fails_shows_the_error_or_leaves_what_is_shown(
         self, callbacks: Callbacks, fake_api: FakeApi
     ) -> None:
+        scope = (await scope_of(callbacks))["planner-scope"]["data"]
         fake_api.failing = True
 
         first = await shown(callbacks)
-        later = await callbacks.post("planner-figures.data", {**view(), "planner-cards.hidden": False})
+        lost = (await scope_of(callbacks))["planner-scope"]["data"]
+        moved = [
+            await callbacks.post(
+                "planner-figures.data",
+                {"planner-asked.data": {"view": wanted(price=3)["view"], "scope": one}, "planner-cards.hidden": False},
+            )
+            for one in (scope, lost)
+        ]
 
         assert "Not loaded" in words(first["planner-missing"])
-        assert set(later) == {"planner-note"}
+        for changed in moved:
+            assert not {"planner-figures", "planner-cards", "planner-table", "planner-head"} & set(changed)
+            assert "paused" in words(changed["planner-note"])
 
     async def test_without_any_run_there_are_the_lines_to_paste(self, callbacks: Callbacks, fake_api: FakeApi) -> None:
         fake_api.runs = ()

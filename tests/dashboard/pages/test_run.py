@@ -41,10 +41,13 @@ def series_view(number: int = 1, **changes: Any) -> dict[str, Any]:
 async def opened(callbacks: Callbacks, values: dict[str, Any]) -> dict[str, Any]:
     """What the callbacks of the figures over training change, all figures together."""
     is_look = "run-live.data" in values
-    asked = {**values, "run-beside-asked.data": {"view": values["run-series-view.data"], "isLook": is_look}}
-    stores = ("run-figures.data", "run-beside-figures.data")
-    main, beside = await asyncio.gather(*(callbacks.post(store, asked) for store in stores))
-    changed = {**main, **beside}
+    asked = {**values, "run-beside-asked.data": {"view": values["run-series-view.data"]}}
+    stores = ["run-figures.data", "run-beside-figures.data"]
+    if not is_look:
+        stores.append("run-records.children")
+        asked["run-records-asked.data"] = {"at": 1.0}
+    main, beside, *records = await asyncio.gather(*(callbacks.post(store, asked) for store in stores))
+    changed = {**main, **beside, **(records[0] if records else {})}
     if "run-figures" in main and "run-beside-figures" in beside:
         changed["run-figures"] = {"data": {**main["run-figures"]["data"], **beside["run-beside-figures"]["data"]}}
     return changed
@@ -127,8 +130,10 @@ async def test_the_range_the_window_and_the_layer_are_asked_of_the_api(callbacks
 
     changed = await opened(callbacks, view)
 
-    asked = [r for r in fake_api.requests if r.url.path.endswith("/noise-scale")][-1].query_params
-    assert dict(asked) == {"points": "300", "from": "1000", "to": "9000", "window": "9210", "group": "blocks.06"}
+    asked = [dict(r.query_params) for r in fake_api.requests if r.url.path.endswith("/noise-scale")]
+    of_layer = {"from": "1000", "to": "9000", "window": "9210", "group": "blocks.06"}
+    for points in ("240", "160"):
+        assert {"points": points, **of_layer} in asked
     assert "Zoomed to steps 1k – 9k" in str(changed["run-noise-card-footer"]["children"])
     assert changed["run-noise-card-title"]["children"] == "Noise scale B_noise of blocks.06"
 
@@ -153,8 +158,8 @@ async def test_another_kind_has_its_title_terms_and_caveat_and_leaves_the_rest_o
 
     adam = await opened(callbacks, series_view(kind="adam"))
 
-    asked = [r.query_params.get("kind") for r in fake_api.requests if r.url.path.endswith("/noise-scale")]
-    assert asked == [None, None, "adam"]
+    asked = [r.query_params for r in fake_api.requests if r.url.path.endswith("/noise-scale")]
+    assert [one.get("kind") for one in asked if one["points"] == "240"] == [None, None, "adam"]
     assert adam["run-noise-card-title"]["children"] == "Adam-preconditioned noise scale over training"
     assert "Kind adam" in str(adam["run-noise-card-footer"]["children"])
     assert "rests on kind simple alone" in str(adam["run-noise-card-footer"]["children"])
@@ -350,7 +355,33 @@ async def test_figures_that_are_not_linked_show_the_whole_run_beside_the_zoomed_
     assert "Zoomed to steps 30k – 60k" in str(apart["run-noise-card-footer"])
 
 
-async def test_branches_stand_among_the_events_of_their_run_alone(callbacks: Callbacks, fake_api: FakeApi) -> None:
+async def test_a_run_without_news_is_not_drawn_again(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.said[RUNS[0].id] = {"updated_at": "2026-11-20T13:00:00Z"}
+    values = series_view()
+    live = (await callbacks.post("run-figures.data", values))["run-live"]["data"]
+    fake_api.requests.clear()
+
+    async def pulsed(**changes: Any) -> dict[str, Any]:
+        call = callbacks.payload("run-figures.data", {**values, "run-live.data": {**live, **changes}})
+        answer = await callbacks.client.post(
+            "/_dash-update-component", json=call | {"changedPropIds": ["run-pulse.data"]}
+        )
+        changed: dict[str, Any] = answer.json()["response"]
+        return changed
+
+    quiet = await pulsed()
+    assert set(quiet) == {"run-live", "run-note"}
+    assert quiet["run-live"]["data"]["stamp"] == live["stamp"]
+    assert fake_api.paths() == [f"/api/v1/runs/{RUNS[0].id}"]
+    assert "run-figures" in await pulsed(stamp="2026-01-01T00:00:00Z"), "something has come"
+    assert "run-figures" in await pulsed(words="no data"), "it runs again"
+    fake_api.failing = True
+    failed = await pulsed(stamp="2026-01-01T00:00:00Z")
+    assert set(failed) == {"run-live", "run-note"}
+    assert failed["run-live"]["data"]["stamp"] is None, "the next answer draws everything"
+
+
+async def test_branches_stand_among_the_events_of_their_run_alone(callbacks: Callbacks) -> None:
     own, other = [await opened(callbacks, series_view(number)) for number in (1, 2)]
 
     def words(changed: dict[str, Any]) -> list[str]:
@@ -358,8 +389,6 @@ async def test_branches_stand_among_the_events_of_their_run_alone(callbacks: Cal
 
     assert "branch" in words(own)
     assert "branch" not in words(other)
-    asked = [request for request in fake_api.requests if request.url.path.endswith("/sweeps")]
-    assert dict(asked[0].query_params) == {"run_id": RUNS[0].id, "kind": "branch", "limit": "50"}
 
 
 async def test_the_card_of_the_terms_shows_efficiency_and_waste_too(callbacks: Callbacks) -> None:
@@ -379,6 +408,7 @@ async def test_layers_show_the_noise_scale_or_one_of_its_terms(
 ) -> None:
     values = {
         "run-layers-asked.data": {"from": None, "to": None, "layers": "map", "term": term},
+        "run-live.data": (await opened(callbacks, series_view()))["run-live"]["data"],
         "run-id.data": RUNS[0].id,
     }
 

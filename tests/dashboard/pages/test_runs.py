@@ -51,7 +51,7 @@ async def test_filters_and_order_are_the_servers(callbacks: Callbacks, fake_api:
 
     asked = fake_api.requests[-1].query_params
     assert {name: asked[name] for name in ("q", "project", "status", "sort", "limit")} == {
-        "q": "gpt", "project": "demo", "status": "failed", "sort": "-loss", "limit": "100",
+        "q": "gpt", "project": "demo", "status": "failed", "sort": "-loss", "limit": "50",
     }  # fmt: skip
 
 
@@ -79,15 +79,15 @@ async def test_an_unknown_status_in_the_address_is_no_filter(callbacks: Callback
 
 
 async def test_the_second_page_starts_at_the_first_ones_cursor(callbacks: Callbacks, fake_api: FakeApi) -> None:
-    fake_api.runs = tuple(FakeRun(n, f"run-{n:03d}", 100, 64) for n in range(1, 151))
+    fake_api.runs = tuple(FakeRun(n, f"run-{n:03d}", 100, 64) for n in range(1, 81))
 
     first = await callbacks.post("runs-rows.data", view())
     values = {**view(page=1), "runs-cursors.data": first["runs-cursors"]["data"]}
     second = await callbacks.post("runs-rows.data", values)
 
-    assert first["runs-range"]["children"] == "1 – 100 of 150"
-    assert second["runs-range"]["children"] == "101 – 150 of 150"
-    assert second["runs-rows"]["data"][0]["name"] == "run-101"
+    assert first["runs-range"]["children"] == "1 – 50 of 80"
+    assert second["runs-range"]["children"] == "51 – 80 of 80"
+    assert second["runs-rows"]["data"][0]["name"] == "run-051"
     assert second["runs-next"]["disabled"] is True
 
 

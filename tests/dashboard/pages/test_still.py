@@ -14,7 +14,7 @@ def test_a_tree_reaches_the_browser_as_one_component_with_all_its_elements() -> 
     told = json.loads(to_json_plotly(Still([html.P(["noise ", html.B("1,490")], className="t2")])))
 
     assert (told["namespace"], told["type"]) == ("noisescale_dashboard", "Still")
-    (paragraph,) = told["props"]["tree"]
+    (paragraph,) = json.loads(told["props"]["json"])
     assert (paragraph["type"], paragraph["props"]["className"]) == ("P", "t2")
     assert paragraph["props"]["children"][1]["props"]["children"] == "1,490"
 
@@ -22,7 +22,8 @@ def test_a_tree_reaches_the_browser_as_one_component_with_all_its_elements() -> 
 def test_a_card_with_its_menu_may_stand_in_another_tree() -> None:
     told = to_json_plotly(Still(card("Records", "as stored", "none", card_id="run-ledger-card", has_table=True)))
 
-    assert told.count('"type":"Still"') == 2
+    assert told.count('"type":"Still"') == 1
+    assert told.count(r"\"type\":\"Still\"") == 1
 
 
 @pytest.mark.parametrize("tree", [dcc.Store(id="a"), html.Div([html.P(dcc.Graph())]), [html.P("a"), dcc.Store(id="b")]])

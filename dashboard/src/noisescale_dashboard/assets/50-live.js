@@ -18,10 +18,19 @@
   function besideAsked(live, view, asked, said) {
     if (!live || !live.at || !view) return [skip(), skip()];
     /* what could not be loaded is asked for again with the first answer that comes */
-    const isNews = Boolean(asked && (Date.now() - asked.at >= 20000 || String(said).startsWith("not loaded")));
+    const isLate = asked && Date.now() - asked.at >= 20000 && live.stamp !== asked.stamp;
+    const isNews = Boolean(asked && (isLate || String(said).startsWith("not loaded")));
     const isLook = Boolean(asked && !same(asked.view, view));
     if (asked && !isLook && !isNews) return [skip(), skip()];
-    return [{ view, isLook: isLook && !isNews, at: isLook && !isNews ? asked.at : Date.now() }, isNews ? Date.now() : skip()];
+    const since = isLook && !isNews ? { at: asked.at, stamp: asked.stamp } : { at: Date.now(), stamp: live.stamp };
+    return [Object.assign({ view }, since), isNews ? Date.now() : skip()];
+  }
+
+  /* Records are asked for after the main figure, once a minute while it has news, and again where they did not come. */
+  function recordsAsked(live, asked, shown) {
+    if (!live || !live.at) return skip();
+    const isFresh = asked && shown && (live.stamp === asked.stamp || Date.now() - asked.at < 60000);
+    return isFresh ? skip() : { at: Date.now(), stamp: live.stamp };
   }
 
   /* Layers follow a zoomed main figure; another look at them alone waits for nothing. */
@@ -88,5 +97,5 @@
   }
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, besideAsked, layersAsked, slowPulse, liveWords, received, withSparklines, sparklinesWanted, sparklinesKept, partShown, layerClicked, wasteLine, purgeLater });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { pulse, besideAsked, recordsAsked, layersAsked, slowPulse, liveWords, received, withSparklines, sparklinesWanted, sparklinesKept, partShown, layerClicked, wasteLine, purgeLater });
 })();

@@ -86,6 +86,15 @@
     return [now, skip(), skip(), skip(), by.includes("compare-base.value") ? moved : skip(), skip(), skip(), base ? null : skip()];
   }
 
+  /* Runs of a name come from the server, once the reader pauses: only the newest are offered at first. */
+  let typing = 0;
+
+  function compareSearch(text) {
+    window.clearTimeout(typing);
+    typing = window.setTimeout(() => window.dash_clientside.set_props("compare-searched", { data: (text || "").trim() || null }), 250);
+    return skip();
+  }
+
   /* Which part shows is known before its data are. */
   const compareTab = (view) => TABS.map((tab) => (view ? tab !== view.tab : true));
 
@@ -106,5 +115,5 @@
     return window.dash_clientside.noisescale.paintAll(figures, theme, palette).map((figure, place) => zoomKept(figure, graphs[place].id));
   }
 
-  Object.assign(window.dash_clientside.noisescale, { compareView, compareTab, paintCompared });
+  Object.assign(window.dash_clientside.noisescale, { compareView, compareSearch, compareTab, paintCompared });
 })();

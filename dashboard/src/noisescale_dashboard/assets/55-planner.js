@@ -88,7 +88,8 @@
     }
     const target = given["planner-target.value"];
     if (by.includes("planner-target.value") && target !== null && target !== undefined) {
-      return target === scope.chosen.target ? view : Object.assign({}, view, { target: target === "" ? null : Number(target) });
+      const now = target === "" ? null : Number(target);
+      return now === view.target ? view : Object.assign({}, view, { target: now });
     }
     return view;
   }
@@ -113,16 +114,30 @@
     return answer(now, shownOf(now, unit));
   }
 
+  /* The plan is asked for once it is known of what: no limit or price makes it another run or task. What is wanted is
+     set by set_props: as an output it would close a circle with the scope. */
+  function plannerAsked(view, scope, wanted) {
+    if (!view) return skip();
+    const named = isSet(view, "bcrit") ? ["typed"] : [view.project, view.task, view.run].map((name) => name || null);
+    const isOfView = scope && same(scope.named, named), isNew = triggers().includes("planner-scope.data");
+    if (isOfView && (isNew || scope.kind !== "nothing")) return { view, scope };
+    const isOnItsWay = wanted && same(wanted.named, named) && !isOfView && Date.now() - wanted.at < 10000;
+    if (!isOnItsWay) window.dash_clientside.set_props("planner-wanted", { data: { named, view, at: Date.now() } });
+    return skip();
+  }
+
   const set = (view, names) => names.filter((name) => isSet(view, name)).length;
   const words = (number) => (number ? " · " + number + " set" : "");
 
   /* Sliders, and the choices of task and run, are set by set_props: as outputs they would close a circle with the view. */
-  function plannerSliders(ranges, view, scope) {
+  function plannerSliders(ranges, view, scope, targets) {
     const ends = ranges || {}, put = (id, value) => window.dash_clientside.set_props("planner-" + id, { value });
     if (!view) return [skip(), ...SLIDERS.map(() => true), true, "", "", "", false];
     SLIDERS.filter((name) => ends[name]).forEach((name) => put("s-" + name, placeOf(view[name], ends[name])));
     if (scope) {
-      ["task", "run", "target"].forEach((name) => put(name, scope.chosen[name]));
+      ["task", "run"].forEach((name) => put(name, scope.chosen[name]));
+      const same = (targets || []).find((one) => one.value !== "" && Number(one.value) === view.target);
+      put("target", same ? same.value : "");
     }
     return [
       Date.now(), ...SLIDERS.map((name) => !ends[name]), !view.spot,
@@ -153,5 +168,5 @@
     if (event.key === "Escape" && panel && panel.classList.contains("open")) sheet(false);
   });
 
-  Object.assign(window.dash_clientside.noisescale, { plannerView, plannerSliders });
+  Object.assign(window.dash_clientside.noisescale, { plannerView, plannerAsked, plannerSliders });
 })();

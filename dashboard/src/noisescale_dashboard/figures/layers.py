@@ -33,7 +33,7 @@ def layer_heat_map(groups: Sequence[Group], *, noun: str, narrow: bool, quantity
         x=edges, y=list(range(len(groups))), z=rows, zmin=math.log10(low), zmax=math.log10(high), showscale=False,
         colorscale=[[i / last, color] for i, color in enumerate(LIGHT.sequential)], xgap=0, ygap=2,
         hoverongaps=False,
-        customdata=[[_cell(group, i) for i in range(len(group.series.value))] for group in groups],
+        customdata=[_cells(group) for group in groups],
         hovertemplate="%{customdata[0]} · step %{customdata[3]}<br>"
         + f"{_hover(quantity, noun)}  [%{{customdata[2]}}]<extra></extra>",
     )  # fmt: skip
@@ -123,10 +123,12 @@ def _gaps(values: Row) -> list[range]:
     return list(marks.stretches(len(values), lambda i: values[i] is None))
 
 
-def _cell(group: Group, i: int) -> list[str]:
-    series = group.series
-    between = span(series.low[i], series.high[i], dense=True)
-    return [labels.plain(group.name), si(series.value[i]), between, count(series.step[i])]
+def _cells(group: Group) -> list[list[str]]:
+    series, name = group.series, labels.plain(group.name)
+    return [
+        [name, si(value), span(low, high, dense=True), count(step)]
+        for value, low, high, step in zip(series.value, series.low, series.high, series.step, strict=True)
+    ]
 
 
 def _log(value: float | None) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import NoiseScaleSeries
+from noisescale_dashboard.answers import Estimate, ShortSeries
 from noisescale_dashboard.figures import axes
 from noisescale_dashboard.figures.data_table import Cell, attach_table
 from noisescale_dashboard.figures.labels import plain
@@ -23,12 +23,13 @@ SIDE_PIXELS = 6
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One run: its id, name, what an example is in short, and its series."""
+    """One run: its id, name, what an example is in short, its series and its latest estimate."""
 
     run_id: str
     name: str
     noun: str
-    series: NoiseScaleSeries
+    series: ShortSeries
+    latest: Estimate
 
 
 def small_multiples(panels: Sequence[Panel], *, narrow: bool) -> go.Figure:
@@ -115,7 +116,7 @@ def _draw(figure: go.Figure, panel: Panel, name: str) -> None:
 
 
 def _write(figure: go.Figure, panel: Panel, *, left: float, right: float, top: float, bottom: float) -> None:
-    latest = panel.series.latest
+    latest = panel.latest
     known = [batch for batch in panel.series.points.global_batch if batch is not None]
     noise = (
         si(latest.value)

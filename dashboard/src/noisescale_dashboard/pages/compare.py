@@ -1,5 +1,6 @@
 """Runs, configurations and tasks set against each other; the view stands in the address."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,8 @@ from noisescale_dashboard.pages.parts import Child, aria
 TABS = (("runs", "Runs"), ("config", "Config"), ("tasks", "Across tasks"))
 NOTHING_SHOWN = "nothing-shown"
 """Class of the page that has words alone; assets/54-compare.css hides its cards."""
-NUM_OFFERED = 60
+NUM_OFFERED, NUM_FOUND = 20, 50
+"""Newest runs that are offered before anybody types, and runs of a name."""
 CHANGED = (
     Output("compare-head", "children"),
     Output("compare-lede", "children"),
@@ -107,8 +109,8 @@ def _pick() -> dmc.MultiSelect:
         searchable=True,
         hidePickedOptions=True,
         maxValues=compare_runs.MAX_RUNS,
-        limit=50,
-        nothingFoundMessage="No run of this name among the newest",
+        limit=NUM_FOUND,
+        nothingFoundMessage="No run of this name",
         size="xs",
         **aria({"aria-label": "Runs that are compared"}),
     )
@@ -121,7 +123,7 @@ def _across_tasks(*, narrow: bool) -> html.Div:
 
 
 def _stores(refresh_seconds: float) -> list[Child]:
-    names = ("view", "live", "received", "pulse", "shown")
+    names = ("view", "live", "received", "pulse", "shown", "searched")
     drawn = ("task-figures", "size-figures", "run-figures", "config-figures")
     return [
         *(dcc.Store(id=f"compare-{name}") for name in (*names, *drawn)),
@@ -225,20 +227,27 @@ def _only(changes: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _register_choice(app: Dash, api: ApiClient) -> None:
-    @app.callback(Output("compare-pick", "data"), Output("compare-pick-box", "hidden"), Input("compare-view", "data"))
-    async def offer_runs(view: dict[str, Any] | None) -> tuple[Any, bool]:
+    @app.callback(
+        Output("compare-pick", "data"),
+        Output("compare-pick-box", "hidden"),
+        Input("compare-view", "data"),
+        Input("compare-searched", "data"),
+    )
+    async def offer_runs(view: dict[str, Any] | None, text: str | None) -> tuple[Any, bool]:
         if view is None:
             raise PreventUpdate
         if view["tab"] == "tasks":
             return no_update, True
         visitor = visitor_headers(ctx.headers)
         try:
-            newest = (await api.runs(visitor, {"limit": NUM_OFFERED})).runs
-            chosen = await compare_runs.read(api, visitor, view)
+            offered, chosen = await asyncio.gather(
+                api.runs(visitor, {"q": text, "limit": NUM_FOUND} if text else {"limit": NUM_OFFERED}),
+                compare_runs.read(api, visitor, view),
+            )
         except ApiProblem:
             # the page says that nothing was loaded
             raise PreventUpdate from None
-        return choices([*chosen.runs, *newest], chosen.unknown), False
+        return choices([*chosen.runs, *offered.runs], chosen.unknown), False
 
 
 def choices(runs: Sequence[Run], unknown: Sequence[str]) -> list[dict[str, str]]:
@@ -274,6 +283,12 @@ def _register_clientside(app: Dash) -> None:
         Input("compare-same", "checked"),
         Input("compare-base", "value"),
         State("compare-view", "data"),
+    )
+    app.clientside_callback(
+        own("compareSearch"),
+        Output("compare-searched", "data"),
+        Input("compare-pick", "searchValue"),
+        prevent_initial_call=True,
     )
     app.clientside_callback(
         own("compareTab"),

@@ -10,7 +10,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Run, ShortSeries
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import misfit, small_multiples
@@ -20,8 +20,8 @@ from noisescale_dashboard.pages.parts import Child, link
 
 REFRESH_FACTOR = 6
 """What is recommended changes slower than a series grows: the page asks a sixth as often as a run's page."""
-MAX_JUDGED, MAX_NARROW_ROWS, MAX_PANELS = 16, 6, 6
-PANEL_POINTS, AT_ONCE = 80, 6
+MAX_JUDGED, MAX_NARROW_ROWS, MAX_PANELS = 10, 6, 6
+PANEL_POINTS = 56
 EVENT_PIXELS = 62
 DAYS = {"7d": 7, "30d": 30}
 LEDE = "Each batch in use against the best one for its noise scale."
@@ -181,7 +181,7 @@ async def find(
 
 async def find_series(
     api: ApiClient, visitor: Mapping[str, str], run_ids: Sequence[str]
-) -> tuple[list[Run], Mapping[str, NoiseScaleSeries]]:
+) -> tuple[list[Run], Mapping[str, ShortSeries]]:
     """The runs in this order, those that are gone left out, and the series of those that get a panel.
 
     Raises:
@@ -190,10 +190,7 @@ async def find_series(
     page = await api.runs(visitor, {"ids": ",".join(run_ids), "limit": MAX_JUDGED})
     known = {run.id: run for run in page.runs}
     runs = [known[run_id] for run_id in run_ids if run_id in known]
-    series = await api.several_series(
-        visitor, [run.id for run in with_panels(runs)], points=PANEL_POINTS, at_once=AT_ONCE
-    )
-    return runs, series
+    return runs, await api.several_series(visitor, [run.id for run in with_panels(runs)], points=PANEL_POINTS)
 
 
 def with_panels(runs: Sequence[Run]) -> list[Run]:
@@ -202,11 +199,11 @@ def with_panels(runs: Sequence[Run]) -> list[Run]:
 
 
 def _with_series(
-    runs: Sequence[Run], series: Mapping[str, NoiseScaleSeries], *, narrow: bool, now: datetime
+    runs: Sequence[Run], series: Mapping[str, ShortSeries], *, narrow: bool, now: datetime
 ) -> tuple[Any, ...]:
     """Panels and events."""
     panels = [
-        small_multiples.Panel(run.id, run.name, sentences.short_noun_of(run), series[run.id])
+        small_multiples.Panel(run.id, run.name, sentences.short_noun_of(run), series[run.id], run.noise_scale)
         for run in with_panels(runs)
         if run.id in series
     ]

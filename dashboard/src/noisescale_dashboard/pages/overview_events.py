@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from dash import html
 
-from noisescale_dashboard.answers import Event, NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Event, Run, ShortSeries
 from noisescale_dashboard.figures.labels import event_words
 from noisescale_dashboard.number_format import count, duration, si, significant
 from noisescale_dashboard.pages.parts import Child, aria, icon, link
@@ -34,7 +34,7 @@ class Happening:
     run: Run
 
 
-def happenings(run: Run, series: NoiseScaleSeries | None) -> list[Happening]:
+def happenings(run: Run, series: ShortSeries | None) -> list[Happening]:
     """Events of one run, in no order; of each kind the last one."""
     found = []
     if run.status in STATUS_WORDS:
@@ -46,7 +46,7 @@ def happenings(run: Run, series: NoiseScaleSeries | None) -> list[Happening]:
     return found
 
 
-def _first_resolved(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
+def _first_resolved(run: Run, series: ShortSeries) -> Iterator[Happening]:
     points = series.points
     for i, state in enumerate(points.state):
         at, value = points.wall_time[i], points.value[i]
@@ -66,7 +66,7 @@ class _Moment:
     batch: float
 
 
-def _last_crossing(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
+def _last_crossing(run: Run, series: ShortSeries) -> Iterator[Happening]:
     known = list(_resolved_moments(series))
     crossings = [
         after
@@ -80,7 +80,7 @@ def _last_crossing(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
         yield Happening(last.at, "info", f"Noise scale {side} the batch", said, run)
 
 
-def _resolved_moments(series: NoiseScaleSeries) -> Iterator[_Moment]:
+def _resolved_moments(series: ShortSeries) -> Iterator[_Moment]:
     points = series.points
     rows = zip(points.state, points.wall_time, points.step, points.value, points.global_batch, strict=True)
     for state, at, step, value, batch in rows:
@@ -88,7 +88,7 @@ def _resolved_moments(series: NoiseScaleSeries) -> Iterator[_Moment]:
             yield _Moment(at, step, value, batch)
 
 
-def _changes(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
+def _changes(run: Run, series: ShortSeries) -> Iterator[Happening]:
     last: dict[str, Event] = {event.kind: event for event in series.events}
     for event in last.values():
         at = _moment(series, event.step)
@@ -103,7 +103,7 @@ def _changes(run: Run, series: NoiseScaleSeries) -> Iterator[Happening]:
         yield Happening(at, name, words, f"step {si(event.step)}", run)
 
 
-def _moment(series: NoiseScaleSeries, step: int) -> float | None:
+def _moment(series: ShortSeries, step: int) -> float | None:
     points = series.points
     return next((at for at, there in zip(points.wall_time, points.step, strict=True) if there >= step and at), None)
 

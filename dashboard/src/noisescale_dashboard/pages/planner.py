@@ -24,7 +24,6 @@ from noisescale_dashboard.planner_answers import TradeOff
 GRAPHS = ("pareto", "binds")
 CHANGED = (
     Output("planner-figures", "data"),
-    Output("planner-scope", "data"),
     Output("planner-ranges", "data"),
     Output("planner-missing", "children"),
     Output("planner-body", "className"),
@@ -33,8 +32,6 @@ CHANGED = (
     Output("planner-head", "children"),
     Output("planner-lede", "children"),
     Output("planner-note", "children"),
-    Output("planner-task", "data"),
-    Output("planner-run", "data"),
     Output("planner-target", "data"),
     Output("planner-target", "error"),
     Output("planner-target-box", "hidden"),
@@ -109,7 +106,9 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         id="planner-body",
         className="loading",
     )
-    stores: list[Child] = [dcc.Store(id=f"planner-{name}") for name in ("view", "scope", "ranges", "figures", "moved")]
+    stores: list[Child] = [
+        dcc.Store(id=f"planner-{name}") for name in ("view", "wanted", "scope", "asked", "ranges", "figures", "moved")
+    ]
     return shell.page(
         [link("Planner", "/planner"), icon("chevr", "xs"), html.Span(id="planner-crumb", className="crumb-end")],
         [body, *stores],
@@ -120,21 +119,37 @@ def register(app: Dash, api: ApiClient) -> None:
     """Callbacks of the page: address and controls, the plan, sliders, colours."""
     _register_clientside(app)
 
-    @app.callback(*CHANGED, Input("planner-view", "data"), State("planner-cards", "hidden"), State("narrow", "data"))
-    async def load_plan(view: dict[str, Any] | None, is_hidden: bool | None, narrow: bool) -> tuple[Any, ...]:
-        if view is None:
+    @app.callback(
+        Output("planner-scope", "data"),
+        Output("planner-task", "data"),
+        Output("planner-run", "data"),
+        Input("planner-wanted", "data"),
+    )
+    async def load_scope(wanted: dict[str, Any] | None) -> tuple[Any, ...]:
+        if wanted is None:
             raise PreventUpdate
-        visitor = visitor_headers(ctx.headers)
         try:
-            scope = await planner_scope.find(api, visitor, view)
+            scope, choices = await planner_scope.find(api, visitor_headers(ctx.headers), wanted["view"])
         except ApiProblem as problem:
-            return _only(_not_found(problem, is_shown=is_hidden is False))
+            return planner_scope.unanswered(problem, wanted), no_update, no_update
+        tasks, runs = planner_scope.task_choices(choices.projects), planner_scope.run_choices(choices.runs)
+        return scope.as_data(wanted), tasks, runs
+
+    @app.callback(*CHANGED, Input("planner-asked", "data"), State("planner-cards", "hidden"), State("narrow", "data"))
+    async def load_plan(asked: dict[str, Any] | None, is_hidden: bool | None, narrow: bool) -> tuple[Any, ...]:
+        if asked is None:
+            raise PreventUpdate
+        view: View = asked["view"]
+        try:
+            scope = planner_scope.scope_of(asked["scope"])
+        except ApiProblem as problem:
+            return _only(_not_found(problem, view, is_shown=is_hidden is False))
         if scope.kind == "nothing":
             return _only({**_of_scope(scope, view), **_nothing_yet()})
         try:
-            plan, other = await _read(api, visitor, scope, view)
+            plan, other = await _read(api, visitor_headers(ctx.headers), scope, view)
         except ApiProblem as problem:
-            return _only(_refused(problem, scope, view))
+            return _only(_refused(problem, scope, view, is_shown=is_hidden is False))
         return _only(_shown(plan, other, scope, view, narrow=narrow))
 
 
@@ -154,10 +169,7 @@ async def _read(
 def _of_scope(scope: Scope, view: View) -> dict[str, Any]:
     """What the page shows of any scope, also where there is no plan for it."""
     return {
-        "planner-scope.data": scope.as_data(view),
         "planner-crumb.children": scope.title,
-        "planner-task.data": planner_scope.task_choices(scope.projects),
-        "planner-run.data": planner_scope.run_choices(scope),
         "planner-pref-word.children": (
             "by the price below" if planner_query.has_price(view) else preference_word(view["pref"])
         ),
@@ -260,12 +272,12 @@ def _errors(beside: Mapping[str, str]) -> dict[str, Any]:
     return {**beside_fields, "planner-target.error": beside.get("target")}
 
 
-def _refused(problem: ApiProblem, scope: Scope, view: View) -> dict[str, Any]:
+def _refused(problem: ApiProblem, scope: Scope, view: View, *, is_shown: bool) -> dict[str, Any]:
     """A refusal beside its field, with what is shown left in its place; no plan where run or task tell too little."""
     beside, refused = planner_query.refusal(problem)
     errors = _errors(beside)
     if problem.status != 422:
-        return {**_of_scope(scope, view), **_not_found(problem, is_shown=False)}
+        return {**_of_scope(scope, view), **_not_found(problem, view, is_shown=is_shown)}
     if any(field.rsplit(".", 1)[-1] in ("run_id", "task") for field, _ in problem.errors):
         return {**_of_scope(scope, view), **errors, **_too_little(problem, scope)}
     changes = {**_of_scope(scope, view), **errors, "planner-refused.children": refused}
@@ -314,11 +326,11 @@ def _nothing_yet() -> dict[str, Any]:
     }
 
 
-def _not_found(problem: ApiProblem, *, is_shown: bool) -> dict[str, Any]:
+def _not_found(problem: ApiProblem, view: View, *, is_shown: bool) -> dict[str, Any]:
     """What changes when the API does not answer: nothing that is already shown goes away."""
     if is_shown and not problem.is_missing:
         return {"planner-note.children": states.paused(None)}
-    found = states.no_such_run() if problem.request.startswith("GET /api/v1/runs/") else _no_such_task()
+    found = states.no_such_run() if view.get("run") else _no_such_task()
     return {
         "planner-missing.children": found if problem.is_missing else states.not_loaded(problem),
         "planner-cards.hidden": True,
@@ -369,6 +381,13 @@ def _register_clientside(app: Dash) -> None:
         State("planner-ranges", "data"),
     )
     app.clientside_callback(
+        own("plannerAsked"),
+        Output("planner-asked", "data"),
+        Input("planner-view", "data"),
+        Input("planner-scope", "data"),
+        State("planner-wanted", "data"),
+    )
+    app.clientside_callback(
         own("plannerSliders"),
         Output("planner-moved", "data"),
         *(Output(f"planner-s-{name}", "disabled") for name in MAIN),
@@ -380,6 +399,7 @@ def _register_clientside(app: Dash) -> None:
         Input("planner-ranges", "data"),
         Input("planner-view", "data"),
         Input("planner-scope", "data"),
+        State("planner-target", "data"),
     )
     app.clientside_callback(
         own("paintAll"),

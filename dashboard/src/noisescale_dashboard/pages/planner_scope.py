@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
 from noisescale_dashboard.answers import Project, Run
 from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem
 from noisescale_dashboard.pages.planner_query import View, is_typed
 
 MAX_RUNS = 20
@@ -21,6 +22,19 @@ Kind = Literal["typed", "run", "task", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
+class Choices:
+    """What may be planned instead.
+
+    Attributes:
+        projects: All projects with their tasks.
+        runs: Runs of the task that have steps left, and the one that is planned.
+    """
+
+    projects: tuple[Project, ...]
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What is planned.
 
@@ -28,23 +42,21 @@ class Scope:
         kind: Numbers of the reader, the rest of a run, the next run of a task; or there is nothing yet.
         project: Of the task; None for typed numbers.
         task: None for typed numbers.
-        run: Whose rest is planned.
-        runs: Runs of the task that have steps left.
-        projects: All projects with their tasks.
+        run_id: Whose rest is planned.
+        run_name: Its name.
     """
 
     kind: Kind
     project: str | None = None
     task: str | None = None
-    run: Run | None = None
-    runs: tuple[Run, ...] = ()
-    projects: tuple[Project, ...] = ()
+    run_id: str | None = None
+    run_name: str | None = None
 
     @property
     def source(self) -> dict[str, str]:
         """What the API is asked about."""
-        if self.kind == "run" and self.run is not None:
-            return {"run_id": self.run.id}
+        if self.kind == "run":
+            return {"run_id": self.run_id or ""}
         return {"project": self.project or "", "task": self.task or ""} if self.kind == "task" else {}
 
     @property
@@ -52,41 +64,65 @@ class Scope:
         """What it is called."""
         if self.kind == "typed":
             return "typed numbers"
-        if self.kind == "run" and self.run is not None:
-            return self.run.name
-        return self.task or ""
+        return (self.run_name if self.kind == "run" else self.task) or ""
 
-    def as_data(self, view: View) -> dict[str, Any]:
+    def as_data(self, wanted: View) -> dict[str, Any]:
         """What the browser keeps of it, with the choices that are to stand for it.
 
         Args:
-            view: With the target.
+            wanted: What the view named, by which the browser knows whether it still does.
         """
+        kept = {name: getattr(self, name) for name in KEPT}
         task = None if self.task is None or self.project is None else task_value(self.project, self.task)
-        run = self.run.id if self.kind == "run" and self.run is not None else NEXT_RUN
-        named = {"kind": self.kind, "project": self.project, "task": self.task}
-        return {**named, "chosen": {"task": task, "run": run, "target": target_value(view.get("target"))}}
+        return {**kept, "named": wanted["named"], "chosen": {"task": task, "run": self.run_id or NEXT_RUN}}
 
 
-async def find(api: ApiClient, visitor: Mapping[str, str], view: View) -> Scope:
-    """What the address names; the task of the newest resolved run where it names nothing.
+KEPT = ("kind", "project", "task", "run_id", "run_name")
+"""Fields of a scope that the browser keeps while the address names the same."""
+
+
+def unanswered(problem: ApiProblem, wanted: View) -> dict[str, Any]:
+    """What the browser keeps where the API told of no scope: why, until it is asked again."""
+    kept = {**dict.fromkeys(KEPT), "kind": "nothing", "problem": asdict(problem)}
+    return {**kept, "named": wanted["named"], "chosen": {"task": None, "run": NEXT_RUN}}
+
+
+def scope_of(data: Mapping[str, Any]) -> Scope:
+    """The scope that the browser keeps.
+
+    Args:
+        data: As `Scope.as_data` gave it.
+
+    Raises:
+        ApiProblem: As it was when the scope was asked for.
+    """
+    if data.get("problem"):
+        raise ApiProblem(**data["problem"])
+    return Scope(**{name: data[name] for name in KEPT})
+
+
+async def find(api: ApiClient, visitor: Mapping[str, str], view: View) -> tuple[Scope, Choices]:
+    """What the address names, or the task of the newest resolved run where it names nothing; and what else there is.
 
     Raises:
         ApiProblem: When the API does not answer or knows no such run.
     """
     projects, run = await asyncio.gather(api.projects(visitor), _run(api, visitor, view))
     if is_typed(view):
-        return Scope("typed", projects=projects)
+        return Scope("typed"), Choices(projects)
     project, task = (run.project, run.task) if run is not None else (view.get("project"), view.get("task"))
     if project is None or task is None:
         newest = (await api.runs(visitor, {"sort": "-updated_at", "limit": MAX_NEWEST, "project": project})).runs
         if not newest:
-            return Scope("nothing", projects=projects)
+            return Scope("nothing"), Choices(projects)
         first = next((one for one in newest if one.noise_scale.state == "resolved"), newest[0])
         project, task = first.project, first.task
     page = await api.runs(visitor, {"project": project, "task": task, "sort": "-updated_at", "limit": MAX_RUNS})
-    unfinished = tuple(one for one in page.runs if steps_left(one) > 0 and one.noise_scale.state == "resolved")
-    return Scope("task" if run is None else "run", project, task, run, unfinished, projects)
+    unfinished = [one for one in page.runs if steps_left(one) > 0 and one.noise_scale.state == "resolved"]
+    if run is None:
+        return Scope("task", project, task), Choices(projects, tuple(unfinished))
+    others = (one for one in unfinished if one.id != run.id)
+    return Scope("run", project, task, run.id, run.name), Choices(projects, (run, *others))
 
 
 async def _run(api: ApiClient, visitor: Mapping[str, str], view: View) -> Run | None:
@@ -120,8 +156,7 @@ def target_value(target: float | None) -> str:
     return "" if target is None else repr(float(target))
 
 
-def run_choices(scope: Scope) -> list[dict[str, str]]:
+def run_choices(runs: tuple[Run, ...]) -> list[dict[str, str]]:
     """The next run of the task, and the rest of each that is not finished."""
-    known = {one.id: one for one in (*([scope.run] if scope.run is not None else []), *scope.runs)}
-    rest = [{"value": one.id, "label": f"Rest of {one.name[:NAME_LIMIT]}"} for one in known.values()]
+    rest = [{"value": one.id, "label": f"Rest of {one.name[:NAME_LIMIT]}"} for one in runs]
     return [{"value": NEXT_RUN, "label": "The next run"}, *rest]

@@ -23,6 +23,7 @@ from noisescale_dashboard.pages import (
     run_layers,
     run_overview,
     run_reading,
+    run_records,
     run_remarks,
     shell,
     states,
@@ -129,6 +130,7 @@ def _stores(run_id: str, refresh_seconds: float) -> list[Child]:
         "news",
         "beside-asked",
         "layers-asked",
+        "records-asked",
         "slow-pulse",
     )
     drawn = (
@@ -183,8 +185,11 @@ def register(app: Dash, api: ApiClient) -> None:
             run = await api.run(visitor, run_id)
         except ApiProblem as problem:
             return _missing() if problem.is_missing else _not_shown(problem, live)
+        by = set(ctx.triggered_prop_ids.values())
+        if live and by == {"run-pulse"} and _is_as_shown(run, live):
+            return _only({"run-live": {**live, **live_state(run)}, "run-note": None})
         # another range or look of what is shown leaves alone what is said of the run itself
-        is_another_look = bool(live) and set(ctx.triggered_prop_ids.values()) == {"run-series-view"}
+        is_another_look = bool(live) and by == {"run-series-view"}
         try:
             read = await run_reading.read(api, visitor, run, view)
         except ApiProblem as problem:
@@ -194,6 +199,7 @@ def register(app: Dash, api: ApiClient) -> None:
 
     # the browser asks in this order
     run_beside.register(app, api)
+    run_records.register(app, api)
 
 
 def _drawn(run: Run, read: run_figures.Read, view: dict[str, Any], *, narrow: bool) -> dict[str, Any]:
@@ -228,6 +234,12 @@ def _said(run: Run, read: run_figures.Read, view: dict[str, Any]) -> dict[str, A
     }
 
 
+def _is_as_shown(run: Run, live: dict[str, Any]) -> bool:
+    """Whether nothing has come since: jobs send every ten seconds, and pages ask more often."""
+    state = live_state(run)
+    return all(state[name] == live.get(name) for name in ("stamp", "words"))
+
+
 def _missing() -> tuple[Any, ...]:
     return _only(
         {
@@ -242,7 +254,8 @@ def _missing() -> tuple[Any, ...]:
 def _not_shown(problem: ApiProblem, live: dict[str, Any] | None) -> tuple[Any, ...]:
     """What changes on the page when the API does not give the series: nothing that is already shown goes away."""
     if live:
-        return _only({"run-note": states.paused(live.get("at"))})
+        # the next answer draws everything, also where nothing has come: the view may be another one
+        return _only({"run-note": states.paused(live.get("at")), "run-live": {**live, "stamp": None}})
     return _only({"run-missing": states.not_loaded(problem), "run-body": "hidden"})
 
 
@@ -251,11 +264,18 @@ def _only(changes: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def live_state(run: Run) -> dict[str, Any]:
-    """Whether news can be expected and how often to ask for them, and until when the page's data reach."""
+    """Whether news can be expected and how often to ask for them, until when the page's data reach, what is counted."""
     is_running = run.status in ("running", "silent")
     words = sentences.STATUS_WORDS.get(run.status, run.status).split(",")[0]
     at = datetime.now(UTC).strftime("%H:%M:%S UTC")
-    return {"running": is_running, "words": words, "at": at, "every": seconds_between_news(run)}
+    return {
+        "running": is_running,
+        "words": words,
+        "at": at,
+        "stamp": run.updated_at,
+        "every": seconds_between_news(run),
+        "noun": sentences.noun_of(run),
+    }
 
 
 def seconds_between_news(run: Run) -> float:

@@ -1,4 +1,4 @@
-"""The figures beside a run's main one, and its records: what may come a moment later."""
+"""The figures beside a run's main one: they may come a moment later."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,9 +11,8 @@ from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import loss_over_training
-from noisescale_dashboard.pages import run_figures, run_reading, run_records, shell
+from noisescale_dashboard.pages import run_figures, run_reading, shell
 from noisescale_dashboard.pages.run_figures import ReadBeside
-from noisescale_dashboard.pages.still import Still
 
 CHANGED = (
     Output("run-beside-figures", "data"),
@@ -23,7 +22,6 @@ CHANGED = (
     Output("run-terms-sentence", "children"),
     Output("run-loss-card-subtitle", "children"),
     Output("run-loss-sentence", "children"),
-    Output("run-records", "children"),
 )
 
 
@@ -43,25 +41,19 @@ def register(app: Dash, api: ApiClient) -> None:
         *CHANGED,
         Input("run-beside-asked", "data"),
         State("run-id", "data"),
-        State("run-loss-sentence", "children"),
         State("narrow", "data"),
     )
-    async def load_beside(
-        asked: dict[str, Any] | None, run_id: str, shown: str | None, narrow: bool
-    ) -> tuple[Any, ...]:
+    async def load_beside(asked: dict[str, Any] | None, run_id: str, narrow: bool) -> tuple[Any, ...]:
         if asked is None:
             raise PreventUpdate
         visitor, view = visitor_headers(ctx.headers), asked["view"]
-        # another range or look of what is shown leaves alone what is said of the run itself
-        has_records = not (shown and asked["isLook"])
         try:
             run = await api.run(visitor, run_id)
-            read = await run_reading.read_beside(api, visitor, run, view, has_streams=has_records)
+            read = await run_reading.read_beside(api, visitor, run, view)
         except ApiProblem as problem:
             not_loaded = f"not loaded: {problem.title}"
             return _only({"run-terms-card-subtitle": not_loaded, "run-loss-card-subtitle": not_loaded})
-        records = {"run-records": Still(run_records.layout(run, read.streams, read.metrics))} if has_records else {}
-        return _only({**records, **_drawn(run, read, view, narrow=narrow)})
+        return _only(_drawn(run, read, view, narrow=narrow))
 
 
 def _drawn(run: Run, read: ReadBeside, view: Mapping[str, Any], *, narrow: bool) -> dict[str, Any]:

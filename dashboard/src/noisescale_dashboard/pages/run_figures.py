@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from dash import html
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run
 from noisescale_dashboard.figures import (
     efficiency_over_training,
     logged_metrics,
@@ -32,7 +32,8 @@ SWITCHES = (
     ("outside", "Stretch the axis to every point", False),
 )
 """Name in the address, words, and whether it is on by default."""
-POINTS, METRIC_POINTS = 300, 200
+POINTS, POINTS_BESIDE = 240, 160
+"""Of the main figure, and of those beside it, which are half as wide."""
 
 
 def noise_card(height: int) -> html.Section:
@@ -138,20 +139,20 @@ def _switch(name: str, words: str, is_on: bool) -> dmc.Switch:
     return dmc.Switch(id=f"run-{name}", label=words, checked=is_on, size="xs")
 
 
-def series_query(view: Mapping[str, Any], run: Run) -> dict[str, Any]:
+def series_query(view: Mapping[str, Any], run: Run, *, points: int = POINTS) -> dict[str, Any]:
     """The API's query for a view of the page; the window in steps from percent of the run."""
     window = None
     if view["w"] != "auto" and run.last_step is not None:
         window = max(1, round(float(view["w"]) / 100 * (run.last_step - (run.first_step or 0) + 1)))
     return {
-        "points": POINTS, "from": view["from"], "to": view["to"], "window": window, "group": view["layer"],
+        "points": points, "from": view["from"], "to": view["to"], "window": window, "group": view["layer"],
         "kind": None if view["kind"] == SIMPLE.name else view["kind"],
     }  # fmt: skip
 
 
 def metrics_query(view: Mapping[str, Any]) -> dict[str, Any]:
     """The same for the logged metrics."""
-    return {"points": METRIC_POINTS, "from": view["from"], "to": view["to"]}
+    return {"points": POINTS_BESIDE, "from": view["from"], "to": view["to"]}
 
 
 def look_at(view: Mapping[str, Any], run: Run, *, narrow: bool) -> View:
@@ -201,13 +202,11 @@ class ReadBeside:
     Attributes:
         series: Of the chosen layer or kind.
         whole: Of the whole model, kind simple.
-        streams: The processes that logged.
         metrics: What was logged beside the gradients.
     """
 
     series: NoiseScaleSeries
     whole: NoiseScaleSeries
-    streams: tuple[Stream, ...]
     metrics: tuple[Metric, ...]
 
 

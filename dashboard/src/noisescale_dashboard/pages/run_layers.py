@@ -1,6 +1,5 @@
 """The card of a run's layers: over training or ranked, and the choice of one."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +7,6 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Group
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
@@ -18,7 +16,7 @@ from noisescale_dashboard.number_format import si
 from noisescale_dashboard.pages import shell
 from noisescale_dashboard.pages.parts import aria, card, figure_box
 
-POINTS = 30
+POINTS = 24
 MAX_LAYERS = 48
 TINY = 1e-3
 """Below it SI prefixes are harder to read than powers of ten."""
@@ -89,22 +87,22 @@ def register(app: Dash, api: ApiClient) -> None:
         # a record of layers comes at most every ten seconds and moves one cell of thirty: once a minute is enough
         Input("run-slow-pulse", "data"),
         State("run-id", "data"),
+        State("run-live", "data"),
         State("narrow", "data"),
     )
     async def load_layers(
-        view: dict[str, Any] | None, _pulse: float | None, run_id: str, narrow: bool
+        view: dict[str, Any] | None, _pulse: float | None, run_id: str, live: dict[str, Any] | None, narrow: bool
     ) -> tuple[Any, ...]:
         if view is None:
             raise PreventUpdate
         asked = {"from": view["from"], "to": view["to"], "points": POINTS}
         try:
-            visitor = visitor_headers(ctx.headers)
-            run, groups = await asyncio.gather(api.run(visitor, run_id), api.groups(visitor, run_id, asked))
+            groups = await api.groups(visitor_headers(ctx.headers), run_id, asked)
         except ApiProblem as problem:
             return (*[no_update] * 4, f"not loaded: {problem.title}", no_update, no_update)
         quantity = QUANTITIES[view["term"]]
         shown = of_term(groups[:MAX_LAYERS], view["term"])
-        names, noun = [group.name for group in shown], sentences.noun_of(run)
+        names, noun = [group.name for group in shown], (live or {}).get("noun", "examples")
         draw_layers = layers.layer_heat_map if view["layers"] == "map" else layers.layer_ranking
         title = "Noise scale by layer" if quantity == NOISE_SCALE else f"{quantity.name} by layer"
         return (

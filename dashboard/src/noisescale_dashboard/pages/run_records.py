@@ -1,19 +1,53 @@
 """What reached the server from a run, and the run's configuration."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from dash import html
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html
+from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.answers import Metric, Run, Stream
+from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.number_format import NOTHING, count, rate, significant, span
-from noisescale_dashboard.pages import ledger_strip
+from noisescale_dashboard.pages import ledger_strip, shell
 from noisescale_dashboard.pages.parts import Child, aria, card, icon, key_values, note
+from noisescale_dashboard.pages.still import Still
 
 MAX_KEYS, MAX_TEXT, MAX_METRICS = 200, 200, 50
+METRIC_POINTS = 200
+"""Of each metric: the last of them, which the table shows, is a mean over a 200th of a long run."""
+
+
+def register(app: Dash, api: ApiClient) -> None:
+    """The callback that reads the records when the main figure is there, and once a minute while the run goes on."""
+    app.clientside_callback(
+        ClientsideFunction(shell.NAMESPACE, "recordsAsked"),
+        Output("run-records-asked", "data"),
+        Input("run-live", "data"),
+        State("run-records-asked", "data"),
+        State("run-records", "children"),
+    )
+
+    @app.callback(Output("run-records", "children"), Input("run-records-asked", "data"), State("run-id", "data"))
+    async def load_records(asked: dict[str, Any] | None, run_id: str) -> Still:
+        if asked is None:
+            raise PreventUpdate
+        visitor = visitor_headers(ctx.headers)
+        try:
+            run, streams, metrics = await asyncio.gather(
+                api.run(visitor, run_id),
+                api.streams(visitor, run_id),
+                api.metrics(visitor, run_id, {"points": METRIC_POINTS}),
+            )
+        except ApiProblem:
+            # what is shown stays; where nothing is, it is asked for again
+            raise PreventUpdate from None
+        return Still(layout(run, streams, metrics))
 
 
 def layout(run: Run, streams: Sequence[Stream], metrics: Sequence[Metric]) -> list[Child]:
@@ -33,7 +67,7 @@ def _metrics_card(metrics: Sequence[Metric]) -> html.Section:
     )  # fmt: skip
     return card(
         "Metrics",
-        "As logged with log_metrics, over the steps shown",
+        "As logged with log_metrics, over the whole run",
         [table, *more],
         card_id="run-metrics-card",
         has_table=True,

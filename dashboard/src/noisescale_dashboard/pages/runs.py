@@ -25,7 +25,7 @@ from noisescale_dashboard.pages import (
 )
 from noisescale_dashboard.pages.parts import HOW_ACTION, LINK_ACTION, Child, aria, explanation, icon, menu_button
 
-MAX_SPARKLINES = 100
+MAX_SPARKLINES = 50
 CONTROLS = (
     "q", "project", "task", "group", "status", "decision", "tag", "since", "shelf", "cols", "order", *runs_view.RANGES
 )  # fmt: skip

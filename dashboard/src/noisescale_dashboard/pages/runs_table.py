@@ -10,7 +10,7 @@ from noisescale_dashboard.pages import runs_columns
 from noisescale_dashboard.pages.parts import DECISION_STYLES, decision_label
 from noisescale_dashboard.sentences import STATUS_WORDS, interval_words, noun_of, short_noun_of
 
-PAGE_SIZE = 100
+PAGE_SIZE = 50
 ROW_HEIGHT, NARROW_ROW_HEIGHT, HEADER_HEIGHT = 40, 74, 36
 SORTS = {
     "name": "name",

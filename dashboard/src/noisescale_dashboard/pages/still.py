@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from dash.development.base_component import Component
 
 PLAIN = "dash_html_components"
@@ -12,8 +13,9 @@ Tree = Component | str | int | float | None
 class Still(Component):
     """One component for a whole tree of `dash.html` elements, drawn by assets/05-still.js.
 
-    Dash's renderer looks at every component of a page whenever a property of any of them changes, so each one makes
-    all that moves on the page slower. Elements in here may have an id for styles and links; callbacks do not see it.
+    Dash's renderer looks at every component of a page whenever a property of any of them changes, and its server at
+    every component of an answer, so each one makes all that moves on the page slower. The tree travels as one text.
+    Elements in here may have an id for styles and links; callbacks do not see it.
 
     Args:
         tree: What is drawn.
@@ -23,22 +25,23 @@ class Still(Component):
     """
 
     _children_props: list[str] = []  # noqa: RUF012  # as the base class says it
-    # where components may stand: Dash refuses them elsewhere
-    _base_nodes = ["tree"]  # noqa: RUF012  # the same
+    _base_nodes: list[str] = []  # noqa: RUF012  # the same
     _namespace = "noisescale_dashboard"
     _type = "Still"
 
     def __init__(self, tree: Tree | Sequence[Tree]) -> None:
-        for one in tree if isinstance(tree, (list, tuple)) else [tree]:
-            _check(one)
-        self._prop_names = ["tree"]
+        self._prop_names = ["json"]
         self._valid_wildcard_attributes: list[str] = []
-        self.available_properties = ["tree"]
+        self.available_properties = ["json"]
         self.available_wildcard_properties: list[str] = []
-        super().__init__(tree=tree)
+        try:
+            text = orjson.dumps(tree, default=_plain).decode()
+        except orjson.JSONEncodeError as error:
+            raise error.__cause__ or error from None
+        super().__init__(json=text)
 
 
-def _check(tree: Any) -> None:
-    for one in [tree, *tree._traverse()] if isinstance(tree, Component) else ():
-        if isinstance(one, Component) and one._namespace not in (PLAIN, Still._namespace):
-            raise TypeError(f"{type(one).__name__} is more than an element of HTML: leave it out of Still")
+def _plain(tree: Any) -> Any:
+    if not isinstance(tree, Component) or tree._namespace not in (PLAIN, Still._namespace):
+        raise TypeError(f"{type(tree).__name__} is more than an element of HTML: leave it out of Still")
+    return tree.to_plotly_json()
