@@ -34,7 +34,7 @@ from fakes_sweeps import (
 
 class FakeApi:
     """Runs, and what is asked of them; `requests` remembers each call, `failing` makes every answer a 503,
-    `delay_seconds` makes each late."""
+    `failing_ends` those of paths that end so, `delay_seconds` makes each late."""
 
     def __init__(self, runs: tuple[FakeRun, ...] = RUNS, sweeps: tuple[FakeSweep, ...] = SWEEPS) -> None:
         self.runs = runs
@@ -43,6 +43,7 @@ class FakeApi:
         self.reproductions: tuple[dict[str, Any], ...] = REPRODUCTIONS
         self.requests: list[Request] = []
         self.failing = False
+        self.failing_ends: tuple[str, ...] = ()
         self.delay_seconds = 0.0
         self.refused_groups: tuple[str, ...] = ()
         self.archived: set[str] = set()
@@ -96,7 +97,7 @@ class FakeApi:
     async def _remember(self, request: Request, call_next: Any) -> Any:
         self.requests.append(request)
         await asyncio.sleep(self.delay_seconds)
-        if self.failing:
+        if self.failing or request.url.path.endswith(self.failing_ends):
             return problem(503, "Service unavailable", "the database does not answer")
         return await call_next(request)
 

@@ -11,6 +11,27 @@ from fakes_api import FakeApi
 pytestmark = pytest.mark.browser
 
 
+async def test_what_did_not_come_beside_the_main_figure_is_asked_for_again(
+    page: Page, address: str, served_api: FakeApi
+) -> None:
+    served_api.failing_ends = ("/metrics", "/streams")
+    await Visit(page, address).open(RUN)
+    subtitle, records = page.locator("#run-terms-card-subtitle"), page.locator("#run-ledger-card-title")
+    await expect(page.locator("#run-noise .scatterlayer .trace").first).to_be_visible()
+    await expect(subtitle).to_have_text("not loaded: Service unavailable")
+    await expect(records).to_have_count(0)
+    served_api.requests.clear()
+    await page.wait_for_timeout(4000)
+    # it used to take each answer that came for a recovery, and asked for everything again
+    assert sum(path.endswith("/noise-scale") for path in served_api.paths()) <= 6
+
+    served_api.failing_ends = ()
+    await page.evaluate("window.dash_clientside.set_props('run-pulse', {data: 1})")
+
+    await expect(subtitle).to_contain_text("band: 95 %")
+    await expect(records).to_be_visible()
+
+
 async def test_a_page_says_until_when_it_is_true_and_goes_on(page: Page, address: str, served_api: FakeApi) -> None:
     await Visit(page, address).open(RUN)
     banner, chart = page.locator("#outage"), page.locator("#run-noise .scatterlayer .trace").first

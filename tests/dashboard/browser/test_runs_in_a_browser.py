@@ -247,4 +247,4 @@ async def test_sparklines_are_asked_for_once_and_again_only_for_runs_with_news(
     asked = [r.query_params["ids"] for r in served_api.requests if r.url.path.endswith("/sparklines")]
     assert sorted(asked[0].split(",")) == sorted(run.id for run in RUNS)
     # the runs of the fake API have news whenever they are asked for: what is stale is judged on rows of its own
-    assert await page.evaluate(WANTED) == {"stale": {"news": "2", "unknown": "1"}, "none": True, "ofATurn": 40}
+    assert await page.evaluate(WANTED) == {"stale": {"news": "2", "unknown": "1"}, "none": True, "ofATurn": 16}

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from compared_tasks import planted_task, rows_of, stored_run
-from factories import make_batch, make_run, make_stream
+from factories import make_batch, make_measurements, make_run, make_stream
 from noisescale.recommending.reading import recommendation_from
 from noisescale.theory.advice.limited import round_batch
 from problems import assert_problem
@@ -116,6 +116,26 @@ class TestRecommendation:
         assert found["calibration"]["state"] == "uncalibrated"
         assert (found["noise_scale"]["value"], found["runs"]) == (None, [])
         assert "No run of it is stored" in found["sweeps"][0]["missing"]
+
+    async def test_steps_that_a_run_has_logged_since_are_in_the_next_advice(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        """What is known of a task's runs is kept until one of them logs more."""
+        project, run_id, stream_id = f"growing {uuid4()}", str(uuid4()), uuid4()
+        run = make_run(project=project, task="one")
+        first = make_batch(run_id=run_id, run=run, stream=make_stream(), measurements=rows_of(noise_scale=100.0))
+        rows = make_measurements(first_seq=242, steps=range(240, 960), noise_scale=5000.0)
+        more = make_batch(run_id=run_id, first_seq=242, measurements=rows)
+
+        found = []
+        for body in (first, None, more):
+            if body is not None:
+                answer = await shared_client.post(f"/api/v1/streams/{stream_id}/batches", json=body)
+                assert answer.status_code == 200, answer.text
+            found.append((await advice(shared_client, project))["noise_scale"]["value"])
+
+        assert found[0] == found[1]
+        assert found[2] > 3 * found[0]
 
     async def test_runs_alone_give_a_wide_interval_and_say_what_would_narrow_it(
         self, shared_client: httpx.AsyncClient

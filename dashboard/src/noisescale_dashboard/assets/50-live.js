@@ -62,7 +62,7 @@
   }
 
   /* Sparklines come in turns until every row has that of its newest step: the first are drawn soon. */
-  const SPARKLINES_A_TURN = 40;
+  const SPARKLINES_A_TURN = 16;
   function sparklinesWanted(rows, sparks) {
     const isStale = (row) => !sparks || !sparks[row.id] || sparks[row.id].stamp !== row.stamp;
     const stale = (rows || []).filter(isStale).slice(0, SPARKLINES_A_TURN);

@@ -2,12 +2,12 @@
    Every answer of a callback says in a header whether the API answered it; while nothing else asks, a beat does. */
 (function () {
   const CALLBACK = "_dash-update-component", HEADER = "X-Noisescale-Api";
-  const IDLE_MS = 15000, LOST_MS = 2000;
+  const IDLE_MS = 15000, LOST_MS = 2000, RECOVERY_MS = 5000;
   /* what makes a page ask again, by the first part of its address, of a single thing and of a list */
   const PULSES = { "": "overview-pulse", runs: "runs-pulse", "runs/": "run-pulse", compare: "compare-pulse", "sweeps/": "sweep-pulse" };
   /* how many callbacks wait for their answer: news are not asked for on top of them */
   const callbacks = window.noisescaleCallbacks = { pending: 0, lost: false };
-  let heardAt = 0, beatAt = Date.now(), lostAt = 0, hasMissed = false;
+  let heardAt = 0, beatAt = Date.now(), lostAt = 0, hasMissed = false, recoveredAt = 0, waiting = 0;
 
   const clock = (ms) => new Date(ms).toTimeString().slice(0, 8);
 
@@ -38,7 +38,18 @@
     if (!lostAt) return;
     lostAt = 0;
     show();
-    recover();
+    recoverSoon();
+  }
+
+  /* where one thing alone fails, all others recover at once: without a pause the page would ask without end */
+  function recoverSoon() {
+    const rest = recoveredAt + RECOVERY_MS - Date.now();
+    window.clearTimeout(waiting);
+    if (rest > 0) waiting = window.setTimeout(() => { if (!lostAt) recoverSoon(); }, rest);
+    else {
+      recoveredAt = Date.now();
+      recover();
+    }
   }
 
   /* a page that shows no data yet, or that does not ask by itself, is loaded again: its address holds its view */

@@ -20,7 +20,7 @@ from noisescale_dashboard.pages.parts import Child, link
 
 REFRESH_FACTOR = 6
 """What is recommended changes slower than a series grows: the page asks a sixth as often as a run's page."""
-MAX_JUDGED, MAX_NARROW_ROWS, MAX_PANELS = 10, 6, 6
+MAX_JUDGED, MAX_NARROW_ROWS, MAX_PANELS = 8, 6, 6
 PANEL_POINTS = 56
 EVENT_PIXELS = 62
 DAYS = {"7d": 7, "30d": 30}
