@@ -105,9 +105,10 @@ def main() -> None:
     url = f"http://{os.environ.get('NOISESCALE_HOST', '127.0.0.1')}:{os.environ.get('NOISESCALE_PORT', '8321')}"
     url = os.environ.setdefault("NOISESCALE_URL", url)
     with server(url) as process:
-        console.print(f"\nDashboard: [bold]{link(url)}[/bold]   four runs appear there while they train\n")
+        # a link that is broken at the width of the terminal cannot be copied
+        console.print(f"\nDashboard: [bold]{link(url)}[/bold]   four runs appear there while they train\n", soft_wrap=True)
         run_all(plans)
-        console.print(f"\nDone. The runs stay at [bold]{link(url)}[/bold]")
+        console.print(f"\nDone. The runs stay at [bold]{link(url)}[/bold]", soft_wrap=True)
         if process is not None and not arguments.once:
             console.print("Serving until Ctrl-C.")
             process.wait()

@@ -26,7 +26,7 @@ async def test_scope_and_preference_are_in_the_address_and_go_back(visit: Visit)
 
     await page.locator("#overview-scope").get_by_text("7 days").click()
 
-    await expect(page.locator("h1")).to_have_text("7 of 10 runs would have gained from another batch size")
+    await expect(page.locator("h1")).to_have_text("6 of the 8 runs furthest off, of 10, would have gained from another batch size")
     assert page.url.endswith("/?scope=7d")
     await page.locator("#overview-pref").click()
     await page.get_by_role("option", name="Save time").click()
@@ -220,6 +220,28 @@ async def test_a_run_is_found_from_any_page(visit: Visit) -> None:
     await expect(page.locator("#runs-count")).to_have_text("2")
     await expect(page.locator("#runs-q")).to_have_value("gpt")
     await expect(page.locator("#find")).to_be_hidden()
+
+
+FOCUSED = "() => document.activeElement.getAttribute('role') || document.activeElement.tagName"
+
+
+async def test_tab_leaves_the_table_and_arrows_lead_to_its_rows(visit: Visit) -> None:
+    page = await visit.open("/runs")
+    await expect(page.locator(".ag-row").first).to_be_visible()
+    await page.locator("#runs-q").focus()
+
+    seen = []
+    while len(seen) < 60 and "BODY" not in seen:
+        await page.keyboard.press("Tab")
+        seen.append(await page.evaluate(FOCUSED))
+
+    assert "BODY" in seen, f"Tab stays in the table: {seen[-5:]}"
+    assert seen.count("gridcell") == 1
+    await page.locator(".ag-header-cell").nth(1).focus()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/runs/0*")
 
 
 WANTED = """

@@ -1,4 +1,4 @@
-/* Keys in the list of runs: j and k go from name to name, x chooses the row, c compares the chosen ones; Enter follows the name, as on every link. [ and ] go from run to run. */
+/* Keys in the list of runs: j and k go from name to name, x chooses the row, c compares the chosen ones; Enter follows the name, as on every link, also from another cell. [ and ] go from run to run. */
 (function () {
   const isTyping = (target) => target.closest && target.closest("input:not([type=checkbox]), textarea, select, [role=listbox], [role=slider], dialog");
   const number = (link) => Number(link.closest(".ag-row").getAttribute("row-index"));
@@ -17,6 +17,12 @@
     if (box) box.click();
   }
 
+  function open() {
+    const row = document.activeElement.closest("#runs-grid .ag-row");
+    const name = row && names().find((link) => number(link) === Number(row.getAttribute("row-index")));
+    if (name) name.click();
+  }
+
   function compare() {
     const bar = document.getElementById("runs-bar"), link = document.getElementById("runs-compare");
     if (bar && !bar.hidden && link) link.click();
@@ -32,12 +38,13 @@
   }
 
   const ON_A_RUN = { "[": () => neighbour(-1), "]": () => neighbour(1) };
-  const KEYS = { c: compare, j: () => move(1), k: () => move(-1), x: choose };
+  const KEYS = { c: compare, Enter: open, j: () => move(1), k: () => move(-1), x: choose };
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
     const key = document.getElementById("runs-grid") ? KEYS[event.key] : /^\/runs\/[^/]+$/.test(window.location.pathname) ? ON_A_RUN[event.key] : null;
-    if (!key) return;
+    /* a link or a button does by itself what Enter is for */
+    if (!key || (key === open && !event.target.matches(".ag-cell"))) return;
     event.preventDefault();
     key();
   });

@@ -119,8 +119,8 @@ def _grid(narrow: bool) -> dag.AgGrid:
             "animateRows": False,
             "rowHeight": runs_table.NARROW_ROW_HEIGHT if narrow else runs_table.ROW_HEIGHT,
             "headerHeight": 0 if narrow else runs_table.HEADER_HEIGHT,
-            # the names are links: Tab goes from one to the next
-            "suppressCellFocus": True,
+            # arrows go from cell to cell, Tab out of the table: fifty rows of cells lie before what follows it
+            "tabToNextCell": {"function": "false"},
             "suppressNoRowsOverlay": True,
             "enableBrowserTooltips": True,
             **runs_table.selection(narrow=narrow),
