@@ -106,7 +106,9 @@ def main() -> None:
     url = os.environ.setdefault("NOISESCALE_URL", url)
     with server(url) as process:
         # a link that is broken at the width of the terminal cannot be copied
-        console.print(f"\nDashboard: [bold]{link(url)}[/bold]   four runs appear there while they train\n", soft_wrap=True)
+        console.print(
+            f"\nDashboard: [bold]{link(url)}[/bold]   four runs appear there while they train\n", soft_wrap=True
+        )
         run_all(plans)
         console.print(f"\nDone. The runs stay at [bold]{link(url)}[/bold]", soft_wrap=True)
         if process is not None and not arguments.once:

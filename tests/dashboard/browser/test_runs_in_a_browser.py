@@ -26,7 +26,9 @@ async def test_scope_and_preference_are_in_the_address_and_go_back(visit: Visit)
 
     await page.locator("#overview-scope").get_by_text("7 days").click()
 
-    await expect(page.locator("h1")).to_have_text("6 of the 8 runs furthest off, of 10, would have gained from another batch size")
+    await expect(page.locator("h1")).to_have_text(
+        "6 of the 8 runs furthest off, of 10, would have gained from another batch size"
+    )
     assert page.url.endswith("/?scope=7d")
     await page.locator("#overview-pref").click()
     await page.get_by_role("option", name="Save time").click()

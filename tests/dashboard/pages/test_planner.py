@@ -189,10 +189,16 @@ class TestWhatIsShown:
         assert changed["planner-f-price"]["placeholder"] == "2.4"
         assert changed["planner-f-step_s"]["placeholder"] == "0.62"
 
-    async def test_an_axis_of_costs_that_is_not_known_is_no_choice(self, callbacks: Callbacks) -> None:
-        changed = await shown(callbacks, run=None, project="demo", task="free")
+    @pytest.mark.parametrize(
+        ("y", "values"), [("usd", ["usd", "device_hours"]), ("examples", ["examples", "device_hours"])]
+    )
+    async def test_an_axis_of_costs_that_is_not_known_is_no_choice_and_what_is_shown_is_chosen(
+        self, callbacks: Callbacks, y: str, values: list[str]
+    ) -> None:
+        changed = await shown(callbacks, run=None, project="demo", task="free", y=y)
 
-        assert [one["value"] for one in changed["planner-y"]["data"]] == ["examples", "device_hours"]
+        assert [one["value"] for one in changed["planner-y"]["data"]] == values
+        assert changed["planner-y"]["data"][0]["label"] == "Examples"
         assert "a price of a device-hour" in words(changed["planner-note"])
 
     async def test_without_a_plan_everything_is_relative_and_the_page_says_why(self, callbacks: Callbacks) -> None:

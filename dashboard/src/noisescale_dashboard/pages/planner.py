@@ -208,7 +208,7 @@ def _shown(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, 
         "planner-policies.children": Still(planner_cards.policies(plan, narrow=narrow)),
         "planner-policies-card-subtitle.children": f"To {plan.target}, predicted · bill: against a constant batch",
         "planner-policies-card-footer.children": planner_cards.policies_footer(plan),
-        "planner-y.data": planner_cards.cost_choices(plan),
+        "planner-y.data": planner_cards.cost_choices(plan, view["y"]),
         "planner-basis.children": note(unbroken(sentences.basis(plan)), quiet=True, icon_name="info"),
         "planner-what-ifs.children": planner_cards.what_ifs(plan),
     }

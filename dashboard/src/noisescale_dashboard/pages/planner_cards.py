@@ -305,10 +305,11 @@ def pareto_subtitle(plan: TradeOff) -> str:
     return f"To {plan.target} · {scale} · a dot a batch size{filled} · band: 95 %"
 
 
-def cost_choices(plan: TradeOff) -> list[dict[str, str]]:
-    """The choices of the axis of costs that the plan knows."""
+def cost_choices(plan: TradeOff, wanted: str) -> list[dict[str, str]]:
+    """The choices of the axis of costs that the plan knows; what stands for the wanted one has its value."""
     known = {one.name for one in plan_quantities.choices(plan, noun_of(plan))}
-    return [{"value": value, "label": label} for value, label in COSTS if value in known]
+    shown = plan_quantities.upwards(plan, wanted, noun_of(plan)).name
+    return [{"value": wanted if name == shown else name, "label": label} for name, label in COSTS if name in known]
 
 
 def pareto_sentence(plan: TradeOff) -> str:

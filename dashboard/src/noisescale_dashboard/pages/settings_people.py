@@ -128,6 +128,8 @@ def roles_text(roles: Sequence[tuple[str, str]]) -> str:
 
 def log_table(entries: Sequence[AuditEntry]) -> Child:
     """A row an entry."""
+    if not entries:
+        return html.P("Nothing yet.", className="t2")
     rows = [
         html.Tr(
             [
