@@ -136,7 +136,7 @@ async def test_a_refused_number_is_said_beside_its_field_and_the_plan_stays(page
     assert await page.locator("#planner-pareto .trace").count() > 3
     await page.locator("#planner-clear").click()
     await expect(page.locator(".planner-panel .mantine-InputWrapper-error")).to_have_count(0)
-    assert page.url.endswith(f"/planner?run={RUNS[0].id}")
+    await page.wait_for_url(f"**/planner?run={RUNS[0].id}")
 
 
 @pytest.mark.slow

@@ -66,6 +66,8 @@
     if (value === "" || value === null || value === undefined) return null;
     /* what is shown of a value in another unit is rounded: it is not a new one */
     const number = Number(value) * unit;
+    /* a field that is left with a sign alone says nothing */
+    if (!Number.isFinite(number)) return null;
     return isFinite(before) && before !== null && Math.abs(number / before - 1) < 1e-5 ? before : number;
   }
 
