@@ -76,6 +76,9 @@ class Uploader:
         self.statuses[answer.status_code] += 1
         if answer.status_code == httpx.codes.NOT_FOUND:  # no other sender has brought the run yet
             return {"expected_seq": 1}
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:  # no time for it: later, as the SDK does
+            await asyncio.sleep(1)
+            return await self._send(body)
         assert answer.status_code in (200, 409), answer.text
         assert answer.status_code == 200 or answer.json()["type"] == "/errors/stream-gap", answer.text
         result: dict[str, Any] = answer.json()
