@@ -29,7 +29,7 @@ SPARKLINES_AT_ONCE = 20
 """Some 30 ms of the server where none of them is known yet."""
 
 FITS_AT_ONCE = 15
-"""Sweeps of one question: some tenths of a second for each that was not fitted before."""
+"""Sweeps of one question: those that were never fitted take their time."""
 
 STATED_PRICES = ("examples_per_step", "usd_per_hour_sooner", "fixed_hardware")
 """What says a step's worth instead of the preference; the API refuses two at once."""

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_server.api.deps import UUIDS, ReadSession
+from noisescale_server.api.deps import ReadSession, TwentyIds
 from noisescale_server.api.runs import read_ids
 from noisescale_server.api.schemas_critical_batch import CriticalBatchAnswer, SeveralCriticalBatches, target_fit
 from noisescale_server.api.schemas_sweeps import MAX_TARGETS, Value
@@ -16,7 +16,7 @@ from noisescale_server.services.critical_batch import CriticalBatch
 router = APIRouter(tags=["sweeps"])
 
 MOST_AT_ONCE = 20
-"""Sweeps of one question: a fit that is not kept yet takes some tenths of a second."""
+"""Sweeps of one question: a fit that is not kept yet takes its time."""
 Level = Annotated[float, Field(ge=0.5, le=0.999, description="confidence level of the intervals")]
 
 
@@ -35,15 +35,7 @@ class CriticalBatchesQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    ids: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=1_000,
-            description="UUIDs, separated by commas; at most 20",
-            json_schema_extra=UUIDS,
-        ),
-    ]
+    ids: TwentyIds
     level: Level = 0.95
 
 

@@ -101,6 +101,17 @@ _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 UUIDS = {"pattern": f"^{_UUID}(,{_UUID})*$"}
 """What OpenAPI says of lists that `runs.read_ids` reads."""
 
+TwentyIds = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=1_000,
+        description="UUIDs, separated by commas; at most 20",
+        json_schema_extra=UUIDS,
+    ),
+]
+"""For `runs.read_ids`, where each of them takes its time."""
+
 Step = Annotated[int, Field(ge=0, le=MAX_INT64)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 

@@ -9,7 +9,7 @@ from noisescale.theory.advice.parts import Constraints, Preference
 from noisescale.theory.advice.predictions import MAX_ASKED
 from noisescale.theory.advice.trainer_flags import Trainer
 from noisescale_server.api.critical_by_definition import DefinitionName
-from noisescale_server.api.deps import UUIDS, Step
+from noisescale_server.api.deps import Step, TwentyIds
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question
 
@@ -27,15 +27,7 @@ class SeveralRecommendationsQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    ids: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=1_000,
-            description="UUIDs, separated by commas; at most 20",
-            json_schema_extra=UUIDS,
-        ),
-    ]
+    ids: TwentyIds
     preference: Share = None
 
 

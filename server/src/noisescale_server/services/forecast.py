@@ -130,7 +130,7 @@ async def of_run(
 
 
 def _grown(live: LiveSeries) -> Hashable:
-    """Which streams the run has and its length, to one percent: a window is as long, and a fit takes 0.1 s."""
+    """Which streams the run has and its length, to one percent: a window is as long, and a fit takes its time."""
     streams_of_run = tuple((one.stream_id, one.first_step) for one in live.covered)
     num_steps = live.newest_step - live.first_step + 1 if live.intervals else 0
     return streams_of_run, math.floor(math.log(num_steps) / math.log(GROWTH)) if num_steps > 0 else None

@@ -59,7 +59,7 @@ class Layers:
 
 
 KEPT = 32
-"""Of a hundred layers in 24 points each: some 30 MB."""
+"""Runs and ranges of them: each holds all layers along its points."""
 
 _kept: KeptAnswers[Layers] = KeptAnswers(KEPT)
 

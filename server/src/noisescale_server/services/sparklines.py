@@ -18,7 +18,7 @@ from noisescale_server.storage.comparison import MeasuredRun
 from noisescale_server.storage.streams import SIMPLE
 
 KEPT = 5_000
-"""Of 28 points each: some 25 MB."""
+"""Runs, of 28 points each where nobody asks for more."""
 
 
 @dataclass(frozen=True, slots=True)
