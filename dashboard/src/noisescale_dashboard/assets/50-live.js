@@ -18,7 +18,8 @@
   function besideAsked(live, view, asked, said) {
     if (!live || !live.at || !view) return [skip(), skip()];
     /* what could not be loaded is asked for again with the first answer that comes */
-    const isLate = asked && Date.now() - asked.at >= 20000 && live.stamp !== asked.stamp;
+    /* of a run that has ended no later answer comes */
+    const isLate = asked && live.stamp !== asked.stamp && (!live.running || Date.now() - asked.at >= 20000);
     const isNews = Boolean(asked && (isLate || String(said).startsWith("not loaded")));
     const isLook = Boolean(asked && !same(asked.view, view));
     if (asked && !isLook && !isNews) return [skip(), skip()];
@@ -29,7 +30,7 @@
   /* Records are asked for after the main figure, once a minute while it has news, and again where they did not come. */
   function recordsAsked(live, asked, shown) {
     if (!live || !live.at) return skip();
-    const isFresh = asked && shown && (live.stamp === asked.stamp || Date.now() - asked.at < 60000);
+    const isFresh = asked && shown && (live.stamp === asked.stamp || (live.running && Date.now() - asked.at < 60000));
     return isFresh ? skip() : { at: Date.now(), stamp: live.stamp };
   }
 
