@@ -270,7 +270,7 @@ def _register_projects(app: Dash, api: ApiClient) -> None:
 
 
 def range_words(page: RunPage, place: int) -> str:
-    """In short: "1 – 100 of 10,214"."""
+    """In short: "1 – 50 of 10,214"."""
     if not page.runs:
         return ""
     first = place * runs_table.PAGE_SIZE + 1
