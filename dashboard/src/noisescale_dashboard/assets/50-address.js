@@ -135,9 +135,9 @@
   const RUN_CONTROLS = ["x", "kind", "w", "pref", "layer", "show", "layers", "term", "part", ...RUN_SWITCHES];
   const RUN_FIGURES = ["noise", "terms", "loss"];
 
+  /* The page's view: from its address at first and after back and forward, later from its controls. */
   function runView(search, ...given) {
-    const by = triggers(), values = given.splice(0, RUN_CONTROLS.length), relayouts = given.splice(0, RUN_FIGURES.length);
-    const [view, figures, windows] = given;
+    const by = triggers(), values = given.splice(0, RUN_CONTROLS.length), [view, windows] = given;
     const nothing = Array(4 + RUN_CONTROLS.length).fill(skip());
     if (!window.location.pathname.startsWith("/runs/")) return nothing;
     const shown = (v) => RUN_CONTROLS.map((key) => (key === "w" ? Math.max(0, windows.indexOf(v.w)) : v[key]));
@@ -145,26 +145,30 @@
       const now = readRun(search);
       return view && same(view, now) ? nothing : stores(view, now).concat(shown(now));
     }
-    const now = Object.assign({}, view), dragged = RUN_FIGURES.find((name) => by.includes("run-" + name + ".relayoutData"));
-    if (dragged) {
-      /* a figure that is not linked zooms alone, in the points it has; the main one asks for finer ones */
-      if (!view.linked && dragged !== "noise") return nothing;
-      const kind = dragged === "loss" && view.x === "loss" ? "step" : view.x;
-      const range = zoomed(relayouts[RUN_FIGURES.indexOf(dragged)], figures, kind);
-      if (!range) return nothing;
-      Object.assign(now, range);
-    } else {
-      RUN_CONTROLS.forEach((key, i) => {
-        const value = key === "w" ? windows[values[i]] : values[i];
-        now[key] = value === null || value === undefined || value === "" ? RUN[key] : value;
-      });
-      /* layers are measured of kind simple only: the choice made last counts */
-      if (now.layer && now.kind !== RUN.kind) Object.assign(now, by.includes("run-layer.value") ? { kind: RUN.kind } : { layer: null });
-    }
+    const now = Object.assign({}, view);
+    RUN_CONTROLS.forEach((key, i) => {
+      const value = key === "w" ? windows[values[i]] : values[i];
+      now[key] = value === null || value === undefined || value === "" ? RUN[key] : value;
+    });
+    /* layers are measured of kind simple only: the choice made last counts */
+    if (now.layer && now.kind !== RUN.kind) Object.assign(now, by.includes("run-layer.value") ? { kind: RUN.kind } : { layer: null });
     if (same(view, now)) return nothing;
-    write(now, RUN, dragged !== undefined || by.includes("run-pref.value"));
+    write(now, RUN, by.includes("run-pref.value"));
     const said = shown(now);
     return stores(view, now).concat(said.map((value, i) => (same(value, values[i] === undefined ? null : values[i]) ? skip() : value)));
+  }
+
+  /* A dragged range, apart from the controls: Dash draws whatever a callback may set once more when that begins and ends. */
+  function runZoomed(...given) {
+    const by = triggers(), relayouts = given.splice(0, RUN_FIGURES.length), [view, figures] = given;
+    const dragged = RUN_FIGURES.find((name) => by.includes("run-" + name + ".relayoutData")), nothing = Array(4).fill(skip());
+    /* a figure that is not linked zooms alone, in the points it has; the main one asks for finer ones */
+    if (!view || !dragged || (!view.linked && dragged !== "noise")) return nothing;
+    const range = zoomed(relayouts[RUN_FIGURES.indexOf(dragged)], figures, dragged === "loss" && view.x === "loss" ? "step" : view.x);
+    const now = Object.assign({}, view, range);
+    if (!range || same(view, now)) return nothing;
+    write(now, RUN, true);
+    return stores(view, now);
   }
 
   /* One store for each callback that reads the view, so that a moved slider does not fetch the series again. */
@@ -199,5 +203,5 @@
   });
 
   window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { runsView, runsExport, runView });
+  window.dash_clientside.noisescale = Object.assign(window.dash_clientside.noisescale || {}, { runsView, runsExport, runView, runZoomed });
 })();

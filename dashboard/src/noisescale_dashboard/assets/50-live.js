@@ -6,7 +6,8 @@
     if (!ticks || document.hidden || !live || !live.running) return skip();
     /* Dash drops the answer of a callback that is asked again: a server slower than the clock would never be heard */
     if (window.noisescaleCallbacks.pending) return skip();
-    /* charts of an old run move too little to be drawn again with every tick */
+    /* of two ticks after news one is enough, and charts of an old run move too little to be drawn again with every tick */
+    if (ticks - live.newsTick < 2) return skip();
     if (live.every && live.received && Date.now() - live.received < 1000 * live.every) return skip();
     /* news that nobody waits for do not dim what is shown */
     document.documentElement.dataset.quiet = "1";
@@ -19,7 +20,7 @@
     if (!live || !live.at || !view) return [skip(), skip()];
     /* what could not be loaded is asked for again with the first answer that comes */
     /* of a run that has ended no later answer comes */
-    const isLate = asked && live.stamp !== asked.stamp && (!live.running || Date.now() - asked.at >= 20000);
+    const isLate = asked && live.stamp !== asked.stamp && (!live.running || Date.now() - asked.at >= 30000);
     const isNews = Boolean(asked && (isLate || String(said).startsWith("not loaded")));
     const isLook = Boolean(asked && !same(asked.view, view));
     if (asked && !isLook && !isNews) return [skip(), skip()];
@@ -53,8 +54,11 @@
     return [dot, "live, " + seconds + " s ago"];
   }
 
-  function received(live) {
-    return live ? Object.assign({}, live, { received: Date.now() }) : skip();
+  /* The first answer is not news that anyone waited for. */
+  function received(live, ticks, before) {
+    if (!live) return skip();
+    const isNews = before && before.stamp !== live.stamp;
+    return Object.assign({}, live, { received: Date.now(), newsTick: isNews ? ticks : before && before.newsTick });
   }
 
   function withSparklines(rows, sparks) {

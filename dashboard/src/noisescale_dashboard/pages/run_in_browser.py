@@ -5,6 +5,9 @@ from dash import ClientsideFunction, Dash, Input, Output, State
 from noisescale_dashboard.pages import run_overview, shell
 
 OVER_TRAINING = ("noise", "terms", "loss")
+VIEWS = ("view", "series-view", "pref-view", "layers-view")
+"""What a reader looks at, and the parts of it that callbacks of their own read."""
+
 CONTROLS = (
     ("run-x", "value"),
     ("run-kind", "value"),
@@ -38,12 +41,18 @@ def _own(function: str) -> ClientsideFunction:
 def _register_view(app: Dash) -> None:
     app.clientside_callback(
         _own("runView"),
-        *(Output(f"run-{name}", "data") for name in ("view", "series-view", "pref-view", "layers-view")),
+        *(Output(f"run-{name}", "data") for name in VIEWS),
         *(Output(*control) for control in CONTROLS),
         Input("address", "search"),
         *(Input(*control) for control in CONTROLS),
+        *(State(f"run-{name}", "data") for name in ("view", "windows")),
+    )
+    app.clientside_callback(
+        _own("runZoomed"),
+        *(Output(f"run-{name}", "data", allow_duplicate=True) for name in VIEWS),
         *(Input(f"run-{name}", "relayoutData") for name in OVER_TRAINING),
-        *(State(f"run-{name}", "data") for name in ("view", "figures", "windows")),
+        *(State(f"run-{name}", "data") for name in ("view", "figures")),
+        prevent_initial_call=True,
     )
     # the strip is drawn anew with each news of the series; this fires again for the line in it
     app.clientside_callback(
@@ -93,7 +102,13 @@ def _register_clock(app: Dash) -> None:
     app.clientside_callback(
         _own("pulse"), Output("run-pulse", "data"), Input("run-clock", "n_intervals"), State("run-received", "data")
     )
-    app.clientside_callback(_own("received"), Output("run-received", "data"), Input("run-live", "data"))
+    app.clientside_callback(
+        _own("received"),
+        Output("run-received", "data"),
+        Input("run-live", "data"),
+        State("run-clock", "n_intervals"),
+        State("run-received", "data"),
+    )
     app.clientside_callback(
         _own("liveWords"),
         Output("run-live-words", "children"),
