@@ -72,7 +72,7 @@ def in_browser(
             with_pages = _share_with_pages(browser, place, jobs, seconds)
             # what comes in costs more with every minute: each share is that beyond what stands before and after it
             alone.append(open_pages.cpu_share(place, seconds))
-            shares[age] = with_pages - sum(alone[-2:]) / 2
+            shares[age] = with_pages - mean(alone[-2:])
     rate = {"ingestion (rows/s)": load.rows_per_second, "n": 1}
     yield {
         "page": "Run of 10 million steps", "call": "zoom, from release to redrawn", "p50": 1e3 * percentile(zooms, 0.5),

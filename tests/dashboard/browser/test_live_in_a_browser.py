@@ -29,9 +29,10 @@ def changing_runs(served_api: FakeApi) -> Iterator[FakeApi]:
 
 async def test_of_two_ticks_after_news_one_asks_and_each_after_an_answer_without(page: Page, address: str) -> None:
     await Visit(page, address).open(RUN)
-    await page.wait_for_function("() => !window.noisescaleCallbacks.pending")
 
-    assert await page.evaluate(TICKS) == [True, False, True, True]
+    asks = await page.wait_for_function(f"() => !window.noisescaleCallbacks.pending && ({TICKS})()")
+
+    assert await asks.json_value() == [True, False, True, True]
 
 
 async def test_what_stands_beside_and_the_records_come_with_the_last_news_of_a_run_that_ends(

@@ -77,6 +77,7 @@ class Uploader:
         if answer.status_code == httpx.codes.NOT_FOUND:  # no other sender has brought the run yet
             return {"expected_seq": 1}
         if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:  # no time for it: later, as the SDK does
+            assert self.statuses[answer.status_code] <= 20, answer.text
             await asyncio.sleep(1)
             return await self._send(body)
         assert answer.status_code in (200, 409), answer.text
