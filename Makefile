@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 TORCH_VERSION ?= 2.13.0
-SOURCES := client server dashboard migrations tests benchmarks examples
+SOURCES := client lab server dashboard migrations tests benchmarks examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup torch demo up migrate check test test-full test-gpu torture fuzz bench docs audit clean
@@ -16,9 +16,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The wheels' own metadata decide what is installed; the stamp is renewed when one of them changes.
-$(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml server/pyproject.toml dashboard/pyproject.toml constraints.txt requirements-dev.txt
+$(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml lab/pyproject.toml server/pyproject.toml dashboard/pyproject.toml constraints.txt requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable client --editable server --editable dashboard --requirement requirements-dev.txt
+		--editable client --editable lab --editable server --editable dashboard --requirement requirements-dev.txt
 	@touch $@
 
 setup: $(VENV)/installed torch  ## virtual environment with everything, PyTorch included
@@ -49,7 +49,7 @@ check: $(VENV)/installed  ## formatting, lint, types, import directions, docstri
 	$(BIN)/ruff check --quiet $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src server/src dashboard/src
+	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src lab/src server/src dashboard/src
 
 # Tests wait for processes and pages a third of their time: three at once fill two cores.
 test: setup $(VENV)/integrations check  ## what a change can break, browser tests included

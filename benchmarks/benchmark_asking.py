@@ -7,10 +7,10 @@ from collections.abc import Callable
 from harness import Figure, free_port, percentile, server, write
 
 import noisescale
-from noisescale.estimators.noise_scale import Terms
 from noisescale.run import Run
 from noisescale.run_history import RunHistory
 from noisescale.updates import LoggedStep, Update
+from noisescale_core.estimators.noise_scale import Terms
 
 REPEATS = 200
 NUM_UPDATES = 200_000

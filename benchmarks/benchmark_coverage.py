@@ -10,9 +10,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from benchmarks.harness import Figure, write
-from noisescale.estimators.heterogeneity import MeanSquares, RankHeterogeneity
-from noisescale.estimators.student_t import t_quantile
-from noisescale.estimators.uncertainty import SKEWNESS_ALLOWANCE
+from noisescale_core.estimators.heterogeneity import MeanSquares, RankHeterogeneity
+from noisescale_core.estimators.student_t import t_quantile
+from noisescale_core.estimators.uncertainty import SKEWNESS_ALLOWANCE
 from noisescale_server.services.series import default_window
 from server_windows import blocks_in_a_chart, blocks_of_the_latest_window
 from simulated_runs import Setting, first_moments, look_at_window, looks, simulated_terms

@@ -1,7 +1,7 @@
 """What `noisescale.follow` is worth by its settings, and what it costs a training loop.
 
 Regret as in `docs/policies.md`: the same held-out tasks, starts and seeds, constant and decaying rates, with the looks
-and noise scales of that replay, and `noisescale.following.look` deciding. The wait for a fresh window is left to the
+and noise scales of that replay, and `noisescale_lab.follow.look` deciding. The wait for a fresh window is left to the
 replay's own windows.
 """
 
@@ -18,19 +18,19 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from benchmarks.harness import Figure, write
-from noisescale.following.books import Books
-from noisescale.following.look import Plan, Sight, look
-from noisescale.following.possible_batches import PossibleBatches
 from noisescale.recent_updates import NoiseScale
-from noisescale.reproduce.advice.ours import OURS
-from noisescale.reproduce.advice.references import complete
-from noisescale.reproduce.advice.replay import replay
-from noisescale.reproduce.advice.replays import all_starts
-from noisescale.reproduce.advice.scores import Results, score
-from noisescale.reproduce.advice.simple_policies import SIMPLE
-from noisescale.reproduce.registry import ADVICE_TARGETS, ALL, HELD_OUT
-from noisescale.theory.policy import Memory, RunState, Settings, Train
-from noisescale.theory.prices import worth_examples
+from noisescale_core.theory.policy import Memory, RunState, Settings, Train
+from noisescale_core.theory.prices import worth_examples
+from noisescale_lab.follow.books import Books
+from noisescale_lab.follow.look import Plan, Sight, look
+from noisescale_lab.follow.possible_batches import PossibleBatches
+from noisescale_lab.reproduce.advice.ours import OURS
+from noisescale_lab.reproduce.advice.references import complete
+from noisescale_lab.reproduce.advice.replay import replay
+from noisescale_lab.reproduce.advice.replays import all_starts
+from noisescale_lab.reproduce.advice.scores import Results, score
+from noisescale_lab.reproduce.advice.simple_policies import SIMPLE
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, HELD_OUT
 from scripted_run import Loop
 
 REFERENCES = Path(__file__).parent / "policies" / "references.csv"

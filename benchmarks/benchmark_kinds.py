@@ -22,7 +22,7 @@ from noisescale.capture.kinds.adam import AdamKind
 from noisescale.capture.kinds.matrix_roots import gram_of_shorter_side, trace_of_root
 from noisescale.capture.kinds.sign import SignKind
 from noisescale.capture.kinds.spectral import SpectralKind
-from noisescale.estimators.dual_norm_noise_scale import (
+from noisescale_core.estimators.dual_norm_noise_scale import (
     MIN_STEPS,
     DualNorms,
     deviation_from_halves,

@@ -10,8 +10,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from benchmarks.harness import Figure, write
-from noisescale.estimators.noise_scale import Terms
 from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale_core.estimators.noise_scale import Terms
 from simulated_runs import Setting, simulated_terms
 
 LOOKS = (16, 64, 256)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
-from noisescale.theory.advice.kappa import Kappa
-from noisescale.theory.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 
 NOISE_SCALE, BATCH = 1000.0, 256.0
 STEPS_LEFT = 5000

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from noisescale.estimators.windows import WindowSums
+from noisescale_core.estimators.windows import WindowSums
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.estimators.noise_scale import Terms
+from noisescale_core.estimators.noise_scale import Terms
 
 
 def feed(

@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from noisescale.config import Config
-from noisescale.errors import TransportError
 from noisescale.recommending.asking import RecommendingServer
+from noisescale_core.errors import TransportError
 
 
 def interval(value: float, low: float, high: float) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Results of tasks that were not run."""
 
-from noisescale.reproduce.claim.critical_fit import CriticalFit
-from noisescale.reproduce.claim.noise_over_run import NoiseWindow
-from noisescale.reproduce.claim.task_result import AdaptiveBatch, TargetResult, TaskResult, TunedRun
+from noisescale_lab.reproduce.claim.critical_fit import CriticalFit
+from noisescale_lab.reproduce.claim.noise_over_run import NoiseWindow
+from noisescale_lab.reproduce.claim.task_result import AdaptiveBatch, TargetResult, TaskResult, TunedRun
 
 
 def make_result(

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from noisescale.reproduce.claim.exact_quadratics import QuadraticCheck
-from noisescale.reproduce.claim.files import summary
-from noisescale.reproduce.claim.findings import findings
-from noisescale.reproduce.claim.task_result import AdaptiveBatch
+from noisescale_lab.reproduce.claim.exact_quadratics import QuadraticCheck
+from noisescale_lab.reproduce.claim.files import summary
+from noisescale_lab.reproduce.claim.findings import findings
+from noisescale_lab.reproduce.claim.task_result import AdaptiveBatch
 from reproduced_tasks import make_result
 
 QUADRATIC = QuadraticCheck("quadratic_isotropic", 12, 12, 11, 31.0, 30.5, 30.5)

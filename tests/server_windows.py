@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from noisescale.estimators.uncertainty import WINDOWS_BEFORE
+from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE
 from noisescale_server.services import latest
 from noisescale_server.services.resolution import block, level_with_blocks
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.signal import FEWEST_UPDATES, SIGNAL_Z, octave_of, steps_of
-from noisescale.estimators.student_t import t_quantile
-from noisescale.estimators.time_to_resolve import RESOLVED_Z
-from noisescale.estimators.uncertainty import ALONE_Z, CONFIRMED_Z, MIN_BLOCKS, SKEWNESS_ALLOWANCE, WINDOWS_BEFORE
 from noisescale.recent_updates import RecentUpdates
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.signal import FEWEST_UPDATES, SIGNAL_Z, octave_of, steps_of
+from noisescale_core.estimators.student_t import t_quantile
+from noisescale_core.estimators.time_to_resolve import RESOLVED_Z
+from noisescale_core.estimators.uncertainty import ALONE_Z, CONFIRMED_Z, MIN_BLOCKS, SKEWNESS_ALLOWANCE, WINDOWS_BEFORE
 
 TAIL_FREEDOM = 5
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from noisescale.errors import TransportError
 from noisescale.transport.answers import Answer
+from noisescale_core.errors import TransportError
 
 
 class Ledger:

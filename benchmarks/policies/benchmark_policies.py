@@ -20,12 +20,12 @@ from pathlib import Path
 
 import torch
 
-from noisescale.reproduce.advice.references import complete
-from noisescale.reproduce.advice.replay import replay
-from noisescale.reproduce.advice.replays import AT_CONSTANT_RATE, POLICIES, all_starts
-from noisescale.reproduce.advice.run import Outcome, Start
-from noisescale.reproduce.advice.scores import Score, scores
-from noisescale.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN, HELD_OUT
+from noisescale_lab.reproduce.advice.references import complete
+from noisescale_lab.reproduce.advice.replay import replay
+from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, POLICIES, all_starts
+from noisescale_lab.reproduce.advice.run import Outcome, Start
+from noisescale_lab.reproduce.advice.scores import Score, scores
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN, HELD_OUT
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")

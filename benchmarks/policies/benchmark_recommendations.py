@@ -17,11 +17,11 @@ from pathlib import Path
 
 import torch
 
-from noisescale.reproduce.advice.glimpses import glimpses
-from noisescale.reproduce.advice.recommendation_scores import Row, rows
-from noisescale.reproduce.advice.references import read
-from noisescale.reproduce.advice.replays import all_starts
-from noisescale.reproduce.registry import ADVICE_TARGETS, ALL
+from noisescale_lab.reproduce.advice.glimpses import glimpses
+from noisescale_lab.reproduce.advice.recommendation_scores import Row, rows
+from noisescale_lab.reproduce.advice.references import read
+from noisescale_lab.reproduce.advice.replays import all_starts
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")

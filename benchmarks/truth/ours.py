@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.truth.step import RANKS, Array, Step, sq_norm
-from noisescale.estimators import noise_scale, signal, uncertainty, windows
+from noisescale_core.estimators import noise_scale, signal, uncertainty, windows
 
 BLOCKS = 32
 """Blocks of a window at most, as in the SDK."""

@@ -26,10 +26,10 @@ def test_it_needs_httpx_and_nothing_else(wheel):
     assert needed == ["httpx>=0.27"]
 
 
-def test_each_extra_serves_one_integration_or_the_reproduction(wheel):
+def test_each_extra_serves_one_integration(wheel):
     extras = metadata(wheel).get_all("Provides-Extra")
 
-    assert sorted(extras) == ["accelerate", "huggingface", "lightning", "mlflow", "reproduce", "tensorboard", "wandb"]
+    assert sorted(extras) == ["accelerate", "huggingface", "lightning", "mlflow", "tensorboard", "wandb"]
 
 
 def test_its_version_is_the_one_in_the_code(wheel):
@@ -40,5 +40,7 @@ def test_it_holds_the_package_with_its_types_and_no_test(wheel):
     names = wheel.namelist()
 
     assert "noisescale/py.typed" in names
+    assert "noisescale_core/py.typed" in names
+    assert not [name for name in names if name.startswith("noisescale_lab/")]
     assert "noisescale/capture/hooks.py" in names
     assert not [name for name in names if any(part.startswith(("test_", "tests")) for part in name.split("/"))]

@@ -9,7 +9,6 @@ from typing import get_args
 import pytest
 
 from noisescale.description import RunDescription
-from noisescale.estimators.flags import Flags
 from noisescale.transport.wire import (
     Batch,
     FinishRecord,
@@ -20,6 +19,7 @@ from noisescale.transport.wire import (
     RunRecord,
     to_json,
 )
+from noisescale_core.estimators.flags import Flags
 from noisescale_server.api.wire_schemas import BatchBody, Estimator, Measurements, StreamFields
 
 PAYLOADS = sorted((Path(__file__).parent / "payloads").glob("*.json"))

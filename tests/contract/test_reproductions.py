@@ -6,13 +6,13 @@ import httpx
 import pytest
 
 from noisescale.config import Config
-from noisescale.reproduce.advice.recommendation_scores import Row
-from noisescale.reproduce.advice.scores import Score
-from noisescale.reproduce.advice.tables import Tables
-from noisescale.reproduce.advice.tables import summary as advice_summary
-from noisescale.reproduce.findings_to_server import store_findings
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.pages.reproduce import changes_of
+from noisescale_lab.reproduce.advice.recommendation_scores import Row
+from noisescale_lab.reproduce.advice.scores import Score
+from noisescale_lab.reproduce.advice.tables import Tables
+from noisescale_lab.reproduce.advice.tables import summary as advice_summary
+from noisescale_lab.reproduce.findings_to_server import store_findings
 from reproduction_bodies import claim_summary
 from served_app import TOKEN, free_port, served_app
 

@@ -7,7 +7,7 @@ import pytest
 
 import noisescale_dashboard.settings
 from noisescale import config
-from noisescale.estimators.uncertainty import Reason, State
+from noisescale_core.estimators.uncertainty import Reason, State
 from noisescale_server.api.errors import PROBLEMS
 from noisescale_server.api.wire_schemas import Measurements
 from noisescale_server.settings import Settings
@@ -69,7 +69,7 @@ def test_every_test_that_the_page_on_delivery_names_exists():
 def test_every_file_that_the_architecture_page_names_exists():
     named = re.findall(r"`((?:\w+/)+\w+\.py)`", text("docs/architecture.md"))
     roots = (".", "client/src/noisescale", "server/src/noisescale_server", "dashboard/src/noisescale_dashboard")
-    roots = (*roots, "client/src/noisescale/..", "server/src/noisescale_server/..")
+    roots = (*roots, "client/src/noisescale_core", "lab/src/noisescale_lab", "client/src", "lab/src", "server/src")
 
     missing = [name for name in named if not any((ROOT / root / name).exists() for root in roots)]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from noisescale.theory.advice.pace import Pace
-from noisescale.theory.intervals import estimate_from_interval
-from noisescale.theory.schedule import gamma, trade_off_of
-from noisescale.theory.trade_off import TradeOff
+from noisescale_core.advice.pace import Pace
+from noisescale_core.theory.intervals import estimate_from_interval
+from noisescale_core.theory.schedule import gamma, trade_off_of
+from noisescale_core.theory.trade_off import TradeOff
 from noisescale_server.services.tradeoff_policies import Terrain, policies, profile_of
 from noisescale_server.services.tradeoff_regrets import MEASURED
 

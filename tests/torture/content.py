@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from noisescale.estimators.noise_scale import two_batch
+from noisescale_core.estimators.noise_scale import two_batch
 
 PER_WRITER = 1_000_000
 """Numbers that one process may use."""

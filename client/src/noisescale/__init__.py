@@ -30,50 +30,38 @@ if TYPE_CHECKING:
         unwatch,
         watch,
     )
-    from noisescale.branching.branch import branch
     from noisescale.config import Config
-    from noisescale.errors import (
+    from noisescale.recent_updates import NoiseScale
+    from noisescale.recommending.before_a_run import recommend
+    from noisescale.recommending.recommendation import Recommendation
+    from noisescale.run import Run
+    from noisescale_core.errors import (
         ConfigError,
         EstimationError,
         NoiseScaleError,
         TransportError,
         UnsupportedLayerError,
     )
-    from noisescale.following.follow import follow
-    from noisescale.recent_updates import NoiseScale
-    from noisescale.recommending.before_a_run import recommend
-    from noisescale.recommending.recommendation import Recommendation
-    from noisescale.run import Run
-    from noisescale.sweeps.sweep import sweep
+    from noisescale_lab.branch.branch import branch
+    from noisescale_lab.follow.follow import follow
+    from noisescale_lab.sweep.sweep import sweep
 
+_FUNCTIONS = (
+    "init watch unwatch micro_batch ignore log_gradients log_norms log_nested_norms log_hessian log_metrics "
+    "clip_grad_norm_ noise_scale recommendation finish"
+)
+_ERRORS = "NoiseScaleError ConfigError UnsupportedLayerError EstimationError TransportError"
 _MODULES = {
-    "init": "noisescale.active_run",
-    "watch": "noisescale.active_run",
-    "unwatch": "noisescale.active_run",
-    "micro_batch": "noisescale.active_run",
-    "ignore": "noisescale.active_run",
-    "log_gradients": "noisescale.active_run",
-    "log_norms": "noisescale.active_run",
-    "log_nested_norms": "noisescale.active_run",
-    "log_hessian": "noisescale.active_run",
-    "log_metrics": "noisescale.active_run",
-    "clip_grad_norm_": "noisescale.active_run",
-    "noise_scale": "noisescale.active_run",
-    "recommendation": "noisescale.active_run",
+    **dict.fromkeys(_FUNCTIONS.split(), "noisescale.active_run"),
+    **dict.fromkeys(_ERRORS.split(), "noisescale_core.errors"),
     "recommend": "noisescale.recommending.before_a_run",
-    "finish": "noisescale.active_run",
-    "branch": "noisescale.branching.branch",
-    "follow": "noisescale.following.follow",
-    "sweep": "noisescale.sweeps.sweep",
+    "branch": "noisescale_lab.branch.branch",
+    "follow": "noisescale_lab.follow.follow",
+    "sweep": "noisescale_lab.sweep.sweep",
     "Run": "noisescale.run",
     "NoiseScale": "noisescale.recent_updates",
     "Recommendation": "noisescale.recommending.recommendation",
     "Config": "noisescale.config",
-    "NoiseScaleError": "noisescale.errors",
-    "ConfigError": "noisescale.errors",
-    "UnsupportedLayerError": "noisescale.errors",
-    "EstimationError": "noisescale.errors",
-    "TransportError": "noisescale.errors",
 }
 
 __getattr__, __dir__ = exports(__name__, _MODULES)

@@ -1,25 +1,18 @@
-"""The functions of the package: they act on the active run, which is made on first use."""
+"""The functions of the package: each is a method of `Run`, of the active run, which is made on first use."""
 
-import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Unpack
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.integrations.mirrors import Mirror, open_mirror
 from noisescale.kernels.preference import PREFERENCE
-from noisescale.recent_updates import NoiseScale
-from noisescale.recommending.question import Asked
-from noisescale.recommending.recommendation import Recommendation
-from noisescale.run import Run
+from noisescale.run import FINISH_SECONDS, Run
 
-if TYPE_CHECKING:
-    import torch
-
-    from noisescale.capture.parameter_groups import Grouping
-    from noisescale.capture.step_norms import Weighting
-    from noisescale.capture.watch_options import Kind, LossReduction, SmallBatches
-    from noisescale.estimators.nested_groups import NestedSizes, Tree
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _active: list[Run] = []
 
@@ -127,141 +120,33 @@ def init(
     return run
 
 
-def watch(
-    model: "torch.nn.Module",
-    optimizer: "torch.optim.Optimizer | None" = None,
-    *,
-    loss_reduction: "LossReduction" = "mean_over_examples",
-    groups: "Grouping" = "layer",
-    log_every: int | None = None,
-    every: int = 1,
-    overhead: float | None = None,
-    small_batches: "SmallBatches" = "auto",
-    split: int | None = None,
-    scaler: "torch.amp.GradScaler | None" = None,
-    weighting: "Weighting" = "by_size",
-    kinds: "Kind | Sequence[Kind]" = (),
-    name: str | None = None,
-) -> None:
-    """`Run.watch` of the active run."""
-    unfinished().watch(
-        model,
-        optimizer,
-        loss_reduction=loss_reduction,
-        groups=groups,
-        log_every=log_every,
-        every=every,
-        overhead=overhead,
-        small_batches=small_batches,
-        split=split,
-        scaler=scaler,
-        weighting=weighting,
-        kinds=kinds,
-        name=name,
-    )
+def _of(find: Callable[[], Run], method: Callable[Concatenate[Run, P], R]) -> Callable[P, R]:
+    """The method as a function of the run that `find` gives: the same arguments, annotations and docstring."""
+
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return method(find(), *args, **kwargs)
+
+    signature = inspect.signature(method)
+    call.__signature__ = signature.replace(parameters=tuple(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+    return call
 
 
-def unwatch() -> None:
-    """`Run.unwatch` of the active run."""
-    active().unwatch()
+watch = _of(unfinished, Run.watch)
+unwatch = _of(active, Run.unwatch)
+micro_batch = _of(active, Run.micro_batch)
+ignore = _of(active, Run.ignore)
+log_gradients = _of(active, Run.log_gradients)
+log_norms = _of(unfinished, Run.log_norms)
+log_nested_norms = _of(unfinished, Run.log_nested_norms)
+log_hessian = _of(active, Run.log_hessian)
+log_metrics = _of(active, Run.log_metrics)
+clip_grad_norm_ = _of(active, Run.clip_grad_norm_)
+noise_scale = _of(active, Run.noise_scale)
+recommendation = _of(active, Run.recommendation)
 
 
-def micro_batch(num_examples: "float | torch.Tensor | None" = None) -> contextlib.AbstractContextManager[None]:
-    """`Run.micro_batch` of the active run."""
-    return active().micro_batch(num_examples)
-
-
-def ignore(name: str | None = None) -> contextlib.AbstractContextManager[None]:
-    """`Run.ignore` of the active run."""
-    return active().ignore(name)
-
-
-def log_gradients(
-    loss: "torch.Tensor | float | None" = None,
-    batch_size: float | None = None,
-    lr: float | None = None,
-    step: int | None = None,
-    name: str | None = None,
-) -> None:
-    """`Run.log_gradients` of the active run."""
-    active().log_gradients(loss, batch_size, lr, step, name)
-
-
-def log_norms(
-    *,
-    small_batch_size: float,
-    big_batch_size: float,
-    big_sq_norm: float,
-    small_sq_norm: float | Sequence[float] | None = None,
-    sum_small_sq_norm: float | None = None,
-    num_small: int | None = None,
-    step: int | None = None,
-    loss: float | None = None,
-    lr: float | None = None,
-    layers: Mapping[str, tuple[float, float]] | None = None,
-) -> None:
-    """`Run.log_norms` of the active run."""
-    unfinished().log_norms(
-        small_batch_size=small_batch_size,
-        big_batch_size=big_batch_size,
-        big_sq_norm=big_sq_norm,
-        small_sq_norm=small_sq_norm,
-        sum_small_sq_norm=sum_small_sq_norm,
-        num_small=num_small,
-        step=step,
-        loss=loss,
-        lr=lr,
-        layers=layers,
-    )
-
-
-def log_nested_norms(
-    sum_sq_norms: Mapping[str, float],
-    big_sq_norm: float,
-    sizes: "NestedSizes | Sequence[Tree]",
-    *,
-    step: int | None = None,
-    loss: float | None = None,
-    lr: float | None = None,
-) -> None:
-    """`Run.log_nested_norms` of the active run."""
-    unfinished().log_nested_norms(sum_sq_norms, big_sq_norm, sizes, step=step, loss=loss, lr=lr)
-
-
-def log_hessian(
-    losses: "Sequence[Callable[[], torch.Tensor]]",
-    sizes: Sequence[float] | None = None,
-    curvature_loss: "Callable[[], torch.Tensor] | None" = None,
-    step: int | None = None,
-    name: str | None = None,
-) -> None:
-    """`Run.log_hessian` of the active run."""
-    active().log_hessian(losses, sizes, curvature_loss, step, name)
-
-
-def log_metrics(step: int | None = None, **values: float) -> None:
-    """`Run.log_metrics` of the active run."""
-    active().log_metrics(step, **values)
-
-
-def clip_grad_norm_(
-    max_norm: float, parameters: "Iterable[torch.Tensor] | None" = None, name: str | None = None
-) -> "torch.Tensor":
-    """`Run.clip_grad_norm_` of the active run."""
-    return active().clip_grad_norm_(max_norm, parameters, name)
-
-
-def noise_scale(kind: str = "simple", name: str | None = None) -> NoiseScale:
-    """`Run.noise_scale` of the active run."""
-    return active().noise_scale(kind, name)
-
-
-def recommendation(name: str | None = None, **asked: Unpack[Asked]) -> Recommendation:
-    """`Run.recommendation` of the active run."""
-    return active().recommendation(name, **asked)
-
-
-def finish(status: Literal["finished", "failed"] = "finished") -> None:
-    """`Run.finish` of the active run; the next `watch()` or `log_norms()` makes a new one."""
+def finish(status: Literal["finished", "failed"] = "finished", timeout_seconds: float = FINISH_SECONDS) -> None:
+    """`Run.finish` of the active run, which is not made for it; the next `watch()` or `log_norms()` makes a new one."""
     if _active:
-        _active[-1].finish(status)
+        _active[-1].finish(status, timeout_seconds)

@@ -13,8 +13,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from noisescale.errors import ConfigError
 from noisescale.kernels.preference import Kernels
+from noisescale_core.errors import ConfigError
 
 DEFAULT_URL = "http://127.0.0.1:8321"
 

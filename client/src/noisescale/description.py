@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from noisescale.errors import ConfigError
 from noisescale.guard import logger
+from noisescale_core.errors import ConfigError
 
 MAX_NAME = 256
 MAX_TAG = 64

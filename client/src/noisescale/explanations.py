@@ -3,9 +3,9 @@
 import logging
 from typing import TYPE_CHECKING
 
-from noisescale.estimators.flags import Flags
 from noisescale.guard import Notices, logger
 from noisescale.updates import Update
+from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
     from noisescale.capture.duty_cycle import DutyCycle

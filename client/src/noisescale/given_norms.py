@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from noisescale.errors import ConfigError, EstimationError
-from noisescale.estimators.nested_groups import NestedSizes, NestedTerms, Tree, from_nested_groups, sizes_of
-from noisescale.estimators.noise_scale import Terms
 from noisescale.updates import ROUNDING, LoggedStep, Update, plain_number, update_from_terms
+from noisescale_core.errors import ConfigError, EstimationError
+from noisescale_core.estimators.nested_groups import NestedSizes, NestedTerms, Tree, from_nested_groups, sizes_of
+from noisescale_core.estimators.noise_scale import Terms
 
 
 def mean_of_small(

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from noisescale.estimators.dual_norm_noise_scale import Bracket
-from noisescale.estimators.noise_scale import Terms
 from noisescale.guard import logger
 from noisescale.missing_estimates import why_no_estimate, why_no_terms
 from noisescale.outbox import Outbox
@@ -12,6 +10,8 @@ from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
 from noisescale.transport.wire import FinishRecord, RunRecord
 from noisescale.updates import Update
+from noisescale_core.estimators.dual_norm_noise_scale import Bracket
+from noisescale_core.estimators.noise_scale import Terms
 
 SILENT_STEPS = 32
 """Measured steps without terms of a kind after which the log says why."""

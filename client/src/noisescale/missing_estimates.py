@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from noisescale.estimators.dual_norm_noise_scale import MIN_STEPS, WIDEST_BRACKET, Bracket
-from noisescale.estimators.flags import Flags
 from noisescale.readable import readable
+from noisescale_core.estimators.dual_norm_noise_scale import MIN_STEPS, WIDEST_BRACKET, Bracket
+from noisescale_core.estimators.flags import Flags
 
 NO_SMALL_BATCHES = "no step with two small batches so far"
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from noisescale import capture
-from noisescale.estimators.noise_scale import Terms
 from noisescale.updates import LoggedStep, update_from_norms
+from noisescale_core.estimators.noise_scale import Terms
 
 if TYPE_CHECKING:
     import torch

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from noisescale.estimators.flags import Flags
-from noisescale.estimators.heterogeneity import RankHeterogeneity, mean_squares
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.heterogeneity import RankHeterogeneity, mean_squares
 
 if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms

@@ -4,10 +4,12 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.signal import RunningSignal
-from noisescale.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved
-from noisescale.estimators.uncertainty import (
+from noisescale.missing_estimates import why_no_estimate
+from noisescale.readable import readable, readable_seconds, several
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.signal import RunningSignal
+from noisescale_core.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved
+from noisescale_core.estimators.uncertainty import (
     MIN_BLOCKS,
     WINDOWS_BEFORE,
     NoiseScaleEstimate,
@@ -15,9 +17,7 @@ from noisescale.estimators.uncertainty import (
     State,
     estimate,
 )
-from noisescale.estimators.windows import WindowSums
-from noisescale.missing_estimates import why_no_estimate
-from noisescale.readable import readable, readable_seconds, several
+from noisescale_core.estimators.windows import WindowSums
 
 MIN_UPDATES = 16
 """A window of fewer has too rough a covariance, where the run is long enough to have more."""

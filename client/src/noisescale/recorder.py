@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from noisescale import capture
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
-from noisescale.errors import ConfigError
 from noisescale.explanations import explain_duty
 from noisescale.given_norms import columns_of, nested_terms, noise_by_level, update_from_nested
 from noisescale.guard import Faults, Notices, announce
@@ -28,6 +27,7 @@ from noisescale.step_log import StepLog
 from noisescale.stream_description import StreamDescription
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
 from noisescale.updates import LoggedStep, Update, plain_number, update_from_two_batches, update_without_norms
+from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
-    from noisescale.estimators.nested_groups import NestedSizes, Tree
+    from noisescale_core.estimators.nested_groups import NestedSizes, Tree
 
 OpenOutbox = Callable[[str, Callable[[], RunRecord]], Outbox]
 """From a run's id and what describes its stream to where its records go."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from noisescale.description import RunDescription
-from noisescale.errors import ConfigError
 from noisescale.recorder import Recorder
 from noisescale.step_counter import checked_size
+from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 
-from noisescale.estimators.flags import Flags
-from noisescale.estimators.noise_scale import Terms
 from noisescale.layer_sums import LayerSums
 from noisescale.transport.wire import GroupRecord, Measurement
 from noisescale.updates import Update
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.noise_scale import Terms
 
 Moments = tuple[float | None, float | None, float | None, float | None, float | None]
 NO_MOMENTS: Moments = (None, None, None, None, None)

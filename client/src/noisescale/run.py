@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from noisescale import capture, open_runs
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.errors import ConfigError
 from noisescale.given_norms import mean_of_small
 from noisescale.guard import Faults, never_raises
 from noisescale.integrations.mirrors import Mirror
@@ -25,6 +24,7 @@ from noisescale.recommending.recommendation import Recommendation
 from noisescale.recorder import OpenOutbox, Recorder
 from noisescale.recorders import Recorders
 from noisescale.transport.wire import RunRecord
+from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from noisescale.capture.parameter_groups import Grouping
     from noisescale.capture.step_norms import Weighting
     from noisescale.capture.watch_options import Accumulate, Kind, LossReduction, SmallBatches
-    from noisescale.estimators.nested_groups import NestedSizes, Tree
+    from noisescale_core.estimators.nested_groups import NestedSizes, Tree
 
 FINISH_SECONDS = 10.0
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from noisescale.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
-from noisescale.estimators.windows import WindowSums
 from noisescale.recent_updates import MIN_UPDATES, WINDOW_SHARE
 from noisescale.updates import Update
+from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
+from noisescale_core.estimators.windows import WindowSums
 
 MAX_STRETCHES = 640
 """A twentieth of them are the 32 blocks that a window is judged by; together they take 0.1 MB."""

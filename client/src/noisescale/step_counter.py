@@ -3,7 +3,7 @@
 import math
 import operator
 
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 
 class StepCounter:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
 from noisescale.capture.step_norms import StepNorms
-from noisescale.errors import ConfigError
-from noisescale.estimators.flags import Flags
-from noisescale.estimators.heterogeneity import are_duplicates
-from noisescale.estimators.noise_scale import (
+from noisescale.layer_sums import LayerNorms, TermsOf
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.heterogeneity import are_duplicates
+from noisescale_core.estimators.noise_scale import (
     Terms,
     check_groups,
     robust_grad_sq_norm,
@@ -17,7 +18,6 @@ from noisescale.estimators.noise_scale import (
     solve_unequal_groups,
     two_batch,
 )
-from noisescale.layer_sums import LayerNorms, TermsOf
 
 MAX_TERM = 1e70
 """The server takes sums up to 1e75; a gradient of this size has diverged long ago."""

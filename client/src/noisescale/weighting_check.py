@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from noisescale.estimators.flags import Flags
-from noisescale.estimators.size_weighting import SizeWeighting
 from noisescale.guard import Notices
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.size_weighting import SizeWeighting
 
 if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms

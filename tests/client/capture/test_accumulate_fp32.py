@@ -11,8 +11,8 @@ from torch import nn
 from client_runs import make_batch, make_kept_run, make_model, terms_of
 from noisescale.capture import row_sums
 from noisescale.capture.row_sums import ColumnRows
-from noisescale.errors import ConfigError
 from noisescale.kernels.choice import takes_triton
+from noisescale_core.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

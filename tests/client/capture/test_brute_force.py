@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
-from noisescale.estimators.flags import Flags
+from noisescale_core.estimators.flags import Flags
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

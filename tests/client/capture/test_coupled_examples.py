@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from client_runs import flat_gradient, make_batch, make_kept_run, terms_of, terms_of_means
-from noisescale.estimators.flags import Flags
+from noisescale_core.estimators.flags import Flags
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

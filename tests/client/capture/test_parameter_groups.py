@@ -1,7 +1,7 @@
 import pytest
 
 from noisescale.capture.parameter_groups import MAX_GROUPS, OTHER, group_parameters, layer_of
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from client_runs import flat_gradient, make_batch, make_kept_run, make_model, terms_of, terms_of_means
-from noisescale.errors import ConfigError
-from noisescale.estimators.flags import Flags
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
 
 PARTS = (4, 4, 4, 4)
 

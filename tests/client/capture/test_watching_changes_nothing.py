@@ -12,8 +12,8 @@ from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.capture import row_sums
-from noisescale.errors import ConfigError
 from noisescale.kernels import PREFERENCE, MultiTensor
+from noisescale_core.errors import ConfigError
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

@@ -8,8 +8,8 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
-from noisescale.errors import ConfigError
 from noisescale.integrations.accelerate import watch
+from noisescale_core.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

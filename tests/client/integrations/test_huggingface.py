@@ -12,9 +12,9 @@ from transformers import (
 
 from client_runs import make_kept_run
 from noisescale import active_run
-from noisescale.errors import ConfigError
-from noisescale.estimators.flags import Flags
 from noisescale.integrations.huggingface import LOSS_OUTSIDE, NoiseScaleCallback
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
 from trainer_runs import (
     LENGTH,
     MICRO_BATCH_SIZE,

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
 from noisescale import active_run
-from noisescale.errors import ConfigError
 from noisescale.integrations.lightning import NoiseScaleCallback
+from noisescale_core.errors import ConfigError
 
 # what Lightning says about small examples: no loader workers, no validation, few batches
 pytestmark = [

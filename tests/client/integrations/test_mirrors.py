@@ -15,11 +15,11 @@ from wandb.proto import wandb_internal_pb2
 
 import noisescale
 from noisescale import active_run
-from noisescale.errors import ConfigError
-from noisescale.estimators.noise_scale import Terms
 from noisescale.integrations.mirrors import open_mirror
 from noisescale.integrations.shown_values import shown_values
 from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.noise_scale import Terms
 
 # mlflow on SQLAlchemy 2.1
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:sqlalchemy.exc.SADeprecationWarning")

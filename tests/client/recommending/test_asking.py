@@ -5,10 +5,10 @@ import pytest
 
 import noisescale
 from client_runs import make_kept_run
-from noisescale.errors import ConfigError
 from noisescale.recommending.asking import NoAnswer
 from noisescale.recommending.question import Question
-from noisescale.theory.advice.parts import Interval
+from noisescale_core.advice.parts import Interval
+from noisescale_core.errors import ConfigError
 from recommendation_answers import RepeatingServer, asks, make_answer
 
 RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"

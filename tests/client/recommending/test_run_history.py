@@ -2,10 +2,10 @@ import random
 
 import pytest
 
-from noisescale.estimators.noise_scale import Terms
 from noisescale.recent_updates import RecentUpdates
 from noisescale.run_history import MAX_POINTS, MAX_STRETCHES, RunHistory
 from noisescale.updates import LoggedStep, Update
+from noisescale_core.estimators.noise_scale import Terms
 
 
 def make_update(step, *, terms=None, batch=64.0, flags=0):

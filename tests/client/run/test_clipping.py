@@ -9,9 +9,9 @@ from torch import nn
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.errors import ConfigError
-from noisescale.estimators.flags import Flags
 from noisescale.run import Run
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

@@ -6,7 +6,7 @@ import pytest
 import noisescale
 from noisescale.config import DEFAULT_URL, Config
 from noisescale.description import RunDescription, storable_config
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"
 

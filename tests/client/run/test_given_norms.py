@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from client_runs import make_kept_run, terms_of, terms_of_means
-from noisescale.errors import EstimationError
-from noisescale.estimators.flags import Flags
-from noisescale.estimators.nested_groups import NestedSizes, from_nested_groups, sizes_of
+from noisescale_core.errors import EstimationError
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.nested_groups import NestedSizes, from_nested_groups, sizes_of
 
 
 def test_layers_have_their_own_norms():

@@ -7,8 +7,8 @@ from torch import nn
 from client_runs import flat_gradient, make_batch, make_kept_run, make_model, terms_of_means
 from noisescale.capture.kinds.sign import SignKind
 from noisescale.capture.kinds.spectral import SpectralKind
-from noisescale.errors import ConfigError
 from noisescale.transport.wire import FinishRecord, Measurement, RunRecord
+from noisescale_core.errors import ConfigError
 
 SIZES = (4, 4, 4, 4)
 

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.estimators.flags import Flags
 from noisescale.transport.wire import FinishRecord
+from noisescale_core.estimators.flags import Flags
 
 
 def backward(model, num_small_batches=4, num_examples=16, seed=1):

@@ -3,10 +3,10 @@ import random
 import pytest
 
 from client_runs import make_kept_run
-from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.uncertainty import State
 from noisescale.readable import readable, readable_seconds
 from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.uncertainty import State
 
 
 def recent(num_updates, *, trace_cov=1000.0, grad_sq_norm=1.0, noise=0.1):

@@ -10,9 +10,9 @@ import noisescale
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale import active_run
 from noisescale.capture.gradient_rows import GradientRows
-from noisescale.errors import ConfigError
-from noisescale.estimators.flags import Flags
 from noisescale.transport.wire import MetricRecord
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model, terms_of
-from noisescale.errors import ConfigError
-from noisescale.estimators.flags import Flags
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
 
 
 class Loop:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from noisescale.estimators.flags import Flags
-from noisescale.estimators.noise_scale import Terms
 from noisescale.recording import RowSums, row_of
 from noisescale.updates import LoggedStep, Update
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.noise_scale import Terms
 
 LOGGED = LoggedStep(7, 1.75e9, 0.1, 448)
 

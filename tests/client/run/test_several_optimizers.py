@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from client_runs import flat_gradient, make_kept_run, terms_of, terms_of_means
-from noisescale.errors import ConfigError
-from noisescale.estimators.flags import Flags
 from noisescale.transport.wire import FinishRecord
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
 
 SIZES = (4, 4, 4, 4)
 

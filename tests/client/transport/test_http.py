@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from noisescale.errors import TransportError
 from noisescale.transport.http import HttpServer
+from noisescale_core.errors import TransportError
 from stub_server import http_stub
 
 SMALL = b'{"proto": 1, "run_id": "r", "first_seq": 1, "last_seq": 1, "crc32": 0, "run": {"seq": 1}}'

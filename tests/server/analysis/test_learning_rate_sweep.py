@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from noisescale.theory.learning_rate import Family
+from noisescale_core.theory.learning_rate import Family
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.learning_rate_sweep.best_rates import BestRate, best_rates
 from noisescale_server.analysis.learning_rate_sweep.claims import claims

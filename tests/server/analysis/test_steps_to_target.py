@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from noisescale.sweeps.crossing import steps_to_target as crossing_in_a_job
-from noisescale.sweeps.trial import Curve
+from noisescale_lab.sweep.crossing import steps_to_target as crossing_in_a_job
+from noisescale_lab.sweep.trial import Curve
 from noisescale_server.analysis.errors import AnalysisError
 from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve, causal_mean, steps_to_target
 from noisescale_server.analysis.steps_to_target.ladder import target_ladder

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from factories import make_batch, make_measurements
-from noisescale.theory.advice.recommendation import NOT_IN_A_LIST
+from noisescale_core.advice.recommendation import NOT_IN_A_LIST
 from problems import assert_problem
 
 PATH = "/api/v1/runs/recommendations"

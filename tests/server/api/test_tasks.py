@@ -10,7 +10,7 @@ import pytest
 from compared_tasks import planted_task, rows_of, stored_run
 from factories import make_batch, make_measurements, make_run, make_stream
 from noisescale.recommending.reading import recommendation_from
-from noisescale.theory.advice.limited import round_batch
+from noisescale_core.advice.limited import round_batch
 from problems import assert_problem
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
 

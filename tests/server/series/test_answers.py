@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from factories import make_batch, make_groups, make_measurements, make_run, make_stream, without_estimates
-from noisescale.estimators.uncertainty import estimate
-from noisescale.estimators.windows import WindowSums
+from noisescale_core.estimators.uncertainty import estimate
+from noisescale_core.estimators.windows import WindowSums
 from problems import assert_problem
 
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import make_batch, make_measurements, make_stream
-from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State, estimate
-from noisescale.estimators.windows import WindowSums
 from noisescale.recent_updates import RecentUpdates
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State, estimate
+from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion, latest

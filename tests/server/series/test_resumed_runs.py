@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 import brute_force
 from factories import make_batch, make_measurements, make_stream, without_estimates
-from noisescale.estimators.uncertainty import estimate
+from noisescale_core.estimators.uncertainty import estimate
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion

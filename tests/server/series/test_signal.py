@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 import brute_force
 from factories import make_batch, make_groups, make_measurements, make_stream
-from noisescale.estimators import signal
-from noisescale.estimators.uncertainty import estimate
+from noisescale_core.estimators import signal
+from noisescale_core.estimators.uncertainty import estimate
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import evidence, ingestion, windows

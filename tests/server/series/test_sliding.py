@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from noisescale.estimators.windows import WindowSums
+from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.services.sliding import over_points, window_sums, within_blocks
 from noisescale_server.storage.series import Block
 

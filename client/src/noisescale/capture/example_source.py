@@ -10,7 +10,7 @@ from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.per_example.norms import PerExampleNorms
 from noisescale.capture.row_sums import spread
 from noisescale.capture.small_batches import SmallBatchSize
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 MIN_COVERED = 0.9
 """Share of a model's elements from which its per-example norms may stand for it unasked."""

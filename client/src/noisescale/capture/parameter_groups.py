@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 MAX_GROUPS = 256
 """Groups per record of the wire format."""

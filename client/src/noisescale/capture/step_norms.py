@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from noisescale.estimators.dual_norm_noise_scale import Bracket
-from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.size_weighting import SizeSlope
+from noisescale_core.estimators.dual_norm_noise_scale import Bracket
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.size_weighting import SizeSlope
 
 BatchSizeSource = Literal["argument", "micro_batch", "inferred"]
 

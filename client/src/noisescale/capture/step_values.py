@@ -20,9 +20,9 @@ from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_of
 from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, Weighting, resolve_sizes
-from noisescale.estimators.dual_norm_noise_scale import Bracket
-from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.size_weighting import SizeSlope, size_slope
+from noisescale_core.estimators.dual_norm_noise_scale import Bracket
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.size_weighting import SizeSlope, size_slope
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_part import StepParts

@@ -32,7 +32,7 @@ from noisescale.capture.step_norms import StepNorms
 from noisescale.capture.step_queue import StepQueue
 from noisescale.capture.step_values import GradientState, pack_step
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 Tag = TypeVar("Tag")
 

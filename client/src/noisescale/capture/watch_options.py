@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from noisescale.capture.parameter_groups import Grouping
 from noisescale.capture.step_norms import Weighting
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 LossReduction = Literal["mean_over_examples", "mean_over_tokens", "sum"]
 

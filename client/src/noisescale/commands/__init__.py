@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
+from noisescale.lazy import INSTALL_LAB
 from noisescale.version import __version__
 
 GROUP = "noisescale.commands"
@@ -25,12 +26,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for entry_point in sorted(entry_points(group=GROUP), key=lambda one: one.name):
         _register(entry_point, subparsers)
+    _add_door(subparsers)
     arguments = parser.parse_args(argv)
     run: Callable[[argparse.Namespace], int] | None = getattr(arguments, "run", None)
     if run is None:
         parser.print_help()
         return 2
     return run(arguments)
+
+
+def _add_door(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`noisescale reproduce` without the lab says how to get it; argparse would say "invalid choice"."""
+    if "reproduce" not in subparsers.choices:
+        door = subparsers.add_parser(
+            "reproduce", help=f"of noisescale-lab: {INSTALL_LAB}", add_help=False, prefix_chars="\0"
+        )
+        door.add_argument("arguments", nargs="*")  # whatever it is: with no prefix nothing is an unknown option
+        door.set_defaults(run=_say_how_to_get_the_lab)
+
+
+def _say_how_to_get_the_lab(arguments: argparse.Namespace) -> int:
+    print(f"noisescale reproduce is part of noisescale-lab, which is not installed: {INSTALL_LAB}", file=sys.stderr)
+    return 2
 
 
 def _register(entry_point: EntryPoint, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 from noisescale.config import Config
-from noisescale.errors import ConfigError, TransportError
 from noisescale.outbox import SPOOL
 from noisescale.transport.http import HttpServer
 from noisescale.transport.limits import Limits
 from noisescale.transport.stream_folder import is_on_a_network
 from noisescale.transport.write_speed import SLOW_SECONDS
 from noisescale.version import __version__
+from noisescale_core.errors import ConfigError, TransportError
 
 NUM_WRITES = 200
 FRAME_BYTES = 152

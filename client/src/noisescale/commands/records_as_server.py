@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from noisescale.errors import TransportError
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import deliver
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
+from noisescale_core.errors import TransportError
 
 GROUP = "noisescale.throw_away"
 """Entry points: `read_from` -> a context manager that gives address and key of an empty server."""

@@ -13,13 +13,13 @@ from uuid import UUID
 
 from noisescale.commands.records_as_server import NoServerHere, OnServer, records_as_server, run_of
 from noisescale.config import Config
-from noisescale.errors import ConfigError, TransportError
 from noisescale.outbox import SPOOL
 from noisescale.recommending.question import Question
 from noisescale.transport.http import HttpServer
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
+from noisescale_core.errors import ConfigError, TransportError
 
 GENERATOR = 'content="noisescale report'
 """In every report, and in no other page that a server may answer with."""

@@ -4,13 +4,13 @@ import argparse
 import sys
 
 from noisescale.config import Config
-from noisescale.errors import ConfigError, TransportError
 from noisescale.outbox import SPOOL
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import has_arrived
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
+from noisescale_core.errors import ConfigError, TransportError
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.config import Config
-from noisescale.errors import ConfigError, TransportError
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import Outcome, deliver, has_arrived
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
+from noisescale_core.errors import ConfigError, TransportError
 
 TIMEOUT_SECONDS = 24 * 3600.0
 REPORT_SECONDS = 0.1

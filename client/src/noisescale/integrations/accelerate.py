@@ -15,9 +15,9 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from noisescale import active_run
-from noisescale.errors import ConfigError
 from noisescale.guard import never_raises
 from noisescale.run import Run
+from noisescale_core.errors import ConfigError
 
 
 def watch(

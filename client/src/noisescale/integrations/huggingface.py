@@ -16,13 +16,13 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from noisescale import active_run
 from noisescale.capture.hooks import leading_dimension
-from noisescale.errors import ConfigError
 from noisescale.guard import Faults, Notices, never_raises
 from noisescale.integrations.after_backward import after_backward
 from noisescale.integrations.forward_hook import ForwardHook, output_tensors
 from noisescale.integrations.item_counts import count_labels, count_rows, shifts_labels, takes_item_count
 from noisescale.integrations.shown_values import shown_values
 from noisescale.run import Run
+from noisescale_core.errors import ConfigError
 
 LOSS_OUTSIDE = (
     "the loss is computed outside of the model, so how it weighs micro-batches is not known: pass "

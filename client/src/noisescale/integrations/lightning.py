@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from noisescale import active_run
-from noisescale.errors import ConfigError
 from noisescale.guard import Faults, never_raises
 from noisescale.integrations.shown_values import shown_values
 from noisescale.run import Run
+from noisescale_core.errors import ConfigError
 
 try:
     import lightning.pytorch as pl

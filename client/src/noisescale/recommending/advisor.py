@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from noisescale.config import Config
-from noisescale.errors import ConfigError
 from noisescale.guard import Faults, never_raises
 from noisescale.recommending.asking import NoAnswer, RecommendingServer
 from noisescale.recommending.in_job import recommend_in_job
 from noisescale.recommending.question import Question
 from noisescale.recommending.recommendation import Recommendation
 from noisescale.recorder import Recorder
+from noisescale_core.errors import ConfigError
 
 FAILED = "The recommendation failed for a fault of ours; the log says more, and training goes on."
 DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."

@@ -8,12 +8,12 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from noisescale.config import Config
-from noisescale.errors import TransportError
 from noisescale.recommending.question import Question
 from noisescale.recommending.reading import recommendation_from
 from noisescale.recommending.recommendation import Recommendation
 from noisescale.transport.http import HttpServer
 from noisescale.version import __version__
+from noisescale_core.errors import TransportError
 
 ANSWER_SECONDS = 3.0
 """A recommendation takes the server milliseconds; a training job waits for no more than this."""

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import get_args
 
-from noisescale.estimators.uncertainty import Reason, State
 from noisescale.recommending.measured_run import MeasuredRun
 from noisescale.recommending.question import Question
 from noisescale.recommending.reading import recommendation_from
 from noisescale.recommending.recommendation import Recommendation, Writer
 from noisescale.run_history import Moment
-from noisescale.theory.advice.answer import Recommendation as AdviceOfTheory
-from noisescale.theory.advice.measurement_flags import reason_without_estimate
-from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
-from noisescale.theory.advice.recommendation import recommend
-from noisescale.theory.advice.trainer_flags import Trainer, as_flags
+from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
+from noisescale_core.advice.measurement_flags import reason_without_estimate
+from noisescale_core.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
+from noisescale_core.advice.recommendation import recommend
+from noisescale_core.advice.trainer_flags import Trainer, as_flags
+from noisescale_core.estimators.uncertainty import Reason, State
 
 NOT_CALIBRATED = "Whether sweeps or branches have calibrated this task: a server knows."
 OF_ONE_RANK = "Rank 0 of the job has the numbers: ask there."

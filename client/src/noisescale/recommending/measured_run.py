@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from noisescale.description import RunDescription
-from noisescale.estimators.uncertainty import NoiseScaleEstimate
 from noisescale.run_history import RunHistory
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from noisescale.readable import several
 
 if TYPE_CHECKING:
     from noisescale.recommending.recommendation import Recommendation
-    from noisescale.theory.advice.parts import Interval
-    from noisescale.theory.advice.plan import Schedule
-    from noisescale.theory.advice.predictions import Banded
+    from noisescale_core.advice.parts import Interval
+    from noisescale_core.advice.plan import Schedule
+    from noisescale_core.advice.predictions import Banded
 
 WIDTH = 110
 LABEL = 15

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import TypedDict
 from urllib.parse import urlencode
 
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 
 class Asked(TypedDict, total=False):

@@ -6,8 +6,8 @@ from typing import Literal
 
 from noisescale.recommending import printed
 from noisescale.recommending.measured import Measured
-from noisescale.theory.advice.limited import LimitedBatch
-from noisescale.theory.advice.parts import (
+from noisescale_core.advice.limited import LimitedBatch
+from noisescale_core.advice.parts import (
     Calibration,
     Caution,
     ExchangeRate,
@@ -17,10 +17,10 @@ from noisescale.theory.advice.parts import (
     Predicted,
     Waste,
 )
-from noisescale.theory.advice.plan import Schedule
-from noisescale.theory.advice.predictions import HadWeUsed, Parallelism, Predictions
-from noisescale.theory.advice.surer import Surer
-from noisescale.theory.change import Change
+from noisescale_core.advice.plan import Schedule
+from noisescale_core.advice.predictions import HadWeUsed, Parallelism, Predictions
+from noisescale_core.advice.surer import Surer
+from noisescale_core.theory.change import Change
 
 Source = Literal["server", "job", "nowhere"]
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from noisescale.errors import TransportError
 from noisescale.transport.answers import Answer
+from noisescale_core.errors import TransportError
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisescale.errors import TransportError
 from noisescale.transport.answers import acked_in, epoch_in
 from noisescale.transport.http import HttpServer
 from noisescale.transport.left_behind import ended_at, open_stream, stream_folders
 from noisescale.transport.stream import Stream
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.uploader import Uploader
+from noisescale_core.errors import TransportError
 
 KEPT_SECONDS = 86_400.0
 KEPT_BYTES = 256 << 20

@@ -12,11 +12,11 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
-from noisescale.errors import TransportError
 from noisescale.transport.answers import Action, Answer, Decision, acked_in, decide, epoch_in
 from noisescale.transport.heartbeat import Heartbeat
 from noisescale.transport.stream import Stream
 from noisescale.transport.wire import Batch, to_json
+from noisescale_core.errors import TransportError
 
 MAX_RECORDS = 1000
 MAX_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from noisescale.theory.learning_rate import Family, family_of
+from noisescale_core.theory.learning_rate import Family, family_of
 from noisescale_server.analysis.calibration import PUBLISHED_LOG10_SD, UNCALIBRATED, Kappa
 from noisescale_server.analysis.calibration_levels import Levels, Observation, Spread, next_run
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from noisescale.theory.temperature import Exponents
+from noisescale_core.theory.temperature import Exponents
 from noisescale_server.analysis.equal_loss import LossWindow, NotKnown
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.laws.clustered_regression import regress
@@ -43,7 +43,7 @@ class TemperatureEffect:
     num_windows: int
 
     def exponents(self) -> Exponents:
-        """As `noisescale.theory.temperature` takes them; what was not measured is 0."""
+        """As `noisescale_core.theory.temperature` takes them; what was not measured is 0."""
         g = 0.0 if self.learning_rate is None else self.learning_rate.value
         h = 0.0 if self.batch is None else self.batch.value
         return Exponents(g, h, f"measured over {self.num_runs} runs of the task")

@@ -1,8 +1,8 @@
 """Runs and estimates as JSON answers; see docs/rest.md."""
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate
-from noisescale.theory.advice import parts as advice
-from noisescale.theory.advice.kappa import Kappa
+from noisescale_core.advice import parts as advice
+from noisescale_core.advice.kappa import Kappa
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.api import cursor
 from noisescale_server.api.schemas_runs import (
     Interval,

@@ -7,9 +7,9 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 
-from noisescale.theory.advice import answer as advice_answer
-from noisescale.theory.advice.parts import Preference
-from noisescale.theory.advice.trainer_flags import Trainer, as_flags
+from noisescale_core.advice import answer as advice_answer
+from noisescale_core.advice.parts import Preference
+from noisescale_core.advice.trainer_flags import Trainer, as_flags
 from noisescale_server.api.answers import estimate_answer
 from noisescale_server.api.critical_by_definition import by_definition
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale.theory.advice.pace import spot_of
-from noisescale.theory.advice.parts import Constraints, Preference
-from noisescale.theory.advice.predictions import MAX_ASKED
-from noisescale.theory.advice.trainer_flags import Trainer
+from noisescale_core.advice.pace import spot_of
+from noisescale_core.advice.parts import Constraints, Preference
+from noisescale_core.advice.predictions import MAX_ASKED
+from noisescale_core.advice.trainer_flags import Trainer
 from noisescale_server.api.critical_by_definition import DefinitionName
 from noisescale_server.api.deps import Step, TwentyIds
 from noisescale_server.services.errors import refuse

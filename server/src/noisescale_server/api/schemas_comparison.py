@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from noisescale.theory.definitions import Definition
+from noisescale_core.theory.definitions import Definition
 from noisescale_server.analysis.averages import Averages
 from noisescale_server.analysis.comparison import Statistics
 from noisescale_server.analysis.estimate import Bounds, Estimate

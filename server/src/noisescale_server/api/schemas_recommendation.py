@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from noisescale.theory.advice.limited import LimitedBatch
-from noisescale.theory.advice.parts import (
+from noisescale_core.advice.limited import LimitedBatch
+from noisescale_core.advice.parts import (
     Calibration,
     Caution,
     DecisionWord,
@@ -14,16 +14,16 @@ from noisescale.theory.advice.parts import (
     Predicted,
     Waste,
 )
-from noisescale.theory.advice.plan import Schedule
-from noisescale.theory.advice.predictions import HadWeUsed, Parallelism, Predictions
-from noisescale.theory.advice.surer import Surer
-from noisescale.theory.change import Change
+from noisescale_core.advice.plan import Schedule
+from noisescale_core.advice.predictions import HadWeUsed, Parallelism, Predictions
+from noisescale_core.advice.surer import Surer
+from noisescale_core.theory.change import Change
 from noisescale_server.api.critical_by_definition import CriticalByDefinition
 from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
 
 
 class RecommendationAnswer(Answer):
-    """The advice; null where nothing can be said. What each field means: `noisescale.theory.advice.answer`."""
+    """The advice; null where nothing can be said. What each field means: `noisescale_core.advice.answer`."""
 
     run_id: UUID
     step: int | None

@@ -1,6 +1,6 @@
 """Bodies and answers about reproductions, version 1: the one place that says what a stored summary holds.
 
-`noisescale reproduce` writes it (`noisescale.reproduce.claim.files`, `noisescale.reproduce.advice.tables`), the
+`noisescale reproduce` writes it (`noisescale_lab.reproduce.claim.files`, `noisescale_lab.reproduce.advice.tables`), the
 dashboard reads it. A test sends what the one writes through this to the other.
 """
 

@@ -3,11 +3,11 @@
 from typing import Literal
 from uuid import UUID
 
-from noisescale.theory.advice.limited import LimitedBatch
-from noisescale.theory.advice.parts import Calibration, Caution, ExchangeRate, Interval, LearningRateAdvice
-from noisescale.theory.advice.plan import Schedule
-from noisescale.theory.advice.predictions import Parallelism, Predictions
-from noisescale.theory.change import Change
+from noisescale_core.advice.limited import LimitedBatch
+from noisescale_core.advice.parts import Calibration, Caution, ExchangeRate, Interval, LearningRateAdvice
+from noisescale_core.advice.plan import Schedule
+from noisescale_core.advice.predictions import Parallelism, Predictions
+from noisescale_core.theory.change import Change
 from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
 
 

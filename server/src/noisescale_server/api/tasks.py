@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import Field
 
-from noisescale.theory.advice.parts import Interval
-from noisescale.theory.advice.recommendation import calibration
-from noisescale.theory.advice.trainer_flags import as_flags
+from noisescale_core.advice.parts import Interval
+from noisescale_core.advice.recommendation import calibration
+from noisescale_core.advice.trainer_flags import as_flags
 from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.api.answers import estimate_answer

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from noisescale.theory.advice.pace import Pace
-from noisescale.theory.advice.predictions import Banded, banded
-from noisescale.theory.schedule import Stretch
-from noisescale.theory.trade_off import TradeOff
+from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.predictions import Banded, banded
+from noisescale_core.theory.schedule import Stretch
+from noisescale_core.theory.trade_off import TradeOff
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.tradeoff_query import TradeOffQuery

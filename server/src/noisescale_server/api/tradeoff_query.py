@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale.theory.advice.pace import Pace, spot_of
-from noisescale.theory.advice.parts import Constraints, Preference
-from noisescale.theory.cost import StepTime
-from noisescale.theory.intervals import Estimate, estimate_from_interval
-from noisescale.theory.what_if import Plan
+from noisescale_core.advice.pace import Pace, spot_of
+from noisescale_core.advice.parts import Constraints, Preference
+from noisescale_core.theory.cost import StepTime
+from noisescale_core.theory.intervals import Estimate, estimate_from_interval
+from noisescale_core.theory.what_if import Plan
 from noisescale_server.api.wire_schemas import Text
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.tradeoff_asked import Machines

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.theory.temperature import windows_to_use
+from noisescale_core.theory.temperature import windows_to_use
 from noisescale_server.analysis.equal_loss import LossWindow, NotKnown
 from noisescale_server.analysis.model_size import SizedRun, SizeEffect, size_effect
 from noisescale_server.analysis.temperature_effect import TemperatureEffect, temperature_effect

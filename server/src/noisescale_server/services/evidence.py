@@ -10,8 +10,8 @@ from itertools import groupby
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators import signal
-from noisescale.estimators.signal import NO_EVIDENCE, Evidence
+from noisescale_core.estimators import signal
+from noisescale_core.estimators.signal import NO_EVIDENCE, Evidence
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.storage import series
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL

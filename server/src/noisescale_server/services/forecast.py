@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.theory.temperature import windows_to_use
+from noisescale_core.theory.temperature import windows_to_use
 from noisescale_server.analysis.laws.ladder import Crossing, fit_ladder
 from noisescale_server.analysis.laws.law import FAR, Law, LawPoint, NoLaw, curve, fit_law
 from noisescale_server.analysis.laws.shape_fit import Observations

@@ -11,8 +11,8 @@ from operator import or_
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE, estimate
-from noisescale.estimators.windows import WindowSums
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE, estimate
+from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.services import evidence
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import spacing_of

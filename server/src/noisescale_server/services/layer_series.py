@@ -6,8 +6,8 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators import signal
-from noisescale.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
+from noisescale_core.estimators import signal
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
 from noisescale_server.services.errors import LayerNotFound, RunNotFound
 from noisescale_server.services.layers import bucket_level, estimates_of, evidence_of
 from noisescale_server.services.live import LiveSeries

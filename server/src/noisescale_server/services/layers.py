@@ -15,10 +15,10 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators import signal
-from noisescale.estimators.signal import NO_EVIDENCE, Evidence
-from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate, estimate
-from noisescale.estimators.windows import WindowSums
+from noisescale_core.estimators import signal
+from noisescale_core.estimators.signal import NO_EVIDENCE, Evidence
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate, estimate
+from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.services.live import LiveSeries

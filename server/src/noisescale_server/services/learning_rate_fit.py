@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.theory.learning_rate import family_of
+from noisescale_core.theory.learning_rate import family_of
 from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 from noisescale_server.analysis.batch_sweep.target_answer import target_answer
 from noisescale_server.analysis.estimate import Estimate

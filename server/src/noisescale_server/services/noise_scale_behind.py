@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.theory.temperature import windows_to_use
+from noisescale_core.theory.temperature import windows_to_use
 from noisescale_server.analysis.averages import Window, averages
 from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale, typical_noise_scale
 from noisescale_server.analysis.estimate import Estimate

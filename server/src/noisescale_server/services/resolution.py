@@ -6,7 +6,7 @@ Steps are counted from 0 in blocks of 32**level, so the same step always falls i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from noisescale.estimators.uncertainty import MIN_BLOCKS
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS
 from noisescale_server.services.live import LiveInterval
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
 from noisescale_server.storage.streams import Coverage

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.theory.advice.answer import Recommendation
-from noisescale.theory.advice.kappa import Kappa
-from noisescale.theory.advice.parts import Constraints, Preference, RunSoFar
-from noisescale.theory.advice.recommendation import NOTHING_LIMITS, recommend
+from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.parts import Constraints, Preference, RunSoFar
+from noisescale_core.advice.recommendation import NOTHING_LIMITS, recommend
 from noisescale_server.services import known_kappa, run_history
 from noisescale_server.services.errors import RunNotFound, refuse
 from noisescale_server.services.live import LiveSeries

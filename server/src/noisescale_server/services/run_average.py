@@ -5,7 +5,7 @@ The ratio of whole-run sums would be wrong: |G|² falls by orders of magnitude, 
 
 from collections.abc import Sequence
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 
 LEVEL = 0.95
 

@@ -8,9 +8,9 @@ from operator import or_
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
-from noisescale.theory.advice.parts import RunSoFar, SpentPoint
-from noisescale.theory.cost import SECONDS_PER_HOUR
+from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_server.services import windows
 from noisescale_server.services.events import resumptions
 from noisescale_server.services.latest import LATEST_SHARE

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_server.services import windows
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, choose, spacing_of

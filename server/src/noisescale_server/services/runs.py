@@ -9,12 +9,12 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, Reason, State
-from noisescale.theory.advice.effects import share_interval
-from noisescale.theory.advice.measurement_flags import notices, reason_without_estimate
-from noisescale.theory.advice.parts import Caution, Decision, Interval, Preference, RunSoFar
-from noisescale.theory.advice.recommendation import decide
-from noisescale.theory.efficiency import example_efficiency, step_efficiency
+from noisescale_core.advice.effects import share_interval
+from noisescale_core.advice.measurement_flags import notices, reason_without_estimate
+from noisescale_core.advice.parts import Caution, Decision, Interval, Preference, RunSoFar
+from noisescale_core.advice.recommendation import decide
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.services import known_kappa
 from noisescale_server.services.errors import RunDeleted, RunIdTaken, RunNotFound, refuse

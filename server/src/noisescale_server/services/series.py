@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate
 from noisescale_server.services import windows
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.events import Event, events_of

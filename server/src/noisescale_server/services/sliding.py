@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from noisescale.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
-from noisescale.estimators.windows import WindowSums
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE
+from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.storage.series import Block, Sums
 
 NOTHING: Sums = (0,) * 10

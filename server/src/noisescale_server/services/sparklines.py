@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import State
+from noisescale_core.estimators.uncertainty import State
 from noisescale_server.services import evidence, windows
 from noisescale_server.services.events import Event, events_of
 from noisescale_server.services.kept_answers import KeptAnswers

@@ -11,15 +11,15 @@ from statistics import NormalDist
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
-from noisescale.theory.advice.answer import Recommendation
-from noisescale.theory.advice.kappa import Kappa
-from noisescale.theory.advice.limited import inside, round_batch, rounding
-from noisescale.theory.advice.pace import pace_of
-from noisescale.theory.advice.parts import RunSoFar
-from noisescale.theory.advice.pricing import price
-from noisescale.theory.advice.recommendation import calibration, recommend
-from noisescale.theory.advice.worth import Missing, worth_of
+from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.limited import inside, round_batch, rounding
+from noisescale_core.advice.pace import pace_of
+from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.pricing import price
+from noisescale_core.advice.recommendation import calibration, recommend
+from noisescale_core.advice.worth import Missing, worth_of
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_server.analysis.calibration_levels import LEVEL
 from noisescale_server.services import run_history, task_evidence, task_schedule, task_wording
 from noisescale_server.services.errors import refuse

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_server.analysis.averages import Averages, Window, averages
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.services import evidence, windows

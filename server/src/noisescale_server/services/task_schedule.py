@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from noisescale.theory import schedule as theory
-from noisescale.theory.advice.answer import Recommendation
-from noisescale.theory.advice.numbers import number
-from noisescale.theory.advice.parts import RunSoFar
-from noisescale.theory.advice.plan import AdvisedStage, Schedule
-from noisescale.theory.efficiency import step_efficiency
-from noisescale.theory.learning_rate import rescale
-from noisescale.theory.stages import HYSTERESIS, Bounds, stages
+from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.numbers import number
+from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.plan import AdvisedStage, Schedule
+from noisescale_core.theory import schedule as theory
+from noisescale_core.theory.efficiency import step_efficiency
+from noisescale_core.theory.learning_rate import rescale
+from noisescale_core.theory.stages import HYSTERESIS, Bounds, stages
 from noisescale_server.services.task_evidence import TaskEvidence
 
 MIN_STRETCHES = 8

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale.theory.advice.answer import Recommendation
-from noisescale.theory.advice.numbers import number
+from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.numbers import number
 from noisescale_server.services.task_evidence import TaskEvidence, TaskSweep
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.services import known_kappa
 from noisescale_server.services.errors import ProjectNotFound

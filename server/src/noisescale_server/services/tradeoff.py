@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale.theory.advice.predictions import Banded, banded
+from noisescale_core.advice.predictions import Banded, banded
 from noisescale_server.services import tradeoff_limits, tradeoff_what_ifs
 from noisescale_server.services.tradeoff_asked import Asked
 from noisescale_server.services.tradeoff_limits import Inside

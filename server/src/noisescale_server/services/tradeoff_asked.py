@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale.theory.advice.pace import Pace
-from noisescale.theory.advice.parts import Constraints
-from noisescale.theory.intervals import Estimate, LogError
-from noisescale.theory.prices import ExchangeRate
-from noisescale.theory.trade_off import TradeOff
-from noisescale.theory.what_if import Plan
+from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.parts import Constraints
+from noisescale_core.theory.intervals import Estimate, LogError
+from noisescale_core.theory.prices import ExchangeRate
+from noisescale_core.theory.trade_off import TradeOff
+from noisescale_core.theory.what_if import Plan
 
 
 @dataclass(frozen=True, slots=True)

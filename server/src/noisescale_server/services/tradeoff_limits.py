@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from noisescale.theory import limits
-from noisescale.theory.advice.bounds import limits_of_plan
-from noisescale.theory.advice.limited import DEADLINES, NEXT_TO_NOTHING, whole_batch
-from noisescale.theory.advice.numbers import number
-from noisescale.theory.advice.pricing import Priced, interval_of
-from noisescale.theory.limits import Choice, Limit, LimitKind
+from noisescale_core.advice.bounds import limits_of_plan
+from noisescale_core.advice.limited import DEADLINES, NEXT_TO_NOTHING, whole_batch
+from noisescale_core.advice.numbers import number
+from noisescale_core.advice.pricing import Priced, interval_of
+from noisescale_core.theory import limits
+from noisescale_core.theory.limits import Choice, Limit, LimitKind
 from noisescale_server.services.tradeoff_asked import Asked
 
 

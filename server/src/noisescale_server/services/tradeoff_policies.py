@@ -14,14 +14,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from noisescale.theory.advice.pace import Pace
-from noisescale.theory.advice.predictions import Banded, banded
-from noisescale.theory.cost import SECONDS_PER_HOUR
-from noisescale.theory.intervals import Carried, Estimate, LogError
-from noisescale.theory.ramps import LinearRamp, should_double
-from noisescale.theory.schedule import Stretch, outcome, scheduled_batch, trade_off_of
-from noisescale.theory.stages import HYSTERESIS
-from noisescale.theory.trade_off import TradeOff, best_batch
+from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.predictions import Banded, banded
+from noisescale_core.theory.cost import SECONDS_PER_HOUR
+from noisescale_core.theory.intervals import Carried, Estimate, LogError
+from noisescale_core.theory.ramps import LinearRamp, should_double
+from noisescale_core.theory.schedule import Stretch, outcome, scheduled_batch, trade_off_of
+from noisescale_core.theory.stages import HYSTERESIS
+from noisescale_core.theory.trade_off import TradeOff, best_batch
 from noisescale_server.services.tradeoff_asked import EXACT
 from noisescale_server.services.tradeoff_regrets import MEASURED, MeasuredRegret
 from noisescale_server.services.tradeoff_rows import with_plan_error
@@ -84,7 +84,7 @@ PRODUCT = Policy(
     usd=None,
     relative_cost=None,
     measured_regret=MEASURED["noisescale"],
-    text="noisescale.theory.policy, without branches: √(r φ) as the run resolves it, with a guard on the loss.",
+    text="noisescale_core.theory.policy, without branches: √(r φ) as the run resolves it, with a guard on the loss.",
 )
 """It decides by what the run shows, so there is nothing to predict of it beforehand."""
 

@@ -8,13 +8,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from noisescale.theory import limits
-from noisescale.theory.advice.predictions import Banded, banded
-from noisescale.theory.cost import SECONDS_PER_HOUR
-from noisescale.theory.intervals import Carried, Interval, LogError
-from noisescale.theory.limits import Limit
-from noisescale.theory.trade_off import regret_at_price
-from noisescale.theory.what_if import what_if
+from noisescale_core.advice.predictions import Banded, banded
+from noisescale_core.theory import limits
+from noisescale_core.theory.cost import SECONDS_PER_HOUR
+from noisescale_core.theory.intervals import Carried, Interval, LogError
+from noisescale_core.theory.limits import Limit
+from noisescale_core.theory.trade_off import regret_at_price
+from noisescale_core.theory.what_if import what_if
 from noisescale_server.services.tradeoff_asked import Asked, Machines
 
 TimeAndMoney = tuple[float, float]

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import State
-from noisescale.theory.advice.bounds import data_size
-from noisescale.theory.advice.pace import Pace, pace_of
-from noisescale.theory.advice.parts import Preference, RunSoFar
-from noisescale.theory.advice.plan import growth, profile
-from noisescale.theory.advice.pricing import price
-from noisescale.theory.intervals import Estimate, LogError, estimate_from_interval
-from noisescale.theory.schedule import Stretch
-from noisescale.theory.what_if import Plan
+from noisescale_core.advice.bounds import data_size
+from noisescale_core.advice.pace import Pace, pace_of
+from noisescale_core.advice.parts import Preference, RunSoFar
+from noisescale_core.advice.plan import growth, profile
+from noisescale_core.advice.pricing import price
+from noisescale_core.estimators.uncertainty import State
+from noisescale_core.theory.intervals import Estimate, LogError, estimate_from_interval
+from noisescale_core.theory.schedule import Stretch
+from noisescale_core.theory.what_if import Plan
 from noisescale_server.services import known_kappa, run_advice, task_advice, task_schedule, tradeoff_target
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.run_advice import Question

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.theory.intervals import Estimate, LogError, estimate_from_interval
-from noisescale.theory.what_if import Plan
+from noisescale_core.theory.intervals import Estimate, LogError, estimate_from_interval
+from noisescale_core.theory.what_if import Plan
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
 from noisescale_server.services import critical_batch
 from noisescale_server.services.calibration import LEVEL

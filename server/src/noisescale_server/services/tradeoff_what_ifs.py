@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from noisescale.theory import limits
-from noisescale.theory.advice.limited import BUDGETS, DEADLINES
-from noisescale.theory.cost import SECONDS_PER_HOUR
-from noisescale.theory.limits import Limit
+from noisescale_core.advice.limited import BUDGETS, DEADLINES
+from noisescale_core.theory import limits
+from noisescale_core.theory.cost import SECONDS_PER_HOUR
+from noisescale_core.theory.limits import Limit
 from noisescale_server.services.tradeoff_asked import Asked
 from noisescale_server.services.tradeoff_limits import Inside, limits_at
 from noisescale_server.services.tradeoff_rows import Row, row_at, usd_per_step

@@ -1,9 +1,9 @@
 """What a step is worth in a planner's words: a preference, examples, an hour sooner, or the devices as they are."""
 
-from noisescale.theory import prices
-from noisescale.theory.advice.pace import Pace
-from noisescale.theory.advice.parts import Preference
-from noisescale.theory.prices import ExchangeRate
+from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.parts import Preference
+from noisescale_core.theory import prices
+from noisescale_core.theory.prices import ExchangeRate
 from noisescale_server.services.errors import refuse
 
 

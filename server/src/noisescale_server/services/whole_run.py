@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.services import evidence, latest, run_history, windows
 from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.services.live import LiveSeries

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
-from noisescale.estimators.windows import WindowSums
+from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
+from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, Resolution, is_sparse
 from noisescale_server.services.sliding import WindowAtPoint, over_points, window_sums, within_blocks

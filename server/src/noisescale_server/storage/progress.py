@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.storage.driver import fetch
 from noisescale_server.storage.streams import SIMPLE, Kind
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from asyncpg import Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale.estimators.signal import Evidence
+from noisescale_core.estimators.signal import Evidence
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
 from noisescale_server.storage.streams import SIMPLE, Kind

@@ -17,8 +17,8 @@ from client_runs import KeptRecords, make_batch, make_kept_run, make_model
 from noisescale.capture.data_parallel import rank_group
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
-from noisescale.errors import ConfigError
 from noisescale.run import Run
+from noisescale_core.errors import ConfigError
 
 
 class Loop:

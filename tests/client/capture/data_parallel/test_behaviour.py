@@ -6,8 +6,8 @@ import pytest
 import torch
 from gloo_training import Case, gradients_of
 
-from noisescale.estimators.flags import Flags
-from noisescale.estimators.heterogeneity import mean_squares
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.heterogeneity import mean_squares
 
 
 def test_a_rank_never_waits_for_one_that_comes_late(of_two_ranks):

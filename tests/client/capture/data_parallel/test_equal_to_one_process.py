@@ -7,7 +7,7 @@ from gloo_training import measured_alone
 from gloo_two_ranks import CASES as OF_TWO
 from gloo_two_ranks import OTHERS
 
-from noisescale.estimators.flags import Flags
+from noisescale_core.estimators.flags import Flags
 
 TERMS = ("sum_trace_cov", "sum_grad_sq_norm")
 

@@ -7,7 +7,7 @@ from gloo_wide import CASES, OTHERS
 from test_equal_to_one_process import TERMS, assert_equals_one_process
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_model
-from noisescale.estimators.flags import Flags
+from noisescale_core.estimators.flags import Flags
 
 pytestmark = pytest.mark.slow
 

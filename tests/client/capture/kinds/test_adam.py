@@ -8,7 +8,7 @@ import torch
 from kind_steps import feed, gaussian_gradients
 from noisescale.capture.kinds import adam
 from noisescale.capture.kinds.adam import AdamKind
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 SIZES = (3.0, 5.0, 2.0, 6.0)
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from noisescale.capture.kinds.hessian import hessian_terms
-from noisescale.errors import EstimationError
+from noisescale_core.errors import EstimationError
 
 SIZES = (5, 3, 6, 4)
 

@@ -8,7 +8,7 @@ import torch
 from kind_steps import feed, feed_many, gaussian_gradients
 from noisescale.capture.kinds import sign
 from noisescale.capture.kinds.sign import SignKind
-from noisescale.estimators.dual_norm_noise_scale import MIN_STEPS
+from noisescale_core.estimators.dual_norm_noise_scale import MIN_STEPS
 
 SHAPES = [(40, 30), (50,), (10, 5, 4)]
 EQUAL = (4.0,) * 8

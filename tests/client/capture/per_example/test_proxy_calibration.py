@@ -9,7 +9,7 @@ from noisescale.capture.per_example.proxy_calibration import (
     ProxySums,
     calibrate,
 )
-from noisescale.estimators.noise_scale import Terms
+from noisescale_core.estimators.noise_scale import Terms
 
 PROXY = Terms(trace_cov=3.0, grad_sq_norm=0.05)
 FULL = Terms(trace_cov=400.0, grad_sq_norm=5.0)

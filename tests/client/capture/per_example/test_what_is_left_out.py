@@ -6,7 +6,7 @@ from torch import nn
 
 from client.capture.per_example.brute_force_examples import assert_equal, brute_force, make_norms
 from client.capture.per_example.models_of_examples import TinyGPT, mean_of_classes, mean_of_tokens
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 
 def test_batch_normalisation_is_refused_for_good():

@@ -16,7 +16,7 @@ from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 logger = logging.getLogger("noisescale")
 

@@ -25,7 +25,7 @@ from noisescale.capture.data_parallel.observed_reduce_scatter import (
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 LOOK_EVERY = 4
 """Synchronised backward passes per look at the rank's own gradient: one more pass over the gradients."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 MEETING_SECONDS = 300.0
 """How long `watch()` waits for the other ranks."""

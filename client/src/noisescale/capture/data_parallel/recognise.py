@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from noisescale.capture import data_parallel
 from noisescale.capture.data_parallel.job import DataParallelJob
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 
 def recognise(

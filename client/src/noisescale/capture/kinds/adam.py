@@ -8,13 +8,13 @@ from torch import Tensor
 
 from noisescale.capture.kinds.preconditioner import divisor_of, unwrapped
 from noisescale.capture.kinds.root_divisors import divided_sq_norm, is_root
-from noisescale.errors import ConfigError
-from noisescale.estimators.dual_norm_noise_scale import Bracket
-from noisescale.estimators.noise_scale import Terms, from_unequal_groups
 from noisescale.kernels import PREFERENCE
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.squared_norms import squared_norms
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.dual_norm_noise_scale import Bracket
+from noisescale_core.estimators.noise_scale import Terms, from_unequal_groups
 
 MIN_STEPS = 5
 """Optimizer steps from which v̂ is used: earlier it rests on almost nothing."""

@@ -9,7 +9,7 @@ from noisescale.capture.kinds.adam import AdamKind
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.kinds.sign import SignKind
 from noisescale.capture.kinds.spectral import SpectralKind
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 
 def make_kinds(

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from noisescale.errors import EstimationError
-from noisescale.estimators.noise_scale import Terms
+from noisescale_core.errors import EstimationError
+from noisescale_core.estimators.noise_scale import Terms
 
 Loss = Callable[[], Tensor]
 Vector = list[Tensor]

@@ -5,8 +5,8 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor
 
-from noisescale.estimators.dual_norm_noise_scale import Bracket
-from noisescale.estimators.noise_scale import Terms
+from noisescale_core.estimators.dual_norm_noise_scale import Bracket
+from noisescale_core.estimators.noise_scale import Terms
 
 
 class Kind(Protocol):

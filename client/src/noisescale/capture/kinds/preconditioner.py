@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 State = Mapping[str, Any]
 Group = Mapping[str, Any]

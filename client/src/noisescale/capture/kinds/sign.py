@@ -8,11 +8,11 @@ from torch import Tensor
 
 from noisescale.capture.kinds.halves import Halves
 from noisescale.capture.known_lists import list_like
-from noisescale.estimators.dual_norm_noise_scale import Bracket, DualNorms, DualNormSeries, deviation_from_halves
-from noisescale.estimators.noise_scale import Terms
 from noisescale.kernels import PREFERENCE
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.operations import Operation
+from noisescale_core.estimators.dual_norm_noise_scale import Bracket, DualNorms, DualNormSeries, deviation_from_halves
+from noisescale_core.estimators.noise_scale import Terms
 
 
 class SignKind:

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from noisescale.capture.kinds.halves import Halves, real_coordinates, wide_dtype
 from noisescale.capture.kinds.matrix_roots import gram_of_shorter_side, polar_factor, trace_of_root
-from noisescale.errors import ConfigError
-from noisescale.estimators.dual_norm_noise_scale import Bracket, DualNorms, DualNormSeries, deviation_from_roots
-from noisescale.estimators.noise_scale import Terms
+from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.dual_norm_noise_scale import Bracket, DualNorms, DualNormSeries, deviation_from_roots
+from noisescale_core.estimators.noise_scale import Terms
 
 MIN_SMALL_BATCHES = 4
 

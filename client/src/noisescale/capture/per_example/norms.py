@@ -22,8 +22,8 @@ from noisescale.capture.per_example.fused_norm_layers import FusedNormLayers
 from noisescale.capture.per_example.layer_calls import Forward, LayerCall, LayerCalls, current_graph_task
 from noisescale.capture.per_example.left_out import Kind, LeftOut, message
 from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
-from noisescale.errors import ConfigError
 from noisescale.kernels.preference import PREFERENCE, Kernels
+from noisescale_core.errors import ConfigError
 
 NUM_PROVING_BACKWARDS = 2
 """Backward passes at the start whose checks are read at once, which waits for the device. Later ones are not waited

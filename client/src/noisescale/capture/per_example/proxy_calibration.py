@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from noisescale.estimators.noise_scale import Terms
-from noisescale.estimators.student_t import t_quantile
-from noisescale.estimators.uncertainty import MIN_BLOCKS, MeansOfTerms, fieller
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.student_t import t_quantile
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, MeansOfTerms, fieller
 
 PROXY_TRACE, PROXY_GRAD, FULL_TRACE, FULL_GRAD = range(4)
 """Places of the four terms in the sums."""

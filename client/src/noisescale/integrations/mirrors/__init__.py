@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
-from noisescale.errors import ConfigError
+from noisescale_core.errors import ConfigError
 
 _MODULES = {
     "wandb": ("noisescale.integrations.mirrors.wandb", "WandbMirror"),

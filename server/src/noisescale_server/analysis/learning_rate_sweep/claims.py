@@ -7,7 +7,7 @@ lie about 0.4 to 0.8.
 
 from dataclasses import dataclass
 
-from noisescale.theory.learning_rate import Family
+from noisescale_core.theory.learning_rate import Family
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.learning_rate_sweep.curves import CurveName
 from noisescale_server.analysis.learning_rate_sweep.fit import RateFits

@@ -1,0 +1,247 @@
+"""The best batch inside what the reader has, which limit moves it, how sure that is, and whole batches to run."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from noisescale_core.advice.bounds import limits_at, trade_off_of
+from noisescale_core.advice.numbers import number
+from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.parts import Constraints, Interval, RunSoFar
+from noisescale_core.advice.pricing import Priced
+from noisescale_core.errors import DomainError
+from noisescale_core.theory import trade_off
+from noisescale_core.theory.cost import SECONDS_PER_HOUR
+from noisescale_core.theory.limits import Choice, Limit, LimitKind, choose
+from noisescale_core.theory.rounding import round_to_feasible
+
+DEADLINES = frozenset({LimitKind.STEPS, LimitKind.SECONDS})
+BUDGETS = frozenset({LimitKind.EXAMPLES, LimitKind.USD})
+
+EVEN_STEP = 1.25
+EVEN_REGRET = 0.01
+"""The next power of two, or three times one, inside a limit is taken where it costs at most this much more."""
+
+NO_WHOLE_BATCH = "No whole multiple of devices × micro-batch lies inside the limits."
+
+NEXT_TO_NOTHING = 1e-9
+"""Stands for an open lower end, as a share of the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedBatch:
+    """The best batch that all limits allow.
+
+    Attributes:
+        batch_size: In examples, before rounding; None where the limits exclude each other or one cannot be met.
+        low: Lower end of its interval: 0 where, at an end of B_crit's, no batch is small enough for the budget.
+        high: Upper end; None where, at an end of B_crit's, no batch is large enough for the deadline.
+        binding: What moved it, or what is in conflict.
+        text: Why, in a sentence.
+        possible: Where no batch meets all limits: the cheapest within the deadline, the fastest within the budget.
+    """
+
+    batch_size: float | None
+    low: float | None
+    high: float | None
+    binding: tuple[str, ...]
+    text: str
+    possible: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The batch to recommend.
+
+    Attributes:
+        choice: Of the limits.
+        limited: The same as the reader gets it.
+        interval: Where the best batch inside the limits lies; its upper end may be infinite.
+        present_regret: What the present batch costs more than the best one inside the limits, as a share, at whichever
+            of B_crit and the ends of its interval it is most; infinite where an end has no batch.
+        batch: A whole batch that can be run; None where none can.
+        regret: What rounding costs against the unrounded batch, as a share.
+        allowed: All limits, at the value of B_crit.
+    """
+
+    choice: Choice
+    limited: LimitedBatch
+    interval: Interval | None
+    present_regret: float
+    batch: int | None
+    regret: float | None
+    allowed: Sequence[Limit]
+
+
+def inside(priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None) -> Inside:
+    """The best batch at the reader's price, moved into the limits and rounded to what can be run.
+
+    Args:
+        priced: The best batch without limits.
+        run: As it stands.
+        given: What limits it.
+        pace: Time and price of a step.
+    """
+    here = limits_at(priced.critical.value, run, given, pace)
+    choice = choose(priced.best.value, here)
+    ends = _at_ends(choice, priced, run, given, pace)
+    interval = _interval(ends, priced)
+    batch = None if choice.batch is None else whole_batch(choice.batch, here, given, priced)
+    return Inside(
+        choice=choice,
+        limited=LimitedBatch(
+            batch_size=choice.batch,
+            low=None if interval is None else interval.low,
+            high=None if interval is None or interval.high == math.inf else interval.high,
+            binding=tuple(limit.kind.value for limit in choice.binding),
+            text=choice.text,
+            possible=None if choice.batch is not None else what_is_possible(priced, run, here, pace),
+        ),
+        interval=interval,
+        present_regret=_present_regret(ends, priced, run.batch_size),
+        batch=batch,
+        regret=None if batch is None or choice.batch is None else _regret(batch, choice.batch, priced),
+        allowed=here,
+    )
+
+
+def rounding(found: Inside, given: Constraints, priced: Priced) -> Callable[[float], int]:
+    """From a wanted batch to the whole one inside the limits that can be run, as the recommended batch was rounded.
+
+    Args:
+        found: With a batch that can be run.
+        given: Devices and micro-batch.
+        priced: B_crit and the price.
+    """
+    smallest, largest = _range(found.allowed)
+
+    def rounded(wanted: float) -> int:
+        whole = whole_batch(min(max(wanted, smallest), largest), found.allowed, given, priced)
+        # where a batch can be run at all, one of them is the recommended one
+        assert found.batch is not None
+        return found.batch if whole is None else whole
+
+    return rounded
+
+
+def whole_batch(wanted: float, allowed: Sequence[Limit], given: Constraints, priced: Priced) -> int | None:
+    """The cheapest batch next to the wanted one that can be run; None where no whole batch lies inside the limits.
+
+    Multiples of devices × micro-batch where the reader said them, otherwise powers of two and three times those.
+
+    Args:
+        wanted: In examples.
+        allowed: The limits.
+        given: Devices and micro-batch.
+        priced: B_crit and the price.
+    """
+    smallest, largest = _range(allowed)
+    if given.multiple_of > 1:
+        try:
+            return round_to_feasible(
+                critical_batch=wanted,
+                examples_per_step=wanted,
+                multiple_of=given.multiple_of,
+                smallest=smallest * (1 - 1e-12),
+                largest=largest * (1 + 1e-12),
+            ).batch
+        except DomainError:
+            return None
+    rounded = round_batch(wanted)
+    if smallest <= rounded <= largest:
+        return rounded
+    neighbours = [whole for whole in (math.floor(wanted), math.ceil(wanted)) if max(1, smallest) <= whole <= largest]
+    exact = min(neighbours, key=lambda whole: _regret(whole, wanted, priced), default=None)
+    even = round_batch(wanted * EVEN_STEP if wanted < smallest * EVEN_STEP else wanted / EVEN_STEP)
+    is_cheap = smallest <= even <= largest and _regret(even, wanted, priced) <= EVEN_REGRET
+    return even if is_cheap else exact
+
+
+def _range(allowed: Sequence[Limit]) -> tuple[float, float]:
+    smallest = max((limit.low for limit in allowed), default=0.0)
+    return smallest, min((limit.high for limit in allowed), default=math.inf)
+
+
+def round_batch(batch: float) -> int:
+    """The nearest of 1, 2, 3, 4, 6, 8, 12, … on the log scale: at most 1 % worse than the exact best."""
+    exponent = math.floor(math.log2(max(batch, 1)))
+    candidates = [2**exponent, 3 * 2 ** (exponent - 1), 2 ** (exponent + 1)]
+    return min((int(c) for c in candidates if c == int(c)), key=lambda c: abs(math.log(c / max(batch, 1))))
+
+
+def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pace: Pace | None) -> str | None:
+    """The cheapest way within the deadlines, the fastest within the budgets; None where neither can be met alone.
+
+    Args:
+        priced: B_crit.
+        run: With its plan.
+        allowed: The limits, which no batch meets together.
+        pace: Time and price of a step.
+    """
+    to_plan = trade_off_of(run, priced.critical.value)
+    if to_plan is None:
+        return None
+    deadline = max((limit.low for limit in allowed if limit.kind in DEADLINES and limit.is_possible), default=None)
+    budget = min((limit.high for limit in allowed if limit.kind in BUDGETS and limit.is_possible), default=None)
+    found = []
+    if deadline is not None and 0 < deadline < math.inf:
+        usd = None if pace is None else pace.usd_per_step(deadline)
+        examples = f"{number(to_plan.examples(deadline))} {run.example}s"
+        cost = examples if usd is None else f"{number(usd * to_plan.steps(deadline))} USD"
+        found.append(f"Cheapest within the deadline: {cost}.")
+    if budget is not None and 0 < budget < math.inf:
+        steps = to_plan.steps(budget)
+        hours = None if pace is None else steps * pace.seconds(budget) / SECONDS_PER_HOUR
+        said = f"{number(steps)} steps" if hours is None else f"{number(hours)} h"
+        found.append(f"Fastest within the budget: {said}.")
+    return " ".join(found) or None
+
+
+def _at_ends(
+    choice: Choice, priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None
+) -> list[tuple[float, float]]:
+    """B_crit and the best batch inside the limits, at its value and both ends: limits of the plan move with it."""
+    if choice.batch is None:
+        return []
+    ends = (
+        (priced.critical_batch.low, priced.best.low),
+        (priced.critical_batch.high, priced.best.high),
+    )
+    found = [(priced.critical.value, choice.batch)]
+    for low_critical, low_best in ends:
+        # an open end: B_crit may be next to nothing, and so may the best batch
+        critical = max(low_critical, priced.critical.value * NEXT_TO_NOTHING)
+        best = max(low_best, priced.best.value * NEXT_TO_NOTHING)
+        moved = choose(best, limits_at(critical, run, given, pace))
+        nowhere = math.inf if any(limit.kind in DEADLINES for limit in moved.binding) else 0.0
+        found.append((critical, nowhere if moved.batch is None else moved.batch))
+    return found
+
+
+def _interval(ends: Sequence[tuple[float, float]], priced: Priced) -> Interval | None:
+    batches = [batch for _, batch in ends]
+    return Interval(batches[0], min(batches), max(batches), priced.best.level) if batches else None
+
+
+def _present_regret(ends: Sequence[tuple[float, float]], priced: Priced, present: float | None) -> float:
+    if present is None or not all(0 < batch < math.inf for _, batch in ends):
+        return math.inf
+    found = []
+    for critical, batch in ends:
+        rate = priced.rate.at(critical)
+        now, best = (
+            trade_off.regret_at_price(batch=one, critical_batch=critical, examples_per_step=rate)
+            for one in (present, batch)
+        )
+        found.append((1 + now) / (1 + best) - 1)
+    return max(found, default=math.inf)
+
+
+def _regret(batch: float, wanted: float, priced: Priced) -> float:
+    price = priced.exchange_rate
+    critical = priced.critical.value
+    rounded, exact = (
+        trade_off.regret_at_price(batch=one, critical_batch=critical, examples_per_step=price)
+        for one in (batch, wanted)
+    )
+    return (1 + rounded) / (1 + exact) - 1

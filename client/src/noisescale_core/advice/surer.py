@@ -1,0 +1,132 @@
+"""What would make an answer surer, and what each costs in steps, hours and USD."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from noisescale_core.advice import wording
+from noisescale_core.advice.bounds import trade_off_of
+from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.plan import LARGEST, SMALLEST
+from noisescale_core.advice.pricing import Priced
+from noisescale_core.estimators.uncertainty import Reason, State
+from noisescale_core.theory.cost import SECONDS_PER_HOUR
+
+BRANCH_ARMS = (0.5, 1.0, 2.0)
+"""Batches of a branch, in present batches, at equal examples."""
+
+BRANCH_SHARE = 0.05
+BRANCH_MIN_STEPS = 8
+"""Each arm takes this share of the examples so far, and at least so many steps of the largest batch."""
+
+SWEEP_BATCHES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Batches of a small sweep, in critical batches as they are estimated now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surer:
+    """One thing to do.
+
+    Attributes:
+        kind: What.
+        is_extra: It is paid besides the run; steps that the plan takes anyway are not.
+        steps: Optimizer steps that it takes; None where it takes none or nobody can say.
+        examples: Examples that it takes.
+        hours: Its time; None without step times.
+        usd: Its price; None without devices or a price.
+        text: What to do, with its cost.
+    """
+
+    kind: Literal["more_steps", "more_micro_batches", "branch", "sweep"]
+    is_extra: bool
+    steps: float | None
+    examples: float | None
+    hours: float | None
+    usd: float | None
+    text: str
+
+
+def surer(run: RunSoFar, kappa: Kappa, priced: Priced | None, pace: Pace | None) -> tuple[Surer, ...]:
+    """What would make the answer surer, the cheapest first.
+
+    Args:
+        run: As it stands.
+        kappa: What is known of B_crit / B_simple.
+        priced: B_crit; None without a noise scale.
+        pace: Time and price of a step.
+    """
+    scale, batch = run.noise_scale, run.batch_size
+    if batch is None or not SMALLEST < batch < LARGEST or scale.reason is Reason.NO_ESTIMATES:
+        return ()
+    if scale.state is not State.RESOLVED:
+        needed = None if scale.reason is Reason.NO_SIGNAL_YET else scale.updates_needed
+        return (_more_steps(needed, batch, pace), _more_micro_batches())
+    found = [_branch(run, batch, pace)]
+    if priced is not None and not kappa.measurements and run.planned_steps:
+        sweep = _sweep(run, priced, pace)
+        found += [] if sweep is None else [sweep]
+    return tuple(sorted(found, key=lambda one: one.examples or 0.0))
+
+
+def _more_steps(needed: int | None, batch: float, pace: Pace | None) -> Surer:
+    if needed is None:
+        return Surer("more_steps", False, None, None, None, None, "Keep training: nobody can say yet for how long.")
+    steps = float(needed)
+    hours, usd = _cost({batch: steps}, pace)
+    text = f"Keep training until a window holds {wording.cost(steps, hours, usd)}: the plan takes them anyway."
+    return Surer("more_steps", False, steps, steps * batch, hours, usd, text)
+
+
+def _more_micro_batches() -> Surer:
+    return Surer(
+        "more_micro_batches",
+        False,
+        None,
+        None,
+        None,
+        None,
+        "Split each step into more micro-batches at the same global batch: it costs no examples, and resolves sooner.",
+    )
+
+
+def _branch(run: RunSoFar, batch: float, pace: Pace | None) -> Surer:
+    so_far = sum(point.examples for point in run.spent)
+    each = max(BRANCH_SHARE * so_far, BRANCH_MIN_STEPS * max(BRANCH_ARMS) * batch)
+    steps_at = {arm * batch: each / (arm * batch) for arm in BRANCH_ARMS}
+    steps = sum(steps_at.values())
+    hours, usd = _cost(steps_at, pace)
+    text = (
+        "Branch from a checkpoint at half, once and twice the batch and compare on the same held-out batches: "
+        f"about {wording.cost(steps, hours, usd)}."
+    )
+    return Surer("branch", True, steps, each * len(BRANCH_ARMS), hours, usd, text)
+
+
+def _sweep(run: RunSoFar, priced: Priced, pace: Pace | None) -> Surer | None:
+    whole = trade_off_of(run, priced.critical.value)
+    if whole is None or not run.planned_steps or not run.steps_left:
+        return None
+    # runs of a sweep go from the first step to the end of the plan, the trade-off only from here on
+    share = run.planned_steps / run.steps_left
+    steps_at = {
+        size * priced.critical.value: share * whole.steps(size * priced.critical.value) for size in SWEEP_BATCHES
+    }
+    steps = sum(steps_at.values())
+    hours, usd = _cost(steps_at, pace)
+    text = (
+        f"Sweep {len(SWEEP_BATCHES)} batches to one loss, a run each: at most {wording.cost(steps, hours, usd)}; "
+        "an earlier target costs less, and it calibrates the task."
+    )
+    examples = sum(size * taken for size, taken in steps_at.items())
+    return Surer("sweep", True, steps, examples, hours, usd, text)
+
+
+def _cost(steps_at: dict[float, float], pace: Pace | None) -> tuple[float | None, float | None]:
+    if pace is None:
+        return None, None
+    hours = sum(steps * pace.seconds(batch) for batch, steps in steps_at.items()) / SECONDS_PER_HOUR
+    prices = [pace.usd_per_step(batch) for batch in steps_at]
+    known = [price for price in prices if price is not None]
+    usd = sum(price * steps for price, steps in zip(known, steps_at.values(), strict=True)) if known else None
+    return hours, usd

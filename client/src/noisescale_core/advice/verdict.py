@@ -1,0 +1,157 @@
+"""The decision with its sentences: headline, reason, effect and what to do next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from noisescale_core.advice import decision, wording
+from noisescale_core.advice.decay import is_decayed
+from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
+from noisescale_core.advice.numbers import number
+from noisescale_core.advice.parts import DecisionWord, Predicted, RunSoFar
+from noisescale_core.advice.predictions import Prediction, Predictions
+from noisescale_core.advice.pricing import Priced
+from noisescale_core.advice.surer import Surer
+from noisescale_core.advice.worth import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do, in words.
+
+    Attributes:
+        decision: What to do.
+        headline: The same in a few words.
+        reason: Why, in one sentence or two.
+        effect: What it would change, or what is possible; None where nothing can be said.
+        next_step: What would make it surer.
+    """
+
+    decision: DecisionWord
+    headline: str
+    reason: str
+    effect: str | None
+    next_step: str
+
+
+def without_value(run: RunSoFar, kappa: Kappa, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
+    """The verdict where no batch can be recommended: what is missing, and what it costs.
+
+    Args:
+        run: As it stands.
+        kappa: What is known of B_crit / B_simple.
+        missing: What is missing besides a noise scale.
+        options: What would make it surer.
+    """
+    word: DecisionWord = "insufficient_evidence"
+    if missing is not None and run.noise_scale.value is not None:
+        return Verdict(word, "Not enough evidence yet", missing.text, None, missing.way_out)
+    reason, hint = wording.missing(run), wording.bound_hint(run)
+    return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, kappa, options))
+
+
+def infeasible(run: RunSoFar, kappa: Kappa, priced: Priced, found: Inside, foretold: Predictions | None) -> Verdict:
+    """The verdict where no batch meets the limits: which, and what is possible instead.
+
+    Args:
+        run: As it stands.
+        kappa: What is known of B_crit / B_simple.
+        priced: The best batch without limits.
+        found: Without a batch.
+        foretold: The rest of the plan, at the batch of the price alone too; None without one.
+    """
+    word: DecisionWord = "insufficient_evidence"
+    num_limits = len(found.choice.binding)
+    headline = "No batch meets both limits" if num_limits > 1 else "No batch meets the limit"
+    if found.choice.batch is not None:
+        return Verdict(word, headline, NO_WHOLE_BATCH, None, "Use fewer devices or a smaller micro-batch.")
+    one_alone = [limit for limit in found.choice.binding if not limit.is_possible]
+    relax = "Relax it, or end the plan at an earlier loss."
+    if num_limits > 1:
+        relax = "Relax both: neither can be met alone." if len(one_alone) == num_limits else "Relax either."
+    if run.noise_scale.value is not None and not kappa.measurements:
+        relax += " The critical batch is not calibrated here, and the limits rest on it."
+    effect = " ".join(part for part in (found.limited.possible, _without_limits(priced, foretold)) if part)
+    return Verdict(word, headline, found.choice.text, effect or None, relax)
+
+
+def _without_limits(priced: Priced, foretold: Predictions | None) -> str | None:
+    wanted = round_batch(priced.best.value)
+    row = next((one for one in foretold.batches if one.batch_size == wanted), None) if foretold else None
+    if row is None:
+        return None
+    parts = ((row.steps, "steps"), (row.hours, "h"), (row.usd, "USD"))
+    said = ", ".join(f"{wording.banded(value)} {unit}" for value, unit in parts if value is not None)
+    ends = f"{number(priced.critical_batch.low)} – {number(priced.critical_batch.high)}"
+    least = f"All of it rests on a critical batch of {number(priced.critical.value)}, which may be {ends}."
+    return f"Without limits the price chooses a batch of {wanted:,}: {said} for the rest of the plan. {least}"
+
+
+def verdict(
+    run: RunSoFar,
+    kappa: Kappa,
+    priced: Priced,
+    found: Inside,
+    predicted: Predicted,
+    foretold: Predictions | None,
+    options: Sequence[Surer],
+) -> Verdict:
+    """The verdict on a batch that can be run.
+
+    Args:
+        run: As it stands, with a batch.
+        kappa: What is known of B_crit / B_simple.
+        priced: The best batch at the price.
+        found: The same inside the limits.
+        predicted: Steps and examples there, relative to now.
+        foretold: The rest of the plan; None without one.
+        options: What would make it surer.
+    """
+    word = decision.word_of(run, priced.best, found)
+    assert found.batch is not None
+    headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, kappa)
+    if found.choice.binding and word in ("increase", "decrease"):
+        headline += f", {wording.limit_name(found.choice.binding[0].kind)}"
+    reason = wording.because(run, word, found.interval or priced.best, kappa)
+    if is_decayed(run):
+        reason = wording.DECAYED
+    elif found.choice.binding:
+        alone = f"the price alone would choose {number(priced.best.value)}"
+        reason = f"{wording.compared(run)}; {alone}. {found.choice.text}"
+    effect = wording.effect(word, predicted, run)
+    in_money = None if foretold is None else _hours_and_usd(foretold)
+    effect = effect if in_money is None else f"{effect} {in_money}"
+    return Verdict(
+        decision=word,
+        headline=headline,
+        reason=reason,
+        # what a decayed rate foretells would be taken for a gain
+        effect=None if is_decayed(run) else effect,
+        next_step=_next_step(word, run, kappa, options),
+    )
+
+
+def _next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa, options: Sequence[Surer]) -> str:
+    said = wording.next_step(word, run, kappa)
+    steps = next((one for one in options if one.kind == "more_steps" and one.hours is not None), None)
+    if steps is not None and "window of" in said:
+        return f"{said} That is {wording.cost(None, steps.hours, steps.usd)}, which the plan takes anyway."
+    branch = next((one for one in options if one.kind == "branch"), None)
+    if branch is None or branch.steps is None or word == "keep" or is_decayed(run):
+        return said
+    return f"{said} A branch takes about {wording.cost(branch.steps, branch.hours, branch.usd)}."
+
+
+def _hours_and_usd(foretold: Predictions) -> str | None:
+    now = next((one for one in foretold.batches if one.is_present), None)
+    then = next((one for one in foretold.batches if one.is_recommended), None)
+    if now is None or then is None or now.hours is None or then.hours is None or now is then:
+        return None
+    hours = f"{wording.banded(then.hours)} h instead of {number(now.hours.value)} h"
+    return f"The rest of the plan: {hours}{_usd(now, then)}."
+
+
+def _usd(now: Prediction, then: Prediction) -> str:
+    if now.usd is None or then.usd is None:
+        return ""
+    return f", {wording.banded(then.usd)} USD instead of {number(now.usd.value)} USD"

@@ -1,0 +1,259 @@
+"""The sentences of a recommendation: plain, present tense, the reader's units, cost said with gain."""
+
+import math
+
+from noisescale_core.advice import measurement_flags
+from noisescale_core.advice.decay import is_decayed, last_informed_step
+from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.numbers import duration, number
+from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
+from noisescale_core.advice.predictions import Banded
+from noisescale_core.estimators.time_to_resolve import RESOLVED_Z
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.theory.learning_rate import Family, Rule, family_of
+from noisescale_core.theory.limits import LimitKind
+
+_NO_PRICE = (
+    "Nobody has said what a step is worth, so steps and examples are balanced: the best batch is the critical batch. "
+    "Say how many examples you would spend to save a step (examples_per_step), or prefer one (preference)."
+)
+DECAYED = (
+    "The learning rate is below a tenth of its peak, and the noise scale rises as it falls: what is measured now is "
+    "mostly the decay's."
+)
+_LIMITS = {
+    LimitKind.STEPS: "your deadline",
+    LimitKind.SECONDS: "your deadline",
+    LimitKind.EXAMPLES: "your budget",
+    LimitKind.USD: "your budget",
+    LimitKind.MEMORY: "your memory limit",
+    LimitKind.DEVICES: "the least for your devices",
+    LimitKind.DATA: "the size of your data",
+}
+_NO_ESTIMATE = {
+    "one_small_batch": "Each step has one small batch, and one alone cannot separate signal from noise.",
+    "batch_size_unknown": "The batch size is unknown: it was neither given nor readable from the model's input.",
+    "no_backward": "No backward pass was seen between optimizer steps.",
+    "nonfinite_gradient": "The gradients are not finite.",
+    "unmatched_gradient": "The gradients were clipped, unscaled or averaged before they were logged.",
+    "duplicated_small_batches": "All small batches of a step have the same gradient: a bug in the data loading.",
+}
+
+
+def ratio(value: float) -> str:
+    """A ratio as people say it: 2.9 ×, 0.4 ×, 12 ×."""
+    return f"{value:.0f} ×" if value >= 10 else f"{value:.1f} ×" if value >= 0.1 else f"{value:.2g} ×"
+
+
+def batch(size: float) -> str:
+    """A batch size that is in use, never rounded: 2,048."""
+    return f"{size:,.0f}" if size == round(size) else number(size)
+
+
+def cost(steps: float | None, hours: float | None, usd: float | None) -> str:
+    """What something takes, as a phrase: 1,200 steps, 3.4 h, 41 USD."""
+    known = (
+        None if steps is None else f"{number(math.ceil(steps))} steps",
+        None if hours is None else duration(hours),
+        None if usd is None else f"{number(usd)} USD",
+    )
+    return ", ".join(said for said in known if said is not None)
+
+
+def limit_name(kind: LimitKind) -> str:
+    """A limit in the second person, as the end of a headline."""
+    return _LIMITS[kind]
+
+
+def missing(run: RunSoFar) -> str:
+    """Why nothing can be said yet."""
+    scale = run.noise_scale
+    if scale.reason is Reason.NO_ESTIMATES and run.reason is None and run.batch_size is None:
+        return "No measurements yet."
+    if scale.reason is Reason.NO_ESTIMATES:
+        return _NO_ESTIMATE.get(run.reason or "", "No step has an estimate of the noise scale yet.")
+    if run.batch_size is None:
+        return _NO_ESTIMATE["batch_size_unknown"]
+    if scale.reason is Reason.TOO_FEW_UPDATES:
+        return f"Only {scale.num_updates:,} measured steps so far; the first estimate takes 8."
+    if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
+        return "tr Σ is not positive: small batches may hold the same data, or be measured after averaging."
+    if scale.reason is Reason.NO_SIGNAL_YET:
+        bound = f" The noise scale is above {number(scale.low)} {run.example}s." if scale.low is not None else ""
+        return f"The run has not shown a gradient beyond chance yet.{bound}"
+    if scale.value is not None:
+        return "The noise scale is so far from any run's that no batch follows from it: look at the measurement."
+    if scale.low is None:
+        return "The gradient signal cannot be told from noise yet; no bound can be given."
+    return f"The noise scale is above {number(scale.low)} {run.example}s; no upper bound can be given."
+
+
+def headline_without_value(run: RunSoFar) -> str:
+    """The headline where nothing can be recommended: a likely bug is not missing evidence."""
+    is_bug = run.noise_scale.reason is Reason.TRACE_COV_NOT_POSITIVE or run.reason == "duplicated_small_batches"
+    return "Measurement needs a look" if is_bug else "Not enough evidence yet"
+
+
+def bound_hint(run: RunSoFar) -> str | None:
+    """What a lower bound alone already says."""
+    low, size = run.noise_scale.low, run.batch_size
+    if low is None or size is None or low < size:
+        return None
+    return f"The batch of {batch(size)} is not too large."
+
+
+def because(run: RunSoFar, word: DecisionWord, best: Interval, kappa: Kappa) -> str:
+    """The reason of a decision in one sentence."""
+    scale, size = run.noise_scale, run.batch_size
+    if scale.value is None or size is None:
+        return missing(run)
+    said = compared(run)
+    if word == "keep":
+        return f"{said}: within 2 × of the best batch at this price."
+    span = _span(best, run.example)
+    if word != "insufficient_evidence":
+        return f"{said}, and the whole interval of the best batch, {span}, lies on one side of it."
+    if scale.state is State.TENTATIVE:
+        return f"{said}, but that is tentative: {_what_resolves(scale)}."
+    until = ", on either side of the present one" if kappa.measurements else " until a sweep or a branch calibrates it"
+    return f"{said}, but the best batch may lie anywhere in {span}{until}."
+
+
+def _what_resolves(scale: NoiseScaleEstimate) -> str:
+    """What is missing; a window may look clear by itself, but what came before it decides too."""
+    z, needed = scale.z or 0.0, scale.updates_needed
+    if _waits_to_be_confirmed(scale):
+        too_few = "and too few steps came before the window to confirm it"
+        return f"z {z:.1f}, {too_few if z >= RESOLVED_Z else 'less clear than in the steps before'}"
+    seen = f"z {z:.1f}" if z < RESOLVED_Z else f"z {z:.1f}, but less clear in the steps before"
+    return f"{seen}; {f'a window of about {needed:,} steps' if needed else 'more steps'} would resolve it"
+
+
+def _waits_to_be_confirmed(scale: NoiseScaleEstimate) -> bool:
+    """Whether the window would be long enough, and only what came before it does not say so yet."""
+    return scale.updates_needed is not None and scale.updates_needed <= scale.num_updates
+
+
+def compared(run: RunSoFar) -> str:
+    """The noise scale beside the batch, the larger of the two first."""
+    noise_scale, size, example = run.noise_scale.value, run.batch_size, run.example
+    if noise_scale is None or size is None:
+        return missing(run)
+    if noise_scale >= size:
+        return f"The noise scale is {ratio(noise_scale / size)} the batch of {batch(size)} {example}s"
+    return f"The batch of {batch(size)} {example}s is {ratio(size / noise_scale)} the noise scale"
+
+
+def _span(interval: Interval, example: str) -> str:
+    if interval.high == math.inf:
+        return f"{number(interval.low)} {example}s or more"
+    return f"{number(interval.low)} – {number(interval.high)} {example}s"
+
+
+def banded(found: Banded) -> str:
+    """A predicted number with its interval: 0.131 (0.08 – 0.72); without one where it is exact."""
+    if number(found.low) == number(found.high):
+        return number(found.value)
+    return f"{number(found.value)} ({number(found.low)} – {number(found.high)})"
+
+
+def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, kappa: Kappa) -> str:
+    """The decision in a few words."""
+    match word:
+        case "increase":
+            return f"Raise the batch to {to_batch:,}"
+        case "decrease":
+            return f"Lower the batch to {to_batch:,}"
+        case "keep":
+            return f"Keep {batch(run.batch_size or best)}"
+        case _ if run.noise_scale.state is State.TENTATIVE or run.batch_size is None:
+            return "Not enough evidence yet"
+        case _ if is_decayed(run):
+            return "Not enough evidence: the learning rate has decayed"
+    open_question = "not sure yet" if kappa.measurements else "not calibrated here"
+    if max(best / run.batch_size, run.batch_size / best) <= 2:
+        return f"Probably keep; {open_question}"
+    return f"Probably {'raise' if best > run.batch_size else 'lower'}; {open_question}"
+
+
+def effect(word: DecisionWord, predicted: Predicted, run: RunSoFar) -> str:
+    """What following the advice would change, cost beside gain."""
+    steps, examples = predicted.steps_factor, predicted.examples_factor
+    verb = "Predicted" if word in ("increase", "decrease") else "The best guess would give"
+    return f"{verb}: {_change(steps)} steps, {_change(examples)} {run.example}s to the same loss."
+
+
+def _change(factor: Interval) -> str:
+    return f"{_signed(factor.value)} ({_signed(factor.low)} to {_signed(factor.high)})"
+
+
+def _signed(factor: float) -> str:
+    if factor >= 2:
+        return ratio(factor)
+    share = round(100 * (factor - 1))
+    return f"{'+' if share > 0 else '−' if share < 0 else '±'}{abs(share)} %"
+
+
+def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
+    """How the learning rate was rescaled, and what it is good for."""
+    name = optimizer or "unknown optimizer"
+    if not rule.is_verified:
+        return f"{name}: no verified rule; start a search here, keep as many steps of warm-up."
+    return f"{name}, {rule.name}: the centre of a short search; keep as many steps of warm-up."
+
+
+def warnings(run: RunSoFar, wish: Preference, kappa: Kappa) -> tuple[Caution, ...]:
+    """What the reader must know before following the advice."""
+    found = list(measurement_flags.cautions_before_advice(run.flags))
+    if not kappa.measurements:
+        found.append(Caution("uncalibrated", kappa.said))
+    if family_of(run.optimizer) is Family.ADAM and _is_language(run):
+        calibrated = f" {kappa.said}" if kappa.measurements else ""
+        found.append(
+            Caution("adam_language_model", f"Noise scale can under-read for Adam language models.{calibrated}")
+        )
+    if is_decayed(run):
+        found.append(Caution("learning_rate_decayed", f"{DECAYED} {before_the_decay(run)}"))
+    if not wish.is_stated:
+        found.append(Caution("no_price", _NO_PRICE))
+    return tuple(found)
+
+
+def before_the_decay(run: RunSoFar) -> str:
+    """Which step's advice to ask for instead."""
+    step = last_informed_step(run)
+    if step is None:
+        return "Ask for the advice of a step before the decay (to_step)."
+    return f"Ask for the advice of a step before the decay: to_step={step}."
+
+
+def _is_language(run: RunSoFar) -> bool:
+    return "token" in run.unit.lower() or "language" in (run.family or "").lower()
+
+
+def next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa) -> str:
+    """The next cheapest thing that would make the answer surer."""
+    scale = run.noise_scale
+    if run.reason == "duplicated_small_batches":
+        return "Give each rank its own sampler or seed, and each micro-batch its own examples."
+    if scale.reason is Reason.NO_ESTIMATES or run.batch_size is None:
+        return "Accumulate gradients over 8 or more micro-batches, or use several ranks, and pass batch_size=."
+    if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
+        return "Check that micro-batches hold different data and that gradients are read before averaging."
+    if scale.state is State.TENTATIVE and _waits_to_be_confirmed(scale):
+        return "Keep training: the steps to come confirm it or not."
+    if scale.updates_needed and scale.reason is not Reason.NO_SIGNAL_YET:
+        return f"Keep training: a window of {scale.updates_needed:,} steps resolves it, more micro-batches sooner."
+    if scale.state is not State.RESOLVED:
+        return "Keep training, and split each step into more micro-batches."
+    if is_decayed(run):
+        return before_the_decay(run)
+    if word == "keep":
+        return "Nothing to change now; look again when the noise scale has doubled."
+    if word == "insufficient_evidence" and kappa.measurements:
+        return "Try half and twice the batch from a checkpoint: that narrows what is known of this run."
+    if word == "insufficient_evidence":
+        return "Try half and twice the batch from a checkpoint, or run a small sweep: that calibrates this task."
+    return (
+        "Confirm it with a short branch from a checkpoint: the same held-out loss, present batch against the new one."
+    )

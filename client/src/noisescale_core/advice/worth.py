@@ -1,0 +1,106 @@
+"""What a step is worth, from the reader's words and what the run knows of its devices; or what is missing for it."""
+
+import math
+from dataclasses import dataclass
+
+from noisescale_core.advice.pace import is_flat, step_line, timed_batches
+from noisescale_core.advice.parts import Preference, RunSoFar
+from noisescale_core.theory import prices
+from noisescale_core.theory.prices import ExchangeRate
+
+STEPS_TO_TIME = 200
+"""Steps of another batch after which runs of a few thousand have three stretches of it."""
+
+SPLIT = 0.5
+"""The preference that nothing stated stands for: steps and examples balanced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why the price cannot be told.
+
+    Attributes:
+        text: What is missing, as a sentence.
+        way_out: What to do about it.
+    """
+
+    text: str
+    way_out: str
+
+
+def worth_of(
+    wish: Preference, run: RunSoFar, *, spot_price_share: float | None = None
+) -> ExchangeRate | Missing | None:
+    """The price of a step in the reader's words; None where nobody said one.
+
+    Args:
+        wish: The reader's words.
+        run: Its devices and step times.
+        spot_price_share: Price of interruptible devices divided by that on demand; None: on demand.
+
+    Raises:
+        DomainError: If a number is out of range.
+    """
+    if wish.examples_per_step is not None:
+        return prices.worth_examples(wish.examples_per_step)
+    if wish.preference is not None:
+        return prices.from_preference(wish.preference)
+    if wish.usd_per_hour_sooner is not None:
+        return _of_an_hour(wish.usd_per_hour_sooner, run, 1.0 if spot_price_share is None else spot_price_share)
+    return _of_step_times(run) if wish.fixed_hardware else None
+
+
+def balanced_at(critical_batch: float) -> ExchangeRate:
+    """What nothing stated stands for: the balanced price at the B_crit of now, as a number.
+
+    Args:
+        critical_batch: B_crit in examples.
+    """
+    said = "nobody said what a step is worth: steps and examples are balanced at the critical batch of now"
+    return ExchangeRate(said, examples_per_step=critical_batch)
+
+
+def _of_an_hour(usd: float, run: RunSoFar, price_share: float) -> ExchangeRate | Missing:
+    price, devices, batch = run.usd_per_device_hour, run.num_devices, run.batch_size
+    known = {"usd_per_device_hour": price, "num_devices": devices, "batch_size": batch}
+    missing = [name for name, value in known.items() if not value]
+    if not price or not devices or not batch:
+        return Missing(
+            f"An hour's worth becomes a price of steps by what the devices cost: {' and '.join(missing)} missing.",
+            f"Pass {' and '.join(missing)} to noisescale.init(), or usd_per_device_hour= with the question.",
+        )
+    # interruptions make every hour longer, those saved and those paid, so they cancel
+    # r = (the hour in device-hours) × (examples a device puts through a step): the time of the step cancels
+    return prices.from_device_prices(
+        usd_per_hour_sooner=usd,
+        usd_per_device_hour=price * price_share,
+        step_seconds=1.0,
+        examples_per_device_second=batch / devices,
+    )
+
+
+def _of_step_times(run: RunSoFar) -> ExchangeRate | Missing:
+    line = step_line(run.spent)
+    timed = timed_batches(run.spent)
+    if len(timed) < 2:
+        return Missing(
+            "fixed_hardware takes its price from the step times of two batch sizes, and the run has timed "
+            f"{'one' if timed else 'none'}.",
+            f"Train {STEPS_TO_TIME:,} steps or more at another batch, or say what a step is worth (examples_per_step).",
+        )
+    sizes = f"{timed[0][0]:,.0f} and {timed[-1][0]:,.0f} {run.example}s"
+    if is_flat(run.spent):
+        return Missing(
+            f"Steps took no longer at the larger of the batches that the run has used ({sizes}), so on these devices "
+            "larger batches look free, and their step times name no best one.",
+            "Train some steps at a batch that fills the devices, or say what a step is worth (examples_per_step).",
+        )
+    if line is None or not 0 < line.overhead_seconds < math.inf:
+        return Missing(
+            f"A step's time goes in proportion to its batch or faster ({sizes}), so on these devices the smallest "
+            "batch is the fastest.",
+            "Use the smallest batch that fills the devices, or say what a step is worth (examples_per_step).",
+        )
+    return prices.on_fixed_hardware(
+        overhead_seconds=line.overhead_seconds, seconds_per_example=line.seconds_per_example
+    )

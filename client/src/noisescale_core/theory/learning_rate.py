@@ -1,0 +1,115 @@
+"""How the learning rate should follow the batch size."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from noisescale_core.errors import DomainError
+from noisescale_core.theory.domain import require_not_negative, require_positive
+
+
+class Family(StrEnum):
+    """Optimizers that share a rule."""
+
+    SGD = "sgd"
+    ADAM = "adam"
+    OTHER = "other"
+
+
+_SGD = frozenset({"sgd", "asgd", "fusedsgd"})
+_ANALYSED = frozenset(
+    {"adam", "adamw", "rmsprop", "fusedadam", "deepspeedcpuadam", "distributedfusedadam", "torchadamw"}
+    | {
+        f"{paged}{name}{bits}"
+        for paged in ("", "paged")
+        for name in ("adam", "adamw")
+        for bits in ("", "8bit", "32bit")
+    }
+)
+"""Adam, AdamW and RMSprop by the names that PyTorch, Apex, DeepSpeed, Megatron and bitsandbytes give them."""
+_ADAM = _ANALYSED | {"adamax", "nadam", "radam", "adagrad", "adadelta"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a learning rate was rescaled.
+
+    Attributes:
+        factor: New learning rate divided by the present one.
+        name: The rule in a word or two.
+        is_verified: Whether theory covers this optimizer; otherwise the factor is only a place to start a search.
+    """
+
+    factor: float
+    name: str
+    is_verified: bool
+
+
+def family_of(optimizer: str | None) -> Family:
+    """The family of an optimizer's class name, upper or lower case."""
+    name = (optimizer or "").lower()
+    if name in _SGD:
+        return Family.SGD
+    return Family.ADAM if name in _ADAM else Family.OTHER
+
+
+def gain(*, from_batch: float, to_batch: float, noise_scale: float) -> float:
+    """(1 + φ/B) / (1 + φ/B'): how much larger the best SGD learning rate is at B'.
+
+    Linear in B' far below φ, constant far above. Equal to the AdaScale gain (Johnson et al. 2020, arXiv:2007.05105).
+    Source: McCandlish et al. 2018, arXiv:1812.06162, eq. 2.6.
+
+    Args:
+        from_batch: B in examples.
+        to_batch: B' in examples.
+        noise_scale: φ in examples; 0 and infinity are its limits.
+
+    Raises:
+        DomainError: If a batch is not positive or the noise scale negative.
+    """
+    require_positive("a batch holds at least one example", from_batch=from_batch, to_batch=to_batch)
+    require_not_negative("an unresolved noise scale has a bound, no value", noise_scale=noise_scale)
+    if noise_scale == math.inf:
+        return to_batch / from_batch
+    return (1 + noise_scale / from_batch) / (1 + noise_scale / to_batch)
+
+
+def rescale(*, optimizer: str | None, from_batch: float, to_batch: float, noise_scale: float) -> Rule:
+    """The factor on the learning rate when the batch goes from B to B'.
+
+    SGD: the gain. Adam, AdamW and RMSprop: its square root, √(B'/B) far below φ (Malladi et al. 2022,
+    arXiv:2205.10287). Others (LARS, LAMB, Lion, Muon, Adagrad): no verified rule, the square root is a start for a
+    search.
+
+    Args:
+        optimizer: Class name of the optimizer.
+        from_batch: B in examples.
+        to_batch: B' in examples.
+        noise_scale: φ in examples; 0 and infinity are its limits.
+    """
+    ratio = gain(from_batch=from_batch, to_batch=to_batch, noise_scale=noise_scale)
+    if family_of(optimizer) is Family.SGD:
+        return Rule(ratio, "noise-scale rule", is_verified=True)
+    if (optimizer or "").lower() in _ANALYSED:
+        return Rule(math.sqrt(ratio), "square-root rule", is_verified=True)
+    return Rule(math.sqrt(ratio), "square root as a start", is_verified=False)
+
+
+def grid(center: float, *, num_points: int = 3) -> tuple[float, ...]:
+    """Learning rates to try around a rule's answer, factor 2 apart; the fourth of four lies below.
+
+    No rule held across workloads (Shallue et al. 2018, arXiv:1811.03600), so every rule's answer is the
+    centre of a short search.
+
+    Args:
+        center: What the rule says.
+        num_points: 3, 4 or 5.
+
+    Raises:
+        DomainError: If the centre is not positive or the number of points another.
+    """
+    require_positive("rescale a learning rate that trains", center=center)
+    if num_points not in (3, 4, 5):
+        raise DomainError(f"num_points must be 3, 4 or 5, got {num_points}: wider searches belong into a sweep")
+    first = -(num_points // 2)
+    return tuple(center * 2.0**exponent for exponent in range(first, first + num_points))

@@ -1,0 +1,245 @@
+"""What a training loop holds: `step()` once for each optimizer step, and the decisions so far."""
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from noisescale.guard import Faults, never_raises
+from noisescale.run import Run
+from noisescale_core.theory.change import BatchChange
+from noisescale_core.theory.policy import Memory
+from noisescale_lab.follow.agreement import Agreement
+from noisescale_lab.follow.books import Books
+from noisescale_lab.follow.companions import Companion, FirstValues, first_values, follow_batch
+from noisescale_lab.follow.decision import Decision
+from noisescale_lab.follow.look import Plan, Sight, look
+from noisescale_lab.follow.scheduled_rates import HasGroups, ScheduledRates
+
+STATE_VERSION = 1
+
+RATE_TOLERANCE = 0.05
+"""A learning rate that comes back to within this share of the old one was set by somebody else."""
+
+
+class Follower:
+    """Follows the policy in one run; made by `noisescale.follow()`.
+
+    Args:
+        run: Whose noise scale is followed.
+        optimizer: Whose learning rates are scaled.
+        scheduler: What sets them; None: nothing, or the loop itself.
+        plan: What was said at the start.
+        agreement: Who decides.
+        examples_of_micro_batches: Of one micro-batch on each device.
+        set_batch_size: Told the new global batch.
+        may_change: Whether the job is ready to train with that batch now.
+        also: What else follows the batch.
+        name: Of the optimizer, where the run watches several.
+        progress: Told each decision in words.
+
+    Attributes:
+        faults: Our own errors, those of the run.
+        decisions: What was changed, or would have been, the oldest first.
+        batch_size: Global batch to train with now, in examples.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        optimizer: HasGroups,
+        scheduler: object | None,
+        plan: Plan,
+        agreement: Agreement,
+        *,
+        examples_of_micro_batches: int,
+        set_batch_size: Callable[[int], object] | None,
+        may_change: Callable[[int], bool] | None,
+        also: Sequence[Companion],
+        name: str | None,
+        progress: Callable[[str], None],
+    ) -> None:
+        self.faults: Faults = run.faults
+        self.decisions: list[Decision] = []
+        self.batch_size = plan.first_batch
+        self._run, self._plan, self._agreement, self._name = run, plan, agreement, name
+        self._examples_of_micro_batches = examples_of_micro_batches
+        self._set_batch_size, self._may_change, self._also = set_batch_size, may_change, tuple(also)
+        self._progress = progress
+        self._optimizer = optimizer
+        self._rates = ScheduledRates(optimizer, scheduler)
+        self._first_values: FirstValues = first_values(optimizer.param_groups)
+        self._updates_at_change = 0
+        self._rate_to_check: tuple[float, float] | None = None
+        self._steps = 0
+        rate = self._rates.scheduled()
+        memory = Memory.at_start(batch=plan.first_batch, learning_rate=1.0, settings=plan.settings)
+        self._books = Books(
+            steps=0, next_look=plan.next_look(0), examples=0.0, batch=plan.first_batch, rate_factor=1.0,
+            memory=memory, examples_per_step=plan.price.examples_per_step, highest_rate=rate, last_rate=rate,
+        )  # fmt: skip
+        self._due = self._books.next_look
+
+    # ---- what `never_raises` asks
+
+    @property
+    def is_recording(self) -> bool:
+        """Always: whether a rank's run is finished must not decide whether it takes part in a broadcast."""
+        return True
+
+    def leave_out(self, call: str) -> None:
+        """Nothing is left out."""
+
+    # ---- for the loop
+
+    @property
+    def accumulation_steps(self) -> int:
+        """Micro-batches of each device in a step of the present batch."""
+        return self.batch_size // self._examples_of_micro_batches
+
+    @property
+    def learning_rate_factor(self) -> float:
+        """On the learning rates that the run began with; for loops that set the rate themselves."""
+        return self._rates.factor
+
+    @property
+    def why(self) -> str:
+        """What the last look found, in words."""
+        return self._books.why
+
+    def __str__(self) -> str:
+        mode = "dry run, nothing is changed" if self._plan.is_dry_run else "acting"
+        found = [f"{len(self.decisions)} decisions in {self._books.num_looks} looks ({mode}); last look: {self.why}"]
+        return "\n".join([*map(str, self.decisions), *found])
+
+    def step(self) -> None:
+        """An optimizer step is over: call it once for each, on every rank, after the scheduler's own step."""
+        self._steps += 1
+        if self._steps >= self._due:
+            self._at_due_step()
+
+    @never_raises
+    def _at_due_step(self) -> None:
+        self._due = self._steps + 1  # should anything fail, the next step tries again
+        if self._rate_to_check is not None:
+            self._check_rate(*self._rate_to_check)
+        if self._books.waiting is None and self._steps >= self._books.next_look:
+            self._look()
+        if self._books.waiting is not None:
+            self._carry_out(self._books.waiting)
+        has_work = self._books.waiting is not None or self._rate_to_check is not None
+        self._due = self._steps + 1 if has_work else self._books.next_look
+
+    # ---- deciding
+
+    def _look(self) -> None:
+        rate = self._rates.scheduled()
+        postponed = replace(self._books, next_look=self._plan.next_look(self._steps))
+        found = self._decide(rate) if self._agreement.is_first else None
+        self._due = sys.maxsize  # should the ranks lose each other, nobody waits for them again
+        self._books, decision = self._agreement.from_first(found or (postponed, None))
+        self._due = self._steps + 1
+        if decision is not None and self._plan.is_dry_run:
+            self._books = replace(self._books, batch=decision.to_batch, rate_factor=decision.to_rate_factor)
+            self._keep(replace(decision, also=self._others(decision)[1]))
+        elif decision is not None:
+            self._books = replace(self._books, waiting=decision)
+
+    @never_raises
+    def _decide(self, rate: float) -> tuple[Books, Decision | None]:
+        noise_scale = self._run.noise_scale(name=self._name)
+        since_change = noise_scale.num_updates - self._updates_at_change
+        return look(self._books, Sight(self._steps, self.batch_size, rate, noise_scale, since_change), self._plan)
+
+    def _others(self, decision: Decision) -> tuple[list[Mapping[str, Any]], tuple[str, ...]]:
+        """What else each group gets, and that in words."""
+        if not self._also:
+            return [], ()
+        change = BatchChange(self._plan.first_batch, decision.to_batch, decision.noise_scale)
+        found = follow_batch(self._also, self._first_values, self._plan.optimizer, change, decision.to_rate_factor)
+        return [group.values for group in found], tuple(dict.fromkeys(s for group in found for s in group.sentences))
+
+    # ---- acting
+
+    def _carry_out(self, decision: Decision) -> None:
+        """Change batch, rate and the rest, once the job is ready; where the loop cannot, all stays as it was."""
+        if self._may_change is not None and not self._may_change(decision.to_batch):
+            return
+        books = replace(self._books, waiting=None, next_look=self._plan.next_look(self._steps))
+        self._books = books
+        others, sentences = self._others(decision)
+        if self._set_batch_size is not None:
+            self._set_batch_size(decision.to_batch)
+        before = self._rates.scheduled() * self._rates.factor
+        self._rates.scale_to(decision.to_rate_factor)
+        for group, values in zip(self._optimizer.param_groups, others, strict=False):
+            group.update(values)
+        examples = books.examples + (self._steps - books.steps) * self.batch_size
+        self.batch_size = decision.to_batch
+        self._books = replace(
+            books, steps=self._steps, examples=examples, batch=decision.to_batch, rate_factor=decision.to_rate_factor
+        )
+        self._rate_to_check = before, before * decision.to_rate_factor / decision.from_rate_factor
+        self._keep(replace(decision, step=self._steps, also=sentences))
+
+    def _keep(self, decision: Decision) -> None:
+        self.decisions.append(decision)
+        self._updates_at_change = self._run.noise_scale(name=self._name).num_updates
+        self._run.log_metrics(None, **decision.metrics())
+        if self._agreement.is_first:
+            self._progress(str(decision))
+
+    def _check_rate(self, before: float, after: float) -> None:
+        """Say so where something else has put the old learning rate back."""
+        self._rate_to_check = None
+        now = self._rates.scheduled() * self._rates.factor
+        if min(now, before) > 0 and abs(math.log(now / before)) < RATE_TOLERANCE < abs(math.log(after / before)):
+            self._progress(
+                f"the learning rate is back at {now:.4g} after it was set to {after:.4g}: something else sets it. Hand "
+                "it over as scheduler=, or multiply it by follower.learning_rate_factor"
+            )
+
+    # ---- resuming
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resumed job needs beside the states of optimizer and scheduler; plain values."""
+        return {
+            "version": STATE_VERSION,
+            "steps": self._steps,
+            "batch_size": self.batch_size,
+            "learning_rate_factor": self._rates.factor,
+            "first_values": [dict(values) for values in self._first_values],
+            "books": self._books.to_state(),
+            "decisions": [decision.to_state() for decision in self.decisions],
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a saved state, on every rank; optimizer and scheduler are loaded by the job itself.
+
+        Tells `set_batch_size` the batch to go on with.
+
+        Args:
+            state_dict: From `state_dict()`.
+
+        Raises:
+            ValueError: If another version wrote it.
+        """
+        if state_dict.get("version") != STATE_VERSION:
+            raise ValueError(
+                f"version must be {STATE_VERSION}, got {state_dict.get('version')!r}: "
+                "load the state with the noisescale that wrote it"
+            )
+        self._steps = state_dict["steps"]
+        self._books = Books.from_state(state_dict["books"])
+        if not self._plan.is_dry_run:  # a dry run may have saved it, whose decisions were not carried out
+            factor = state_dict["learning_rate_factor"]
+            self._books = replace(self._books, batch=state_dict["batch_size"], rate_factor=factor)
+        self._first_values = [dict(values) for values in state_dict["first_values"]]
+        self.decisions = [Decision.from_state(decision) for decision in state_dict["decisions"]]
+        self._rates.factor = state_dict["learning_rate_factor"]
+        self._updates_at_change = 0  # the window is empty and fills with steps after the change
+        self._due = self._steps + 1
+        if state_dict["batch_size"] != self.batch_size and self._set_batch_size is not None:
+            self._set_batch_size(state_dict["batch_size"])
+        self.batch_size = state_dict["batch_size"]

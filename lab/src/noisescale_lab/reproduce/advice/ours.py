@@ -1,0 +1,38 @@
+"""Our policy, `noisescale_core.theory.policy`, with each of its parts switched off in turn."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from noisescale_core.theory.policy import Action, Memory, RunState, Settings, advise
+from noisescale_lab.reproduce.advice.run import Policy
+
+
+@dataclass
+class Ours:
+    """Keeps the memory that the pure policy asks for."""
+
+    settings: Settings = field(default_factory=Settings)
+    memory: Memory | None = None
+    rescues = True
+
+    def decide(self, view: RunState) -> Action:
+        """What to do next."""
+        memory = self.memory or Memory.at_start(
+            batch=view.batch, learning_rate=view.learning_rate, settings=self.settings
+        )
+        action, self.memory = advise(view, memory, self.settings)
+        return action
+
+
+PERMITTED = Settings(may_extend=True)
+EARLIER = Settings(tests_both_ways=True, least_arm_steps=3, held_out_share=0.5)
+"""The tests of rates as they first were: both ways each time, in shorter arms, and no extension."""
+
+OURS: dict[str, Callable[[], Policy]] = {
+    "ours": lambda: Ours(PERMITTED),
+    "ours without branches": lambda: Ours(replace(PERMITTED, may_branch=False)),
+    "ours without batch changes": lambda: Ours(replace(PERMITTED, may_change_batch=False)),
+    "ours without restarts": lambda: Ours(replace(PERMITTED, may_restart=False)),
+    "ours without extension": lambda: Ours(replace(PERMITTED, may_extend=False)),
+    "ours, earlier": lambda: Ours(EARLIER),
+}

@@ -1,0 +1,136 @@
+"""Replays runs under policies: many at once, stacked by batch size, each with its own history and cost.
+
+Cost is counted as r times steps plus examples, over everything that is computed: abandoned trajectories, losing arms of
+branches, and a third of an example for each example that is only evaluated. The evaluation that decides whether the
+target is reached is the experimenter's and costs nothing.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+
+from noisescale_core.theory.policy import Adopt, Branch, Restart, Train
+from noisescale_lab.reproduce.advice.branches import arm_steps, with_arms
+from noisescale_lab.reproduce.advice.run import Job, Outcome, Policy, Run, Start, feasible, new_run
+from noisescale_lab.reproduce.advice.sweep import Reference
+from noisescale_lab.reproduce.stacked.random_stream import RandomStream
+from noisescale_lab.reproduce.stacked.trainer import Replicas, evaluate, train
+from noisescale_lab.reproduce.task import Task
+
+CAP = 8.0
+"""A run that has spent this much of the best constant run's cost without meeting the target has missed it."""
+
+
+def replay(
+    task: Task,
+    reference: Reference,
+    starts: Iterable[Start],
+    policies: dict[str, Callable[[], Policy]],
+) -> list[Outcome]:
+    """Every policy from every start."""
+    runs = [new_run(task, reference, start, name, build()) for start in starts for name, build in policies.items()]
+    stream = RandomStream()
+    alive = runs
+    initial = {seed: float(evaluate(task, task.network.initial([seed]))[0]) for seed in {r.start.seed for r in runs}}
+    for run in runs:
+        run.before = (0.0, initial[run.start.seed])
+        run.jobs = [run.phase()]
+    while alive:
+        execute(task, stream, alive)
+        settle(task, alive)
+        for run in alive:
+            if run.outcome is None:
+                follow(run, stream)
+        alive = [run for run in alive if run.outcome is None]
+    return [run.outcome for run in runs if run.outcome is not None]
+
+
+def execute(task: Task, stream: RandomStream, runs: Sequence[Run]) -> None:
+    """Train every job, those of equal batch and length in one stack."""
+    groups: defaultdict[tuple[int, int], list[tuple[Run, Job]]] = defaultdict(list)
+    for run in runs:
+        for job in run.jobs:
+            groups[job.batch, job.steps].append((run, job))
+    for (batch, steps), group in groups.items():
+        stack = Replicas.gather([job.replicas for _, job in group])
+        record = train(
+            task,
+            stream,
+            stack,
+            seeds=[run.start.seed for run, _ in group],
+            learning_rate=[job.learning_rate for _, job in group],
+            batch=batch,
+            steps=steps,
+            wants_average=True,
+        )
+        for row, (_, job) in enumerate(group):
+            job.replicas, job.record, job.row = stack.take(row), record, row
+
+
+def settle(task: Task, runs: Sequence[Run]) -> None:
+    """Count the cost of what was trained, and see who met the target."""
+    main = [run for run in runs if run.branch is None]
+    for run in main:
+        [job] = run.jobs
+        run.absorb(job)
+    for run in runs:
+        if run.branch is not None:
+            run.spent += sum(job.steps * run.step_cost(job.batch) for job in run.jobs)
+    if main:
+        losses = evaluate(task, torch.cat([run.replicas.parameters for run in main]))
+        for run, loss in zip(main, losses.tolist(), strict=True):
+            judge(run, loss)
+    for run in runs:
+        if run.outcome is None and run.spent >= CAP * run.reference.cost(run.reference.best):
+            end(run, CAP, reached=False)
+
+
+def judge(run: Run, loss: float) -> None:
+    """Whether the target was met since the last look; the log of the loss is interpolated over cost."""
+    target = run.reference.target
+    spent, before = run.before
+    if loss <= target:
+        share = 1.0 if before <= target else math.log(before / target) / math.log(before / max(loss, 1e-12))
+        at = spent + share * (run.spent - spent)
+        best = run.reference.cost(run.reference.best)
+        end(run, min(CAP, at / best), reached=at < CAP * best)
+    elif not math.isfinite(loss) and not hasattr(run.policy, "rescues"):
+        end(run, CAP, reached=False)
+    else:
+        run.before = (run.spent, loss if math.isfinite(loss) else math.inf)
+
+
+def end(run: Run, cost: float, *, reached: bool) -> None:
+    """Close a run."""
+    run.outcome = Outcome(run.start, run.name, cost, reached, run.batch, run.learning_rate)
+
+
+def follow(run: Run, stream: RandomStream) -> None:
+    """Ask the policy and do what it says."""
+    view = run.view()
+    if run.branch is not None:
+        view = with_arms(run, view, stream)
+    action = run.policy.decide(view)
+    match action:
+        case Adopt(arm, batch, learning_rate):
+            run.replicas = run.jobs[arm].replicas
+            run.remember(run.jobs[arm])
+            run.batch, run.learning_rate = feasible(batch), learning_rate
+        case Restart(batch, learning_rate):
+            run.restart()
+            run.batch, run.learning_rate = feasible(batch), learning_rate
+        case Train(batch, learning_rate):
+            run.batch, run.learning_rate = feasible(batch), learning_rate
+        case Branch():
+            pass
+    if isinstance(action, Branch):
+        run.branch = action
+        run.jobs = [
+            Job(run.replicas.take(0), feasible(batch), rate * run.decay, arm_steps(action, feasible(batch)))
+            for batch, rate in action.arms
+        ]
+    else:
+        run.branch = None
+        run.jobs = [run.phase()]

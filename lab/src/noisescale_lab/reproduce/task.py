@@ -1,0 +1,59 @@
+"""What a task is: data, a model, an optimizer and a target."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from noisescale_lab.reproduce.stacked.losses import Loss
+from noisescale_lab.reproduce.stacked.model import StackedModel
+from noisescale_lab.reproduce.stacked.optimizers import Optimizer
+from noisescale_lab.sweep.trial import Goal
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What an example hands on to the one in its place of the next step, as an environment does.
+
+    Attributes:
+        begin: From keys [R, B] to what stands before the first step, [R, B, ...].
+        after: From outputs to what comes behind the inputs of the next step.
+    """
+
+    begin: Callable[[Tensor], Tensor]
+    after: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A training task.
+
+    Attributes:
+        name: Its name.
+        unit: What people count in.
+        network: The model.
+        loss: Per example; training minimises the mean.
+        optimizer: What trains it.
+        sample: From random keys [R, B] to inputs and targets, drawn with replacement.
+        evaluation: Fixed inputs and targets, with a leading axis of 1.
+        targets: Values of the metric to reach, from easy to hard.
+        units_per_example: Units that make one example.
+        goal: Whether the metric falls to its targets or rises to them.
+        metric: From weights [R, P] to the metric [R]; None: the mean loss of the evaluation examples.
+        metric_name: What runs and sweeps on a server call it.
+        carried: None where steps are drawn independently.
+    """
+
+    name: str
+    unit: str
+    network: StackedModel
+    loss: Loss
+    optimizer: Optimizer
+    sample: Callable[[Tensor], tuple[Tensor, Tensor]]
+    evaluation: tuple[Tensor, Tensor]
+    targets: tuple[float, ...]
+    units_per_example: int = 1
+    goal: Goal = "min"
+    metric: Callable[[Tensor], Tensor] | None = None
+    metric_name: str = "eval_loss"
+    carried: Carried | None = None

@@ -1,0 +1,32 @@
+"""Own task: linear regression on features whose variances fall as a power law, SGD."""
+
+import torch
+
+from noisescale_lab.reproduce.stacked.losses import squared_error
+from noisescale_lab.reproduce.stacked.network import Dense, Network
+from noisescale_lab.reproduce.stacked.optimizers import SGD
+from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.tasks.finite import evaluation, sampler
+
+NUM_EXAMPLES = 20_000
+NUM_INPUTS = 64
+NOISE = 0.5
+
+
+def task() -> Task:
+    """Feature i has variance 1 / i; answers have variance 1 plus 0.25 of noise."""
+    generator = torch.Generator().manual_seed(2)
+    scale = torch.arange(1, NUM_INPUTS + 1).float().rsqrt()
+    inputs = torch.randn(NUM_EXAMPLES, NUM_INPUTS, generator=generator) * scale
+    answers = inputs @ torch.randn(NUM_INPUTS, 1, generator=generator)
+    answers = answers / answers.std() + NOISE * torch.randn(NUM_EXAMPLES, 1, generator=generator)
+    return Task(
+        name="powerlaw_regression",
+        unit="examples",
+        network=Network((Dense(NUM_INPUTS, 1),), starts_at_zero=True),
+        loss=squared_error,
+        optimizer=SGD,
+        sample=sampler(inputs, answers),
+        evaluation=evaluation(inputs, answers),
+        targets=(0.5, 0.35, 0.3),
+    )

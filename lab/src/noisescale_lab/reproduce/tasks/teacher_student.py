@@ -1,0 +1,32 @@
+"""Own task: a ReLU network learns what a small fixed tanh network says, with noise on the answers, SGD."""
+
+import torch
+
+from noisescale_lab.reproduce.stacked.losses import squared_error
+from noisescale_lab.reproduce.stacked.network import Dense, Network
+from noisescale_lab.reproduce.stacked.optimizers import SGD
+from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.tasks.finite import evaluation, sampler
+
+NUM_EXAMPLES = 20_000
+NUM_INPUTS = 16
+NOISE = 0.3
+
+
+def task() -> Task:
+    """Teacher 16-4-1, student 16-48-1; answers have variance 1 plus 0.09 of noise."""
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(NUM_EXAMPLES, NUM_INPUTS, generator=generator)
+    hidden = torch.tanh(inputs @ torch.randn(NUM_INPUTS, 4, generator=generator) * 0.5)
+    answers = hidden @ torch.randn(4, 1, generator=generator)
+    answers = answers / answers.std() + NOISE * torch.randn(NUM_EXAMPLES, 1, generator=generator)
+    return Task(
+        name="teacher_student",
+        unit="examples",
+        network=Network((Dense(NUM_INPUTS, 48, "relu"), Dense(48, 1))),
+        loss=squared_error,
+        optimizer=SGD,
+        sample=sampler(inputs, answers),
+        evaluation=evaluation(inputs, answers),
+        targets=(0.3, 0.25, 0.2),
+    )

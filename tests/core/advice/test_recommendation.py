@@ -1,0 +1,283 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from noisescale_core.advice.measurement_flags import NOTICES, notices
+from noisescale_core.advice.numbers import number
+from noisescale_core.advice.parts import Preference, RunSoFar, SpentPoint
+from noisescale_core.advice.recommendation import decide, recommend, round_batch
+from noisescale_core.advice.waste import waste
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+
+BALANCED = Preference()
+
+
+def noise_scale(value=1000.0, low=800.0, high=1300.0, z=7.0, **changes):
+    fields = {
+        "state": State.RESOLVED,
+        "value": value,
+        "low": low,
+        "high": high,
+        "level": 0.95,
+        "z": z,
+        "reason": None,
+        "updates_needed": None,
+        "num_updates": 64,
+        "num_blocks": 16,
+        "trace_cov": 1.0,
+        "trace_cov_se": 0.1,
+        "grad_sq_norm": 0.001,
+        "grad_sq_norm_se": 0.0001,
+    }
+    return NoiseScaleEstimate(**(fields | changes))
+
+
+def unresolved(low=650.0, reason=Reason.INTERVAL_UNBOUNDED, z=1.2, updates_needed=900):
+    return noise_scale(
+        state=State.UNRESOLVED, value=None, low=low, high=None, z=z, reason=reason, updates_needed=updates_needed
+    )
+
+
+def run(batch_size=256.0, estimate=None, **changes):
+    fields = {"optimizer": "SGD", "learning_rate": 0.1, "example": "image", "unit": "images"}
+    return RunSoFar(noise_scale=estimate or noise_scale(), batch_size=batch_size, **(fields | changes))
+
+
+def test_what_changes_the_worth_of_advice_is_said_before_anything_else():
+    flags = Flags.HETEROGENEOUS_RANKS | Flags.COUPLED_EXAMPLES | Flags.WEIGHTING_MISMATCH | Flags.LAYER_NORM_PROXY
+
+    answer = recommend(run(flags=flags | Flags.PARTIAL_GRADIENTS | Flags.COMPRESSED_GRADIENT), BALANCED)
+
+    codes = [caution.code for caution in answer.warnings]
+    first = ["heterogeneous_ranks", "weighting_mismatch", "coupled_examples", "layer_norm_proxy"]
+    assert codes == [*first, "uncalibrated", "no_price"]
+
+
+def test_small_batches_that_are_all_alike_are_called_a_bug():
+    nothing = unresolved(low=None, reason=Reason.NO_ESTIMATES, z=None, updates_needed=None)
+
+    answer = recommend(run(estimate=nothing, reason="duplicated_small_batches"), BALANCED)
+
+    assert answer.headline == "Measurement needs a look"
+    assert answer.reason == "All small batches of a step have the same gradient: a bug in the data loading."
+    assert answer.next_step.startswith("Give each rank its own sampler or seed")
+
+
+def test_a_run_without_a_signal_is_promised_no_number_of_steps():
+    answer = recommend(run(estimate=unresolved(reason=Reason.NO_SIGNAL_YET)), BALANCED)
+
+    assert answer.reason == ("The run has not shown a gradient beyond chance yet. The noise scale is above 650 images.")
+    assert "900" not in answer.next_step
+
+
+def test_every_notice_has_a_way_out():
+    texts = [notice.text for notice in notices(sum(Flags))]
+
+    assert len(texts) == len(NOTICES) == 7
+    assert all(text.endswith(".") and any(mark in text for mark in (": ", "; ")) for text in texts)
+
+
+def test_a_batch_far_below_the_whole_interval_is_to_be_raised():
+    answer = recommend(run(batch_size=32), BALANCED)
+
+    assert answer.decision == "increase"
+    assert answer.headline == "Raise the batch to 1,024"
+    assert answer.interval.low > 32
+
+
+def test_a_batch_far_above_the_whole_interval_is_to_be_lowered():
+    answer = recommend(run(batch_size=65_536), BALANCED)
+
+    assert answer.decision == "decrease"
+    assert answer.headline == "Lower the batch to 1,024"
+    assert answer.learning_rate.recommended < 0.1
+
+
+def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_what_would_settle_it():
+    answer = recommend(run(batch_size=256), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert answer.headline == "Probably raise; not calibrated here"
+    assert "sweep" in answer.next_step
+    assert answer.recommended_batch_size == 1024
+    assert answer.warnings[0].code == "uncalibrated"
+
+
+def test_the_interval_holds_half_of_the_model_error_on_the_log_scale():
+    answer = recommend(run(estimate=noise_scale(low=999.999, high=1000.001)), BALANCED)
+
+    factor = 10 ** (1.959964 * 0.87 / 2)
+    assert answer.interval.high / answer.interval.value == pytest.approx(factor, rel=1e-4)
+    assert answer.interval.value / answer.interval.low == pytest.approx(factor, rel=1e-4)
+    assert answer.critical_batch.high / 1000 == pytest.approx(factor**2, rel=1e-4)
+    assert answer.statistical_interval.high == pytest.approx(1000, rel=1e-4)
+
+
+def test_a_tentative_estimate_decides_nothing_even_far_away():
+    estimate = noise_scale(state=State.TENTATIVE, z=3.0, updates_needed=178)
+
+    answer = recommend(run(batch_size=2, estimate=estimate), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert answer.headline == "Not enough evidence yet"
+    assert answer.reason.endswith("tentative: z 3.0; a window of about 178 steps would resolve it.")
+
+
+def test_a_window_that_is_clearer_than_what_came_before_it_says_so():
+    estimate = noise_scale(state=State.TENTATIVE, z=6.3, updates_needed=178)
+
+    answer = recommend(run(batch_size=2, estimate=estimate), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert "tentative: z 6.3, but less clear in the steps before; a window of about 178 steps would" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("z", "words"),
+    [
+        (6.3, "tentative: z 6.3, and too few steps came before the window to confirm it."),
+        (3.6, "tentative: z 3.6, less clear than in the steps before."),
+    ],
+)
+def test_a_window_that_is_long_enough_waits_to_be_confirmed(z, words):
+    scale = noise_scale(state=State.TENTATIVE, z=z)
+
+    answer = recommend(run(batch_size=2, estimate=replace(scale, updates_needed=scale.num_updates)), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert answer.reason.endswith(words)
+    assert answer.next_step == "Keep training: the steps to come confirm it or not."
+
+
+def test_an_unresolved_noise_scale_gives_no_number_but_its_lower_bound_speaks():
+    answer = recommend(run(batch_size=256, estimate=unresolved()), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert answer.recommended_batch_size is None
+    assert answer.interval is None
+    assert answer.reason == "The noise scale is above 650 images; no upper bound can be given."
+    assert answer.effect == "The batch of 256 is not too large."
+    assert "900" in answer.next_step
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"batch_size": None}, "batch size is unknown"),
+        (
+            {"estimate": unresolved(None, Reason.NO_ESTIMATES, None, None), "reason": "one_small_batch"},
+            "one small batch",
+        ),
+        ({"estimate": unresolved(None, Reason.NO_ESTIMATES, None, None)}, "No step has an estimate"),
+        ({"estimate": unresolved(None, Reason.NO_ESTIMATES, None, None), "batch_size": None}, "No measurements yet"),
+        ({"estimate": unresolved(None, Reason.TOO_FEW_UPDATES, None, None)}, "the first estimate takes 8"),
+        ({"estimate": unresolved(None, Reason.TRACE_COV_NOT_POSITIVE, None, None)}, "tr Σ is not positive"),
+        ({"estimate": unresolved(None)}, "cannot be told from noise"),
+    ],
+)
+def test_what_is_missing_is_said(changes, words):
+    answer = recommend(run(**changes), BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert words in answer.reason
+    assert answer.next_step
+
+
+def test_a_price_moves_the_best_batch_by_its_square_root():
+    cheap_steps = recommend(run(), Preference(examples_per_step=10.0))
+
+    assert cheap_steps.interval.value == pytest.approx(100)
+    assert cheap_steps.exchange_rate.examples_per_step == 10
+    assert cheap_steps.preference is None
+
+
+@pytest.mark.parametrize("wish", [Preference(preference=1.0), Preference(examples_per_step=-1.0)])
+def test_a_wish_out_of_range_is_refused(wish):
+    with pytest.raises(ValueError, match="got"):
+        decide(run(), wish)
+
+
+def test_predictions_are_the_trade_off_at_the_critical_batch_and_carry_the_model_error():
+    answer = recommend(run(batch_size=32), BALANCED)
+
+    steps = answer.predicted.steps_factor
+    assert steps.value == pytest.approx((1 + 1000 / 1024) / (1 + 1000 / 32))
+    assert steps.low < steps.value < steps.high
+    assert answer.predicted.examples_factor.value == pytest.approx(steps.value * 1024 / 32)
+
+
+def test_efficiencies_of_the_present_batch_come_with_the_statistical_interval():
+    answer = recommend(run(batch_size=1000), BALANCED)
+
+    now = answer.example_efficiency.now
+    assert (now.low, now.value, now.high) == pytest.approx((800 / 1800, 0.5, 1300 / 2300))
+    assert answer.step_efficiency.now.value == pytest.approx(0.5)
+
+
+def test_adam_follows_the_square_root_and_language_models_get_the_caution():
+    answer = recommend(run(batch_size=32, optimizer="AdamW", unit="tokens"), BALANCED)
+
+    gain = (1 + 1000 / 32) / (1 + 1000 / 1024)
+    assert answer.learning_rate.recommended == pytest.approx(0.1 * math.sqrt(gain))
+    assert "adam_language_model" in [caution.code for caution in answer.warnings]
+
+
+def test_a_change_of_display_unit_changes_no_recommendation():
+    images, tokens = recommend(run(), BALANCED), recommend(run(unit="tokens"), BALANCED)
+
+    assert images.recommended_batch_size == tokens.recommended_batch_size
+    assert images.interval == tokens.interval
+
+
+def test_waste_is_the_share_that_smaller_batches_would_not_have_needed():
+    spent = [
+        SpentPoint(examples=1000, batch_size=100, value=100, low=50, high=300),
+        SpentPoint(examples=3000, batch_size=100, value=300, low=200, high=400),
+        SpentPoint(examples=4000, batch_size=100, value=None, low=10, high=None),
+    ]
+
+    answer = waste(spent, usd_spent=80.0)
+
+    assert answer.examples.value == pytest.approx(1000 * 0.5 + 3000 * 0.25)
+    assert answer.fraction.value == pytest.approx(1250 / 4000)
+    assert answer.fraction.low < answer.fraction.value < answer.fraction.high
+    assert answer.covered == 0.5
+    assert answer.usd.value == pytest.approx(25.0)
+
+
+def test_no_bounded_stretch_means_no_waste_number():
+    assert waste([SpentPoint(1000, 100, None, 10, None)], None) is None
+
+
+@pytest.mark.parametrize(
+    ("batch", "rounded"), [(0.3, 1), (1, 1), (2.6, 3), (44, 48), (1490, 1536), (1000, 1024), (1270, 1536), (6.9, 6)]
+)
+def test_batches_round_to_a_power_of_two_or_three_times_one(batch, rounded):
+    assert round_batch(batch) == rounded
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1490.4, "1,490"), (44.21, "44.2"), (0.0312, "0.0312"), (7, "7"), (123456, "123,000"), (0, "0")]
+)
+def test_numbers_have_three_significant_digits(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e160, 1e300, 1.7e308])
+@pytest.mark.parametrize("batch_size", [5e-324, 1.0, 1e300])
+@pytest.mark.parametrize("preference", [0.001, 0.5, 0.999])
+def test_no_finite_noise_scale_is_too_absurd_for_an_answer(value, batch_size, preference):
+    estimate = noise_scale(value=value, low=value * 0.9, high=value)
+
+    answer = recommend(run(batch_size=batch_size, estimate=estimate), Preference(preference))
+
+    assert answer.reason
+    assert answer.interval is None or math.isfinite(answer.interval.high)
+
+
+def test_a_batch_in_use_is_never_rounded_and_the_larger_of_the_two_is_named_first():
+    answer = recommend(run(batch_size=65_537), BALANCED)
+
+    assert answer.reason.startswith("The batch of 65,537 images is 66 × the noise scale")

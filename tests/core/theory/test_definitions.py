@@ -1,0 +1,79 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noisescale_core.theory.definitions import DEFINED_BY, CriticalBatch, Definition
+from noisescale_core.theory.trade_off import TradeOff
+
+RUN = TradeOff(min_steps=1000, min_examples=800_000, target="loss 2.5")
+HALF = CriticalBatch(800.0, Definition.HALF_EFFICIENCY, "loss 2.5", "sequences")
+
+
+def test_at_the_batch_of_20_percent_overhead_examples_are_20_percent_more_than_their_minimum():
+    """Zhang et al. 2024: 0.20 B_crit."""
+    found = HALF.to(Definition.EXAMPLE_OVERHEAD, share=0.2)
+
+    assert found.value == pytest.approx(160)
+    assert RUN.examples(found.value) == pytest.approx(1.2 * RUN.min_examples)
+
+
+def test_at_80_percent_example_efficiency_the_batch_is_a_quarter():
+    found = HALF.to(Definition.EXAMPLE_EFFICIENCY, share=0.8)
+
+    assert found.value == pytest.approx(200)
+    assert RUN.min_examples / RUN.examples(found.value) == pytest.approx(0.8)
+
+
+@given(share=st.floats(1e-3, 0.999))
+def test_each_definition_holds_on_the_trade_off_curve(share):
+    plateau = HALF.to(Definition.PLATEAU, share=share).value
+    perfect = HALF.to(Definition.PERFECT_SCALING, share=share).value
+    efficient = HALF.to(Definition.EXAMPLE_EFFICIENCY, share=share).value
+
+    assert RUN.steps(plateau) == pytest.approx((1 + share) * RUN.min_steps)
+    assert RUN.steps(perfect) * perfect == pytest.approx((1 + share) * RUN.min_examples)
+    assert RUN.min_examples / RUN.examples(efficient) == pytest.approx(share)
+
+
+@given(
+    first=st.sampled_from(sorted(set(Definition) - {Definition.HALF_EFFICIENCY, Definition.LOCAL_LOSS_TOLERANCE})),
+    second=st.sampled_from(sorted(set(Definition) - {Definition.HALF_EFFICIENCY, Definition.LOCAL_LOSS_TOLERANCE})),
+    shares=st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)),
+)
+def test_conversions_chain_and_keep_target_and_unit(first, second, shares):
+    back = HALF.to(first, share=shares[0]).to(second, share=shares[1]).to(Definition.HALF_EFFICIENCY)
+
+    assert back.value == pytest.approx(HALF.value)
+    assert (back.target, back.unit, back.definition) == (HALF.target, HALF.unit, HALF.definition)
+
+
+def test_the_published_definitions_differ_by_a_factor_of_50():
+    assert HALF.to(Definition.PLATEAU, share=0.1).value == pytest.approx(
+        50 * HALF.to(Definition.EXAMPLE_OVERHEAD, share=0.2).value
+    )
+
+
+def test_every_definition_is_put_into_words():
+    assert set(DEFINED_BY) == set(Definition)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: CriticalBatch(4096, Definition.LOCAL_LOSS_TOLERANCE, "600B tokens", "documents", 0.01).to(
+                Definition.HALF_EFFICIENCY
+            ),
+            "definition must follow from the trade-off .* got local_loss_tolerance: measure it anew",
+        ),
+        (lambda: HALF.to(Definition.LOCAL_LOSS_TOLERANCE, share=0.01), "got local_loss_tolerance"),
+        (lambda: HALF.to(Definition.PLATEAU), "share must be given for plateau, got None: the maximum useful batch"),
+        (lambda: HALF.to(Definition.EXAMPLE_EFFICIENCY, share=1.2), "share must be between 0 and 1"),
+        (lambda: CriticalBatch(8, Definition.HALF_EFFICIENCY, "t", "images", 0.2), "share must be left out for half"),
+        (lambda: CriticalBatch(8, Definition.HALF_EFFICIENCY, "", "images"), "target must name the performance level"),
+        (lambda: CriticalBatch(0, Definition.HALF_EFFICIENCY, "t", "images"), "value must be positive"),
+    ],
+)
+def test_a_critical_batch_that_cannot_be_compared_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,94 @@
+"""One of two gloo ranks: a real job that is followed, and what happens where only the first rank knows or fails.
+
+Called as `gloo_follow.py RANK FOLDER`; writes what it found to FOLDER/result-RANK.json.
+"""
+
+import json
+import logging
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import noisescale
+from client_runs import make_kept_run
+from noisescale_lab.follow import follower as follower_module
+from noisy_mean import DIMENSIONS, Mean
+from scripted_run import Loop
+
+MICRO_BATCH, NUM_STEPS = 4, 120
+
+
+def a_job_of_two_ranks(rank):
+    """Every step each rank puts `accumulation_steps` micro-batches through."""
+    run, _ = make_kept_run()
+    model = DistributedDataParallel(Mean(128.0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    run.watch(model, optimizer)
+    sizes = []
+    follower = noisescale.follow(
+        run, optimizer, batch_size=16, examples_per_step=128, micro_batch_size=MICRO_BATCH, largest_batch=4096,
+        set_batch_size=sizes.append, dry_run=False, progress=lambda _: None,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(rank)
+    for _ in range(NUM_STEPS):
+        count = follower.accumulation_steps
+        for place in range(count):
+            model.require_backward_grad_sync = place == count - 1
+            (model(torch.randn(MICRO_BATCH, DIMENSIONS, generator=generator)) / count).backward()
+        run.log_gradients()
+        optimizer.step()
+        optimizer.zero_grad()
+        follower.step()
+    run.unwatch()
+    return found(follower, optimizer, sizes)
+
+
+def only_the_first_rank_knows_a_noise_scale(rank):
+    loop = Loop().follow(num_devices=2).steps(200, phi=4096.0 if rank == 0 else 1.0)
+    return found(loop.follower, loop.optimizer, loop.batches)
+
+
+def a_first_rank_that_fails_keeps_nobody_waiting(rank):
+    loop = Loop().follow(num_devices=2, strict=False)
+    kept = follower_module.look
+    if rank == 0:
+        follower_module.look = lambda *_: 1 / 0
+    loop.steps(100, phi=4096.0)
+    follower_module.look = kept
+    failed = found(loop.follower, loop.optimizer, loop.batches)
+    loop.steps(100, phi=4096.0)
+    return [failed, found(loop.follower, loop.optimizer, loop.batches)]
+
+
+def found(follower, optimizer, sizes):
+    return {
+        "decisions": [(decision.step, decision.to_batch, decision.to_rate_factor) for decision in follower.decisions],
+        "sizes": sizes,
+        "rate": optimizer.param_groups[0]["lr"],
+        "state": follower.state_dict(),
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    logging.disable()
+    own_rank, folder = int(sys.argv[1]), Path(sys.argv[2])
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{folder / 'rendezvous'}",
+        rank=own_rank,
+        world_size=2,
+        timeout=timedelta(seconds=30),
+    )
+    scenarios = (
+        a_job_of_two_ranks,
+        only_the_first_rank_knows_a_noise_scale,
+        a_first_rank_that_fails_keeps_nobody_waiting,
+    )
+    results = {scenario.__name__: scenario(own_rank) for scenario in scenarios}
+    (folder / f"result-{own_rank}.json").write_text(json.dumps(results))
+    dist.destroy_process_group()
