@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from noisescale.ask.asking import RecommendingServer
 from noisescale.config import Config
-from noisescale.recommending.asking import RecommendingServer
 from noisescale_core.errors import TransportError
 
 

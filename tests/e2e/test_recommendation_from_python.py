@@ -9,10 +9,10 @@ from torch import nn
 
 import noisescale
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
-from noisescale.recommending.advisor import Advisor
-from noisescale.recommending.asking import NoAnswer, RecommendingServer
-from noisescale.recommending.in_job import recommend_in_job
-from noisescale.recommending.question import Question
+from noisescale.ask.advisor import Advisor
+from noisescale.ask.asking import NoAnswer, RecommendingServer
+from noisescale.ask.in_job import recommend_in_job
+from noisescale_core.advice.question import Question
 
 SAME = (
     "decision", "headline", "reason", "effect", "next_step", "step", "unit", "example", "units_per_example",

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
         unwatch,
         watch,
     )
+    from noisescale.ask.before_a_run import recommend
+    from noisescale.ask.recommendation import Recommendation
     from noisescale.config import Config
     from noisescale.recent_updates import NoiseScale
-    from noisescale.recommending.before_a_run import recommend
-    from noisescale.recommending.recommendation import Recommendation
     from noisescale.run import Run
     from noisescale_core.errors import (
         ConfigError,
@@ -54,13 +54,13 @@ _ERRORS = "NoiseScaleError ConfigError UnsupportedLayerError EstimationError Tra
 _MODULES = {
     **dict.fromkeys(_FUNCTIONS.split(), "noisescale.active_run"),
     **dict.fromkeys(_ERRORS.split(), "noisescale_core.errors"),
-    "recommend": "noisescale.recommending.before_a_run",
+    "recommend": "noisescale.ask.before_a_run",
     "branch": "noisescale_lab.branch.branch",
     "follow": "noisescale_lab.follow.follow",
     "sweep": "noisescale_lab.sweep.sweep",
     "Run": "noisescale.run",
     "NoiseScale": "noisescale.recent_updates",
-    "Recommendation": "noisescale.recommending.recommendation",
+    "Recommendation": "noisescale.ask.recommendation",
     "Config": "noisescale.config",
 }
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from noisescale import capture
+from noisescale.ask.measured_run import MeasuredRun
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.explanations import explain_duty
@@ -21,7 +22,6 @@ from noisescale.outbox import Outbox
 from noisescale.outlook import Outlook
 from noisescale.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
 from noisescale.recent_updates import NoiseScale
-from noisescale.recommending.measured_run import MeasuredRun
 from noisescale.step_counter import checked_size, checked_step
 from noisescale.step_log import StepLog
 from noisescale.stream_description import StreamDescription

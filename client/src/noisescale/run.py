@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from noisescale import capture, open_runs
+from noisescale.ask.advisor import Advisor
+from noisescale.ask.recommendation import Recommendation
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.given_norms import mean_of_small
@@ -18,12 +20,10 @@ from noisescale.metric_history import MetricHistory
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox
 from noisescale.recent_updates import NoiseScale
-from noisescale.recommending.advisor import Advisor
-from noisescale.recommending.question import Asked
-from noisescale.recommending.recommendation import Recommendation
 from noisescale.recorder import OpenOutbox, Recorder
 from noisescale.recorders import Recorders
 from noisescale.transport.wire import RunRecord
+from noisescale_core.advice.question import Asked
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -2,8 +2,10 @@ import math
 
 import pytest
 
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
-from noisescale_core.advice.parts import Preference, RunSoFar
+from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 
@@ -19,7 +21,7 @@ def run(batch_size):
 
 
 def test_the_critical_batch_is_kappa_times_the_noise_scale_with_the_spread_of_kappa():
-    answer = recommend(run(256.0), Preference(), CALIBRATED)
+    answer = recommend(run(256.0), Measured(CALIBRATED))
 
     reach = 1.3**1.959964
     assert answer.critical_batch.value == pytest.approx(970)
@@ -29,7 +31,7 @@ def test_the_critical_batch_is_kappa_times_the_noise_scale_with_the_spread_of_ka
 
 
 def test_what_calibrates_is_said_in_place_of_the_caution():
-    answer = recommend(run(256.0), Preference(), CALIBRATED)
+    answer = recommend(run(256.0), Measured(CALIBRATED))
 
     assert "uncalibrated" not in {caution.code for caution in answer.warnings}
     assert (answer.calibration.state, answer.calibration.measurements) == ("calibrated", 3)
@@ -39,15 +41,15 @@ def test_what_calibrates_is_said_in_place_of_the_caution():
 
 
 def test_a_good_batch_is_kept_once_it_is_calibrated():
-    assert recommend(run(1000.0), Preference(), CALIBRATED).decision == "keep"
-    assert recommend(run(1000.0), Preference(), UNCALIBRATED).decision == "insufficient_evidence"
-    assert recommend(run(1000.0), Preference(), CALIBRATED).headline == "Keep 1,000"
+    assert recommend(run(1000.0), Measured(CALIBRATED)).decision == "keep"
+    assert recommend(run(1000.0), Measured(UNCALIBRATED)).decision == "insufficient_evidence"
+    assert recommend(run(1000.0), Measured(CALIBRATED)).headline == "Keep 1,000"
 
 
 def test_a_calibrated_run_that_is_not_sure_is_not_told_to_calibrate():
     wide = Kappa(log_mean=0.0, log_sd=math.log(3.0), measurements=1, said="Calibrated here on 1 branch.")
 
-    answer = recommend(run(400.0), Preference(), wide)
+    answer = recommend(run(400.0), Measured(wide))
 
     assert answer.decision == "insufficient_evidence"
     assert answer.headline == "Probably raise; not sure yet"
@@ -56,8 +58,10 @@ def test_a_calibrated_run_that_is_not_sure_is_not_told_to_calibrate():
 
 
 def test_a_preference_moves_its_price_with_the_critical_batch_so_its_batch_has_the_whole_error():
-    stated, unstated = (recommend(run(32.0), wish, CALIBRATED) for wish in (Preference(0.5), Preference()))
-    at_a_price = recommend(run(32.0), Preference(examples_per_step=970.0), CALIBRATED)
+    stated, unstated = (
+        recommend(run(32.0), Measured(CALIBRATED), wish) for wish in (Question(preference=0.5), Question())
+    )
+    at_a_price = recommend(run(32.0), Measured(CALIBRATED), Question(examples_per_step=970.0))
 
     def reach(answer):
         return math.log(answer.interval.high / answer.interval.value)
@@ -70,8 +74,8 @@ def test_a_preference_moves_its_price_with_the_critical_batch_so_its_batch_has_t
 
 def test_without_a_price_the_answer_asks_for_one():
     codes = [
-        [caution.code for caution in recommend(run(32.0), wish, CALIBRATED).warnings]
-        for wish in (Preference(), Preference(0.5), Preference(examples_per_step=10.0))
+        [caution.code for caution in recommend(run(32.0), Measured(CALIBRATED), wish).warnings]
+        for wish in (Question(), Question(preference=0.5), Question(examples_per_step=10.0))
     ]
 
     assert codes == [["no_price"], [], []]

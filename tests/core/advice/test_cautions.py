@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import KNOWN, advised_run, stretch
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.parts import Constraints, Preference
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 
 
@@ -20,8 +21,8 @@ def text_of(found, code):
 
 
 def test_a_larger_batch_that_makes_the_run_slower_on_the_same_devices_says_so():
-    same = recommend(advised_run(), Preference(0.5), KNOWN, Constraints(num_devices=8))
-    added = recommend(advised_run(), Preference(0.5), KNOWN)
+    same = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5, num_devices=8))
+    added = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5))
 
     assert same.decision == "increase"
     assert "takes_longer" in codes(same)
@@ -32,13 +33,13 @@ def test_a_larger_batch_that_makes_the_run_slower_on_the_same_devices_says_so():
 
 @pytest.mark.parametrize("given", [{"max_micro_batches": 4}, {"restart_hours": 1.0}])
 def test_a_limit_that_limits_nothing_says_what_it_needs(given):
-    found = recommend(advised_run(), Preference(0.5), KNOWN, Constraints(**given))
+    found = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5, **given))
 
     assert "no_effect" in codes(found)
 
 
 def test_a_deadline_that_an_end_of_the_interval_misses_says_so_and_prints_no_infinity():
-    found = recommend(advised_run(), Preference(0.5), UNCALIBRATED, Constraints(max_hours=1.9))
+    found = recommend(advised_run(), Measured(UNCALIBRATED), Question(preference=0.5, max_hours=1.9))
 
     assert found.limited.high is None
     assert "no batch meets the deadline if the critical batch lies at the upper end" in text_of(found, "may_be_missed")
@@ -46,13 +47,13 @@ def test_a_deadline_that_an_end_of_the_interval_misses_says_so_and_prints_no_inf
 
 
 def test_a_deadline_that_holds_everywhere_needs_no_caution():
-    found = recommend(advised_run(), Preference(0.5), KNOWN, Constraints(max_hours=2.0))
+    found = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5, max_hours=2.0))
 
     assert "may_be_missed" not in codes(found)
 
 
 def test_two_limits_of_which_neither_can_be_met_are_both_to_be_relaxed():
-    found = recommend(advised_run(), Preference(), KNOWN, Constraints(max_hours=0.01, max_usd=0.5))
+    found = recommend(advised_run(), Measured(KNOWN), Question(max_hours=0.01, max_usd=0.5))
 
     assert found.next_step == "Relax both: neither can be met alone."
     assert "0.01 h are too few: the end of the plan takes more than" in found.reason
@@ -60,7 +61,7 @@ def test_two_limits_of_which_neither_can_be_met_are_both_to_be_relaxed():
 
 
 def test_an_impossible_budget_says_what_the_price_alone_takes_with_its_interval():
-    found = recommend(advised_run(), Preference(), KNOWN, Constraints(max_usd=10_000 / 1_000_000))
+    found = recommend(advised_run(), Measured(KNOWN), Question(max_usd=10_000 / 1_000_000))
 
     row = next(one for one in found.predictions.batches if one.batch_size == 1024)
     assert found.effect.startswith("Without limits the price chooses a batch of 1,024: ")
@@ -69,7 +70,7 @@ def test_an_impossible_budget_says_what_the_price_alone_takes_with_its_interval(
 
 
 def test_numbers_that_were_said_are_repeated_as_they_were_said():
-    found = recommend(advised_run(), Preference(), KNOWN, Constraints(max_examples=100_000, max_steps=50))
+    found = recommend(advised_run(), Measured(KNOWN), Question(max_examples=100_000, max_steps=50))
 
     assert "100,000 images are too few" in found.reason
     assert "50 steps are too few" in found.reason
@@ -85,14 +86,14 @@ def test_numbers_that_were_said_are_repeated_as_they_were_said():
     ],
 )
 def test_a_budget_names_what_is_missing_and_nothing_else(changes, missing):
-    found = recommend(advised_run(**changes), Preference(), KNOWN, Constraints(max_usd=50))
+    found = recommend(advised_run(**changes), Measured(KNOWN), Question(max_usd=50))
 
     assert found.reason == f"max_usd: what a step costs is not known without {missing}."
     assert found.next_step.startswith(f"Pass {missing} to ")
 
 
 def test_a_deadline_after_the_plan_asks_for_a_longer_plan():
-    found = recommend(advised_run(steps_done=5500, planned_steps=5500), Preference(), KNOWN, Constraints(max_hours=1))
+    found = recommend(advised_run(steps_done=5500, planned_steps=5500), Measured(KNOWN), Question(max_hours=1))
 
     assert found.next_step == "Pass planned_steps beyond 5,500 to noisescale.init()."
 
@@ -101,7 +102,7 @@ def test_a_decayed_learning_rate_plans_nothing_foretells_nothing_and_names_the_s
     warm, cold = stretch(), replace(stretch(), learning_rate=0.001)
     run = advised_run(spent=[warm] * 40 + [cold] * 10, learning_rate=0.001)
 
-    found = recommend(run, Preference(0.5), KNOWN)
+    found = recommend(run, Measured(KNOWN), Question(preference=0.5))
 
     assert found.decision == "insufficient_evidence"
     assert found.headline == "Not enough evidence: the learning rate has decayed"
@@ -112,8 +113,10 @@ def test_a_decayed_learning_rate_plans_nothing_foretells_nothing_and_names_the_s
 
 
 def test_devices_and_what_they_buy_come_with_intervals():
-    text = recommend(advised_run(), Preference(0.5), KNOWN).parallelism.text
+    text = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5)).parallelism.text
 
     assert text.startswith("31 devices (21 – 45) of 32 images keep busy at the best batch.")
     assert "% (" in text
-    assert math.isfinite(recommend(advised_run(), Preference(0.5), KNOWN).parallelism.greatest_speedup.high)
+    assert math.isfinite(
+        recommend(advised_run(), Measured(KNOWN), Question(preference=0.5)).parallelism.greatest_speedup.high
+    )

@@ -1,12 +1,14 @@
 """Hand numbers: S = 5,000 at B = 256, B_crit 1,000, so S_min = 5,000 / (1 + 1000 / 256), E_min = 1,000 S_min."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from advised_runs import KNOWN, STEPS_LEFT, advised_run, stretch
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.parts import Constraints, Preference
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 
 MIN_STEPS = STEPS_LEFT / (1 + 1000 / 256)
@@ -16,7 +18,7 @@ USD_PER_EXAMPLE = 8 * 3.0 * HOURS_PER_STEP / 256
 
 
 def advice(run=None, wish=None, kappa=KNOWN, **given):
-    return recommend(run or advised_run(), wish or Preference(), kappa, Constraints(**given))
+    return recommend(run or advised_run(), Measured(kappa), replace(wish or Question(), **given))
 
 
 def test_without_limits_the_price_decides():
@@ -28,7 +30,7 @@ def test_without_limits_the_price_decides():
 
 
 def test_hours_are_steps_where_devices_are_added_with_the_batch():
-    found = advice(wish=Preference(examples_per_step=100.0), max_hours=1.5)
+    found = advice(wish=Question(examples_per_step=100.0), max_hours=1.5)
 
     needed = MIN_EXAMPLES / (1.5 / HOURS_PER_STEP - MIN_STEPS)
     assert found.limited.batch_size == pytest.approx(needed)
@@ -52,7 +54,7 @@ def test_on_the_same_devices_hours_follow_the_line_of_step_times():
     spent = [stretch(128.0, 10 * (1 + 0.01 * 128))] * 5 + [stretch(256.0, 10 * (1 + 0.01 * 256))] * 5
     run = advised_run(spent=spent)
 
-    found = advice(run, Preference(examples_per_step=1e5), num_devices=8, max_hours=5.0)
+    found = advice(run, Question(examples_per_step=1e5), num_devices=8, max_hours=5.0)
 
     def hours(batch):
         return (MIN_STEPS + MIN_EXAMPLES / batch) * (1 + 0.01 * batch) / 3600
@@ -113,7 +115,7 @@ def test_interruptible_devices_stretch_the_hours_and_cut_the_price():
 
 
 def test_memory_binds_and_its_limit_is_named():
-    found = advice(wish=Preference(examples_per_step=4000.0), examples_per_device=64, max_micro_batches=1)
+    found = advice(wish=Question(examples_per_step=4000.0), examples_per_device=64, max_micro_batches=1)
 
     assert found.recommended_batch_size == 64 * 8
     assert found.headline == "Raise the batch to 512, your memory limit"
@@ -146,7 +148,7 @@ def test_devices_that_no_batch_inside_the_limits_fills_say_so():
 def test_a_batch_that_is_nearly_as_good_as_the_limits_own_is_kept():
     run = advised_run(batch_size=480.0)
 
-    found = advice(run, Preference(examples_per_step=4000.0), examples_per_device=64, max_micro_batches=1)
+    found = advice(run, Question(examples_per_step=4000.0), examples_per_device=64, max_micro_batches=1)
 
     assert (found.decision, found.headline) == ("keep", "Keep 480")
     assert found.next_step.startswith("Nothing to change now")
@@ -196,15 +198,15 @@ def test_where_the_end_of_the_interval_cannot_meet_the_deadline_the_limit_stays_
 @pytest.mark.parametrize(
     ("wish", "given"),
     [
-        (Preference(), {}),
-        (Preference(0.3), {"max_hours": 1.5}),
-        (Preference(usd_per_hour_sooner=20.0), {"max_usd": 75.0}),
-        (Preference(usd_per_hour_sooner=20.0), {"max_hours": 1.0, "max_usd": 75.0}),
+        (Question(), {}),
+        (Question(preference=0.3), {"max_hours": 1.5}),
+        (Question(usd_per_hour_sooner=20.0), {"max_usd": 75.0}),
+        (Question(usd_per_hour_sooner=20.0), {"max_hours": 1.0, "max_usd": 75.0}),
     ],
 )
 def test_counting_in_another_unit_changes_no_recommendation(scale, wish, given):
-    plain = recommend(advised_run(), wish, KNOWN, Constraints(**given))
-    other = recommend(advised_run(scale=scale), wish, KNOWN, Constraints(**given))
+    plain = recommend(advised_run(), Measured(KNOWN), replace(wish, **given))
+    other = recommend(advised_run(scale=scale), Measured(KNOWN), replace(wish, **given))
 
     assert other.decision == plain.decision
     assert other.interval.value == pytest.approx(plain.interval.value * scale)

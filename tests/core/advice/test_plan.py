@@ -3,8 +3,9 @@ from itertools import pairwise
 
 import pytest
 
-from noisescale_core.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
+from noisescale_core.advice.parts import RunSoFar, SpentPoint
 from noisescale_core.advice.plan import forecast, growth
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend, round_batch
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_core.theory import schedule as theory
@@ -37,7 +38,7 @@ def run(exponent=0.0, **changes):
 def planned(so_far=None, rate=1000.0, steps_left=1000, **given):
     """The answer after 1,000 steps of a plan, for a reader to whom a step is worth `rate` examples."""
     now = replace(so_far or run(), steps_done=1000, planned_steps=1000 + steps_left)
-    return recommend(now, Preference(examples_per_step=rate), given=Constraints(**given))
+    return recommend(now, asked=Question(examples_per_step=rate, **given))
 
 
 def test_a_constant_noise_scale_needs_one_batch_and_saves_nothing():
@@ -197,7 +198,7 @@ def test_where_no_whole_batch_fits_nothing_is_planned_either():
 def test_a_price_that_the_run_cannot_tell_is_what_the_schedule_misses():
     now = replace(run(), steps_done=1000, planned_steps=2000)
 
-    found = recommend(now, Preference(fixed_hardware=True))
+    found = recommend(now, asked=Question(fixed_hardware=True))
 
     assert found.schedule_missing == found.reason
     assert "step times of two batch sizes" in found.schedule_missing

@@ -1,15 +1,16 @@
 import pytest
 
 from advised_runs import KNOWN, STEPS_LEFT, advised_run, stretch
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.parts import Constraints, Preference
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 
 HOURS_PER_STEP = 2 / 3600
 
 
 def advice(run=None, kappa=KNOWN, batches=(), **given):
-    return recommend(run or advised_run(), Preference(), kappa, Constraints(**given), batches)
+    return recommend(run or advised_run(), Measured(kappa), Question(**given, batch_sizes=batches))
 
 
 def at(found, batch):

@@ -3,15 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from noisescale_core.advice.measurement_flags import NOTICES, notices
 from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import Preference, RunSoFar, SpentPoint
+from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend, round_batch
 from noisescale_core.advice.waste import waste
+from noisescale_core.advice.words.flags import NOTICES, notices
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 
-BALANCED = Preference()
+BALANCED = Question()
 
 
 def noise_scale(value=1000.0, low=800.0, high=1300.0, z=7.0, **changes):
@@ -48,7 +49,7 @@ def run(batch_size=256.0, estimate=None, **changes):
 def test_what_changes_the_worth_of_advice_is_said_before_anything_else():
     flags = Flags.HETEROGENEOUS_RANKS | Flags.COUPLED_EXAMPLES | Flags.WEIGHTING_MISMATCH | Flags.LAYER_NORM_PROXY
 
-    answer = recommend(run(flags=flags | Flags.PARTIAL_GRADIENTS | Flags.COMPRESSED_GRADIENT), BALANCED)
+    answer = recommend(run(flags=flags | Flags.PARTIAL_GRADIENTS | Flags.COMPRESSED_GRADIENT), asked=BALANCED)
 
     codes = [caution.code for caution in answer.warnings]
     first = ["heterogeneous_ranks", "weighting_mismatch", "coupled_examples", "layer_norm_proxy"]
@@ -58,7 +59,7 @@ def test_what_changes_the_worth_of_advice_is_said_before_anything_else():
 def test_small_batches_that_are_all_alike_are_called_a_bug():
     nothing = unresolved(low=None, reason=Reason.NO_ESTIMATES, z=None, updates_needed=None)
 
-    answer = recommend(run(estimate=nothing, reason="duplicated_small_batches"), BALANCED)
+    answer = recommend(run(estimate=nothing, reason="duplicated_small_batches"), asked=BALANCED)
 
     assert answer.headline == "Measurement needs a look"
     assert answer.reason == "All small batches of a step have the same gradient: a bug in the data loading."
@@ -66,7 +67,7 @@ def test_small_batches_that_are_all_alike_are_called_a_bug():
 
 
 def test_a_run_without_a_signal_is_promised_no_number_of_steps():
-    answer = recommend(run(estimate=unresolved(reason=Reason.NO_SIGNAL_YET)), BALANCED)
+    answer = recommend(run(estimate=unresolved(reason=Reason.NO_SIGNAL_YET)), asked=BALANCED)
 
     assert answer.reason == ("The run has not shown a gradient beyond chance yet. The noise scale is above 650 images.")
     assert "900" not in answer.next_step
@@ -80,7 +81,7 @@ def test_every_notice_has_a_way_out():
 
 
 def test_a_batch_far_below_the_whole_interval_is_to_be_raised():
-    answer = recommend(run(batch_size=32), BALANCED)
+    answer = recommend(run(batch_size=32), asked=BALANCED)
 
     assert answer.decision == "increase"
     assert answer.headline == "Raise the batch to 1,024"
@@ -88,7 +89,7 @@ def test_a_batch_far_below_the_whole_interval_is_to_be_raised():
 
 
 def test_a_batch_far_above_the_whole_interval_is_to_be_lowered():
-    answer = recommend(run(batch_size=65_536), BALANCED)
+    answer = recommend(run(batch_size=65_536), asked=BALANCED)
 
     assert answer.decision == "decrease"
     assert answer.headline == "Lower the batch to 1,024"
@@ -96,7 +97,7 @@ def test_a_batch_far_above_the_whole_interval_is_to_be_lowered():
 
 
 def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_what_would_settle_it():
-    answer = recommend(run(batch_size=256), BALANCED)
+    answer = recommend(run(batch_size=256), asked=BALANCED)
 
     assert answer.decision == "insufficient_evidence"
     assert answer.headline == "Probably raise; not calibrated here"
@@ -106,7 +107,7 @@ def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_what_would_set
 
 
 def test_the_interval_holds_half_of_the_model_error_on_the_log_scale():
-    answer = recommend(run(estimate=noise_scale(low=999.999, high=1000.001)), BALANCED)
+    answer = recommend(run(estimate=noise_scale(low=999.999, high=1000.001)), asked=BALANCED)
 
     factor = 10 ** (1.959964 * 0.87 / 2)
     assert answer.interval.high / answer.interval.value == pytest.approx(factor, rel=1e-4)
@@ -118,7 +119,7 @@ def test_the_interval_holds_half_of_the_model_error_on_the_log_scale():
 def test_a_tentative_estimate_decides_nothing_even_far_away():
     estimate = noise_scale(state=State.TENTATIVE, z=3.0, updates_needed=178)
 
-    answer = recommend(run(batch_size=2, estimate=estimate), BALANCED)
+    answer = recommend(run(batch_size=2, estimate=estimate), asked=BALANCED)
 
     assert answer.decision == "insufficient_evidence"
     assert answer.headline == "Not enough evidence yet"
@@ -128,7 +129,7 @@ def test_a_tentative_estimate_decides_nothing_even_far_away():
 def test_a_window_that_is_clearer_than_what_came_before_it_says_so():
     estimate = noise_scale(state=State.TENTATIVE, z=6.3, updates_needed=178)
 
-    answer = recommend(run(batch_size=2, estimate=estimate), BALANCED)
+    answer = recommend(run(batch_size=2, estimate=estimate), asked=BALANCED)
 
     assert answer.decision == "insufficient_evidence"
     assert "tentative: z 6.3, but less clear in the steps before; a window of about 178 steps would" in answer.reason
@@ -144,7 +145,7 @@ def test_a_window_that_is_clearer_than_what_came_before_it_says_so():
 def test_a_window_that_is_long_enough_waits_to_be_confirmed(z, words):
     scale = noise_scale(state=State.TENTATIVE, z=z)
 
-    answer = recommend(run(batch_size=2, estimate=replace(scale, updates_needed=scale.num_updates)), BALANCED)
+    answer = recommend(run(batch_size=2, estimate=replace(scale, updates_needed=scale.num_updates)), asked=BALANCED)
 
     assert answer.decision == "insufficient_evidence"
     assert answer.reason.endswith(words)
@@ -152,7 +153,7 @@ def test_a_window_that_is_long_enough_waits_to_be_confirmed(z, words):
 
 
 def test_an_unresolved_noise_scale_gives_no_number_but_its_lower_bound_speaks():
-    answer = recommend(run(batch_size=256, estimate=unresolved()), BALANCED)
+    answer = recommend(run(batch_size=256, estimate=unresolved()), asked=BALANCED)
 
     assert answer.decision == "insufficient_evidence"
     assert answer.recommended_batch_size is None
@@ -178,7 +179,7 @@ def test_an_unresolved_noise_scale_gives_no_number_but_its_lower_bound_speaks():
     ],
 )
 def test_what_is_missing_is_said(changes, words):
-    answer = recommend(run(**changes), BALANCED)
+    answer = recommend(run(**changes), asked=BALANCED)
 
     assert answer.decision == "insufficient_evidence"
     assert words in answer.reason
@@ -186,21 +187,21 @@ def test_what_is_missing_is_said(changes, words):
 
 
 def test_a_price_moves_the_best_batch_by_its_square_root():
-    cheap_steps = recommend(run(), Preference(examples_per_step=10.0))
+    cheap_steps = recommend(run(), asked=Question(examples_per_step=10.0))
 
     assert cheap_steps.interval.value == pytest.approx(100)
     assert cheap_steps.exchange_rate.examples_per_step == 10
     assert cheap_steps.preference is None
 
 
-@pytest.mark.parametrize("wish", [Preference(preference=1.0), Preference(examples_per_step=-1.0)])
+@pytest.mark.parametrize("wish", [Question(preference=1.0), Question(examples_per_step=-1.0)])
 def test_a_wish_out_of_range_is_refused(wish):
     with pytest.raises(ValueError, match="got"):
-        decide(run(), wish)
+        decide(run(), asked=wish)
 
 
 def test_predictions_are_the_trade_off_at_the_critical_batch_and_carry_the_model_error():
-    answer = recommend(run(batch_size=32), BALANCED)
+    answer = recommend(run(batch_size=32), asked=BALANCED)
 
     steps = answer.predicted.steps_factor
     assert steps.value == pytest.approx((1 + 1000 / 1024) / (1 + 1000 / 32))
@@ -209,7 +210,7 @@ def test_predictions_are_the_trade_off_at_the_critical_batch_and_carry_the_model
 
 
 def test_efficiencies_of_the_present_batch_come_with_the_statistical_interval():
-    answer = recommend(run(batch_size=1000), BALANCED)
+    answer = recommend(run(batch_size=1000), asked=BALANCED)
 
     now = answer.example_efficiency.now
     assert (now.low, now.value, now.high) == pytest.approx((800 / 1800, 0.5, 1300 / 2300))
@@ -217,7 +218,7 @@ def test_efficiencies_of_the_present_batch_come_with_the_statistical_interval():
 
 
 def test_adam_follows_the_square_root_and_language_models_get_the_caution():
-    answer = recommend(run(batch_size=32, optimizer="AdamW", unit="tokens"), BALANCED)
+    answer = recommend(run(batch_size=32, optimizer="AdamW", unit="tokens"), asked=BALANCED)
 
     gain = (1 + 1000 / 32) / (1 + 1000 / 1024)
     assert answer.learning_rate.recommended == pytest.approx(0.1 * math.sqrt(gain))
@@ -225,7 +226,7 @@ def test_adam_follows_the_square_root_and_language_models_get_the_caution():
 
 
 def test_a_change_of_display_unit_changes_no_recommendation():
-    images, tokens = recommend(run(), BALANCED), recommend(run(unit="tokens"), BALANCED)
+    images, tokens = recommend(run(), asked=BALANCED), recommend(run(unit="tokens"), asked=BALANCED)
 
     assert images.recommended_batch_size == tokens.recommended_batch_size
     assert images.interval == tokens.interval
@@ -271,13 +272,13 @@ def test_numbers_have_three_significant_digits(value, text):
 def test_no_finite_noise_scale_is_too_absurd_for_an_answer(value, batch_size, preference):
     estimate = noise_scale(value=value, low=value * 0.9, high=value)
 
-    answer = recommend(run(batch_size=batch_size, estimate=estimate), Preference(preference))
+    answer = recommend(run(batch_size=batch_size, estimate=estimate), asked=Question(preference=preference))
 
     assert answer.reason
     assert answer.interval is None or math.isfinite(answer.interval.high)
 
 
 def test_a_batch_in_use_is_never_rounded_and_the_larger_of_the_two_is_named_first():
-    answer = recommend(run(batch_size=65_537), BALANCED)
+    answer = recommend(run(batch_size=65_537), asked=BALANCED)
 
     assert answer.reason.startswith("The batch of 65,537 images is 66 × the noise scale")

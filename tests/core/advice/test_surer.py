@@ -3,15 +3,15 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import KNOWN, RESOLVED, advised_run, stretch
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.parts import Preference
 from noisescale_core.advice.plan import growth
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.uncertainty import Reason, State
 
 
 def advice(run, kappa=UNCALIBRATED):
-    return recommend(run, Preference(), kappa)
+    return recommend(run, Measured(kappa))
 
 
 def test_more_steps_are_named_with_what_they_take_and_are_not_extra():

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from noisescale_core.advice.parts import Constraints
 from noisescale_core.advice.plan import AdvisedStage, Schedule
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.trainer_flags import as_flags
 
 STAGES = (
@@ -20,7 +20,7 @@ def written(trainer, stages=STAGES, batch_now=256.0, units=2048.0, devices_of_ru
     return as_flags(
         found,
         trainer,
-        Constraints(**given),
+        Question(**given),
         batch_now=batch_now,
         units_per_example=units,
         num_devices=devices_of_run,

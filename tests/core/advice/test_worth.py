@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from advised_runs import KNOWN, advised_run, stretch
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.pace import pace_of, step_line, step_seconds
-from noisescale_core.advice.parts import Constraints, Preference
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 
 
@@ -12,7 +15,7 @@ def two_batches():
 
 
 def test_what_an_hour_is_worth_becomes_examples_by_the_price_of_the_devices():
-    found = recommend(advised_run(), Preference(usd_per_hour_sooner=48.0), KNOWN)
+    found = recommend(advised_run(), Measured(KNOWN), Question(usd_per_hour_sooner=48.0))
 
     # 48 USD are 16 device-hours, and each device puts 32 examples through a step
     assert found.exchange_rate.examples_per_step == pytest.approx(16 * 32)
@@ -22,9 +25,9 @@ def test_what_an_hour_is_worth_becomes_examples_by_the_price_of_the_devices():
 
 
 def test_interruptible_devices_make_an_hour_worth_more_of_them():
-    wish = Preference(usd_per_hour_sooner=48.0)
+    wish = Question(usd_per_hour_sooner=48.0)
 
-    found = recommend(advised_run(), wish, KNOWN, Constraints(spot_price_share=0.25))
+    found = recommend(advised_run(), Measured(KNOWN), replace(wish, spot_price_share=0.25))
 
     # at 0.75 USD a device-hour the 48 USD are 64 of them
     assert found.exchange_rate.examples_per_step == pytest.approx(64 * 32)
@@ -33,7 +36,7 @@ def test_interruptible_devices_make_an_hour_worth_more_of_them():
 def test_steps_that_took_no_longer_at_a_larger_batch_are_not_foretold_to():
     run = advised_run(spent=[stretch(128.0, 20.0)] * 20 + [stretch(256.0, 20.0)] * 20)
 
-    found = recommend(run, Preference(), KNOWN, Constraints(num_devices=8, max_hours=2.0, max_usd=60.0), [128.0])
+    found = recommend(run, Measured(KNOWN), Question(num_devices=8, max_hours=2.0, max_usd=60.0, batch_sizes=[128.0]))
 
     hours = {one.batch_size: one.hours.value / one.steps.value for one in found.predictions.batches}
     assert hours[128.0] == hours[256.0] == pytest.approx(2 / 3600)
@@ -44,7 +47,7 @@ def test_steps_that_took_no_longer_at_a_larger_batch_are_not_foretold_to():
 def test_a_budget_is_one_of_steps_where_steps_take_as_long_at_any_batch():
     run = advised_run(spent=[stretch(128.0, 20.0)] * 20 + [stretch(256.0, 20.0)] * 20)
 
-    found = recommend(run, Preference(0.01), KNOWN, Constraints(num_devices=8, max_usd=40.0))
+    found = recommend(run, Measured(KNOWN), Question(preference=0.01, num_devices=8, max_usd=40.0))
 
     # 8 devices at 3 USD and 2 s a step: 3,000 steps
     row = next(one for one in found.predictions.batches if one.is_recommended)
@@ -55,7 +58,7 @@ def test_a_budget_is_one_of_steps_where_steps_take_as_long_at_any_batch():
 
 
 def test_on_fixed_hardware_the_step_times_decide():
-    found = recommend(advised_run(spent=two_batches()), Preference(fixed_hardware=True), KNOWN)
+    found = recommend(advised_run(spent=two_batches()), Measured(KNOWN), Question(fixed_hardware=True))
 
     assert found.exchange_rate.examples_per_step == pytest.approx(1 / 0.01)
     assert found.exchange_rate.source == "fixed_hardware"
@@ -65,23 +68,23 @@ def test_on_fixed_hardware_the_step_times_decide():
 @pytest.mark.parametrize(
     ("changes", "wish", "words"),
     [
-        ({"usd_per_device_hour": None}, Preference(usd_per_hour_sooner=1.0), "usd_per_device_hour missing"),
-        ({"num_devices": None}, Preference(usd_per_hour_sooner=1.0), "num_devices missing"),
-        ({}, Preference(fixed_hardware=True), "step times of two batch sizes"),
+        ({"usd_per_device_hour": None}, Question(usd_per_hour_sooner=1.0), "usd_per_device_hour missing"),
+        ({"num_devices": None}, Question(usd_per_hour_sooner=1.0), "num_devices missing"),
+        ({}, Question(fixed_hardware=True), "step times of two batch sizes"),
         (
             {"spent": [stretch(128.0, 10.0)] * 4 + [stretch(256.0, 20.0)] * 4},
-            Preference(fixed_hardware=True),
+            Question(fixed_hardware=True),
             "in proportion to its batch",
         ),
         (
             {"spent": [stretch(128.0, 10.0)] * 4 + [stretch(256.0, 10.0)] * 4},
-            Preference(fixed_hardware=True),
+            Question(fixed_hardware=True),
             "took no longer at the larger of the batches that the run has used (128 and 256 images)",
         ),
     ],
 )
 def test_a_price_that_the_run_cannot_tell_says_what_is_missing(changes, wish, words):
-    found = recommend(advised_run(**changes), wish, KNOWN)
+    found = recommend(advised_run(**changes), Measured(KNOWN), wish)
 
     assert found.decision == "insufficient_evidence"
     assert words in found.reason
@@ -91,7 +94,7 @@ def test_a_price_that_the_run_cannot_tell_says_what_is_missing(changes, wish, wo
 
 def test_two_prices_of_one_step_are_refused_and_both_are_named():
     with pytest.raises(ValueError, match=r"preference and usd_per_hour_sooner .* give one"):
-        Preference(preference=0.5, usd_per_hour_sooner=3.0)
+        Question(preference=0.5, usd_per_hour_sooner=3.0)
 
 
 def test_a_step_time_is_the_median_at_the_present_batch_over_the_latest_window():
@@ -112,7 +115,7 @@ def test_the_line_of_step_times_goes_through_the_medians_of_each_batch():
 def test_the_line_is_moved_to_the_step_time_of_now():
     run = advised_run(spent=[*two_batches(), *[stretch(256.0, 10 * 7.12)] * 5])
 
-    pace = pace_of(run, Preference(fixed_hardware=True), Constraints())
+    pace = pace_of(run, Question(fixed_hardware=True))
 
     assert pace.seconds(256.0) == pytest.approx(pace.step_seconds)
     assert pace.seconds(512.0) / pace.seconds(256.0) == pytest.approx(

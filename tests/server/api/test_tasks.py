@@ -9,7 +9,7 @@ import pytest
 
 from compared_tasks import planted_task, rows_of, stored_run
 from factories import make_batch, make_measurements, make_run, make_stream
-from noisescale.recommending.reading import recommendation_from
+from noisescale.ask.asking import recommendation_from
 from noisescale_core.advice.limited import round_batch
 from problems import assert_problem
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
@@ -299,7 +299,7 @@ class TestNames:
     async def test_the_sdk_reads_the_answer(self, shared_client: httpx.AsyncClient, planted: str) -> None:
         answer = await advice(shared_client, planted, examples_per_step=256)
 
-        found = recommendation_from(answer, "server")
+        found = recommendation_from(answer)
 
         assert (found.decision, found.recommended_batch_size) == ("start", 256)
         assert found.calibration is not None

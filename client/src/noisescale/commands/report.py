@@ -6,25 +6,26 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
+from noisescale.ask.asking import with_query
 from noisescale.commands.records_as_server import NoServerHere, OnServer, records_as_server, run_of
 from noisescale.config import Config
 from noisescale.outbox import SPOOL
-from noisescale.recommending.question import Question
 from noisescale.transport.http import HttpServer
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
+from noisescale_core.advice.question import FIELDS, Question
 from noisescale_core.errors import ConfigError, TransportError
 
 GENERATOR = 'content="noisescale report'
 """In every report, and in no other page that a server may answer with."""
 PREFERENCE = "pref"
-NOT_ASKED = ("batch_sizes", "optimizer")
+NOT_ASKED = ("batch_sizes",)
 FLAGS = ("fixed_hardware",)
 MAX_LISTED = 10
 
@@ -76,7 +77,7 @@ def _number(text: str) -> float:
 
 
 def _asked_names() -> list[str]:
-    return [one.name for one in fields(Question) if one.name not in NOT_ASKED]
+    return [name for name in FIELDS if name not in NOT_ASKED]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -229,13 +230,13 @@ def _report(server: HttpServer, run_id: str, question: Question) -> str:
         NoReport: Where it knows no such run, or shows no reports.
         TransportError: Without an answer.
     """
-    answer = server.request("GET", question.address(f"/api/v1/runs/{run_id}/recommendation"))
+    answer = server.request("GET", with_query(f"/api/v1/runs/{run_id}/recommendation", question))
     if answer.status == 422:
         raise ConfigError(_detail(answer.body, answer.status))
     if answer.status != 200:
         raise NoReport(f"{server.url}: {_detail(answer.body, answer.status)}")
     said = {} if question.preference is None else {PREFERENCE: str(question.preference)}
-    page = replace(question, preference=None).address(f"/runs/{run_id}/report", **said)
+    page = with_query(f"/runs/{run_id}/report", replace(question, preference=None), **said)
     status, text = server.read(page)
     if status != 200 or GENERATOR not in text:
         raise NoReport(

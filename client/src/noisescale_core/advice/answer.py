@@ -1,14 +1,15 @@
-"""The whole advice, as `GET …/recommendation` and `run.recommendation()` give it."""
+"""THE answer of a recommendation, as `GET …/recommendation` says it in JSON and `run.recommendation()` returns it."""
 
 from dataclasses import dataclass
 
 from noisescale_core.advice.limited import LimitedBatch
 from noisescale_core.advice.parts import (
+    AnyDecision,
     Calibration,
     Caution,
-    DecisionWord,
     ExchangeRate,
     Interval,
+    LatestNoiseScale,
     LearningRateAdvice,
     NowAndThen,
     Predicted,
@@ -20,11 +21,20 @@ from noisescale_core.advice.surer import Surer
 from noisescale_core.theory.change import Change
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """Which batch size to use, why, how sure, and what it would change; None where nothing can be said.
 
+    Batches, the noise scale and intervals of both are in examples. Before a run's first step, where a task is asked
+    about, what only a run that has begun can be told is None.
+
     Attributes:
+        run_id: Of the run; None before its first step.
+        step: Optimizer step that the advice stands at.
+        unit: What batches are shown in, plural.
+        example: What is sampled independently, in the singular.
+        units_per_example: Units in one example.
+        noise_scale: What the advice rests on; of a task that of its earlier runs together.
         decision: What to do.
         headline: The same in a few words.
         reason: Why, in one sentence.
@@ -55,31 +65,37 @@ class Recommendation:
         schedule_missing: Why there is none.
     """
 
-    decision: DecisionWord
-    headline: str
     reason: str
-    effect: str | None
-    current_batch_size: float | None
-    recommended_batch_size: int | None
-    rounding_regret: float | None
-    interval: Interval | None
-    statistical_interval: Interval | None
-    calibration: Calibration
-    exchange_rate: ExchangeRate | None
-    preference: float | None
-    critical_batch: Interval | None
-    learning_rate: LearningRateAdvice | None
-    example_efficiency: NowAndThen | None
-    step_efficiency: NowAndThen | None
-    predicted: Predicted | None
-    waste: Waste | None
-    warnings: tuple[Caution, ...]
-    next_step: str
-    next_steps: tuple[Surer, ...]
-    limited: LimitedBatch | None
-    predictions: Predictions | None
-    counterfactual: HadWeUsed | None
-    parallelism: Parallelism | None
-    rescaling: tuple[Change, ...] | None
-    schedule: Schedule | None
-    schedule_missing: str | None
+    run_id: str | None = None
+    step: int | None = None
+    unit: str = "examples"
+    example: str = "example"
+    units_per_example: float = 1.0
+    noise_scale: LatestNoiseScale | None = None
+    decision: AnyDecision = "insufficient_evidence"
+    headline: str = "No recommendation"
+    effect: str | None = None
+    current_batch_size: float | None = None
+    recommended_batch_size: int | None = None
+    rounding_regret: float | None = None
+    interval: Interval | None = None
+    statistical_interval: Interval | None = None
+    calibration: Calibration | None = None
+    exchange_rate: ExchangeRate | None = None
+    preference: float | None = None
+    critical_batch: Interval | None = None
+    learning_rate: LearningRateAdvice | None = None
+    example_efficiency: NowAndThen | None = None
+    step_efficiency: NowAndThen | None = None
+    predicted: Predicted | None = None
+    waste: Waste | None = None
+    warnings: tuple[Caution, ...] = ()
+    next_step: str | None = None
+    next_steps: tuple[Surer, ...] = ()
+    limited: LimitedBatch | None = None
+    predictions: Predictions | None = None
+    counterfactual: HadWeUsed | None = None
+    parallelism: Parallelism | None = None
+    rescaling: tuple[Change, ...] | None = None
+    schedule: Schedule | None = None
+    schedule_missing: str | None = None

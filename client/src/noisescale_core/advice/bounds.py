@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from noisescale_core.advice.numbers import number
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import Constraints, RunSoFar
+from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.question import Limits
 from noisescale_core.advice.worth import Missing
 from noisescale_core.theory import limits
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
@@ -25,7 +26,7 @@ WHOLE, LARGEST_WRITTEN = 10.0, 1e15
 """Between these a limit is written as the whole batch next to it that meets it."""
 
 
-def missing_for(run: RunSoFar, given: Constraints, pace: Pace | None) -> Missing | None:
+def missing_for(run: RunSoFar, given: Limits, pace: Pace | None) -> Missing | None:
     """What the limits cannot be held against; None where all can.
 
     Args:
@@ -67,7 +68,7 @@ def trade_off_of(run: RunSoFar, critical_batch: float) -> TradeOff | None:
     )
 
 
-def limits_at(critical_batch: float, run: RunSoFar, given: Constraints, pace: Pace | None) -> list[Limit]:
+def limits_at(critical_batch: float, run: RunSoFar, given: Limits, pace: Pace | None) -> list[Limit]:
     """All limits, were this the critical batch.
 
     Args:
@@ -107,9 +108,7 @@ def data_size(run: RunSoFar) -> float | None:
     return None
 
 
-def limits_of_plan(
-    to_plan: TradeOff, given: Constraints, pace: Pace | None, *, example: str = "example"
-) -> list[Limit]:
+def limits_of_plan(to_plan: TradeOff, given: Limits, pace: Pace | None, *, example: str = "example") -> list[Limit]:
     """Deadlines and budgets, held against a target.
 
     Args:

@@ -3,19 +3,18 @@
 import math
 from collections.abc import Iterator
 
-from noisescale_core.advice import wording
 from noisescale_core.advice.limited import DEADLINES, Inside
 from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import Caution, Constraints, RunSoFar
+from noisescale_core.advice.parts import Caution, RunSoFar
 from noisescale_core.advice.predictions import Predictions
+from noisescale_core.advice.question import Limits
+from noisescale_core.advice.words import of_a_run as wording
 
 LONGER = 1.05
 """Less is within what step times vary by."""
 
 
-def cautions(
-    run: RunSoFar, given: Constraints, found: Inside | None, foretold: Predictions | None
-) -> tuple[Caution, ...]:
+def cautions(run: RunSoFar, given: Limits, found: Inside | None, foretold: Predictions | None) -> tuple[Caution, ...]:
     """What to know of the limits before following the advice.
 
     Args:
@@ -27,7 +26,7 @@ def cautions(
     return (*_without_effect(given), *_may_be_missed(run, found), *_takes_longer(foretold))
 
 
-def _without_effect(given: Constraints) -> Iterator[Caution]:
+def _without_effect(given: Limits) -> Iterator[Caution]:
     if given.max_micro_batches is not None and given.examples_per_device is None:
         text = "max_micro_batches limits nothing until examples_per_device says how many examples a micro-batch holds."
         yield Caution("no_effect", text)

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from noisescale_core.advice import wording
 from noisescale_core.advice.parts import Interval, LearningRateAdvice, NowAndThen, Predicted, RunSoFar, Share
+from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory import learning_rate, trade_off
 
@@ -50,19 +50,19 @@ def share_interval(share: Share, noise_scale: NoiseScaleEstimate, batch_size: fl
     return Interval(share(noise_scale.value, batch_size), min(ends), max(ends))
 
 
-def learning_rate_advice(run: RunSoFar, to_batch: float) -> LearningRateAdvice | None:
+def learning_rate_advice(run: RunSoFar, phi: Interval | None, to_batch: float) -> LearningRateAdvice | None:
     """The learning rate that goes with a batch, by the optimizer's rule; None where the run logs none.
 
     Args:
         run: As it stands.
+        phi: The noise scale by which rules go, in examples.
         to_batch: In examples.
     """
-    scale = run.noise_scale
-    if run.learning_rate is None or run.batch_size is None or scale.value is None or scale.high is None:
+    if run.learning_rate is None or run.batch_size is None or phi is None:
         return None
     rules = [
-        learning_rate.rescale(optimizer=run.optimizer, from_batch=run.batch_size, to_batch=to_batch, noise_scale=phi)
-        for phi in (scale.value, scale.low or 0.0, scale.high)
+        learning_rate.rescale(optimizer=run.optimizer, from_batch=run.batch_size, to_batch=to_batch, noise_scale=value)
+        for value in (phi.value, phi.low, phi.high)
     ]
     center, *ends = (run.learning_rate * rule.factor for rule in rules)
     return LearningRateAdvice(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.parts import Interval, RunSoFar
 from noisescale_core.theory.change import BatchChange
 from noisescale_core.theory.learning_rate import Family, family_of
 from noisescale_core.theory.rescaling import Hyperparameters, Rescaling, rescale_all
@@ -21,20 +21,23 @@ _ADAM_NAMES = {
 _ALL_NAMES = {"weight_decay": ("weight_decay",), "warmup_steps": ("warmup_steps", "warmup_iters", "lr_warmup_iters")}
 
 
-def rescaling(run: RunSoFar, config: Mapping[str, Any], to_batch: float | None) -> Rescaling | None:
+def rescaling(
+    run: RunSoFar, config: Mapping[str, Any], phi: Interval | None, to_batch: float | None
+) -> Rescaling | None:
     """The whole set that goes with a batch; None without a learning rate, a batch or a rule that reaches so far.
 
     Args:
         run: As it stands.
         config: What the run was described with, by the names that trainers use; what it does not say is left out.
+        phi: The noise scale by which rules go, in examples.
         to_batch: In examples.
     """
     rate, batch = run.learning_rate, run.batch_size
-    if rate is None or not 0 < rate < math.inf or not batch or to_batch is None or run.noise_scale.value is None:
+    if rate is None or not 0 < rate < math.inf or not batch or to_batch is None or phi is None:
         return None
     if not 1 / LARGEST_FACTOR < to_batch / batch < LARGEST_FACTOR:
         return None
-    change = BatchChange(from_batch=batch, to_batch=to_batch, noise_scale=run.noise_scale.value)
+    change = BatchChange(from_batch=batch, to_batch=to_batch, noise_scale=phi.value)
     return rescale_all(run.optimizer or "unknown", _hyperparameters(run.optimizer, rate, config), change)
 
 

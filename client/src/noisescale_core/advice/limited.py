@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from noisescale_core.advice.bounds import limits_at, trade_off_of
 from noisescale_core.advice.numbers import number
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import Constraints, Interval, RunSoFar
+from noisescale_core.advice.parts import Interval, RunSoFar
 from noisescale_core.advice.pricing import Priced
+from noisescale_core.advice.question import Limits
 from noisescale_core.errors import DomainError
 from noisescale_core.theory import trade_off
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
@@ -73,7 +74,7 @@ class Inside:
     allowed: Sequence[Limit]
 
 
-def inside(priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None) -> Inside:
+def inside(priced: Priced, run: RunSoFar, given: Limits, pace: Pace | None) -> Inside:
     """The best batch at the reader's price, moved into the limits and rounded to what can be run.
 
     Args:
@@ -105,7 +106,7 @@ def inside(priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None)
     )
 
 
-def rounding(found: Inside, given: Constraints, priced: Priced) -> Callable[[float], int]:
+def rounding(found: Inside, given: Limits, priced: Priced) -> Callable[[float], int]:
     """From a wanted batch to the whole one inside the limits that can be run, as the recommended batch was rounded.
 
     Args:
@@ -124,7 +125,7 @@ def rounding(found: Inside, given: Constraints, priced: Priced) -> Callable[[flo
     return rounded
 
 
-def whole_batch(wanted: float, allowed: Sequence[Limit], given: Constraints, priced: Priced) -> int | None:
+def whole_batch(wanted: float, allowed: Sequence[Limit], given: Limits, priced: Priced) -> int | None:
     """The cheapest batch next to the wanted one that can be run; None where no whole batch lies inside the limits.
 
     Multiples of devices × micro-batch where the reader said them, otherwise powers of two and three times those.
@@ -198,7 +199,7 @@ def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pa
 
 
 def _at_ends(
-    choice: Choice, priced: Priced, run: RunSoFar, given: Constraints, pace: Pace | None
+    choice: Choice, priced: Priced, run: RunSoFar, given: Limits, pace: Pace | None
 ) -> list[tuple[float, float]]:
     """B_crit and the best batch inside the limits, at its value and both ends: limits of the plan move with it."""
     if choice.batch is None:

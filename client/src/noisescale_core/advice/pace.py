@@ -6,7 +6,8 @@ from itertools import groupby
 from statistics import linear_regression, median
 from typing import Literal
 
-from noisescale_core.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
+from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.question import Limits, Question
 from noisescale_core.theory.cost import SECONDS_PER_HOUR, StepTime
 from noisescale_core.theory.spot import Spot
 
@@ -102,13 +103,12 @@ class Pace:
         )
 
 
-def pace_of(run: RunSoFar, wish: Preference, given: Constraints) -> Pace | None:
+def pace_of(run: RunSoFar, asked: Question) -> Pace | None:
     """What a step takes now; None where no step times were logged.
 
     Args:
         run: As it stands.
-        wish: Fixed hardware keeps the devices.
-        given: A number of devices keeps them too.
+        asked: Fixed hardware or a number of devices keeps them as they are.
 
     Raises:
         DomainError: If a share or a number of interruptions is out of range, or interruptions leave no time to work.
@@ -117,9 +117,9 @@ def pace_of(run: RunSoFar, wish: Preference, given: Constraints) -> Pace | None:
     if seconds is None or batch is None or not batch > 0:
         return None
     line = step_line(run.spent)
-    keeps_devices = wish.fixed_hardware or given.num_devices is not None
+    keeps_devices = asked.fixed_hardware or asked.num_devices is not None
     on_same_devices: Hardware = "line" if line is not None else "flat" if is_flat(run.spent) else "proportional"
-    num_devices = given.num_devices or run.num_devices
+    num_devices = asked.num_devices or run.num_devices
     return Pace(
         batch=batch,
         step_seconds=seconds,
@@ -127,11 +127,11 @@ def pace_of(run: RunSoFar, wish: Preference, given: Constraints) -> Pace | None:
         line=line,
         num_devices=num_devices,
         usd_per_device_hour=run.usd_per_device_hour,
-        spot=spot_of(given, num_devices or 1),
+        spot=spot_of(asked, num_devices or 1),
     )
 
 
-def spot_of(given: Constraints, num_devices: int) -> Spot | None:
+def spot_of(given: Limits, num_devices: int) -> Spot | None:
     """Interruptible devices as the reader has them; None on demand.
 
     Args:

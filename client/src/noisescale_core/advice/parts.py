@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from noisescale_core.errors import DomainError
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 Share = Callable[[float, float], float]
@@ -13,6 +12,9 @@ Share = Callable[[float, float], float]
 RateSource = Literal["preference", "examples_per_step", "usd_per_hour_sooner", "fixed_hardware"]
 
 DecisionWord = Literal["increase", "decrease", "keep", "insufficient_evidence"]
+
+AnyDecision = Literal["start", DecisionWord]
+"""Before a run's first step there is a batch to start with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,50 +25,6 @@ class Interval:
     low: float
     high: float
     level: float = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Preference:
-    """What the reader values, said in one way or in none.
-
-    Nothing stated balances steps and examples at the critical batch as it is estimated now, see decision 0002.
-
-    Attributes:
-        preference: 0 fewest examples … 1 fewest steps, ends excluded.
-        examples_per_step: Examples one would spend to save an optimizer step.
-        usd_per_hour_sooner: What it is worth that the run ends an hour sooner, with devices added as the batch grows.
-        fixed_hardware: The devices are what they are: time and money agree, and step times decide.
-    """
-
-    preference: float | None = None
-    examples_per_step: float | None = None
-    usd_per_hour_sooner: float | None = None
-    fixed_hardware: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse two prices of one step.
-
-        Raises:
-            DomainError: If it was said in more than one way.
-        """
-        if len(self.ways) > 1:
-            raise DomainError(f"{' and '.join(self.ways)} each say what a step is worth, got both: give one of them")
-
-    @property
-    def ways(self) -> tuple[str, ...]:
-        """The fields by which a price was said."""
-        given = {
-            "preference": self.preference is not None,
-            "examples_per_step": self.examples_per_step is not None,
-            "usd_per_hour_sooner": self.usd_per_hour_sooner is not None,
-            "fixed_hardware": self.fixed_hardware,
-        }
-        return tuple(name for name, is_given in given.items() if is_given)
-
-    @property
-    def is_stated(self) -> bool:
-        """Whether the reader said what a step is worth."""
-        return bool(self.ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +59,7 @@ class RunSoFar:
     """What a recommendation is made from.
 
     Attributes:
-        noise_scale: Estimate over the latest window, in examples.
+        noise_scale: Estimate over the latest window, in examples; of no update before the run's first step.
         batch_size: Global batch now, in examples.
         optimizer: Class name of the optimizer.
         learning_rate: Learning rate now.
@@ -118,6 +76,8 @@ class RunSoFar:
         num_devices: Devices that are paid for.
         usd_per_device_hour: Price of one for an hour.
         config: What the run was described with, by the names that trainers use.
+        run_id: UUID of the run; None before its first step.
+        step: The newest optimizer step that is known; None before the first.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -137,53 +97,13 @@ class RunSoFar:
     num_devices: int | None = None
     usd_per_device_hour: float | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str | None = None
+    step: int | None = None
 
     @property
     def steps_left(self) -> int:
         """Optimizer steps of the plan that are still to take at the present batch; 0 without a plan."""
         return max(0, (self.planned_steps or 0) - self.steps_done)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constraints:
-    """What the reader has; None where it limits nothing.
-
-    Attributes:
-        max_steps: Optimizer steps that may still be taken.
-        max_examples: Examples that may still be used.
-        max_hours: Wall time that is left.
-        max_usd: Money that is left.
-        examples_per_device: Largest micro-batch that fits on a device.
-        num_devices: Data-parallel devices, which stay as they are whatever the batch.
-        max_micro_batches: Micro-batches that may be accumulated in a step; None: any number.
-        spot_price_share: Price of interruptible devices divided by that on demand; None: on demand.
-        interruptions_per_device_hour: Of interruptible devices.
-        restart_hours: From an interruption until training goes on.
-        checkpoint_hours: Between checkpoints.
-    """
-
-    max_steps: float | None = None
-    max_examples: float | None = None
-    max_hours: float | None = None
-    max_usd: float | None = None
-    examples_per_device: int | None = None
-    num_devices: int | None = None
-    max_micro_batches: int | None = None
-    spot_price_share: float | None = None
-    interruptions_per_device_hour: float = 0.0
-    restart_hours: float = 0.0
-    checkpoint_hours: float = 0.0
-
-    @property
-    def of_plan(self) -> tuple[str, ...]:
-        """The limits that only a plan of the run can be held against."""
-        names = ("max_steps", "max_examples", "max_hours", "max_usd")
-        return tuple(name for name in names if getattr(self, name) is not None)
-
-    @property
-    def multiple_of(self) -> int:
-        """Examples that every global batch is a multiple of: devices × micro-batch."""
-        return (self.examples_per_device or 1) * (self.num_devices or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +123,56 @@ class Decision:
     low: float | None
     high: float | None
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LatestNoiseScale:
+    """A noise scale in examples with interval and state.
+
+    Attributes:
+        state: How much is known of it.
+        value: None while unresolved.
+        low: Lower end of the interval, or a bound.
+        high: Upper end; None without one.
+        level: Of the interval.
+        z: |G|² in its own standard errors.
+        reason: Why there is no value; None where there is one.
+        num_updates: Updates of the window.
+        num_blocks: Blocks whose spread gives the interval.
+        updates_needed: Length of a window that would be resolved; None where nobody can say.
+    """
+
+    state: Literal["resolved", "tentative", "unresolved"]
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    z: float | None = None
+    reason: str | None = None
+    num_updates: int | None = None
+    num_blocks: int | None = None
+    updates_needed: int | None = None
+
+    @classmethod
+    def of(cls, found: NoiseScaleEstimate, reason: str | None) -> "LatestNoiseScale":
+        """An estimate as an answer says it.
+
+        Args:
+            found: Of a window, in examples.
+            reason: Why it has no value.
+        """
+        return cls(
+            state=found.state.value,
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            level=found.level,
+            z=found.z,
+            reason=reason,
+            num_updates=found.num_updates,
+            num_blocks=found.num_blocks,
+            updates_needed=found.updates_needed,
+        )
 
 
 @dataclass(frozen=True, slots=True)

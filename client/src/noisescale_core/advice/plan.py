@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from statistics import linear_regression
 
 from noisescale_core.advice.decay import informs, is_decayed
+from noisescale_core.advice.evidence import Evidence
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, rounding
-from noisescale_core.advice.parts import Constraints, RunSoFar, SpentPoint
+from noisescale_core.advice.parts import Interval, RunSoFar, SpentPoint
 from noisescale_core.advice.pricing import Priced
-from noisescale_core.estimators.uncertainty import State
+from noisescale_core.advice.question import Limits
 from noisescale_core.theory import schedule as theory
 from noisescale_core.theory.efficiency import step_efficiency
 from noisescale_core.theory.learning_rate import rescale
@@ -89,29 +90,38 @@ class Plan:
 
 
 def plan(
-    run: RunSoFar, given: Constraints, *, priced: Priced | None, found: Inside | None, not_judged: str | None = None
+    run: RunSoFar,
+    evidence: Evidence,
+    given: Limits,
+    *,
+    priced: Priced | None,
+    found: Inside | None,
+    not_judged: str | None = None,
 ) -> Plan:
     """What to do for the rest of the run.
 
     Args:
         run: As it stands.
+        evidence: What B_crit is known from.
         given: What limits it.
         priced: B_crit and the price; None where nothing can be said.
         found: The best batch inside the limits; None where they cannot be judged.
         not_judged: What is missing for the price or the limits; None where nothing is.
     """
-    missing = _missing(run, priced, found, not_judged)
+    missing = _missing(run, evidence, priced, found, not_judged)
     if missing is not None or priced is None or found is None or found.choice.batch is None:
         return Plan(None, missing)
     # a limit that binds raises or lowers what a step is worth: the r at which its batch is the best
     limited_rate = found.choice.batch * (found.choice.batch / priced.critical.value)
     rate = limited_rate if found.choice.binding else priced.exchange_rate
     rounded = rounding(found, given, priced)
-    return Plan(_schedule(run, critical_batch=priced.critical.value, rate=rate, rounded=rounded), None)
+    return Plan(_schedule(run, evidence, critical_batch=priced.critical.value, rate=rate, rounded=rounded), None)
 
 
-def _missing(run: RunSoFar, priced: Priced | None, found: Inside | None, not_judged: str | None) -> str | None:
-    if run.noise_scale.state is not State.RESOLVED or run.batch_size is None:
+def _missing(
+    run: RunSoFar, evidence: Evidence, priced: Priced | None, found: Inside | None, not_judged: str | None
+) -> str | None:
+    if not evidence.is_resolved(run) or run.batch_size is None:
         return "A schedule needs a resolved noise scale and a known batch size."
     if run.steps_left <= 0:
         return "A schedule needs planned_steps beyond now."
@@ -124,14 +134,17 @@ def _missing(run: RunSoFar, priced: Priced | None, found: Inside | None, not_jud
     return NO_WHOLE_BATCH if found.batch is None else None
 
 
-def _schedule(run: RunSoFar, *, critical_batch: float, rate: float, rounded: Callable[[float], int]) -> Schedule:
+def _schedule(
+    run: RunSoFar, evidence: Evidence, *, critical_batch: float, rate: float, rounded: Callable[[float], int]
+) -> Schedule:
     exponent, foretold = profile(run, critical_batch)
+    phi = evidence.phi(run)
     found = stages(foretold, examples_per_step=rate, bounds=Bounds(), rounded=rounded)
     gamma = theory.gamma(foretold)
     mean = theory.trade_off_of(foretold, target="the end of the plan").critical_batch
     used = math.fsum(point.examples for point in run.spent)
     return Schedule(
-        stages=tuple(_advised(stage, run, used=used) for stage in found),
+        stages=tuple(_advised(stage, run, phi, used=used) for stage in found),
         growth_exponent=exponent,
         gamma=gamma,
         saving=theory.saving(gamma=gamma, balance=rate / mean),
@@ -195,11 +208,11 @@ def forecast(phi: float, batch: float, *, exponent: float, progress: float, step
     return found
 
 
-def _advised(stage: Stage, run: RunSoFar, *, used: float) -> AdvisedStage:
-    rate, batch, phi = run.learning_rate, run.batch_size, run.noise_scale.value
+def _advised(stage: Stage, run: RunSoFar, phi: Interval | None, *, used: float) -> AdvisedStage:
+    rate, batch = run.learning_rate, run.batch_size
     assert batch is not None
     assert phi is not None
-    rule = rescale(optimizer=run.optimizer, from_batch=batch, to_batch=stage.batch, noise_scale=phi)
+    rule = rescale(optimizer=run.optimizer, from_batch=batch, to_batch=stage.batch, noise_scale=phi.value)
     return AdvisedStage(
         step=run.steps_done + round(stage.first_step),
         examples=used + stage.first_example,

@@ -19,9 +19,6 @@ from noisescale_core.theory.intervals import Carried
 from noisescale_core.theory.intervals import Interval as Ends
 from noisescale_core.theory.what_if import Plan, what_if
 
-MAX_ASKED = 32
-"""Batches that one question may ask for."""
-
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -1,22 +1,18 @@
 """The critical batch of a run and the best batch at the reader's price, with their errors.
 
 B_crit = κ B_simple, and the best batch is √(r B_crit), r = examples one would spend to save a step
-(McCandlish et al. 2018, arXiv:1812.06162, eq. D.6 at a constant batch). The statistical error of the noise scale and
-the spread of κ add on the log scale.
+(McCandlish et al. 2018, arXiv:1812.06162, eq. D.6 at a constant batch).
 """
 
 from dataclasses import dataclass
 
-from noisescale_core.advice.kappa import Kappa
-from noisescale_core.advice.parts import Interval, Preference
+from noisescale_core.advice.evidence import LARGEST_BATCH
+from noisescale_core.advice.parts import Interval
+from noisescale_core.advice.question import Worth
 from noisescale_core.advice.worth import balanced_at
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory import intervals, prices
-from noisescale_core.theory.intervals import Estimate, estimate_from_interval
+from noisescale_core.theory.intervals import Estimate
 from noisescale_core.theory.prices import ExchangeRate
-
-LARGEST_BATCH = 1e300
-"""Beyond it the ends of the interval leave float64; only vanished gradients get there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +36,20 @@ class Priced:
     exchange_rate: float
 
 
-def price(
-    noise_scale: NoiseScaleEstimate, wish: Preference, kappa: Kappa, worth: ExchangeRate | None = None
-) -> Priced | None:
-    """B_crit and the best batch with intervals; None without a noise scale, or where an end leaves float64.
+def price(critical: Estimate | None, wish: Worth, worth: ExchangeRate | None = None) -> Priced | None:
+    """B_crit and the best batch with intervals; None without a B_crit, or where an end leaves float64.
 
     Args:
-        noise_scale: Of the latest window, in examples.
+        critical: B_crit in examples, with both of its errors; None where it is not known.
         wish: What the reader values, by a preference or in examples.
-        kappa: What is known of B_crit / B_simple.
         worth: The same as a price, where the run's devices had a say in it.
 
     Raises:
         DomainError: If the preference or the exchange rate is out of range.
     """
     rate = worth or _rate_of(wish)
-    value, high = noise_scale.value, noise_scale.high
-    if value is None or high is None or not 1 / LARGEST_BATCH < value * kappa.value < LARGEST_BATCH:
+    if critical is None:
         return None
-    measured = estimate_from_interval(
-        value, low=noise_scale.low, high=high, model_log_sd=kappa.log_sd, level=noise_scale.level
-    )
-    critical = measured.to_power(1, factor=kappa.value)
     rate = rate or balanced_at(critical.value)
     best, at_rate = rate.recommended_batch(critical), rate.at(critical.value)
     found = Priced(
@@ -85,7 +73,7 @@ def interval_of(found: intervals.Interval) -> Interval:
     return Interval(found.value, found.low, found.high, found.level)
 
 
-def _rate_of(wish: Preference) -> ExchangeRate | None:
+def _rate_of(wish: Worth) -> ExchangeRate | None:
     if wish.examples_per_step is not None:
         return prices.worth_examples(wish.examples_per_step)
     return None if wish.preference is None else prices.from_preference(wish.preference)

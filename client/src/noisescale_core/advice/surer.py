@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from noisescale_core.advice import wording
 from noisescale_core.advice.bounds import trade_off_of
-from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.evidence import Evidence, Measured
 from noisescale_core.advice.pace import Pace
 from noisescale_core.advice.parts import RunSoFar
 from noisescale_core.advice.plan import LARGEST, SMALLEST
 from noisescale_core.advice.pricing import Priced
+from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import Reason, State
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 
@@ -47,25 +47,25 @@ class Surer:
     text: str
 
 
-def surer(run: RunSoFar, kappa: Kappa, priced: Priced | None, pace: Pace | None) -> tuple[Surer, ...]:
+def surer(run: RunSoFar, evidence: Evidence, priced: Priced | None, pace: Pace | None) -> tuple[Surer, ...]:
     """What would make the answer surer, the cheapest first.
 
     Args:
         run: As it stands.
-        kappa: What is known of B_crit / B_simple.
+        evidence: What B_crit is known from.
         priced: B_crit; None without a noise scale.
         pace: Time and price of a step.
     """
     scale, batch = run.noise_scale, run.batch_size
+    sweep = None if priced is None or evidence.num_measurements else _sweep(run, priced, pace)
+    if not isinstance(evidence, Measured):
+        return () if sweep is None else (sweep,)
     if batch is None or not SMALLEST < batch < LARGEST or scale.reason is Reason.NO_ESTIMATES:
         return ()
     if scale.state is not State.RESOLVED:
         needed = None if scale.reason is Reason.NO_SIGNAL_YET else scale.updates_needed
         return (_more_steps(needed, batch, pace), _more_micro_batches())
-    found = [_branch(run, batch, pace)]
-    if priced is not None and not kappa.measurements and run.planned_steps:
-        sweep = _sweep(run, priced, pace)
-        found += [] if sweep is None else [sweep]
+    found = [_branch(run, batch, pace), *([] if sweep is None else [sweep])]
     return tuple(sorted(found, key=lambda one: one.examples or 0.0))
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from noisescale_core.advice.parts import Constraints
 from noisescale_core.advice.plan import AdvisedStage, Schedule
+from noisescale_core.advice.question import Limits
 
 Trainer = Literal["megatron", "torchtitan", "nanogpt", "huggingface"]
 
@@ -36,7 +36,7 @@ class Launch:
 def as_flags(
     found: Schedule,
     trainer: Trainer,
-    given: Constraints,
+    given: Limits,
     *,
     batch_now: float,
     units_per_example: float,

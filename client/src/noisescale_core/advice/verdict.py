@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice import decision, wording
+from noisescale_core.advice import decision
 from noisescale_core.advice.decay import is_decayed
-from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.evidence import Evidence, Prior, Swept
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
 from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import DecisionWord, Predicted, RunSoFar
+from noisescale_core.advice.parts import AnyDecision, DecisionWord, Predicted, RunSoFar
 from noisescale_core.advice.predictions import Prediction, Predictions
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.surer import Surer
+from noisescale_core.advice.words import of_a_run as wording
+from noisescale_core.advice.words import of_a_task
 from noisescale_core.advice.worth import Missing
 
 
@@ -27,35 +29,41 @@ class Verdict:
         next_step: What would make it surer.
     """
 
-    decision: DecisionWord
+    decision: AnyDecision
     headline: str
     reason: str
     effect: str | None
     next_step: str
 
 
-def without_value(run: RunSoFar, kappa: Kappa, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
+def without_value(run: RunSoFar, evidence: Evidence, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
     """The verdict where no batch can be recommended: what is missing, and what it costs.
 
     Args:
         run: As it stands.
-        kappa: What is known of B_crit / B_simple.
+        evidence: What B_crit is known from.
         missing: What is missing besides a noise scale.
         options: What would make it surer.
     """
     word: DecisionWord = "insufficient_evidence"
-    if missing is not None and run.noise_scale.value is not None:
+    if isinstance(evidence, Prior):
+        return Verdict(word, of_a_task.NOT_ENOUGH, of_a_task.missing(evidence), None, of_a_task.way_out(evidence))
+    if isinstance(evidence, Swept) and missing is None:
+        return Verdict(word, of_a_task.NOT_ENOUGH, of_a_task.NO_SETTING, None, of_a_task.LOG_ONE)
+    if missing is not None and evidence.critical_batch(run) is not None:
         return Verdict(word, "Not enough evidence yet", missing.text, None, missing.way_out)
     reason, hint = wording.missing(run), wording.bound_hint(run)
-    return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, kappa, options))
+    return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, evidence, options))
 
 
-def infeasible(run: RunSoFar, kappa: Kappa, priced: Priced, found: Inside, foretold: Predictions | None) -> Verdict:
+def infeasible(
+    run: RunSoFar, evidence: Evidence, priced: Priced, found: Inside, foretold: Predictions | None
+) -> Verdict:
     """The verdict where no batch meets the limits: which, and what is possible instead.
 
     Args:
         run: As it stands.
-        kappa: What is known of B_crit / B_simple.
+        evidence: What B_crit is known from.
         priced: The best batch without limits.
         found: Without a batch.
         foretold: The rest of the plan, at the batch of the price alone too; None without one.
@@ -69,7 +77,7 @@ def infeasible(run: RunSoFar, kappa: Kappa, priced: Priced, found: Inside, foret
     relax = "Relax it, or end the plan at an earlier loss."
     if num_limits > 1:
         relax = "Relax both: neither can be met alone." if len(one_alone) == num_limits else "Relax either."
-    if run.noise_scale.value is not None and not kappa.measurements:
+    if not evidence.num_measurements:
         relax += " The critical batch is not calibrated here, and the limits rest on it."
     effect = " ".join(part for part in (found.limited.possible, _without_limits(priced, foretold)) if part)
     return Verdict(word, headline, found.choice.text, effect or None, relax)
@@ -87,9 +95,29 @@ def _without_limits(priced: Priced, foretold: Predictions | None) -> str | None:
     return f"Without limits the price chooses a batch of {wanted:,}: {said} for the rest of the plan. {least}"
 
 
+def start(run: RunSoFar, evidence: Swept, found: Inside, options: Sequence[Surer]) -> Verdict:
+    """The verdict before a run's first step: a batch to start with.
+
+    Args:
+        run: The setting that it is changed from.
+        evidence: What the task's sweeps and runs say.
+        found: The best batch inside the limits, with one that can be run.
+        options: What would make it surer.
+    """
+    assert found.batch is not None
+    what_a_sweep_costs = next((one.text for one in options if one.kind == "sweep"), None)
+    return Verdict(
+        decision="start",
+        headline=of_a_task.headline(evidence, found.batch),
+        reason=of_a_task.because(evidence, run.example),
+        effect=of_a_task.effect(evidence, found.batch),
+        next_step=of_a_task.next_step(evidence, what_a_sweep_costs),
+    )
+
+
 def verdict(
     run: RunSoFar,
-    kappa: Kappa,
+    evidence: Evidence,
     priced: Priced,
     found: Inside,
     predicted: Predicted,
@@ -100,7 +128,7 @@ def verdict(
 
     Args:
         run: As it stands, with a batch.
-        kappa: What is known of B_crit / B_simple.
+        evidence: What B_crit is known from.
         priced: The best batch at the price.
         found: The same inside the limits.
         predicted: Steps and examples there, relative to now.
@@ -109,10 +137,10 @@ def verdict(
     """
     word = decision.word_of(run, priced.best, found)
     assert found.batch is not None
-    headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, kappa)
+    headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, evidence)
     if found.choice.binding and word in ("increase", "decrease"):
         headline += f", {wording.limit_name(found.choice.binding[0].kind)}"
-    reason = wording.because(run, word, found.interval or priced.best, kappa)
+    reason = wording.because(run, word, found.interval or priced.best, evidence)
     if is_decayed(run):
         reason = wording.DECAYED
     elif found.choice.binding:
@@ -127,12 +155,12 @@ def verdict(
         reason=reason,
         # what a decayed rate foretells would be taken for a gain
         effect=None if is_decayed(run) else effect,
-        next_step=_next_step(word, run, kappa, options),
+        next_step=_next_step(word, run, evidence, options),
     )
 
 
-def _next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa, options: Sequence[Surer]) -> str:
-    said = wording.next_step(word, run, kappa)
+def _next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence, options: Sequence[Surer]) -> str:
+    said = wording.next_step(word, run, evidence)
     steps = next((one for one in options if one.kind == "more_steps" and one.hours is not None), None)
     if steps is not None and "window of" in said:
         return f"{said} That is {wording.cost(None, steps.hours, steps.usd)}, which the plan takes anyway."

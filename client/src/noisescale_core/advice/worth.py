@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 from noisescale_core.advice.pace import is_flat, step_line, timed_batches
-from noisescale_core.advice.parts import Preference, RunSoFar
+from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.question import Question
 from noisescale_core.theory import prices
 from noisescale_core.theory.prices import ExchangeRate
 
@@ -28,26 +29,25 @@ class Missing:
     way_out: str
 
 
-def worth_of(
-    wish: Preference, run: RunSoFar, *, spot_price_share: float | None = None
-) -> ExchangeRate | Missing | None:
-    """The price of a step in the reader's words; None where nobody said one.
+def worth_of(asked: Question, run: RunSoFar) -> ExchangeRate | Missing | None:
+    """The price of a step in the caller's words; None where nobody said one.
 
     Args:
-        wish: The reader's words.
+        asked: The caller's words, and whether devices are interruptible.
         run: Its devices and step times.
-        spot_price_share: Price of interruptible devices divided by that on demand; None: on demand.
 
     Raises:
         DomainError: If a number is out of range.
     """
-    if wish.examples_per_step is not None:
-        return prices.worth_examples(wish.examples_per_step)
-    if wish.preference is not None:
-        return prices.from_preference(wish.preference)
-    if wish.usd_per_hour_sooner is not None:
-        return _of_an_hour(wish.usd_per_hour_sooner, run, 1.0 if spot_price_share is None else spot_price_share)
-    return _of_step_times(run) if wish.fixed_hardware else None
+    if asked.examples_per_step is not None:
+        return prices.worth_examples(asked.examples_per_step)
+    if asked.preference is not None:
+        return prices.from_preference(asked.preference)
+    if asked.usd_per_hour_sooner is not None:
+        return _of_an_hour(
+            asked.usd_per_hour_sooner, run, 1.0 if asked.spot_price_share is None else asked.spot_price_share
+        )
+    return _of_step_times(run) if asked.fixed_hardware else None
 
 
 def balanced_at(critical_batch: float) -> ExchangeRate:

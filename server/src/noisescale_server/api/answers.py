@@ -2,11 +2,10 @@
 
 from noisescale_core.advice import parts as advice
 from noisescale_core.advice.kappa import Kappa
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_core.advice.parts import LatestNoiseScale
 from noisescale_server.api import cursor
 from noisescale_server.api.schemas_runs import (
     Interval,
-    LatestNoiseScale,
     Notice,
     RowDecision,
     RunAnswer,
@@ -58,7 +57,7 @@ def run_answer(view: RunView) -> RunAnswer:
         global_batch=run.latest_global_batch,
         num_micro_batches=run.latest_num_micro_batches,
         loss=run.latest_loss,
-        noise_scale=estimate_answer(view.noise_scale, view.reason),
+        noise_scale=LatestNoiseScale.of(view.noise_scale, view.reason),
         example_efficiency=interval_answer(view.example_efficiency),
         step_efficiency=interval_answer(view.step_efficiency),
         decision=decision_answer(view.decision),
@@ -78,22 +77,6 @@ def page_answer(page: Page, sort: Sort) -> RunPage:
         last = page.runs[-1].row
         next_cursor = cursor.encode(sort, last.sorted_by, last.run.id)
     return RunPage(runs=[run_answer(view) for view in page.runs], next_cursor=next_cursor, total=page.total)
-
-
-def estimate_answer(estimate: NoiseScaleEstimate, reason: str | None) -> LatestNoiseScale:
-    """An estimate, in examples."""
-    return LatestNoiseScale(
-        state=estimate.state.value,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        level=estimate.level,
-        z=estimate.z,
-        reason=reason,
-        num_updates=estimate.num_updates,
-        num_blocks=estimate.num_blocks,
-        updates_needed=estimate.updates_needed,
-    )
 
 
 def interval_answer(interval: advice.Interval | None) -> Interval | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_core.advice.measurement_flags import reason_without_estimate
+from noisescale_core.advice.words.flags import reason_without_estimate
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step, check_range
 from noisescale_server.api.json_response import JsonColumns

@@ -1,24 +1,20 @@
 """GET /api/v1/runs/{run_id}/recommendation: which batch size now, why, how sure, and what it would change."""
 
-from dataclasses import fields
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 
-from noisescale_core.advice import answer as advice_answer
-from noisescale_core.advice.parts import Preference
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.trainer_flags import Trainer, as_flags
-from noisescale_server.api.answers import estimate_answer
 from noisescale_server.api.critical_by_definition import by_definition
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId
 from noisescale_server.api.recommendation_query import RunRecommendationQuery, SeveralRecommendationsQuery
 from noisescale_server.api.runs import read_ids
-from noisescale_server.api.schemas_recommendation import RecommendationAnswer, SeveralRecommendations
+from noisescale_server.api.schemas_recommendation import RecommendationAnswer, SeveralRecommendations, as_said
 from noisescale_server.services import run_advice
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.run_advice import Question, RunAdvice
+from noisescale_server.services.run_advice import RunAdvice
 
 router = APIRouter(tags=["recommendation"])
 
@@ -31,9 +27,10 @@ async def get_recommendations(
     query: Annotated[SeveralRecommendationsQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
 ) -> SeveralRecommendations:
     """The recommendations of several runs at one preference, for a list of them; ids without a run are left out."""
-    asked = Question(Preference(query.preference))
-    found = await run_advice.advise_several(session, whole_runs, read_ids(query.ids, MOST_AT_ONCE), asked)
-    return SeveralRecommendations(recommendations=[recommendation_answer(advice) for advice in found])
+    found = await run_advice.advise_several(session, whole_runs, read_ids(query.ids, MOST_AT_ONCE), query.question())
+    return SeveralRecommendations(
+        recommendations=[RecommendationAnswer(**as_said(one.recommendation)) for one in found]
+    )
 
 
 @router.get("/runs/{run_id}/recommendation", response_model=RecommendationAnswer)
@@ -45,16 +42,15 @@ async def get_recommendation(
 ) -> RecommendationAnswer | PlainTextResponse:
     """Which batch size to use now and for the rest, for a reader who values steps and examples as the query says."""
     asked = query.question()
-    advice = await run_advice.advise(session, whole_runs, run_id, asked)
+    advice = await run_advice.advise(session, whole_runs, run_id, asked, to_step=query.to_step)
     if query.format == "json":
-        found = recommendation_answer(advice)
-        by = query.definition
+        found, by = advice.recommendation, query.definition
         known = None if by is None else by_definition(found.critical_batch, by, query.definition_share)
-        return found.model_copy(update={"critical_batch_by_definition": known})
+        return RecommendationAnswer(**as_said(found), critical_batch_by_definition=known)
     return PlainTextResponse(flags_answer(advice, query.format, asked))
 
 
-def flags_answer(advice: RunAdvice, trainer: Trainer, asked: run_advice.Question) -> str:
+def flags_answer(advice: RunAdvice, trainer: Trainer, asked: Question) -> str:
     """The schedule as a trainer takes it.
 
     Raises:
@@ -67,23 +63,9 @@ def flags_answer(advice: RunAdvice, trainer: Trainer, asked: run_advice.Question
     return as_flags(
         found,
         trainer,
-        asked.given,
+        asked,
         batch_now=batch_now,
         units_per_example=advice.run.units_per_example,
         num_devices=advice.run.num_devices,
         examples_per_step=rate.examples_per_step,
-    )
-
-
-def recommendation_answer(advice: RunAdvice) -> RecommendationAnswer:
-    """The advice as JSON; see docs/rest.md."""
-    found = advice.recommendation
-    return RecommendationAnswer(
-        run_id=UUID(str(advice.run.id)),
-        step=advice.step,
-        unit=advice.run.unit,
-        example=advice.run.example or "example",
-        units_per_example=advice.run.units_per_example,
-        noise_scale=estimate_answer(advice.so_far.noise_scale, advice.so_far.reason),
-        **{field.name: getattr(found, field.name) for field in fields(advice_answer.Recommendation)},
     )

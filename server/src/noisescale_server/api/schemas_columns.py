@@ -8,7 +8,8 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
+from noisescale_core.advice.parts import LatestNoiseScale
+from noisescale_server.api.schemas_runs import Answer
 
 State = Literal["resolved", "tentative", "unresolved"]
 Numbers = list[float | None]

@@ -1,64 +1,24 @@
-"""The answer of a recommendation as JSON: the run and its noise scale, then the advice, field by field."""
+"""A recommendation as JSON: THE answer of `noisescale_core.advice.answer`, and what only a server adds."""
 
-from uuid import UUID
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
-from noisescale_core.advice.limited import LimitedBatch
-from noisescale_core.advice.parts import (
-    Calibration,
-    Caution,
-    DecisionWord,
-    ExchangeRate,
-    Interval,
-    LearningRateAdvice,
-    NowAndThen,
-    Predicted,
-    Waste,
-)
-from noisescale_core.advice.plan import Schedule
-from noisescale_core.advice.predictions import HadWeUsed, Parallelism, Predictions
-from noisescale_core.advice.surer import Surer
-from noisescale_core.theory.change import Change
+from pydantic import ConfigDict
+
+from noisescale_core.advice import answer as core
 from noisescale_server.api.critical_by_definition import CriticalByDefinition
-from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
+from noisescale_server.api.schemas_runs import Answer
+
+AS_JSON = ConfigDict(ser_json_inf_nan="null", json_schema_serialization_defaults_required=True)
+"""Numbers that are not finite become null, and every field is always there."""
 
 
-class RecommendationAnswer(Answer):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendationAnswer(core.Recommendation):
     """The advice; null where nothing can be said. What each field means: `noisescale_core.advice.answer`."""
 
-    run_id: UUID
-    step: int | None
-    unit: str
-    example: str
-    units_per_example: float
-    noise_scale: LatestNoiseScale
-    decision: DecisionWord
-    headline: str
-    reason: str
-    effect: str | None
-    current_batch_size: float | None
-    recommended_batch_size: int | None
-    rounding_regret: float | None
-    interval: Interval | None
-    statistical_interval: Interval | None
-    calibration: Calibration
-    exchange_rate: ExchangeRate | None
-    preference: float | None
-    critical_batch: Interval | None
-    learning_rate: LearningRateAdvice | None
-    example_efficiency: NowAndThen | None
-    step_efficiency: NowAndThen | None
-    predicted: Predicted | None
-    waste: Waste | None
-    warnings: tuple[Caution, ...]
-    next_step: str
-    next_steps: tuple[Surer, ...]
-    limited: LimitedBatch | None
-    predictions: Predictions | None
-    counterfactual: HadWeUsed | None
-    parallelism: Parallelism | None
-    rescaling: tuple[Change, ...] | None
-    schedule: Schedule | None
-    schedule_missing: str | None
+    __pydantic_config__: ClassVar[ConfigDict] = AS_JSON
+
     critical_batch_by_definition: CriticalByDefinition | None = None
 
 
@@ -66,3 +26,8 @@ class SeveralRecommendations(Answer):
     """The recommendations of several runs, in the order of their ids."""
 
     recommendations: list[RecommendationAnswer]
+
+
+def as_said(found: core.Recommendation) -> dict[str, Any]:
+    """The fields of an answer by name, for one that adds to them."""
+    return {one.name: getattr(found, one.name) for one in fields(core.Recommendation)}

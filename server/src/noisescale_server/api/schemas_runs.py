@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from noisescale_core.advice.parts import LatestNoiseScale
 from noisescale_server.api.deps import CONTROL_CHARACTERS, MAX_INT64, refuse_control_characters
 from noisescale_server.api.masked_config import masked
 
@@ -174,21 +175,6 @@ class Interval(Answer):
     value: float | None
     low: float | None
     high: float | None
-
-
-class LatestNoiseScale(Answer):
-    """A noise scale in examples with interval and state."""
-
-    state: Literal["resolved", "tentative", "unresolved"]
-    value: float | None
-    low: float | None
-    high: float | None
-    level: float
-    z: float | None
-    reason: str | None
-    num_updates: int
-    num_blocks: int
-    updates_needed: int | None
 
 
 class RowDecision(Answer):

@@ -1,14 +1,15 @@
 """Answers about tasks, and advice before a run's first step; see docs/rest.md."""
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 from uuid import UUID
 
-from noisescale_core.advice.limited import LimitedBatch
-from noisescale_core.advice.parts import Calibration, Caution, ExchangeRate, Interval, LearningRateAdvice
-from noisescale_core.advice.plan import Schedule
-from noisescale_core.advice.predictions import Parallelism, Predictions
-from noisescale_core.theory.change import Change
-from noisescale_server.api.schemas_runs import Answer, LatestNoiseScale
+from pydantic import ConfigDict
+
+from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.parts import Interval, LatestNoiseScale
+from noisescale_server.api.schemas_recommendation import AS_JSON
+from noisescale_server.api.schemas_runs import Answer
 
 
 class KnownCriticalBatch(Answer):
@@ -97,40 +98,15 @@ class EarlierRun(Answer):
     run_average: KnownCriticalBatch
 
 
-class TaskRecommendationAnswer(Answer):
-    """The advice before step 0; fields of a run's recommendation mean the same, and are null where only a run tells."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecommendationAnswer(Recommendation):
+    """The advice before step 0: fields mean what they do for a run, and are null where only a run tells."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = AS_JSON
 
     project: str
     task: str
     optimizer: str | None
-    run_id: None
-    step: None
-    unit: str
-    example: str
-    units_per_example: float
-    noise_scale: LatestNoiseScale
-    decision: Literal["start", "insufficient_evidence"]
-    headline: str
-    reason: str
-    effect: str | None
-    current_batch_size: None
-    recommended_batch_size: int | None
-    rounding_regret: float | None
-    interval: Interval | None
-    statistical_interval: None
-    calibration: Calibration
-    exchange_rate: ExchangeRate | None
-    preference: float | None
-    critical_batch: Interval | None
-    learning_rate: LearningRateAdvice | None
-    warnings: tuple[Caution, ...]
-    next_step: str
-    limited: LimitedBatch | None
-    predictions: Predictions | None
-    parallelism: Parallelism | None
-    rescaling: tuple[Change, ...] | None
-    schedule: Schedule | None
-    schedule_missing: str | None
     changed_from: SettingAnswer | None
     to_target: list[ToTargetAnswer]
     sweeps: list[TaskSweepAnswer]

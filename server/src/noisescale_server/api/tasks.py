@@ -1,6 +1,6 @@
 """/api/v1/projects/{project}/tasks: what is known of each task, and advice before a run's first step."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Annotated
 from uuid import UUID
 
@@ -8,14 +8,15 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import Field
 
-from noisescale_core.advice.parts import Interval
+from noisescale_core.advice.parts import Interval, LatestNoiseScale
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import calibration
 from noisescale_core.advice.trainer_flags import as_flags
 from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
-from noisescale_server.api.answers import estimate_answer
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, Text
 from noisescale_server.api.recommendation_query import RecommendationQuery
+from noisescale_server.api.schemas_recommendation import as_said
 from noisescale_server.api.schemas_tasks import (
     EarlierRun,
     KnownCriticalBatch,
@@ -30,7 +31,6 @@ from noisescale_server.api.schemas_tasks import (
 )
 from noisescale_server.services import task_advice, tasks
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.run_advice import Question
 from noisescale_server.services.task_advice import TaskAdvice, ToTarget
 from noisescale_server.services.task_evidence import TaskSweep
 from noisescale_server.services.tasks import TaskSummary
@@ -77,20 +77,11 @@ async def get_task_recommendation(
 
 def recommendation_answer(project: str, advice: TaskAdvice) -> TaskRecommendationAnswer:
     """The advice as JSON; see docs/rest.md."""
-    found, evidence = advice.recommendation, advice.evidence
-    shared = {one.name for one in fields(found)} & TaskRecommendationAnswer.model_fields.keys() - {"decision"}
-    setting = advice.setting
+    evidence, setting = advice.evidence, advice.setting
     return TaskRecommendationAnswer(
         project=project,
         task=evidence.task.name,
         optimizer=evidence.optimizer,
-        run_id=None,
-        step=None,
-        unit=evidence.unit,
-        example=evidence.example,
-        units_per_example=evidence.units_per_example,
-        noise_scale=estimate_answer(advice.noise_scale, None if evidence.noise_scale else "no_estimates"),
-        decision="start" if advice.is_enough else "insufficient_evidence",
         changed_from=None
         if setting is None
         else SettingAnswer(
@@ -102,7 +93,7 @@ def recommendation_answer(project: str, advice: TaskAdvice) -> TaskRecommendatio
         to_target=[_to_target(one) for one in advice.to_target],
         sweeps=[_sweep(one) for one in evidence.sweeps],
         runs=[_run(one.run_id, one.run_average) for one in evidence.runs],
-        **{name: getattr(found, name) for name in shared},
+        **as_said(advice.recommendation),
     )
 
 
@@ -120,7 +111,7 @@ def task_answer(found: TaskSummary) -> TaskAnswer:
         sweeps=[_sweep(one) for one in found.sweeps],
         latest_run_average=None
         if latest is None
-        else TaskRunAverage(run_id=latest.run_id, noise_scale=estimate_answer(latest.noise_scale, None)),
+        else TaskRunAverage(run_id=latest.run_id, noise_scale=LatestNoiseScale.of(latest.noise_scale, None)),
     )
 
 
@@ -137,7 +128,7 @@ def _flags(advice: TaskAdvice, query: TaskRecommendationQuery, asked: Question) 
     return as_flags(
         found,
         query.format,
-        asked.given,
+        asked,
         batch_now=found.stages[0].batch_size,
         units_per_example=advice.evidence.units_per_example,
         num_devices=None,
@@ -180,6 +171,6 @@ def _to_target(one: ToTarget) -> ToTargetAnswer:
         metric=one.sweep.sweep.metric,
         target=one.sweep.row.target,
         batch_size=size,
-        steps=Interval(one.steps, one.steps_low, one.steps_high),
-        examples=Interval(size * one.steps, size * one.steps_low, size * one.steps_high),
+        steps=one.steps,
+        examples=Interval(size * one.steps.value, size * one.steps.low, size * one.steps.high),
     )

@@ -13,7 +13,6 @@ from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.tradeoff_query import TradeOffQuery
 from noisescale_server.services import tradeoff, tradeoff_source
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.run_advice import Question
 from noisescale_server.services.tradeoff_asked import EXACT, Asked, Machines
 from noisescale_server.services.tradeoff_limits import Allowed, Reach
 from noisescale_server.services.tradeoff_policies import Policy, Terrain, policies, profile_of
@@ -76,8 +75,7 @@ async def get_tradeoff(
     query.checked()
     source = None
     if query.run_id is not None:
-        question = Question(query.wish(), query.limits(), usd_per_device_hour=query.usd_per_device_hour)
-        source = await tradeoff_source.of_run(session, whole_runs, query.run_id, question)
+        source = await tradeoff_source.of_run(session, whole_runs, query.run_id, query.asked())
     if query.project is not None and query.task is not None:
         source = await tradeoff_source.of_task(
             session,
@@ -85,7 +83,7 @@ async def get_tradeoff(
             query.project,
             query.task,
             optimizer=query.optimizer,
-            asked=Question(query.wish(), query.limits(), usd_per_device_hour=query.usd_per_device_hour),
+            asked=query.asked(),
             sweep_target=query.sweep_target,
         )
     return tradeoff_answer(query, source)
@@ -120,7 +118,7 @@ def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnsw
         min_steps=None if to_target is None else to_target.min_steps,
         min_examples=None if to_target is None else to_target.min_examples,
         examples_per_step=rate,
-        price_text=asked.rate.said if query.wish().is_stated else "nobody said what a step is worth: balanced",
+        price_text=asked.rate.said if query.asked().is_stated else "nobody said what a step is worth: balanced",
         best_batch=found.best_batch,
         limited_batch=inside.choice.batch,
         limited_interval=inside.reach,
@@ -150,8 +148,8 @@ def _asked(query: TradeOffQuery, source: Source | None) -> Asked:
         plan=plan,
         batches=query.batches(critical.value, pace, present_batch),
         machines=machines,
-        rate=worth_of(query.wish(), pace, critical.value),
-        given=query.limits(),
+        rate=worth_of(query.asked(), pace, critical.value),
+        given=query.asked(),
         target=query.target if source is None or query.steps is not None else source.target,
         present_batch=present_batch,
         example="example" if source is None else source.example,

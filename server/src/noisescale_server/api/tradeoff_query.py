@@ -1,16 +1,18 @@
 """What a planner asks of the trade-off: the critical batch, a target, batches, machines, prices and limits."""
 
 import math
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from noisescale_core.advice.pace import Pace, spot_of
-from noisescale_core.advice.parts import Constraints, Preference
+from noisescale_core.advice.question import Question
+from noisescale_core.errors import DomainError
 from noisescale_core.theory.cost import StepTime
 from noisescale_core.theory.intervals import Estimate, estimate_from_interval
 from noisescale_core.theory.what_if import Plan
+from noisescale_server.api.recommendation_query import IN_A_QUERY, asked_of, question_model
 from noisescale_server.api.wire_schemas import Text
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.tradeoff_asked import Machines
@@ -19,13 +21,16 @@ from noisescale_server.services.tradeoff_source import Source
 MAX_ROWS = 64
 Size = Annotated[float, Field(gt=1e-9, le=1e15)]
 Number = Annotated[float, Field(gt=1e-9, le=1e15)]
-Share = Annotated[float, Field(ge=0, le=1e6)]
 
 
-class TradeOffQuery(BaseModel):
+if TYPE_CHECKING:
+    QuestionFields = BaseModel
+else:
+    QuestionFields = question_model("PlannersQuestion", IN_A_QUERY)
+
+
+class TradeOffQuery(QuestionFields):
     """One critical batch, of a run or said, and what it is to be planned with."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run_id: Annotated[UUID | None, Field(description="critical batch, plan, step time and price of this run")] = None
     project: Annotated[Text | None, Field(description="of the task")] = None
@@ -40,7 +45,7 @@ class TradeOffQuery(BaseModel):
     steps: Annotated[Number | None, Field(description="to the target, at at_batch")] = None
     at_batch: Annotated[Size | None, Field(description="the batch of steps")] = None
     target: Annotated[str, Field(min_length=1, max_length=200)] = "the target"
-    batch_size: Annotated[list[Size], Field(max_length=MAX_ROWS, description="rows; may be repeated")] = []
+    batch_size: list[Size] = Field(default=[], max_length=MAX_ROWS, description="rows; may be repeated")
     smallest: Annotated[Size | None, Field(description="first row of a range of doublings")] = None
     largest: Annotated[Size | None, Field(description="last row of a range of doublings")] = None
     rows_per_doubling: Annotated[int, Field(ge=1, le=8, description="of a range; 1 for doublings alone")] = 1
@@ -53,23 +58,8 @@ class TradeOffQuery(BaseModel):
     max_devices: Annotated[
         int | None, Field(ge=1, le=2**24, description="that there are, where devices are added with the batch")
     ] = None
-    usd_per_device_hour: Annotated[Number | None, Field()] = None
     usd_per_hour_besides: Annotated[float, Field(ge=0, le=1e12)] = 0.0
     kilowatts_per_device: Annotated[Number | None, Field()] = None
-    preference: Annotated[float | None, Field(ge=0.001, le=0.999)] = None
-    examples_per_step: Annotated[float | None, Field(ge=1e-6, le=1e15)] = None
-    usd_per_hour_sooner: Annotated[Number | None, Field(description="what an hour sooner is worth")] = None
-    fixed_hardware: Annotated[bool, Field(description="the devices stay: step times say what a step is worth")] = False
-    max_steps: Annotated[Number | None, Field()] = None
-    max_examples: Annotated[float | None, Field(gt=1e-9, le=1e18)] = None
-    max_hours: Annotated[Number | None, Field()] = None
-    max_usd: Annotated[Number | None, Field()] = None
-    examples_per_device: Annotated[int | None, Field(ge=1, le=2**40)] = None
-    max_micro_batches: Annotated[int | None, Field(ge=1, le=2**24)] = None
-    spot_price_share: Annotated[float | None, Field(gt=0, le=100)] = None
-    interruptions_per_device_hour: Annotated[float, Field(ge=0, le=1e3)] = 0.0
-    restart_hours: Share = 0.0
-    checkpoint_hours: Share = 0.0
     growth: Annotated[float | None, Field(gt=-1, le=10, description="q of φ ∝ progress^q, for the policies")] = None
 
     def checked(self) -> Self:
@@ -95,38 +85,16 @@ class TradeOffQuery(BaseModel):
             raise refuse("steps", "steps to the target and at_batch, the batch that takes them, need each other")
         if self.smallest is not None and self.largest is not None and self.smallest > self.largest:
             raise refuse("smallest", f"smallest must not exceed largest, got {self.smallest:g} and {self.largest:g}")
-        self.wish()
+        self.asked()
         return self
 
-    def wish(self) -> Preference:
-        """What the reader values.
+    def asked(self) -> Question:
+        """What a step is worth, deadlines, budgets and what the devices hold.
 
         Raises:
-            InvalidInput: If it was said twice.
+            InvalidInput: If a step's worth was said twice.
         """
-        try:
-            return Preference(
-                self.preference, self.examples_per_step, self.usd_per_hour_sooner, fixed_hardware=self.fixed_hardware
-            )
-        except ValueError as error:
-            said = {"preference", "examples_per_step", "usd_per_hour_sooner", "fixed_hardware"} & self.model_fields_set
-            raise refuse(max(said), str(error)) from error
-
-    def limits(self) -> Constraints:
-        """Deadlines, budgets and what the devices hold."""
-        return Constraints(
-            max_steps=self.max_steps,
-            max_examples=self.max_examples,
-            max_hours=self.max_hours,
-            max_usd=self.max_usd,
-            examples_per_device=self.examples_per_device,
-            num_devices=self.num_devices,
-            max_micro_batches=self.max_micro_batches,
-            spot_price_share=self.spot_price_share,
-            interruptions_per_device_hour=self.interruptions_per_device_hour,
-            restart_hours=self.restart_hours,
-            checkpoint_hours=self.checkpoint_hours,
-        )
+        return asked_of(self)
 
     def critical(self, source: Source | None) -> Estimate:
         """The critical batch with its errors: as said, or the run's.
@@ -144,7 +112,7 @@ class TradeOffQuery(BaseModel):
         low, high = self.critical_batch_low or value, self.critical_batch_high or value
         try:
             return estimate_from_interval(value, low=low, high=high)
-        except ValueError as error:
+        except DomainError as error:
             raise refuse("critical_batch", str(error), value) from error
 
     def plan(self, source: Source | None) -> Plan | None:
@@ -208,12 +176,13 @@ class TradeOffQuery(BaseModel):
             seconds = None if batch is None else line.seconds(batch)
         if batch is None or (seconds is None and own is None):
             return None
-        devices = self.num_devices or (None if own is None else own.num_devices)
-        price = self.usd_per_device_hour or (None if own is None else own.usd_per_device_hour)
+        asked = self.asked()
+        devices = asked.num_devices or (None if own is None else own.num_devices)
+        price = asked.usd_per_device_hour or (None if own is None else own.usd_per_device_hour)
         try:
-            spot = spot_of(self.limits(), devices or 1)
-        except ValueError as error:
-            raise refuse("interruptions_per_device_hour", str(error), self.interruptions_per_device_hour) from error
+            spot = spot_of(asked, devices or 1)
+        except DomainError as error:
+            raise refuse("interruptions_per_device_hour", str(error), asked.interruptions_per_device_hour) from error
         if seconds is None:
             assert own is not None
             return Pace(own.batch, own.step_seconds, own.hardware, own.line, devices, price, spot)

@@ -7,9 +7,12 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import Kappa
-from noisescale_core.advice.parts import Constraints, Preference, RunSoFar
-from noisescale_core.advice.recommendation import NOTHING_LIMITS, recommend
+from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.question import Question
+from noisescale_core.advice.recommendation import recommend
+from noisescale_core.errors import DomainError
 from noisescale_server.services import known_kappa, run_history
 from noisescale_server.services.errors import RunNotFound, refuse
 from noisescale_server.services.live import LiveSeries
@@ -21,42 +24,23 @@ from noisescale_server.storage.tables import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What a reader asks of a run.
-
-    Attributes:
-        wish: What a step is worth.
-        given: What limits the rest of the run.
-        batches: Batches to predict besides the present and the recommended one, in examples.
-        usd_per_device_hour: Price of a device for an hour; None for the run's own.
-        to_step: As if the run stood at this step; None: now.
-    """
-
-    wish: Preference
-    given: Constraints = NOTHING_LIMITS
-    batches: Sequence[float] = ()
-    usd_per_device_hour: float | None = None
-    to_step: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RunAdvice:
     """A recommendation with what it was made from.
 
     Attributes:
         run: The run as stored.
-        step: The step it stands at, or the last one before `to_step`.
         so_far: What the recommendation was made from.
         recommendation: The advice.
     """
 
     run: Run
-    step: int | None
     so_far: RunSoFar
     recommendation: Recommendation
 
 
-async def advise(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, asked: Question) -> RunAdvice:
+async def advise(
+    session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, asked: Question, *, to_step: int | None = None
+) -> RunAdvice:
     """The advice for a run, now or as if it stood at a step, inside what the reader has, with the project's own κ.
 
     Raises:
@@ -66,8 +50,8 @@ async def advise(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     run = await runs.get(session, run_id)
     if run is None:
         raise RunNotFound(run_id)
-    past = await whole_runs.history(session, run, asked.to_step)
-    return _advice(run, past, await known_kappa.of_run(session, run), asked)
+    past = await whole_runs.history(session, run, to_step)
+    return _advice(run, past, await known_kappa.of_run(session, run), asked, is_now=to_step is None)
 
 
 async def advise_several(
@@ -88,11 +72,13 @@ async def advise_several(
     return advice
 
 
-def _advice(run: Run, past: History, kappa: Kappa, asked: Question, *, is_of_list: bool = False) -> RunAdvice:
-    found = run_history.so_far(run, past, is_now=asked.to_step is None, usd_per_device_hour=asked.usd_per_device_hour)
+def _advice(
+    run: Run, past: History, kappa: Kappa, asked: Question, *, is_now: bool = True, is_of_list: bool = False
+) -> RunAdvice:
+    found = run_history.so_far(run, past, is_now=is_now, usd_per_device_hour=asked.usd_per_device_hour)
     try:
-        advice = recommend(found, asked.wish, kappa, asked.given, asked.batches, is_of_list=is_of_list)
-    except ValueError as error:
+        advice = recommend(found, Measured(kappa), asked, is_of_list=is_of_list)
+    except DomainError as error:
         # all else was checked where the question was read; how often the run is interrupted depends on its devices
         raise refuse("interruptions_per_device_hour", str(error)) from error
-    return RunAdvice(run, past.last_step, found, advice)
+    return RunAdvice(run, found, advice)

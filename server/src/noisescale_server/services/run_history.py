@@ -80,6 +80,7 @@ def so_far(run: Run, past: History, *, is_now: bool, usd_per_device_hour: float 
         usd_spent=None if price is None or past.hours is None else price * (run.num_devices or 1) * past.hours,
         usd_per_device_hour=price,
         steps_done=0 if past.last_step is None else past.last_step + 1,
+        step=past.last_step,
     )
 
 

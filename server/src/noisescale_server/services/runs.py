@@ -10,9 +10,10 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.effects import share_interval
-from noisescale_core.advice.measurement_flags import notices, reason_without_estimate
-from noisescale_core.advice.parts import Caution, Decision, Interval, Preference, RunSoFar
+from noisescale_core.advice.evidence import Measured
+from noisescale_core.advice.parts import Caution, Decision, Interval, RunSoFar
 from noisescale_core.advice.recommendation import decide
+from noisescale_core.advice.words.flags import notices, reason_without_estimate
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
@@ -29,14 +30,10 @@ Status = Literal["running", "finished", "failed", "silent", "crashed"]
 LEVEL = 0.95
 """Confidence level of the estimates kept with a run."""
 
-BALANCED = Preference()
-"""Table rows show the decision for a reader who values steps and examples alike."""
-
-
 KEPT = 20_000
 """Rows of the list whose judgement is kept: all of what a team looks at, 30 MB."""
 
-_decided_by = attrgetter(*(field.name for field in fields(RunSoFar) if field.name != "config"))
+_decided_by = attrgetter(*(field.name for field in fields(RunSoFar) if field.name not in ("config", "run_id")))
 """What a row's judgement depends on; a config only tells what else to set."""
 
 
@@ -272,7 +269,7 @@ def _judge(run: RunSoFar, kappa: Kappa) -> Judgement:
     return Judgement(
         example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
         step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
-        decision=decide(run, BALANCED, kappa),
+        decision=decide(run, Measured(kappa)),
         notices=notices(run.flags),
     )
 
@@ -306,6 +303,7 @@ def run_so_far(run: Run) -> RunSoFar:
         num_devices=run.num_devices,
         usd_per_device_hour=run.usd_per_device_hour,
         config=run.config,
+        run_id=str(run.id),
     )
 
 

@@ -1,7 +1,7 @@
-"""A recommendation for a task before a run's first step: as if a run stood at step 0 with an earlier run's setting.
+"""A recommendation for a task before a run's first step, from what its sweeps and earlier runs say together.
 
-B_crit is what the task's sweeps and runs say together. The setting that batch, learning rate and plan are changed from
-is that of the nearest tuned run of a sweep; where there is none, that of the longest resolved run.
+The setting that batch, learning rate and plan are changed from is that of the nearest tuned run of a sweep; where there
+is none, that of the longest resolved run.
 """
 
 import math
@@ -12,18 +12,19 @@ from statistics import NormalDist
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.answer import Recommendation
-from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.evidence import Prior, Swept, SweptCurve
 from noisescale_core.advice.limited import inside, round_batch, rounding
 from noisescale_core.advice.pace import pace_of
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSoFar
 from noisescale_core.advice.pricing import price
-from noisescale_core.advice.recommendation import calibration, recommend
+from noisescale_core.advice.question import Question
+from noisescale_core.advice.recommendation import recommend
 from noisescale_core.advice.worth import Missing, worth_of
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale_core.errors import DomainError
 from noisescale_server.analysis.calibration_levels import LEVEL
-from noisescale_server.services import run_history, task_evidence, task_schedule, task_wording
+from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale
+from noisescale_server.services import run_history, task_evidence, task_schedule
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.run_advice import Question
 from noisescale_server.services.task_evidence import TaskEvidence, TaskSweep
 from noisescale_server.services.task_schedule import Setting
 from noisescale_server.services.whole_run import WholeRuns
@@ -39,15 +40,11 @@ class ToTarget:
         sweep: That foretells it.
         batch_size: In examples.
         steps: Optimizer steps to its target.
-        steps_low: Lower end.
-        steps_high: Upper end.
     """
 
     sweep: TaskSweep
     batch_size: float
-    steps: float
-    steps_low: float
-    steps_high: float
+    steps: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +54,14 @@ class TaskAdvice:
     Attributes:
         evidence: What is known of the task.
         setting: That batch and learning rate are changed from; None where none is known.
-        is_enough: Whether a batch can be named.
-        recommendation: The advice; its `decision` says nothing before a run's first step.
-        noise_scale: Of earlier runs together.
+        recommendation: The advice.
         to_target: Steps of the recommended batch and of those asked for.
         past: The longest earlier run that is resolved; None without one.
     """
 
     evidence: TaskEvidence
     setting: Setting | None
-    is_enough: bool
     recommendation: Recommendation
-    noise_scale: NoiseScaleEstimate
     to_target: tuple[ToTarget, ...]
     past: RunSoFar | None
 
@@ -93,20 +86,45 @@ async def advise(
     run = await runs.get(session, evidence.runs[0].run_id) if evidence.runs else None
     past = None if run is None else run_history.so_far(run, await whole_runs.history(session, run), is_now=True)
     setting = _setting(evidence, past)
-    standing = _standing(evidence, past, setting, asked)
+    start = _start(evidence, past, setting, asked)
+    needed = None if evidence.critical_batch else await tasks.updates_needed(session, evidence.task.task_id)
+    known = _known(evidence, needed)
     try:
-        found = recommend(
-            standing, asked.wish, _kappa(evidence), asked.given, asked.batches, is_of_list=not has_schedule
-        )
-    except ValueError as error:
+        found = recommend(start, known, asked, is_of_list=not has_schedule)
+    except DomainError as error:
         raise refuse("interruptions_per_device_hour", str(error)) from error
-    is_enough = found.recommended_batch_size is not None
-    to_target = _to_target(evidence, [found.recommended_batch_size, *asked.batches])
-    needed = None if is_enough else await tasks.updates_needed(session, evidence.task.task_id)
-    said = _in_words_of_a_task(evidence, found, to_target, needed)
-    if has_schedule and setting is not None and past is not None:
-        said = task_schedule.replayed(said, past, setting, evidence, _rounding(standing, asked, _kappa(evidence)))
-    return TaskAdvice(evidence, setting, is_enough, said, noise_scale_of(evidence), to_target, past)
+    if has_schedule and setting is not None and past is not None and isinstance(known, Swept):
+        found = task_schedule.replayed(found, past, setting, evidence, _rounding(start, asked, known))
+    return TaskAdvice(
+        evidence, setting, found, _to_target(evidence, [found.recommended_batch_size, *asked.batch_sizes]), past
+    )
+
+
+def _known(evidence: TaskEvidence, updates_needed: int | None) -> Swept | Prior:
+    """B_crit of the next run with what it rests on; or what is missing for one."""
+    critical = evidence.critical_batch
+    if critical is None:
+        refused = next((one.row.missing for one in evidence.sweeps if one.row.missing), None)
+        return Prior(evidence.kappa, evidence.optimizer, refused, updates_needed)
+    scale = evidence.noise_scale
+    return Swept(
+        critical=Interval(critical.value, critical.low, critical.high, LEVEL),
+        kappa=evidence.kappa,
+        sweeps=tuple(one.row.critical_batch for one in evidence.sweeps if one.row.critical_batch is not None),
+        num_runs=0 if scale is None else scale.num_runs,
+        noise_scale=None if scale is None else _typical(scale),
+        curve=next((curve_of(one) for one in evidence.sweeps if one.row.curve), None),
+    )
+
+
+def curve_of(sweep: TaskSweep) -> SweptCurve:
+    """What a sweep foretells.
+
+    Args:
+        sweep: One that was fitted.
+    """
+    points = ((one["batch_size"], one["steps"], one["low"], one["high"]) for one in sweep.row.curve)
+    return SweptCurve(sweep.sweep.metric, sweep.row.target, tuple(points))
 
 
 def _setting(evidence: TaskEvidence, past: RunSoFar | None) -> Setting | None:
@@ -122,15 +140,14 @@ def _setting(evidence: TaskEvidence, past: RunSoFar | None) -> Setting | None:
     return Setting(past.batch_size, max(rates, default=None), max(past.steps_done, 1), is_tuned=False)
 
 
-def _standing(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | None, asked: Question) -> RunSoFar:
-    """A run at step 0 with the setting, and with the step times of the earlier run."""
-    critical = evidence.critical_batch
+def _start(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | None, asked: Question) -> RunSoFar:
+    """A run that has not begun, with the setting, and with the step times and prices of the earlier run."""
     blank = RunSoFar(NOTHING_MEASURED, None) if past is None else past
     # the earlier run's noise scales are no history of the next run; its step times are
     pace = [replace(one, value=None, low=None, high=None, learning_rate=None) for one in blank.spent]
     return replace(
         blank,
-        noise_scale=NOTHING_MEASURED if critical is None else _exact(critical.value),
+        noise_scale=NOTHING_MEASURED,
         batch_size=None if setting is None else setting.batch_size,
         learning_rate=None if setting is None else setting.learning_rate,
         optimizer=evidence.optimizer,
@@ -145,54 +162,19 @@ def _standing(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | 
         steps_done=0,
         planned_steps=None if setting is None else setting.num_steps,
         usd_per_device_hour=asked.usd_per_device_hour or blank.usd_per_device_hour,
+        run_id=None,
+        step=None,
     )
 
 
-def _kappa(evidence: TaskEvidence) -> Kappa:
-    """B_crit itself takes the noise scale's place: a κ of 1 carries its whole error."""
-    critical = evidence.critical_batch
-    if critical is None:
-        return evidence.kappa
-    sd = math.log(critical.high / critical.low) / (2 * NormalDist().inv_cdf(0.5 + LEVEL / 2))
-    fitted = sum(one.row.critical_batch is not None for one in evidence.sweeps)
-    return Kappa(0.0, sd, max(evidence.kappa.measurements, fitted), evidence.kappa.said)
-
-
-def _rounding(standing: RunSoFar, asked: Question, kappa: Kappa) -> Callable[[float], int]:
+def _rounding(start: RunSoFar, asked: Question, known: Swept) -> Callable[[float], int]:
     """From a wanted batch to one that can be run, as the recommended batch was rounded."""
-    worth = worth_of(asked.wish, standing, spot_price_share=asked.given.spot_price_share)
-    priced = None if isinstance(worth, Missing) else price(standing.noise_scale, asked.wish, kappa, worth)
+    worth = worth_of(asked, start)
+    priced = None if isinstance(worth, Missing) else price(known.critical_batch(start), asked, worth)
     if priced is None:
         return round_batch
-    found = inside(priced, standing, asked.given, pace_of(standing, asked.wish, asked.given))
-    return round_batch if found.batch is None else rounding(found, asked.given, priced)
-
-
-def _in_words_of_a_task(
-    evidence: TaskEvidence, found: Recommendation, to_target: Sequence[ToTarget], needed: int | None
-) -> Recommendation:
-    """The advice without what only a run that has begun can be told."""
-    words = task_wording.words(evidence, found, needed)
-    steps = next(iter(to_target), None)
-    effect = found.effect if found.recommended_batch_size is None else None
-    return replace(
-        found,
-        headline=words.headline,
-        reason=words.reason,
-        effect=effect
-        if steps is None
-        else task_wording.effect(steps.sweep, steps.steps, steps.steps_low, steps.steps_high),
-        next_step=words.next_step,
-        current_batch_size=None,
-        statistical_interval=None,
-        calibration=calibration(evidence.kappa, LEVEL),
-        example_efficiency=None,
-        step_efficiency=None,
-        predicted=None,
-        waste=None,
-        counterfactual=None,
-        next_steps=(),
-    )
+    found = inside(priced, start, asked, pace_of(start, asked))
+    return round_batch if found.batch is None else rounding(found, asked, priced)
 
 
 def _to_target(evidence: TaskEvidence, batches: Sequence[float | None]) -> tuple[ToTarget, ...]:
@@ -200,37 +182,13 @@ def _to_target(evidence: TaskEvidence, batches: Sequence[float | None]) -> tuple
     sweep = next((one for one in evidence.sweeps if one.row.curve), None)
     if sweep is None:
         return ()
-    curve = sweep.row.curve
-    inside = [size for size in batches if size and curve[0]["batch_size"] <= size <= curve[-1]["batch_size"]]
-    return tuple(
-        ToTarget(sweep, size, *(task_schedule.on_curve(curve, size, name) for name in ("steps", "low", "high")))
-        for size in dict.fromkeys(inside)
-    )
+    curve = curve_of(sweep)
+    steps = {size: curve.steps(size) for size in batches if size}
+    return tuple(ToTarget(sweep, size, found) for size, found in steps.items() if found is not None)
 
 
-def noise_scale_of(evidence: TaskEvidence) -> NoiseScaleEstimate:
+def _typical(scale: TypicalNoiseScale) -> LatestNoiseScale:
     """The geometric mean of the earlier runs' averages, with what they differ by."""
-    scale = evidence.noise_scale
-    if scale is None:
-        return NOTHING_MEASURED
-    reach = NormalDist().inv_cdf(0.5 + LEVEL / 2) * scale.log_sd
-    return replace(_exact(scale.value), low=scale.value * math.exp(-reach), high=scale.value * math.exp(reach))
-
-
-def _exact(value: float) -> NoiseScaleEstimate:
-    return NoiseScaleEstimate(
-        state=State.RESOLVED,
-        value=value,
-        low=value,
-        high=value,
-        level=LEVEL,
-        z=None,
-        reason=None,
-        updates_needed=None,
-        num_updates=0,
-        num_blocks=0,
-        trace_cov=None,
-        trace_cov_se=None,
-        grad_sq_norm=None,
-        grad_sq_norm_se=None,
-    )
+    factor = math.exp(NormalDist().inv_cdf(0.5 + LEVEL / 2) * scale.log_sd)
+    low, high = scale.value / factor, scale.value * factor
+    return LatestNoiseScale("resolved", scale.value, low, high, LEVEL, num_updates=0, num_blocks=0)

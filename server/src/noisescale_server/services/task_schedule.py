@@ -1,7 +1,6 @@
 """A schedule for a run that has not begun: the noise scale of an earlier run, replayed from its first step."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from noisescale_core.advice.answer import Recommendation
@@ -120,19 +119,3 @@ def _learning_rate(setting: Setting, batch: float, critical: float, optimizer: s
         return None
     rule = rescale(optimizer=optimizer, from_batch=setting.batch_size, to_batch=batch, noise_scale=critical)
     return setting.learning_rate * rule.factor
-
-
-def on_curve(curve: Sequence[dict[str, float]], batch_size: float, name: str) -> float:
-    """A column of a sweep's curve between its batch sizes, straight on log axes.
-
-    Args:
-        curve: By batch size.
-        batch_size: Inside it, in examples.
-        name: Of the column.
-    """
-    place = next((at for at, point in enumerate(curve) if point["batch_size"] >= batch_size), len(curve) - 1)
-    above, below = curve[place], curve[max(place - 1, 0)]
-    if above["batch_size"] == below["batch_size"]:
-        return above[name]
-    share = math.log(batch_size / below["batch_size"]) / math.log(above["batch_size"] / below["batch_size"])
-    return math.exp((1 - share) * math.log(below[name]) + share * math.log(above[name]))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import Constraints
+from noisescale_core.advice.question import Limits
 from noisescale_core.theory.intervals import Estimate, LogError
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_core.theory.trade_off import TradeOff
@@ -62,7 +62,7 @@ class Asked:
     batches: Sequence[float]
     machines: Machines
     rate: ExchangeRate
-    given: Constraints
+    given: Limits
     target: str
     present_batch: float | None = None
     example: str = "example"

@@ -7,17 +7,19 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.bounds import data_size
+from noisescale_core.advice.evidence import critical_batch_of
 from noisescale_core.advice.pace import Pace, pace_of
-from noisescale_core.advice.parts import Preference, RunSoFar
+from noisescale_core.advice.parts import Interval, RunSoFar
 from noisescale_core.advice.plan import growth, profile
 from noisescale_core.advice.pricing import price
+from noisescale_core.advice.question import Question
+from noisescale_core.errors import DomainError
 from noisescale_core.estimators.uncertainty import State
 from noisescale_core.theory.intervals import Estimate, LogError, estimate_from_interval
 from noisescale_core.theory.schedule import Stretch
 from noisescale_core.theory.what_if import Plan
-from noisescale_server.services import known_kappa, run_advice, task_advice, task_schedule, tradeoff_target
+from noisescale_server.services import known_kappa, run_advice, task_advice, tradeoff_target
 from noisescale_server.services.errors import refuse
-from noisescale_server.services.run_advice import Question
 from noisescale_server.services.task_advice import TaskAdvice
 from noisescale_server.services.task_evidence import TaskSweep
 from noisescale_server.services.tradeoff_asked import EXACT
@@ -72,7 +74,8 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     advice = await run_advice.advise(session, whole_runs, run_id, asked)
     run = advice.so_far
     kappa = await known_kappa.of_run(session, advice.run)
-    priced = price(run.noise_scale, asked.wish, kappa) if run.noise_scale.state is State.RESOLVED else None
+    critical = critical_batch_of(run.noise_scale, kappa) if run.noise_scale.state is State.RESOLVED else None
+    priced = price(critical, asked)
     if priced is None or run.batch_size is None:
         reason = advice.recommendation.reason
         raise refuse("run_id", f"its noise scale says nothing yet: {reason} Give critical_batch instead", str(run_id))
@@ -80,7 +83,7 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     return Source(
         critical_batch=priced.critical,
         plan=Plan(run.steps_left, run.batch_size) if run.steps_left > 0 else None,
-        pace=pace_of(run, asked.wish, asked.given),
+        pace=pace_of(run, asked),
         growth=exponent,
         profile=foretold,
         example=run.example,
@@ -112,7 +115,7 @@ async def of_task(
         TaskNotFound: When the project has no task of this name.
         InvalidInput: While nothing is known of its critical batch.
     """
-    without_limits = Question(Preference(asked.wish.preference, asked.wish.examples_per_step))
+    without_limits = Question(preference=asked.preference, examples_per_step=asked.examples_per_step)
     advice = await task_advice.advise(
         session, whole_runs, project, task, optimizer=optimizer, asked=without_limits, has_schedule=False
     )
@@ -160,8 +163,8 @@ def _at_price(run: RunSoFar | None, usd_per_device_hour: float | None) -> RunSoF
 
 def _pace(run: RunSoFar, asked: Question) -> Pace | None:
     try:
-        return pace_of(run, asked.wish, asked.given)
-    except ValueError as error:
+        return pace_of(run, asked)
+    except DomainError as error:
         raise refuse("interruptions_per_device_hour", str(error)) from error
 
 
@@ -169,7 +172,7 @@ def _plan(advice: TaskAdvice) -> tuple[Plan | None, LogError, str]:
     """Steps at one batch with their error, and what they reach: a sweep's target, else the longest run's end."""
     reached, setting = next(iter(advice.to_target), None), advice.setting
     if reached is not None:
-        return _on_curve(reached.sweep, reached.batch_size)
+        return Plan(reached.steps.value, reached.batch_size), _error_of(reached.steps), _target_of(reached.sweep)
     if setting is None:
         return None, EXACT, "the target"
     plan = Plan(setting.num_steps, setting.batch_size)
@@ -177,13 +180,14 @@ def _plan(advice: TaskAdvice) -> tuple[Plan | None, LogError, str]:
         return plan, EXACT, "the end of a run as long as the longest so far"
     tuned = next(one for one in advice.evidence.sweeps if one.row.tuned)
     # the recommended batch lies beyond the curve: the tuned one is on it
-    return _on_curve(tuned, setting.batch_size) if tuned.row.curve else (plan, EXACT, _target_of(tuned))
+    steps = task_advice.curve_of(tuned).steps(setting.batch_size)
+    if steps is None:
+        return plan, EXACT, _target_of(tuned)
+    return Plan(steps.value, setting.batch_size), _error_of(steps), _target_of(tuned)
 
 
-def _on_curve(sweep: TaskSweep, batch: float) -> tuple[Plan, LogError, str]:
-    steps, low, high = (task_schedule.on_curve(sweep.row.curve, batch, name) for name in ("steps", "low", "high"))
-    error = LogError(max(math.log(steps / low), 0.0), max(math.log(high / steps), 0.0))
-    return Plan(steps, batch), error, _target_of(sweep)
+def _error_of(steps: Interval) -> LogError:
+    return LogError(max(math.log(steps.value / steps.low), 0.0), max(math.log(steps.high / steps.value), 0.0))
 
 
 def _target_of(sweep: TaskSweep) -> str:

@@ -1,13 +1,13 @@
 """What a step is worth in a planner's words: a preference, examples, an hour sooner, or the devices as they are."""
 
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import Preference
+from noisescale_core.advice.question import Worth
 from noisescale_core.theory import prices
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_server.services.errors import refuse
 
 
-def worth_of(wish: Preference, pace: Pace | None, critical_batch: float) -> ExchangeRate:
+def worth_of(wish: Worth, pace: Pace | None, critical_batch: float) -> ExchangeRate:
     """The price of a step: as said, or balanced at this critical batch.
 
     Args:

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from noisescale_core.advice.evidence import Measured, critical_batch_of
 from noisescale_core.advice.kappa import Kappa
-from noisescale_core.advice.parts import DecisionWord, Preference, RunSoFar
+from noisescale_core.advice.parts import AnyDecision, RunSoFar
 from noisescale_core.advice.pricing import Priced, price
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.student_t import t_quantile
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
@@ -44,7 +46,7 @@ class Prospect:
     is_shown: bool
     is_resolved: bool
     holds: bool | None
-    decision: DecisionWord
+    decision: AnyDecision
     is_right: bool | None
     log_error: float | None
     recommended: float | None
@@ -73,10 +75,10 @@ def prospect(glimpse: Glimpse, noise_scale: NoiseScaleEstimate, reference: Refer
         reference: The answer.
         kappa: What is known of B_crit / B_simple.
     """
-    wish = Preference(examples_per_step=reference.price)
+    asked = Question(examples_per_step=reference.price)
     best = math.sqrt(reference.price * reference.critical_batch)
-    decision = decide(RunSoFar(noise_scale, glimpse.batch), wish, kappa)
-    priced = price(noise_scale, wish, kappa)
+    decision = decide(RunSoFar(noise_scale, glimpse.batch), Measured(kappa), asked)
+    priced = price(critical_batch_of(noise_scale, kappa), asked)
     kept = _regret(glimpse.batch, reference)
     recommended = _regret(decision.batch_size, reference) if priced and decision.batch_size else None
     changes = decision.decision in ("increase", "decrease")
@@ -121,7 +123,7 @@ def _regret(batch: float, reference: Reference) -> float:
     )
 
 
-def _is_right(decision: DecisionWord, batch: float, best: float) -> bool | None:
+def _is_right(decision: AnyDecision, batch: float, best: float) -> bool | None:
     """Whether the change goes towards the best batch, or keeping costs at most an eighth more."""
     if decision == "insufficient_evidence":
         return None

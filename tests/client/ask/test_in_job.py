@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.recommending.advisor import Advisor
-from noisescale.recommending.recommendation import Recommendation
+from noisescale.ask.advisor import Advisor
+from noisescale.ask.recommendation import Recommendation
 from recommendation_answers import RepeatingServer, asks
 
 
@@ -57,7 +57,7 @@ def test_a_price_out_of_range_is_refused_in_words():
     found = make_run(20).recommendation(preference=2)
 
     assert found.headline == "The question was refused"
-    assert "preference must be between 0 and 1" in found.reason
+    assert "preference must be between 0.001 and 0.999, got 2" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_inside_a_loop_it_collects_the_held_steps_and_changes_no_gradient():
 
 def test_a_fault_of_ours_never_reaches_the_training(monkeypatch):
     run = make_run(20, strict=False)
-    monkeypatch.setattr("noisescale.recommending.advisor.recommend_in_job", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("noisescale.ask.advisor.recommend_in_job", lambda *_, **__: 1 / 0)
 
     found = run.recommendation()
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from noisescale.ask.asking import NoAnswer, RecommendingServer
+from noisescale.ask.in_job import recommend_in_job
+from noisescale.ask.recommendation import Recommendation
 from noisescale.config import Config
 from noisescale.guard import Faults, never_raises
-from noisescale.recommending.asking import NoAnswer, RecommendingServer
-from noisescale.recommending.in_job import recommend_in_job
-from noisescale.recommending.question import Question
-from noisescale.recommending.recommendation import Recommendation
 from noisescale.recorder import Recorder
-from noisescale_core.errors import ConfigError
+from noisescale_core.advice.question import Question
+from noisescale_core.errors import ConfigError, DomainError
 
 FAILED = "The recommendation failed for a fault of ours; the log says more, and training goes on."
 DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."
@@ -63,7 +63,7 @@ class Advisor:
             return refused(asked.why)
         try:
             return recommend_in_job(recorder.measured(), question, run_id=recorder.run_id, note=asked.why)
-        except ValueError as error:
+        except DomainError as error:
             return refused(str(error))
 
     def _ask(self, recorder: Recorder, question: Question) -> Recommendation | NoAnswer:

@@ -2,11 +2,12 @@
 
 from typing import Literal, Unpack
 
+from noisescale.ask.advisor import refused
+from noisescale.ask.asking import RecommendingServer
+from noisescale.ask.recommendation import Recommendation
 from noisescale.config import Config
-from noisescale.recommending.advisor import refused
-from noisescale.recommending.asking import RecommendingServer
-from noisescale.recommending.question import Asked, Question
-from noisescale.recommending.recommendation import Recommendation
+from noisescale_core.advice.question import Asked, Question
+from noisescale_core.errors import ConfigError
 
 NO_SERVER = "Earlier runs of a task are known to a server alone, and there is none: {why}."
 TRAIN = "train a few hundred steps with watch() and ask run.recommendation()."
@@ -43,10 +44,12 @@ def recommend(
         ConfigError: For a wrong argument.
     """
     config = Config.from_env(project=project, task=task, url=url, api_key=api_key, mode=mode)
-    question = Question.of({**asked, "optimizer": optimizer})
+    question = Question.of(asked)
+    if optimizer is not None and not isinstance(optimizer, str):
+        raise ConfigError(f"optimizer must be the name of its class, such as 'AdamW', got {optimizer!r}")
     if config.mode != "online":
         return _without_server(f"mode {config.mode!r} asks none")
-    found = (server or RecommendingServer(config)).of_task(config.project, config.task, question)
+    found = (server or RecommendingServer(config)).of_task(config.project, config.task, question, optimizer=optimizer)
     if isinstance(found, Recommendation):
         return found
     if found.is_refusal:

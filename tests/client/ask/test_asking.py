@@ -5,9 +5,9 @@ import pytest
 
 import noisescale
 from client_runs import make_kept_run
-from noisescale.recommending.asking import NoAnswer
-from noisescale.recommending.question import Question
+from noisescale.ask.asking import NoAnswer, with_query
 from noisescale_core.advice.parts import Interval
+from noisescale_core.advice.question import Question
 from noisescale_core.errors import ConfigError
 from recommendation_answers import RepeatingServer, asks, make_answer
 
@@ -79,14 +79,14 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_minute():
 
 
 def test_a_refused_question_says_which_field_and_why_and_is_not_asked_of_the_job():
-    problem = {"title": "Invalid input", "detail": "preference must be at most 0.999, got 2"}
+    problem = {"title": "Invalid input", "detail": "interruptions leave no time to work"}
     run, _ = make_kept_run()
     run._advisor._server = asks(RepeatingServer(422, problem))
 
-    found = run.recommendation(preference=2)
+    found = run.recommendation(preference=0.7)
 
     assert found.headline == "The question was refused"
-    assert found.reason == "http://fake says: preference must be at most 0.999, got 2"
+    assert found.reason == "http://fake says: interruptions leave no time to work"
     assert (found.source, found.decision) == ("nowhere", "insufficient_evidence")
 
 
@@ -104,6 +104,7 @@ def test_an_unknown_keyword_names_the_known_ones_and_never_reaches_the_training(
         ({"max_steps": "many"}, "max_steps must be a positive number, got 'many'"),
         ({"max_hours": float("nan")}, "max_hours must be a positive number, got nan"),
         ({"examples_per_step": -1}, "examples_per_step must be a positive number, got -1"),
+        ({"preference": 2}, "preference must be between 0.001 and 0.999, got 2"),
         ({"num_devices": 0}, "num_devices must be a positive number, got 0"),
         ({"examples_per_device": 1.5}, "examples_per_device must be a whole number, got 1.5"),
         ({"batch_sizes": 64}, "batch_sizes must be a list of numbers, got 64"),
@@ -120,7 +121,7 @@ def test_numbers_of_numpy_are_numbers():
     question = Question.of({"num_devices": numpy.int64(8), "preference": numpy.float64(0.5), "max_steps": None})
 
     assert question == Question(num_devices=8, preference=0.5)
-    assert question.address("/x") == "/x?preference=0.5&num_devices=8"
+    assert with_query("/x", question) == "/x?preference=0.5&num_devices=8"
 
 
 def test_a_page_that_is_no_recommendation_is_not_taken_for_one():

@@ -1,5 +1,5 @@
-from noisescale.recommending.question import Question
-from noisescale.recommending.recommendation import Recommendation
+from noisescale.ask.recommendation import Recommendation
+from noisescale_core.advice.question import Question
 from recommendation_answers import RepeatingServer, asks, make_answer
 
 

@@ -1,6 +1,6 @@
-"""From the JSON of `docs/rest.md` to a `Recommendation`, also of a server that is older or newer than this client.
+"""From the JSON of `docs/rest.md` to the answer's dataclasses, also of a server that is older or newer than we are.
 
-Names that are not known are passed by, and a part that cannot be read is None: the whole is in `answer` all the same.
+Names that are not known are passed by, and a part that cannot be read is None.
 """
 
 import types
@@ -8,39 +8,23 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from typing import Any, TypeVar
 
-from noisescale.recommending.recommendation import Recommendation, Source, Writer
+Part = TypeVar("Part")
 
 
-def recommendation_from(
-    answer: Mapping[str, object],
-    source: Source,
-    *,
-    note: str | None = None,
-    missing: tuple[str, ...] = (),
-    writer: Writer | None = None,
-) -> Recommendation:
-    """The recommendation that an answer holds.
+def as_part(kind: type[Part], value: Mapping[str, object], **given: Any) -> Part:
+    """The dataclass that JSON says, field by field; what it lacks or garbles has the default.
 
     Args:
-        answer: Of the server, or what the job computes in its place.
-        source: Who said it.
-        note: Why the server did not answer, where it did not.
-        missing: What the answer does not hold, and why.
-        writer: Writes the schedule in a trainer's words.
+        kind: A dataclass whose fields have defaults or are given.
+        value: A JSON object.
+        given: Fields that the JSON does not say.
     """
-    known = _kinds(Recommendation)
-    found = {
-        name: value for name in answer.keys() & known.keys() if (value := read(known[name], answer[name])) is not None
-    }
-    own = {
-        "source": source,
-        "note": note,
-        "missing": missing,
-        "writer": writer,
-        "answer": dict(answer),
-    }
-    return Recommendation(**({"reason": ""} | found | own))  # type: ignore[arg-type]  # read() has checked each
+    kinds = kinds_of(kind)  # type: ignore[arg-type]  # mypy takes type[T] for no hashable
+    names = (value.keys() & kinds.keys()) - given.keys()
+    known = {name: found for name in names if (found := read(kinds[name], value[name])) is not None}
+    return kind(**(known | given))
 
 
 def read(kind: object, value: object) -> object:
@@ -75,7 +59,7 @@ def _read_part(kind: type, value: object) -> object:
     """The part, unless something is missing in it that is never None."""
     if not isinstance(value, Mapping):
         return None
-    kinds, found = _kinds(kind), {}
+    kinds, found = kinds_of(kind), {}
     for one in fields(kind):
         item = read(kinds[one.name], value.get(one.name))
         if item is not None:
@@ -88,6 +72,6 @@ def _read_part(kind: type, value: object) -> object:
 
 
 @cache
-def _kinds(kind: type) -> Mapping[str, object]:
-    """From each field to what it holds."""
+def kinds_of(kind: type) -> Mapping[str, object]:
+    """From each field of a dataclass to what it holds."""
     return typing.get_type_hints(kind)

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
+from noisescale.ask.recommendation import Recommendation, Writer
 from noisescale.config import Config
-from noisescale.recommending.question import Question
-from noisescale.recommending.reading import recommendation_from
-from noisescale.recommending.recommendation import Recommendation
 from noisescale.transport.http import HttpServer
 from noisescale.version import __version__
+from noisescale_core.advice.question import Question
+from noisescale_core.advice.reading import as_part
 from noisescale_core.errors import TransportError
 
 ANSWER_SECONDS = 3.0
@@ -62,13 +62,15 @@ class RecommendingServer:
         """The recommendation for a stored run."""
         return self._ask(f"/api/v1/runs/{quote(run_id, safe='')}/recommendation", question)
 
-    def of_task(self, project: str, task: str, question: Question) -> Recommendation | NoAnswer:
+    def of_task(
+        self, project: str, task: str, question: Question, *, optimizer: str | None = None
+    ) -> Recommendation | NoAnswer:
         """The recommendation for the next run of a task."""
         path = f"/api/v1/projects/{quote(project, safe='')}/tasks/{quote(task, safe='')}/recommendation"
-        return self._ask(path, question)
+        return self._ask(path, question, optimizer=optimizer)
 
-    def _ask(self, path: str, question: Question) -> Recommendation | NoAnswer:
-        found = self._get(question.address(path))
+    def _ask(self, path: str, question: Question, **more: str | None) -> Recommendation | NoAnswer:
+        found = self._get(with_query(path, question, **more))
         if isinstance(found, NoAnswer):
             return found
         answer = _json_object(found)
@@ -76,10 +78,10 @@ class RecommendingServer:
             return NoAnswer(f"{self._config.url} answered something else than a recommendation", was_there=True)
 
         def write(trainer: str) -> str:
-            text = self._get(question.address(path, format=trainer))
+            text = self._get(with_query(path, question, **more, format=trainer))
             return f"# no flags for {trainer}: {text.why}\n" if isinstance(text, NoAnswer) else text
 
-        return recommendation_from(answer, "server", writer=write)
+        return recommendation_from(answer, write)
 
     def _get(self, address: str) -> str | NoAnswer:
         """The text of an answer."""
@@ -103,6 +105,36 @@ class RecommendingServer:
     def _connect(self) -> HttpServer:
         agent = f"noisescale/{__version__}"
         return HttpServer(self._config.url, self._config.api_key, agent, answer_seconds=ANSWER_SECONDS)
+
+
+def with_query(path: str, question: Question, **more: str | None) -> str:
+    """The path with what was said as its query, by the names of `docs/rest.md`.
+
+    Args:
+        path: Of the server.
+        question: What was asked.
+        more: Further names and values; None: not said.
+    """
+    said = [(name, value) for name, value in question.said.items() if name != "batch_sizes"]
+    query = [(name, _text(value)) for name, value in [*said, *more.items()] if value is not None]
+    query += [("batch_size", str(size)) for size in question.batch_sizes]
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def recommendation_from(answer: Mapping[str, object], writer: Writer | None = None) -> Recommendation:
+    """The recommendation in a server's JSON, as far as this version knows its fields; all of it is in `answer`.
+
+    Args:
+        answer: With a decision; without a reason it is an answer still.
+        writer: Writes the schedule in a trainer's words.
+    """
+    reason = answer.get("reason")
+    known = {"reason": reason if isinstance(reason, str) else "", "source": "server", "said": answer, "writer": writer}
+    return as_part(Recommendation, answer, **known)
 
 
 def _json_object(text: str) -> Mapping[str, object]:

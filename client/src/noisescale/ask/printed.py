@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from noisescale.readable import several
 
 if TYPE_CHECKING:
-    from noisescale.recommending.recommendation import Recommendation
+    from noisescale.ask.recommendation import Recommendation
     from noisescale_core.advice.parts import Interval
     from noisescale_core.advice.plan import Schedule
     from noisescale_core.advice.predictions import Banded

@@ -2,12 +2,13 @@
 
 import math
 
-from noisescale_core.advice import measurement_flags
 from noisescale_core.advice.decay import is_decayed, last_informed_step
-from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.evidence import Evidence
 from noisescale_core.advice.numbers import duration, number
-from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, Preference, RunSoFar
+from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, RunSoFar
 from noisescale_core.advice.predictions import Banded
+from noisescale_core.advice.question import Worth
+from noisescale_core.advice.words import flags
 from noisescale_core.estimators.time_to_resolve import RESOLVED_Z
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.learning_rate import Family, Rule, family_of
@@ -102,7 +103,7 @@ def bound_hint(run: RunSoFar) -> str | None:
     return f"The batch of {batch(size)} is not too large."
 
 
-def because(run: RunSoFar, word: DecisionWord, best: Interval, kappa: Kappa) -> str:
+def because(run: RunSoFar, word: DecisionWord, best: Interval, evidence: Evidence) -> str:
     """The reason of a decision in one sentence."""
     scale, size = run.noise_scale, run.batch_size
     if scale.value is None or size is None:
@@ -115,7 +116,11 @@ def because(run: RunSoFar, word: DecisionWord, best: Interval, kappa: Kappa) -> 
         return f"{said}, and the whole interval of the best batch, {span}, lies on one side of it."
     if scale.state is State.TENTATIVE:
         return f"{said}, but that is tentative: {_what_resolves(scale)}."
-    until = ", on either side of the present one" if kappa.measurements else " until a sweep or a branch calibrates it"
+    until = (
+        ", on either side of the present one"
+        if evidence.num_measurements
+        else " until a sweep or a branch calibrates it"
+    )
     return f"{said}, but the best batch may lie anywhere in {span}{until}."
 
 
@@ -157,7 +162,7 @@ def banded(found: Banded) -> str:
     return f"{number(found.value)} ({number(found.low)} – {number(found.high)})"
 
 
-def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, kappa: Kappa) -> str:
+def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, evidence: Evidence) -> str:
     """The decision in a few words."""
     match word:
         case "increase":
@@ -170,7 +175,7 @@ def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, kapp
             return "Not enough evidence yet"
         case _ if is_decayed(run):
             return "Not enough evidence: the learning rate has decayed"
-    open_question = "not sure yet" if kappa.measurements else "not calibrated here"
+    open_question = "not sure yet" if evidence.num_measurements else "not calibrated here"
     if max(best / run.batch_size, run.batch_size / best) <= 2:
         return f"Probably keep; {open_question}"
     return f"Probably {'raise' if best > run.batch_size else 'lower'}; {open_question}"
@@ -202,13 +207,13 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
     return f"{name}, {rule.name}: the centre of a short search; keep as many steps of warm-up."
 
 
-def warnings(run: RunSoFar, wish: Preference, kappa: Kappa) -> tuple[Caution, ...]:
+def warnings(run: RunSoFar, wish: Worth, evidence: Evidence) -> tuple[Caution, ...]:
     """What the reader must know before following the advice."""
-    found = list(measurement_flags.cautions_before_advice(run.flags))
-    if not kappa.measurements:
-        found.append(Caution("uncalibrated", kappa.said))
+    found = list(flags.cautions_before_advice(run.flags))
+    if not evidence.num_measurements:
+        found.append(Caution("uncalibrated", evidence.kappa.said))
     if family_of(run.optimizer) is Family.ADAM and _is_language(run):
-        calibrated = f" {kappa.said}" if kappa.measurements else ""
+        calibrated = f" {evidence.kappa.said}" if evidence.num_measurements else ""
         found.append(
             Caution("adam_language_model", f"Noise scale can under-read for Adam language models.{calibrated}")
         )
@@ -231,7 +236,7 @@ def _is_language(run: RunSoFar) -> bool:
     return "token" in run.unit.lower() or "language" in (run.family or "").lower()
 
 
-def next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa) -> str:
+def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
     """The next cheapest thing that would make the answer surer."""
     scale = run.noise_scale
     if run.reason == "duplicated_small_batches":
@@ -250,7 +255,7 @@ def next_step(word: DecisionWord, run: RunSoFar, kappa: Kappa) -> str:
         return before_the_decay(run)
     if word == "keep":
         return "Nothing to change now; look again when the noise scale has doubled."
-    if word == "insufficient_evidence" and kappa.measurements:
+    if word == "insufficient_evidence" and evidence.num_measurements:
         return "Try half and twice the batch from a checkpoint: that narrows what is known of this run."
     if word == "insufficient_evidence":
         return "Try half and twice the batch from a checkpoint, or run a small sweep: that calibrates this task."

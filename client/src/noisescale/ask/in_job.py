@@ -1,19 +1,18 @@
 """Advice computed in the job: the same mathematics and the same sentences as the server's, from what the job knows."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import get_args
 
-from noisescale.recommending.measured_run import MeasuredRun
-from noisescale.recommending.question import Question
-from noisescale.recommending.reading import recommendation_from
-from noisescale.recommending.recommendation import Recommendation, Writer
+from noisescale.ask.measured_run import MeasuredRun
+from noisescale.ask.recommendation import Recommendation, Writer
 from noisescale.run_history import Moment
 from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
-from noisescale_core.advice.measurement_flags import reason_without_estimate
-from noisescale_core.advice.parts import Constraints, Preference, RunSoFar, SpentPoint
+from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.advice.trainer_flags import Trainer, as_flags
+from noisescale_core.advice.words.flags import reason_without_estimate
 from noisescale_core.estimators.uncertainty import Reason, State
 
 NOT_CALIBRATED = "Whether sweeps or branches have calibrated this task: a server knows."
@@ -32,31 +31,12 @@ def recommend_in_job(measured: MeasuredRun, question: Question, *, run_id: str, 
         note: Why no server answered.
 
     Raises:
-        ValueError: If a price or a limit is out of range.
+        DomainError: If a price or a limit is out of range.
     """
-    run, given = _so_far(measured, question), _constraints(question)
-    wish = Preference(
-        question.preference,
-        question.examples_per_step,
-        question.usd_per_hour_sooner,
-        fixed_hardware=bool(question.fixed_hardware),
-    )
-    advice = recommend(run, wish, given=given, batches=question.batch_sizes)
-    answer = asdict(advice) | {
-        "run_id": run_id,
-        "step": measured.newest_step if measured.history.num_updates else None,
-        "unit": run.unit,
-        "example": run.example,
-        "units_per_example": run.units_per_example,
-        "noise_scale": _noise_scale(run),
-    }
-    missing = tuple(_missing(measured))
-    return recommendation_from(answer, "job", note=note, missing=missing, writer=_writer(advice, given, run))
-
-
-def _constraints(question: Question) -> Constraints:
-    said = {one.name: getattr(question, one.name) for one in fields(Constraints)}
-    return Constraints(**{name: value for name, value in said.items() if value is not None})
+    run = replace(_so_far(measured, question), run_id=run_id)
+    found = recommend(run, asked=question)
+    missing, writer = tuple(_missing(measured)), _writer(found, question, run)
+    return Recommendation.of(found, source="job", note=note, missing=missing, writer=writer)
 
 
 def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
@@ -80,6 +60,7 @@ def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
         num_devices=described.num_devices,
         usd_per_device_hour=price,
         config=described.config,
+        step=measured.newest_step if history.num_updates else None,
     )
 
 
@@ -117,29 +98,13 @@ def _reason(measured: MeasuredRun) -> str | None:
     return reason_without_estimate(history.newest.flags) or reason_without_estimate(history.flags) or reason
 
 
-def _noise_scale(run: RunSoFar) -> Mapping[str, object]:
-    found = run.noise_scale
-    return {
-        "state": str(found.state),
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "level": found.level,
-        "z": found.z,
-        "reason": run.reason,
-        "num_updates": found.num_updates,
-        "num_blocks": found.num_blocks,
-        "updates_needed": found.updates_needed,
-    }
-
-
 def _missing(measured: MeasuredRun) -> Iterator[str]:
     if measured.is_silent:
         yield OF_ONE_RANK
     yield NOT_CALIBRATED
 
 
-def _writer(advice: AdviceOfTheory, given: Constraints, run: RunSoFar) -> Writer | None:
+def _writer(advice: AdviceOfTheory, asked: Question, run: RunSoFar) -> Writer | None:
     schedule, rate, batch = advice.schedule, advice.exchange_rate, run.batch_size
     if schedule is None or rate is None or batch is None:
         return None
@@ -152,7 +117,7 @@ def _writer(advice: AdviceOfTheory, given: Constraints, run: RunSoFar) -> Writer
         return as_flags(
             schedule,
             known,
-            given,
+            asked,
             batch_now=batch,
             units_per_example=run.units_per_example,
             num_devices=run.num_devices,

@@ -1,0 +1,238 @@
+"""What a critical batch is known from: nothing yet, the run's own noise scale, or sweeps and earlier runs of its task.
+
+Each kind gives B_crit with its errors, what the rules of learning rates and schedules take for φ, and how sure κ is.
+Nothing stands in for another kind: what only a run that has begun can be told is left out of the other two by type.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
+from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSoFar
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale_core.theory.intervals import Estimate, estimate_from_interval
+
+LARGEST_BATCH = 1e300
+"""Beyond it the ends of the interval leave float64; only vanished gradients get there."""
+
+
+NOT_MEASURED = LatestNoiseScale("unresolved", reason="no_estimates", num_updates=0, num_blocks=0)
+"""The noise scale of a task without a resolved run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The run's own noise scale, tied to a critical batch by κ.
+
+    Attributes:
+        kappa: What is known of B_crit / B_simple.
+    """
+
+    kappa: Kappa = UNCALIBRATED
+
+    @property
+    def num_measurements(self) -> int:
+        """Sweeps and branches that say something of κ."""
+        return self.kappa.measurements
+
+    def noise_scale_of(self, run: RunSoFar) -> LatestNoiseScale:
+        """What the answer rests on.
+
+        Args:
+            run: Whose noise scale it is.
+        """
+        return LatestNoiseScale.of(run.noise_scale, run.reason)
+
+    def critical_batch(self, run: RunSoFar) -> Estimate | None:
+        """κ × the noise scale with both errors; None without a bounded one, or where an end leaves float64.
+
+        Args:
+            run: Whose noise scale it is.
+        """
+        return critical_batch_of(run.noise_scale, self.kappa)
+
+    def phi(self, run: RunSoFar) -> Interval | None:
+        """The noise scale by which rules go; None while it is not bounded.
+
+        Args:
+            run: Whose noise scale it is.
+        """
+        scale = run.noise_scale
+        if scale.value is None or scale.high is None:
+            return None
+        return Interval(scale.value, scale.low or 0.0, scale.high, scale.level)
+
+    def is_resolved(self, run: RunSoFar) -> bool:
+        """Whether the noise scale is resolved, and not tentative.
+
+        Args:
+            run: Whose noise scale it is.
+        """
+        return run.noise_scale.state is State.RESOLVED
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """The critical batch of the next run of a task, from sweeps and earlier runs; both errors are in its interval.
+
+    Attributes:
+        critical: B_crit in examples.
+        kappa: What is known of B_crit / B_simple.
+        sweeps: Critical batches of the sweeps that were fitted.
+        num_runs: Earlier runs whose noise scale counts.
+        noise_scale: Of these runs together; None without any.
+        curve: What the newest sweep foretells; None where none tells.
+    """
+
+    critical: Interval
+    kappa: Kappa
+    sweeps: tuple[float, ...] = ()
+    num_runs: int = 0
+    noise_scale: LatestNoiseScale | None = None
+    curve: "SweptCurve | None" = None
+
+    @property
+    def num_measurements(self) -> int:
+        """Sweeps and branches that say something of κ or of B_crit itself."""
+        return max(self.kappa.measurements, len(self.sweeps))
+
+    def noise_scale_of(self, run: RunSoFar) -> LatestNoiseScale:
+        """That of the task's earlier runs.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+        return self.noise_scale or NOT_MEASURED
+
+    def critical_batch(self, run: RunSoFar) -> Estimate | None:
+        """B_crit; its error is that of the model.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+        value, level = self.critical.value, self.critical.level
+        sd = math.log(self.critical.high / self.critical.low) / (2 * NormalDist().inv_cdf(0.5 + level / 2))
+        if not 1 / LARGEST_BATCH < value < LARGEST_BATCH:
+            return None
+        return estimate_from_interval(value, low=value, high=value, model_log_sd=sd, level=level).to_power(1)
+
+    def phi(self, run: RunSoFar) -> Interval | None:
+        """B_crit itself: rules of batches hold for it where it is known.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+        return Interval(self.critical.value, self.critical.value, self.critical.value, self.critical.level)
+
+    def is_resolved(self, run: RunSoFar) -> bool:
+        """A fitted critical batch is.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class SweptCurve:
+    """Steps to a sweep's target by batch size.
+
+    Attributes:
+        metric: What the target is of; None: the training loss.
+        target: Its value; None where the sweep names none.
+        points: (batch size, steps, low, high), by batch size.
+    """
+
+    metric: str | None
+    target: float | None
+    points: tuple[tuple[float, float, float, float], ...]
+
+    def steps(self, batch_size: float) -> Interval | None:
+        """Steps at a batch size with the interval of the curve, straight on log axes; None outside the sweep's sizes.
+
+        Args:
+            batch_size: In examples.
+        """
+        if not self.points or not self.points[0][0] <= batch_size <= self.points[-1][0]:
+            return None
+        place = next(at for at, point in enumerate(self.points) if point[0] >= batch_size)
+        above, below = self.points[place], self.points[max(place - 1, 0)]
+        if above[0] == below[0]:
+            return Interval(*above[1:])
+        share = math.log(batch_size / below[0]) / math.log(above[0] / below[0])
+        columns = zip(below[1:], above[1:], strict=True)
+        return Interval(*(math.exp((1 - share) * math.log(low) + share * math.log(high)) for low, high in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Nothing of a task is measured that names a critical batch.
+
+    Attributes:
+        kappa: What is known of B_crit / B_simple.
+        optimizer: Class of the optimizer that was asked about.
+        refused: Why the task's newest sweep was not fitted; None where there is none.
+        updates_needed: Steps that would resolve a run of the task; None where none is near.
+    """
+
+    kappa: Kappa = UNCALIBRATED
+    optimizer: str | None = None
+    refused: str | None = None
+    updates_needed: int | None = None
+
+    @property
+    def num_measurements(self) -> int:
+        """Sweeps and branches that say something of κ."""
+        return self.kappa.measurements
+
+    def noise_scale_of(self, run: RunSoFar) -> LatestNoiseScale:
+        """None is known.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+        return NOT_MEASURED
+
+    def critical_batch(self, run: RunSoFar) -> None:
+        """Unknown.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+
+    def phi(self, run: RunSoFar) -> None:
+        """Unknown.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+
+    def is_resolved(self, run: RunSoFar) -> bool:
+        """Nothing is.
+
+        Args:
+            run: The setting that the next run is changed from.
+        """
+        return False
+
+
+Evidence = Measured | Swept | Prior
+
+
+def critical_batch_of(noise_scale: NoiseScaleEstimate, kappa: Kappa) -> Estimate | None:
+    """B_crit = κ B_simple; the statistical error and the spread of κ add on the log scale.
+
+    None without a bounded noise scale, or where an end leaves float64.
+
+    Args:
+        noise_scale: Of a window, in examples.
+        kappa: What is known of B_crit / B_simple.
+    """
+    value, high = noise_scale.value, noise_scale.high
+    if value is None or high is None or not 1 / LARGEST_BATCH < value * kappa.value < LARGEST_BATCH:
+        return None
+    measured = estimate_from_interval(
+        value, low=noise_scale.low, high=high, model_log_sd=kappa.log_sd, level=noise_scale.level
+    )
+    return measured.to_power(1, factor=kappa.value)
