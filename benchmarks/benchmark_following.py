@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from benchmarks.harness import Figure, write
 from noisescale.recent_updates import NoiseScale
-from noisescale_core.theory.policy import Memory, RunState, Settings, Train
 from noisescale_core.theory.prices import worth_examples
 from noisescale_lab.follow.books import Books
 from noisescale_lab.follow.look import Plan, Sight, look
+from noisescale_lab.follow.policy import Memory, RunState, Settings, Train
 from noisescale_lab.follow.possible_batches import PossibleBatches
 from noisescale_lab.reproduce.advice.ours import OURS
 from noisescale_lab.reproduce.advice.references import complete

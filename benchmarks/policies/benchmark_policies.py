@@ -84,10 +84,10 @@ QUICK = Part(
 def version() -> str:
     """Changes when anything that the outcomes depend on does."""
     digest = hashlib.sha256()
-    package = ROOT / "client/src/noisescale"
-    sources = [package / "reproduce" / "advice" / name for name in REPLAYED_BY]
-    theory = [package / "theory" / name for name in ("policy.py", "policy_parts.py", "learning_rate.py")]
-    for source in [*sources, REFERENCES, *theory]:
+    lab = ROOT / "lab/src/noisescale_lab"
+    sources = [lab / "reproduce" / "advice" / name for name in REPLAYED_BY]
+    policy = [lab / "follow" / name for name in ("policy.py", "policy_parts.py")]
+    for source in [*sources, REFERENCES, *policy, ROOT / "client/src/noisescale_core/theory/learning_rate.py"]:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -94,7 +94,7 @@ class Outbox:
         return f". They are kept: noisescale sync {self._disk.folder.path}"
 
 
-def _server(config: Config) -> transport.HttpServer:
+def _server(config: Config) -> "transport.HttpServer":
     return transport.HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
 
 
@@ -124,7 +124,7 @@ _adopted: set[tuple[str, str | None]] = set()
 _adopting = threading.Lock()
 
 
-def _disk_spool(config: Config) -> transport.DiskSpool:
+def _disk_spool(config: Config) -> "transport.DiskSpool":
     """The meta file names the server, without what may be a password in its address."""
     folders = [folder / SPOOL for folder in config.folders]
     address = urlsplit(config.url)

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from noisescale import capture, open_runs
-from noisescale.ask.advisor import Advisor
-from noisescale.ask.recommendation import Recommendation
+from noisescale import ask, capture, open_runs
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.given_norms import mean_of_small
@@ -23,7 +21,6 @@ from noisescale.recent_updates import NoiseScale
 from noisescale.recorder import OpenOutbox, Recorder
 from noisescale.recorders import Recorders
 from noisescale.transport.wire import RunRecord
-from noisescale_core.advice.question import Asked
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from noisescale.capture.parameter_groups import Grouping
     from noisescale.capture.step_norms import Weighting
     from noisescale.capture.watch_options import Accumulate, Kind, LossReduction, SmallBatches
+    from noisescale_core.advice.question import Asked
     from noisescale_core.estimators.nested_groups import NestedSizes, Tree
 
 FINISH_SECONDS = 10.0
@@ -74,7 +72,6 @@ class Run:
         mirroring = None if mirror is None else Mirroring(mirror, time.monotonic, self.faults)
         self._main = Recorder(self.id, config, description, self._open_outbox, self.faults, mirroring)
         self._recorders = Recorders(self._main, self._recorder_beside)
-        self._advisor = Advisor(config, self.faults)
         self._clippings: dict[str | None, Clipping] = {}
         self.is_recording = self._main.is_recording
         if self.is_recording:
@@ -401,7 +398,12 @@ class Run:
         self._do(recorder.collect)
         return recorder.noise_scale(kind)
 
-    def recommendation(self, name: str | None = None, **asked: Unpack[Asked]) -> Recommendation:
+    @functools.cached_property
+    def _advisor(self) -> "ask.Advisor":
+        """Loads theory and HTTP, which a job that never asks for advice need not."""
+        return ask.Advisor(self.config, self.faults)
+
+    def recommendation(self, name: str | None = None, **asked: "Unpack[Asked]") -> "ask.Recommendation":
         """Which batch size now, why, how sure, and what it would change; print it.
 
         With a server it is asked, for at most a few seconds; else it is computed from what this job has measured.
@@ -413,7 +415,7 @@ class Run:
         recorder = self._recorders.find(name)
         if recorder is None:
             self.faults.report(self._recorders.unknown(name))
-            return Recommendation(reason=str(self._recorders.unknown(name)))
+            return ask.Recommendation(reason=str(self._recorders.unknown(name)))
         self._do(recorder.collect)
         return self._advisor.recommend(recorder, asked)
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory import adascale, learning_rate
+from noisescale_core.theory import learning_rate
 from noisescale_core.theory.learning_rate import Family
-from noisescale_core.theory.learning_rate_curves import SVHN_SGD, PowerCurve, SaturatingCurve, SurgeCurve
 
 sizes = st.floats(1e-2, 1e8)
 
@@ -14,18 +13,6 @@ sizes = st.floats(1e-2, 1e8)
 def test_the_sgd_gain_is_adascales():
     """AdaScale gain at φ = 700, B = 64, k = 16 is 7.0905 (adaptdl)."""
     assert learning_rate.gain(from_batch=64, to_batch=64 * 16, noise_scale=700) == pytest.approx(7.0905, abs=1e-4)
-
-
-@given(variance=sizes, sq_mean=sizes, scale=st.floats(1, 1e4), base=sizes)
-def test_the_gain_of_the_moments_is_the_gain_of_their_noise_scale(variance, sq_mean, scale, base):
-    noise_scale = base * variance / sq_mean
-
-    found = adascale.gain_of_moments(variance=variance, sq_mean=sq_mean, scale=scale)
-
-    assert found == pytest.approx(
-        learning_rate.gain(from_batch=base, to_batch=scale * base, noise_scale=noise_scale), rel=1e-6
-    )
-    assert 1 - 1e-9 <= found <= scale * (1 + 1e-9)
 
 
 @given(batch=sizes, noise_scale=sizes)
@@ -88,63 +75,12 @@ def test_a_long_search_is_refused():
         learning_rate.grid(2.0, num_points=9)
 
 
-def test_the_published_svhn_curve_is_a_saturating_one():
-    """ε = 0.27 B / (96 + B): McCandlish et al. 2018, footnote 20."""
-    for batch in (1, 96, 1000):
-        assert SVHN_SGD.at(batch) == pytest.approx(0.27 * batch / (96 + batch))
-
-
-@given(from_batch=sizes, to_batch=sizes, noise_scale=sizes)
-def test_along_the_saturating_curve_the_learning_rate_grows_by_the_gain(from_batch, to_batch, noise_scale):
-    curve = SaturatingCurve(limit=1.0, batch_scale=noise_scale)
-
-    gain = learning_rate.gain(from_batch=from_batch, to_batch=to_batch, noise_scale=noise_scale)
-
-    assert curve.at(to_batch) / curve.at(from_batch) == pytest.approx(gain)
-
-
-def test_the_surge_peaks_at_its_batch_and_follows_the_square_root_far_below():
-    surge = SurgeCurve(peak=3e-3, peak_batch=1000)
-    rates = [surge.at(1000 * 2 ** (i / 4)) for i in range(-20, 21)]
-
-    assert rates.index(max(rates)) == 20
-    assert surge.at(1000) == pytest.approx(3e-3)
-    assert surge.at(1e-3) == pytest.approx(2 * 3e-3 * math.sqrt(1e-6), rel=1e-5)
-
-
-def test_the_power_curve_with_exponent_one_is_goyals():
-    """ε = 0.1 B / 256, Goyal et al. 2017."""
-    assert PowerCurve(0.1 / 256, 1.0).at(8192) == pytest.approx(3.2)
-
-
-def test_schedules_are_read_at_the_progress_and_end_with_it():
-    """Progress by hand, step by step."""
-    stretches = [(100, 64, 700.0), (50, 1024, 700.0), (30, 256, 2000.0)]
-    tau = sum(n * (1 + phi / 64) / (1 + phi / b) for n, b, phi in stretches)
-
-    progress = adascale.progress_of(stretches, base_batch=64, base_steps=500)
-
-    assert progress.steps == 180
-    assert progress.tau == pytest.approx(tau)
-    assert progress.schedule_step == math.floor(tau)
-    assert progress.is_finished == (tau >= 500)
-    assert progress.share == pytest.approx(tau / 500)
-
-
-def test_at_the_base_batch_progress_counts_steps():
-    assert adascale.progress_of([(7, 64, 900.0)], base_batch=64, base_steps=7).is_finished
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: learning_rate.gain(from_batch=0, to_batch=1, noise_scale=1), "from_batch must be .* got 0: a batch"),
         (lambda: learning_rate.gain(from_batch=1, to_batch=1, noise_scale=-1), "noise_scale must not be negative"),
         (lambda: learning_rate.grid(0.0), "center must be positive and finite, got 0"),
-        (lambda: SaturatingCurve(0.27, 0.0), "batch_scale must be positive and finite, got 0: fit it"),
-        (lambda: SurgeCurve(0.27, 10).at(0), "batch must be positive"),
-        (lambda: adascale.gain_of_moments(variance=0, sq_mean=1, scale=2), "variance must be .* both moments must be"),
-        (lambda: adascale.Progress(64, 0), "base_steps must be positive and finite, got 0: the plan"),
     ],
 )
 def test_a_learning_rate_without_meaning_is_refused(call, message):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale_core.theory import rescaling
-from noisescale_core.theory.batch_invariance import PolicySettings, rescale_policy
 from noisescale_core.theory.change import BatchChange
 from noisescale_core.theory.rescaling import Hyperparameters, rescale_all
 
@@ -155,10 +154,6 @@ def test_adamw_by_another_name_decouples_its_weight_decay():
     assert decay.is_verified
 
 
-def test_a_step_that_normalises_for_itself_spans_c_steps_at_a_smaller_batch():
-    assert rescale_policy(PolicySettings(batch=64, learning_rate=1e-3), to_batch=16).normalization_steps == 4
-
-
 def test_l2_inside_adam_has_no_rule():
     decay = rescale_all("Adam", ADAM, SMALL).of("weight_decay")
 
@@ -191,19 +186,6 @@ def test_there_and_back_again_changes_nothing(factor, noise_scale, optimizer):
         assert back.of(field).after == pytest.approx(getattr(now, field))
 
 
-def test_a_policys_batch_is_divided_as_hilton_says():
-    now = PolicySettings(
-        batch=16_384, learning_rate=4e-4, proximal_decay=0.889, normalization_steps=2, steps_per_auxiliary_phase=32
-    )
-
-    new = rescale_policy(now, to_batch=4096)
-
-    assert new.learning_rate == pytest.approx(2e-4)
-    assert 1 / (1 - new.proximal_decay) - 1 == pytest.approx(4 * (1 / (1 - 0.889) - 1))
-    assert new.normalization_steps == 8
-    assert new.steps_per_auxiliary_phase == 128
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -212,8 +194,6 @@ def test_a_policys_batch_is_divided_as_hilton_says():
         (lambda: Hyperparameters(0.1, weight_decay=-0.1), "weight_decay must not be negative, got -0.1"),
         (lambda: BatchChange(0, 1, 1), "from_batch must be positive"),
         (lambda: BatchChange(1, 1, -1), "noise_scale must not be negative, got -1: None where it is not resolved"),
-        (lambda: PolicySettings(64, 1e-3, num_policy_epochs=4), "num_policy_epochs must be 1, got 4: no rule covers"),
-        (lambda: PolicySettings(64, 1e-3, proximal_decay=1.0), "proximal_decay must be between 0 and 1"),
         (lambda: rescaling.optimal_decay_timescale(0), "tokens_per_parameter must be positive"),
     ],
 )

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from noisescale_core.theory.policy import Memory
 from noisescale_lab.follow.decision import Decision
+from noisescale_lab.follow.policy import Memory
 
 
 @dataclass(frozen=True, slots=True)

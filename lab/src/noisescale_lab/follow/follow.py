@@ -9,12 +9,12 @@ from noisescale.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_core.theory.learning_rate import Family, family_of
 from noisescale_core.theory.limits import Limit, LimitKind
-from noisescale_core.theory.policy import Settings
 from noisescale_core.theory.prices import ExchangeRate, worth_examples
 from noisescale_lab.follow.agreement import agreement, num_ranks
 from noisescale_lab.follow.companions import COMPANIONS, Companion
 from noisescale_lab.follow.follower import Follower
 from noisescale_lab.follow.look import Plan
+from noisescale_lab.follow.policy import Settings
 from noisescale_lab.follow.possible_batches import PossibleBatches
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import Any
 from noisescale.guard import Faults, never_raises
 from noisescale.run import Run
 from noisescale_core.theory.change import BatchChange
-from noisescale_core.theory.policy import Memory
 from noisescale_lab.follow.agreement import Agreement
 from noisescale_lab.follow.books import Books
 from noisescale_lab.follow.companions import Companion, FirstValues, first_values, follow_batch
 from noisescale_lab.follow.decision import Decision
 from noisescale_lab.follow.look import Plan, Sight, look
+from noisescale_lab.follow.policy import Memory
 from noisescale_lab.follow.scheduled_rates import HasGroups, ScheduledRates
 
 STATE_VERSION = 1

@@ -1,6 +1,6 @@
 """One look at a run under way: whether the policy would change something now, and if not, why.
 
-Pure, so that it can be tested and replayed without a training. The mathematics is `noisescale_core.theory.policy`; here
+Pure, so that it can be tested and replayed without a training. The mathematics is `noisescale_lab.follow.policy`; here
 is what comes before it, such as a noise scale that is not resolved, and after it, such as batches that cannot be run.
 """
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from noisescale.recent_updates import NoiseScale
 from noisescale_core.estimators.uncertainty import State
-from noisescale_core.theory.policy import RunState, Settings, Train, advise, rate_factor
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_lab.follow.books import Books
 from noisescale_lab.follow.decision import Decision
+from noisescale_lab.follow.policy import RunState, Settings, Train, advise, rate_factor
 from noisescale_lab.follow.possible_batches import PossibleBatches
 
 STEPS_BETWEEN_LOOKS = 0.12

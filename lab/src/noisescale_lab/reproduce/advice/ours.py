@@ -1,9 +1,9 @@
-"""Our policy, `noisescale_core.theory.policy`, with each of its parts switched off in turn."""
+"""Our policy, `noisescale_lab.follow.policy`, with each of its parts switched off in turn."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from noisescale_core.theory.policy import Action, Memory, RunState, Settings, advise
+from noisescale_lab.follow.policy import Action, Memory, RunState, Settings, advise
 from noisescale_lab.reproduce.advice.run import Policy
 
 

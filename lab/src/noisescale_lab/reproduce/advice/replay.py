@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
-from noisescale_core.theory.policy import Adopt, Branch, Restart, Train
+from noisescale_lab.follow.policy import Adopt, Branch, Restart, Train
 from noisescale_lab.reproduce.advice.branches import arm_steps, with_arms
 from noisescale_lab.reproduce.advice.run import Job, Outcome, Policy, Run, Start, feasible, new_run
 from noisescale_lab.reproduce.advice.sweep import Reference

@@ -9,7 +9,7 @@ import torch
 
 from noisescale_core.estimators.uncertainty import estimate
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_core.theory.policy import Action, Branch, RunState
+from noisescale_lab.follow.policy import Action, Branch, RunState
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, decayed
 from noisescale_lab.reproduce.stacked.trainer import Record, Replicas
 from noisescale_lab.reproduce.task import Task

@@ -5,7 +5,7 @@ import pytest
 
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, estimate
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_core.theory.policy import (
+from noisescale_lab.follow.policy import (
     Adopt,
     Arm,
     Branch,

@@ -23,7 +23,7 @@ from dataclasses import replace
 from noisescale_core.errors import DomainError
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory.learning_rate import Family, family_of, gain
-from noisescale_core.theory.policy_parts import (
+from noisescale_lab.follow.policy_parts import (
     Action,
     Adopt,
     Arm,
