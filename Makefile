@@ -6,7 +6,7 @@ TORCH_VERSION ?= 2.13.0
 SOURCES := client lab server dashboard migrations tests benchmarks examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up migrate check test test-full test-gpu torture fuzz bench docs audit clean
+.PHONY: help setup torch demo up migrate check quick test test-fast test-full test-gpu torture fuzz bench docs audit clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -21,9 +21,10 @@ $(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml lab/pyproj
 		--editable client --editable lab --editable server --editable dashboard --requirement requirements-dev.txt
 	@touch $@
 
-setup: $(VENV)/installed torch  ## virtual environment with everything, PyTorch included
+setup: $(VENV)/integrations  ## virtual environment with everything that the tests want, PyTorch included
 
-# What the tests of callbacks and mirrors want: the frameworks and trackers themselves. After torch, which they would replace.
+# What the tests of callbacks and mirrors want: the frameworks and trackers themselves. After torch, which they would
+# replace; `make demo` and `make up` do without.
 $(VENV)/integrations: requirements-integrations.txt constraints.txt | torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--requirement requirements-integrations.txt
@@ -35,7 +36,7 @@ torch: $(VENV)/installed
 		echo "A CPU build is about 200 MB, the CUDA build of PyPI several GB; README.md says how to choose."; \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH_VERSION); }
 
-demo: setup  ## serve, and train four real runs that log into it; Ctrl-C ends it
+demo: torch  ## serve, and train four real runs that log into it; Ctrl-C ends it
 	@$(BIN)/python examples/run_demo.py
 
 up: $(VENV)/installed  ## serve API and dashboard on an embedded Postgres
@@ -52,10 +53,16 @@ check: $(VENV)/installed  ## formatting, lint, types, import directions, docstri
 	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src lab/src server/src dashboard/src
 
 # Tests wait for processes and pages a third of their time: three at once fill two cores.
-test: setup $(VENV)/integrations check  ## what a change can break, browser tests included
+quick: setup
 	$(BIN)/pytest -m "not slow and not gpu" --numprocesses 3 --dist loadscope
 
-test-full: setup $(VENV)/integrations  ## long statistics and faults as well
+# The two know nothing of each other: `make --jobs 2 test` runs them side by side, as CI does.
+test: check quick  ## what a change can break, browser tests included
+
+test-fast: setup  ## the inner loop: no browser, no processes of their own
+	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes" --numprocesses 3 --dist loadscope
+
+test-full: setup  ## long statistics and faults as well
 	$(BIN)/pytest -m "slow"
 
 test-gpu: setup  ## what needs a CUDA device

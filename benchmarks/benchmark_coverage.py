@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.harness import Figure, write
 from noisescale_core.estimators.heterogeneity import MeanSquares, RankHeterogeneity
 from noisescale_core.estimators.student_t import t_quantile

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 import quadratic_flow
 from benchmarks.harness import Figure, write
 from exact_quadratic import fit_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from harness import Figure, write
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 
 from fuzzed_api import fuzz
 from noisescale_server.embedded import EmbeddedPostgres

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from harness import Figure, write
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from killable_postgres import KillablePostgres, killable_postgres
 from torture.campaign import MUTANTS, STORIES, Outcome, tortured

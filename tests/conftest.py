@@ -1,19 +1,22 @@
-"""One throw-away Postgres a test session, built by the migrations; databases, sessions and clients on it."""
+"""Databases, servers and a browser for the parts that want them, each made when a test first asks for it.
+
+What is imported here is paid by every test, so FastAPI, SQLAlchemy, Postgres and Playwright are imported by the
+fixtures that need them: a file of pure formulas starts in a third of the time (tests/docs/test_quick_tests.py).
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
+from typing import TYPE_CHECKING
 
-import httpx
 import pytest
-from fastapi import FastAPI
-from playwright.async_api import Browser, async_playwright
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
-import chromium
-from app_in_process import client_of, running_app
-from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrate
-from noisescale_server.storage.engine import create_engine
+if TYPE_CHECKING:
+    import httpx
+    from fastapi import FastAPI
+    from playwright.async_api import Browser
+    from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
+    from noisescale_server.embedded import EmbeddedPostgres
 
 TEMPLATE = "template_noisescale"
 
@@ -27,22 +30,26 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
+def postgres() -> "Iterator[EmbeddedPostgres]":
     """A cluster without fsync that goes with the session; never any other database."""
+    from noisescale_server.embedded import EmbeddedPostgres
+
     with EmbeddedPostgres.throw_away() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def template_database(postgres: EmbeddedPostgres) -> str:
+def template_database(postgres: "EmbeddedPostgres") -> str:
     """The name of a migrated, empty database to copy; nobody connects to it."""
+    from noisescale_server.migrating import migrate
+
     postgres.create_database(TEMPLATE)
     migrate(postgres.url(TEMPLATE))
     return TEMPLATE
 
 
 @pytest.fixture(scope="session")
-def new_database(postgres: EmbeddedPostgres, template_database: str) -> Callable[[], str]:
+def new_database(postgres: "EmbeddedPostgres", template_database: str) -> Callable[[], str]:
     """A function that makes a fresh copy of the template and gives its URL."""
     numbers = count(1)
 
@@ -61,16 +68,20 @@ def database_url(new_database: Callable[[], str]) -> str:
 
 
 @pytest.fixture(scope="session")
-async def shared_engine(new_database: Callable[[], str]) -> AsyncIterator[AsyncEngine]:
+async def shared_engine(new_database: Callable[[], str]) -> "AsyncIterator[AsyncEngine]":
     """The engine of the tests that roll back."""
+    from noisescale_server.storage.engine import create_engine
+
     engine = create_engine(new_database())
     yield engine
     await engine.dispose()
 
 
 @pytest.fixture
-async def session(shared_engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
+async def session(shared_engine: "AsyncEngine") -> "AsyncIterator[AsyncSession]":
     """A session whose work is rolled back after the test, also what it commits."""
+    from sqlalchemy.ext.asyncio import AsyncSession
+
     async with shared_engine.connect() as connection, connection.begin() as transaction:
         async with AsyncSession(
             bind=connection, join_transaction_mode="create_savepoint", expire_on_commit=False
@@ -80,36 +91,48 @@ async def session(shared_engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
 
 
 @pytest.fixture(scope="session")
-async def shared_app(new_database: Callable[[], str]) -> AsyncIterator[FastAPI]:
+async def shared_app(new_database: Callable[[], str]) -> "AsyncIterator[FastAPI]":
     """One server for all tests that look only at what they made: a database of their own costs each 0.1 s."""
+    from app_in_process import running_app
+
     async with running_app(new_database()) as created:
         yield created
 
 
 @pytest.fixture(scope="session")
-async def shared_client(shared_app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+async def shared_client(shared_app: "FastAPI") -> "AsyncIterator[httpx.AsyncClient]":
     """HTTP into the shared server."""
+    from app_in_process import client_of
+
     async with client_of(shared_app) as opened:
         yield opened
 
 
 @pytest.fixture
-async def app(database_url: str) -> AsyncIterator[FastAPI]:
+async def app(database_url: str) -> "AsyncIterator[FastAPI]":
     """The whole server on a database of its own."""
+    from app_in_process import running_app
+
     async with running_app(database_url) as created:
         yield created
 
 
 @pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+async def client(app: "FastAPI") -> "AsyncIterator[httpx.AsyncClient]":
     """HTTP straight into the app, without a socket."""
+    from app_in_process import client_of
+
     async with client_of(app) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
-async def browser() -> AsyncIterator[Browser]:
+async def browser() -> "AsyncIterator[Browser]":
     """One Chromium a session. A missing one is a failure, never a skip."""
+    from playwright.async_api import async_playwright
+
+    import chromium
+
     async with async_playwright() as playwright:
         running = await playwright.chromium.launch(executable_path=chromium.path(), args=list(chromium.FLAGS))
         yield running

@@ -8,6 +8,8 @@ import pytest
 import noisescale
 import wheels
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):

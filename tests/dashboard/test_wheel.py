@@ -2,7 +2,11 @@
 
 import zipfile
 
+import pytest
+
 import wheels
+
+pytestmark = pytest.mark.processes
 
 
 def test_the_wheel_holds_fonts_scripts_styles_and_licences(tmp_path):

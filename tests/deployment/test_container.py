@@ -18,6 +18,8 @@ from compose_spec import PyCompose
 from noisescale_server.embedded import EmbeddedPostgres
 from served_app import free_port
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

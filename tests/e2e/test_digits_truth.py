@@ -12,6 +12,8 @@ from demo import digits
 from demo.train import PLANS, train
 from digits_truth import IMAGES_NI, LABELS_N, exact_terms
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 STEPS_PER_WINDOW = 40
 WINDOWS = 20
 

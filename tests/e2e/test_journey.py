@@ -9,6 +9,8 @@ from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from demo import digits
 from demo.train import Plan, train
 
+pytestmark = pytest.mark.processes
+
 STEPS = 60
 
 

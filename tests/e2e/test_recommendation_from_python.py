@@ -14,6 +14,8 @@ from noisescale.ask.asking import NoAnswer, RecommendingServer
 from noisescale.ask.in_job import recommend_in_job
 from noisescale_core.advice.question import Question
 
+pytestmark = pytest.mark.processes
+
 SAME = (
     "decision", "headline", "reason", "effect", "next_step", "step", "unit", "example", "units_per_example",
     "current_batch_size", "recommended_batch_size", "preference", "exchange_rate", "calibration", "warnings",

@@ -20,6 +20,8 @@ from noisescale.commands import main, records_as_server
 from noisescale.commands import report as command
 from noisescale.transport.left_behind import stream_folders
 
+pytestmark = pytest.mark.processes
+
 STEPS = 400
 NOISE_SCALE, BATCH = 900.0, 64
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -103,6 +105,7 @@ def replayed(spool: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[int
     return status, reports, "\n".join(told), before
 
 
+@pytest.mark.slow
 def test_a_report_of_a_folder_says_what_the_server_says_of_the_same_run(
     live_server: str, spool: Path, replayed, tmp_path: Path
 ) -> None:

@@ -17,6 +17,8 @@ from noisescale_lab.reproduce.claim.task_result import write
 from noisescale_lab.reproduce.claim.to_server import answers
 from reproduced_tasks import make_result
 
+pytestmark = pytest.mark.processes
+
 PROGRAM = "import sys; from noisescale.commands import main; sys.exit(main(sys.argv[1:]))"
 
 

@@ -9,6 +9,8 @@ import noisescale
 import noisy_quadratic
 from app_in_process import AS_LOCAL_USER
 
+pytestmark = pytest.mark.processes
+
 
 def test_a_sweep_sends_its_curves_and_comes_back_with_the_critical_batch(live_server):
     said = []

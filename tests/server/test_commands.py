@@ -22,6 +22,8 @@ from noisescale_server import commands, discovery, keys_command, migrating, serv
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.settings import Settings
 
+pytestmark = pytest.mark.processes
+
 COMMAND_LINE = """
 import argparse, sys
 from noisescale_server import commands
@@ -224,6 +226,7 @@ class TestTeamServer:
         assert exit_code == 1
         assert "listening on 0.0.0.0 lets others in" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_it_asks_for_an_admin_and_lets_the_first_one_in_by_a_link(self, monkeypatch, capsys, start):
         with EmbeddedPostgres.throw_away() as postgres:
             monkeypatch.setenv("NOISESCALE_DATABASE_URL", postgres.url(driver="postgresql"))

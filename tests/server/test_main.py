@@ -11,6 +11,8 @@ from starlette.responses import PlainTextResponse
 from app_in_process import LOCAL_TOKEN, client_of
 from noisescale_server import main
 
+pytestmark = pytest.mark.processes
+
 
 def mount(app: FastAPI) -> None:
     """Answers every GET, as a dashboard does."""

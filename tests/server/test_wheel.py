@@ -11,6 +11,8 @@ import wheels
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrations_folder
 
+pytestmark = pytest.mark.processes
+
 MIGRATE = """
 import asyncio, sys, asyncpg
 from noisescale_server import migrating

@@ -8,7 +8,7 @@ import pytest
 from killable_postgres import KillablePostgres, killable_postgres
 from torture.campaign import MUTANTS, STORIES, tortured
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 ROUNDS = 3
 

@@ -16,11 +16,11 @@ import asyncpg
 import httpx
 
 from killable_postgres import KillablePostgres
+from places import with_support
 from served_app import free_port
 from torture import oracle
 from torture.nursery import Nursery
 
-TESTS = Path(__file__).parent.parent
 NUM_SERVERS = 2
 NUM_WRITERS = 6
 TOKEN = "ns_w_torture-torture-torture-torture-torture"
@@ -153,7 +153,7 @@ class World:
         self.database_url = postgres.copy_database(self.database)
         asyncio.run(self._plant_in_database())
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("NOISESCALE_")} | {
-            "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": with_support(),
             "OMP_NUM_THREADS": "1",
             "NOISESCALE_DATABASE_URL": self.database_url,
             "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",  # for the mutant without synchronous commits

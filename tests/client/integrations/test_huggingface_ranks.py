@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from places import with_support
 from trainer_runs import gradient_of, terms, token_mean_loss
 
-TESTS = Path(__file__).parents[2]
+pytestmark = pytest.mark.processes
 
 
 def terms_by_hand(batches_of_ranks, model, weighing):
@@ -32,8 +33,7 @@ def terms_by_hand(batches_of_ranks, model, weighing):
 @pytest.mark.parametrize("weighing", ["average", "by rank"])
 def test_two_ranks_are_measured_as_one_batch(tmp_path, weighing):
     """Where each rank divides by its own tokens, half of the weight is each rank's."""
-    folders = [str(TESTS), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
     script = Path(__file__).with_name("trainer_on_two_ranks.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
 

@@ -22,7 +22,10 @@ from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.noise_scale import Terms
 
 # mlflow on SQLAlchemy 2.1
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:sqlalchemy.exc.SADeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:sqlalchemy.exc.SADeprecationWarning"),
+    pytest.mark.processes,
+]
 
 VALUES = {"noisescale/noise_scale": 97.0, "noisescale/state": 2.0}
 
@@ -86,6 +89,7 @@ def wandb_rows(run):
     return rows
 
 
+@pytest.mark.slow
 def test_wandb_shows_the_values_and_keeps_every_row_and_step_of_the_user(wandb_run):
     mirror = open_mirror("wandb")
 

@@ -4,6 +4,7 @@ Run as a program it prints how far Triton's kernel is off, as JSON; with TRITON_
 """
 
 import json
+import sys
 from dataclasses import dataclass, fields
 
 import torch
@@ -260,4 +261,4 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    print(json.dumps({name: check(name, "triton", "cpu") for name in CASES}))
+    print(json.dumps({name: check(name, "triton", "cpu") for name in sys.argv[1:]}))

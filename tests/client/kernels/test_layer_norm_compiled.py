@@ -11,6 +11,8 @@ from triton.compiler import ASTSource
 
 from noisescale.kernels.layer_norm_sq_norms import kernel, launch
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 FINISH, BY_EXAMPLE, BY_ROW = kernel.FINISH.value, kernel.BY_EXAMPLE.value, kernel.BY_ROW.value
 
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"

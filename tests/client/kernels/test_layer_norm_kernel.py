@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,13 +12,23 @@ from client.kernels import layer_norm_cases
 from client.kernels.layer_norm_cases import CASES, are_same_bits, check_capture, check_kernel, make_call
 from noisescale.kernels.layer_norm_sq_norms import choice, launch
 from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
+from places import with_support
+from quick import asked_for, quick_or_slow
 
-TESTS = Path(layer_norm_cases.__file__).parents[2]
+pytestmark = pytest.mark.processes
 
 ROUNDED = {torch.float32: 3e-7, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 """One last digit of the precision that gradients are stored in: the interpreter cuts 16-bit numbers off."""
 
 SQ_NORMS = 1e-6
+
+QUICK = (
+    "rows are examples",
+    "rows are examples, fp16",
+    "several examples a slab, RMSNorm",
+    "slabs end within an example, RMSNorm, bf16",
+)
+"""One case of each precision, of both layers, and of slabs that hold several examples or a part of one."""
 
 VARIANTS = ("whole", "observed", "with statistics", "observed with statistics")
 
@@ -27,10 +36,10 @@ on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUD
 
 
 @pytest.fixture(scope="module")
-def interpreted():
+def interpreted(request):
     """What the kernel gives in each case, from a process in which Triton interprets."""
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, layer_norm_cases.__file__]
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, layer_norm_cases.__file__, *asked_for(request, "name")]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout)
@@ -53,7 +62,7 @@ def assert_right(name, off):
     assert off["is repeatable"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick_or_slow(CASES, QUICK))
 def test_the_kernel_gives_the_gradients_and_the_norm_of_each_example(name, interpreted):
     assert_right(name, interpreted[name])
 

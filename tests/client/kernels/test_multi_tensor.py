@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,19 +11,25 @@ import torch
 from client.kernels import multi_tensor_cases
 from client.kernels.multi_tensor_cases import CASES, check
 from noisescale.kernels import MultiTensor
+from places import with_support
+from quick import asked_for, quick_or_slow
+
+pytestmark = pytest.mark.processes
 
 torch.set_num_threads(1)
 
-TESTS = Path(multi_tensor_cases.__file__).parents[2]
 
 A_MILLIONTH = 1e-6
 
+QUICK = {*("fp32", "bf16", "fp16", "fp64"), *({case.method: name for name, case in reversed(CASES.items())}.values())}
+"""One case a precision and one an operation."""
+
 
 @pytest.fixture(scope="module")
-def interpreted():
+def interpreted(request):
     """What the kernels give in each case, from a process in which Triton interprets."""
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, multi_tensor_cases.__file__]
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, multi_tensor_cases.__file__, *asked_for(request, "name")]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout)
@@ -47,7 +52,7 @@ def test_plain_pytorch_gives_the_sums_of_each_tensor_and_group_and_the_total(nam
     assert not result["is fused"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick_or_slow(CASES, QUICK))
 def test_the_kernels_give_the_sums_of_each_tensor_and_group_and_the_total(name, interpreted):
     result = interpreted[name]
 

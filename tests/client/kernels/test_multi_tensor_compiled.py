@@ -14,6 +14,8 @@ from triton.compiler import ASTSource
 from noisescale.kernels.multi_tensor import kernel, launch
 from noisescale.kernels.operations import Operation
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
 F32, BF16, F16, F64 = torch.float32, torch.bfloat16, torch.float16, torch.float64

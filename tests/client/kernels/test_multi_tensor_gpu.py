@@ -4,13 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-from client.kernels import multi_tensor_cases
 from noisescale.kernels import MultiTensor
+from places import with_support
 
 pytestmark = [
     pytest.mark.gpu,
@@ -82,9 +81,8 @@ def test_the_sanitizer_finds_nothing(tool):
     code = (
         "from client.kernels.multi_tensor_cases import CASES, check\nfor name in CASES: check(name, 'triton', 'cuda')"
     )
-    tests = Path(multi_tensor_cases.__file__).parents[2]
     command = [str(SANITIZER), "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", code]
-    environment = os.environ | {"PYTHONPATH": str(tests), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    environment = os.environ | {"PYTHONPATH": with_support(), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from quick import quick_or_slow
 from stub_server import http_stub
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[3]
 
@@ -146,7 +149,7 @@ def test_processes_that_share_a_run_id_have_streams_of_their_own(tmp_path, stub)
     assert len(stub.ledger.stored) == 2
 
 
-@pytest.mark.parametrize("name", ["three_lines", "accumulation"])
+@pytest.mark.parametrize("name", quick_or_slow(["three_lines", "accumulation"], ["three_lines"]))
 def test_an_example_trains_and_logs(name, tmp_path, stub):
     process = python(ROOT / "examples" / f"{name}.py", tmp_path, NOISESCALE_URL=stub.url, NUM_STEPS="5")
 
@@ -168,6 +171,7 @@ def test_the_example_of_two_optimizers_logs_two_runs(tmp_path, stub):
     assert len(stub.ledger.stored) == 2
 
 
+@pytest.mark.slow
 def test_an_example_runs_with_everything_off(tmp_path):
     process = python(ROOT / "examples" / "three_lines.py", tmp_path, NOISESCALE_MODE="disabled", NUM_STEPS="2")
 

@@ -30,7 +30,7 @@ for number in range(num_records):
 os._exit(0)
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 
 def killed_at(number: int, folder: Path) -> bool:

@@ -3,8 +3,12 @@
 import os
 import subprocess
 
+import pytest
+
 from noisescale.transport.left_behind import stream_folders
 from whole_processes import python, steps_on_disk
+
+pytestmark = pytest.mark.processes
 
 
 def test_a_process_killed_right_after_a_call_has_lost_nothing(tmp_path):

@@ -9,6 +9,8 @@ import pytest
 from noisescale.transport.left_behind import stream_folders
 from whole_processes import python, run, steps_on_disk
 
+pytestmark = pytest.mark.processes
+
 RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"
 
 SCRIPT = """

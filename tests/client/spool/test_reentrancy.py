@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 
+import pytest
+
 from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.left_behind import open_stream, stream_folders
 from noisescale.transport.stream import Stream
@@ -61,6 +63,7 @@ def test_a_signal_handler_may_log_while_the_first_record_makes_the_folder(tmp_pa
     assert sorted(on_disk(tmp_path)) == [0, 7]
 
 
+@pytest.mark.slow
 def test_a_destructor_may_log(tmp_path):
     stream = make_stream(tmp_path)
 

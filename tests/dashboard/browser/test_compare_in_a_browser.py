@@ -55,6 +55,7 @@ async def test_across_tasks_the_answer_and_its_figures_are_there_with_equal_deca
     await page.set_viewport_size({"width": 1440, "height": 1000})
 
 
+@pytest.mark.slow
 async def test_the_view_is_in_the_address_opens_in_a_second_browser_and_goes_back(
     visit: Visit, browser: Browser
 ) -> None:

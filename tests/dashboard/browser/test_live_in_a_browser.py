@@ -35,6 +35,7 @@ async def test_of_two_ticks_after_news_one_asks_and_each_after_an_answer_without
     assert await asks.json_value() == [True, False, True, True]
 
 
+@pytest.mark.slow
 async def test_what_stands_beside_and_the_records_come_with_the_last_news_of_a_run_that_ends(
     page: Page, address: str, changing_runs: FakeApi
 ) -> None:

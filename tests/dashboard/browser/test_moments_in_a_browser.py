@@ -78,6 +78,7 @@ async def test_a_hovered_step_is_marked_in_every_figure_without_a_request(visit:
     await expect(page.locator(".moment")).to_have_count(0)
 
 
+@pytest.mark.slow
 async def test_a_zoom_asks_for_the_main_figure_and_when_that_is_there_for_what_stands_beside_it(
     visit: Visit, served_api: FakeApi
 ) -> None:
@@ -98,6 +99,7 @@ async def test_a_zoom_asks_for_the_main_figure_and_when_that_is_there_for_what_s
     assert sorted(asked) == ASKED_BY_A_ZOOM
 
 
+@pytest.mark.slow
 async def test_a_click_pins_the_moment_and_escape_releases_it(visit: Visit) -> None:
     page = await open_with_curve(visit)
 
@@ -174,6 +176,7 @@ async def test_a_run_that_is_pointed_at_is_raised_in_every_card_of_the_overview(
     await expect(page.locator(".raised-box")).to_have_count(0)
 
 
+@pytest.mark.slow
 async def test_what_people_say_of_a_run_is_written_and_taken_back(visit: Visit, served_api: FakeApi) -> None:
     page = await visit.open(RUN)
 

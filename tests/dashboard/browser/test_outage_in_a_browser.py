@@ -11,6 +11,7 @@ from fakes_api import FakeApi
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow
 async def test_what_did_not_come_beside_the_main_figure_is_asked_for_again(
     page: Page, address: str, served_api: FakeApi
 ) -> None:

@@ -10,8 +10,18 @@ from playwright.async_api import BrowserContext, Page, Request, expect
 from dashboard_visit import FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
+from quick import quick_or_slow
 
 pytestmark = pytest.mark.browser
+QUICK = (
+    "/",
+    "/runs",
+    RUN,
+    *(path for path in PAGES if path.startswith(("/compare", "/planner"))),
+    "/sweeps",
+    "/settings",
+)
+"""One page of each kind; the others, and pages that show that there is none, in `make test-full`."""
 ALL_RULES: dict[str, object] = {}
 COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}
 
@@ -49,7 +59,7 @@ async def test_a_first_visit_is_quiet_local_and_below_three_megabytes(
 
 
 @pytest.mark.parametrize("width", [1440, pytest.param(390, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", quick_or_slow(PAGES, QUICK))
 async def test_a_page_is_drawn_quietly_for_all_to_use_in_both_themes(visit: Visit, path: str, width: int) -> None:
     await visit.page.set_viewport_size({"width": width, "height": 1000})
     page = await visit.open(path)
@@ -71,6 +81,7 @@ async def serious_findings(page: Page, rules: dict[str, object]) -> list[object]
     return [(v["id"], [node["html"][:160] for node in v["nodes"][:4]]) for v in serious]
 
 
+@pytest.mark.slow
 async def test_the_theme_switch_recolours_page_and_figures_without_a_request(opened: Visit) -> None:
     page = opened.page
     line = page.locator("#run-noise .scatterlayer path.js-line").first
@@ -120,6 +131,7 @@ async def test_the_choice_of_a_kind_is_in_the_address_and_excludes_the_choice_of
     assert page.url.endswith(RUN)
 
 
+@pytest.mark.slow
 async def test_an_address_opens_its_view(visit: Visit) -> None:
     page = await visit.open(f"{RUN}?x=units&w=5&from=30000&to=60000&pref=0.9")
 
@@ -167,6 +179,7 @@ async def test_a_figure_that_is_late_stays_and_is_dimmed(opened: Visit, served_a
     await page.go_back()
 
 
+@pytest.mark.slow
 async def test_a_header_sorts_on_the_server_and_search_narrows(visit: Visit) -> None:
     page = await visit.open("/runs")
 

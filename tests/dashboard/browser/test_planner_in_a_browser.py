@@ -123,6 +123,7 @@ async def test_the_next_run_of_the_task_can_be_planned_instead(opened: Visit) ->
     await expect(page.locator(".crumb-end")).to_have_text(RUNS[0].name)
 
 
+@pytest.mark.slow
 async def test_a_refused_number_is_said_beside_its_field_and_the_plan_stays(page: Page, address: str) -> None:
     visit = Visit(page, address)
     await visit.open(PLANNER)
@@ -153,6 +154,7 @@ async def test_an_address_shows_the_same_in_a_second_browser(opened: Visit, firs
     assert (visit.complaints, visit.strangers()) == ([], set())
 
 
+@pytest.mark.slow
 async def test_a_bare_address_plans_the_newest_task_and_keys_lead_here(page: Page, address: str) -> None:
     visit = Visit(page, address)
     await page.goto(f"{address}/runs")

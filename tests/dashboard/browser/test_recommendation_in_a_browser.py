@@ -32,6 +32,7 @@ async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: P
     assert (visit.complaints, visit.strangers()) == ([], set())
 
 
+@pytest.mark.slow
 async def test_what_was_redundant_stays_when_the_key_figures_are_drawn_anew(page: Page, address: str) -> None:
     await page.goto(f"{address}{RUN}")
     line = page.locator("#run-waste-words")

@@ -20,6 +20,7 @@ async def visit(reader: BrowserContext, address: str) -> AsyncIterator[Visit]:
     await opened.page.close()
 
 
+@pytest.mark.slow
 async def test_scope_and_preference_are_in_the_address_and_go_back(visit: Visit) -> None:
     page = await visit.open("/")
     await expect(page.locator("h1")).to_have_text("4 of 5 running jobs would gain from another batch size")
@@ -49,6 +50,7 @@ async def test_a_click_on_a_run_in_the_figure_opens_it(visit: Visit) -> None:
     await page.wait_for_url("**/runs/00000000-*")
 
 
+@pytest.mark.slow
 async def test_chosen_runs_are_archived_and_come_back(visit: Visit, served_api: FakeApi) -> None:
     page = await visit.open("/runs")
     boxes = page.locator(".ag-row .ag-checkbox-input")
@@ -211,6 +213,7 @@ async def test_the_list_leaves_as_a_file_with_as_many_lines_as_the_menu_says(vis
     assert len(text.strip().splitlines()) == 5
 
 
+@pytest.mark.slow
 async def test_a_run_is_found_from_any_page(visit: Visit) -> None:
     page = await visit.open("/")
 
@@ -227,6 +230,7 @@ async def test_a_run_is_found_from_any_page(visit: Visit) -> None:
 FOCUSED = "() => document.activeElement.getAttribute('role') || document.activeElement.tagName"
 
 
+@pytest.mark.slow
 async def test_tab_leaves_the_table_and_arrows_lead_to_its_rows(visit: Visit) -> None:
     page = await visit.open("/runs")
     await expect(page.locator(".ag-row").first).to_be_visible()
@@ -261,6 +265,7 @@ WANTED = """
 """
 
 
+@pytest.mark.slow
 async def test_sparklines_are_asked_for_once_and_again_only_for_runs_with_news(
     visit: Visit, served_api: FakeApi
 ) -> None:

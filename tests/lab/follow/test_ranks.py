@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[2]
+from places import with_support
+
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +18,7 @@ def of_ranks(tmp_path_factory):
     """What both ranks found, by scenario."""
     folder = tmp_path_factory.mktemp("ranks")
     script = Path(__file__).with_name("gloo_follow.py")
-    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
     ranks = [
         subprocess.Popen(
             [sys.executable, script, str(rank), folder],
@@ -62,8 +63,7 @@ def test_a_first_rank_that_fails_keeps_nobody_waiting_and_goes_on_later(of_ranks
 @pytest.mark.slow
 def test_two_ranks_of_a_trainer_change_together(tmp_path):
     script = Path(__file__).with_name("trainer_on_two_ranks.py")
-    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": with_support(), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
 
     done = subprocess.run([*command, script, tmp_path], env=environment, capture_output=True, text=True, timeout=240)

@@ -37,6 +37,7 @@ class Counted:
         return noisy_quadratic.train(batch_size, lr, seed)
 
 
+@pytest.mark.slow
 def test_steps_at_each_batch_size_are_the_fewest_that_theory_knows():
     result, _ = sweep()
 
@@ -103,6 +104,7 @@ def test_a_file_that_is_no_state_is_refused(tmp_path):
         sweep(state_file=tmp_path / "notes.json")
 
 
+@pytest.mark.slow
 def test_a_budget_ends_the_sweep_and_keeps_what_is_known(tmp_path):
     result, said = sweep(budget=600_000, state_file=tmp_path / "sweep.json")
 

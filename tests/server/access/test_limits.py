@@ -19,6 +19,8 @@ from noisescale_server.impatient_http import MAX_HEADER_BYTES, ImpatientProtocol
 from problems import assert_problem
 from served_app import TOKEN, served_app
 
+pytestmark = pytest.mark.processes
+
 HEAD = f"POST /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
 JSON = b"Content-Type: application/json\r\n"
 JSON_HEADERS = {"Content-Type": "application/json"}

@@ -21,6 +21,8 @@ from noisescale_server.storage.access_tables import WebSession
 from principals import COOKIE, OURS, PUBLIC_URL, Team, as_browser, new_person, new_session, running_team
 from problems import assert_problem
 
+pytestmark = pytest.mark.processes
+
 OWN_PAGE = {"Origin": PUBLIC_URL}
 
 

@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from noisescale_server.analysis.calibration_kappa import BETWEEN_RUNS, BETWEEN_TASKS, PUBLISHED
 from noisescale_server.analysis.calibration_levels import Levels, Observation, Spread, next_of_task, next_run
+from quick import quick_or_slow
 
 Generator = np.random.Generator
 TASKS, RUNS = BETWEEN_TASKS.median, BETWEEN_RUNS.median
@@ -42,7 +43,7 @@ def coverage(level: str, count: int, *, num_runs: int, trials: int, between: tup
     return hits / trials
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 10])
+@pytest.mark.parametrize("count", quick_or_slow([1, 2, 3, 10], [1, 2]))
 @pytest.mark.parametrize("level", ["task", "family"])
 def test_the_interval_of_the_next_run_holds_it_where_the_spreads_are_as_the_prior_says(level: str, count: int) -> None:
     found = coverage(level, count, num_runs=3, trials=80, between=None)

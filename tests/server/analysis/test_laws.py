@@ -237,6 +237,7 @@ class TestLadder:
         assert law.alpha.value == pytest.approx(0.3, rel=1e-4)
         assert law.at(0.4).curve.value == pytest.approx(256, rel=1e-3)
 
+    @pytest.mark.slow
     def test_intervals_hold_when_a_batch_size_moves_all_its_targets(self) -> None:
         rng, inside = np.random.default_rng(1), np.zeros(2)
 

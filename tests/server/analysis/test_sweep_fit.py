@@ -89,6 +89,7 @@ def test_intervals_hold_the_planted_truth_in_95_of_100_sweeps(setting):
         assert 0.95 - 5 * math.sqrt(0.95 * 0.05 / 250) <= share <= 1
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_planted_truth_where_runs_ended_before_the_target():
     found = shares(Setting(num_batch_sizes=7, repeats=2, budget=6000), sweeps=12, seed=2)
 
@@ -133,6 +134,7 @@ def test_lack_of_fit_is_found_in_8_of_10_sweeps_that_are_not_as_assumed(setting)
     assert shares(setting, sweeps=60, seed=5).lack_of_fit >= 0.8
 
 
+@pytest.mark.slow
 def test_lack_of_fit_is_seldom_found_where_all_is_as_assumed():
     assert shares(Setting(), sweeps=300, seed=6).lack_of_fit <= 0.07 + 5 * math.sqrt(0.07 * 0.93 / 300)
 

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import asyncpg
 import psutil
+import pytest
 
 from noisescale_server.embedded import EmbeddedPostgres, binaries, cluster, launch, postmaster_pid, programs
 from noisescale_server.embedded.privileges import postgres_identity
+
+pytestmark = pytest.mark.processes
 
 
 async def last_written(postgres: EmbeddedPostgres) -> int:
@@ -24,6 +27,7 @@ async def last_written(postgres: EmbeddedPostgres) -> int:
         await connection.close()
 
 
+@pytest.mark.slow
 def test_postgres_stops_by_itself_when_its_owner_is_killed(data_dir, start_owner):
     owner = start_owner(data_dir)
 
@@ -44,6 +48,7 @@ async def test_no_acknowledged_row_is_lost_when_the_owner_is_killed(data_dir, st
     assert kept >= acknowledged
 
 
+@pytest.mark.slow
 async def test_no_acknowledged_row_is_lost_when_postgres_and_its_owner_are_killed(data_dir, start_owner):
     owner = start_owner(data_dir)
     acknowledged = owner.acknowledged(200)
@@ -58,6 +63,7 @@ async def test_no_acknowledged_row_is_lost_when_postgres_and_its_owner_are_kille
     assert not owner.socket_folder().exists()
 
 
+@pytest.mark.slow
 async def test_a_postgres_whose_readers_are_killed_while_it_recovers_answers_afterwards(data_dir: Path) -> None:
     """Postgres 18.4 with reader processes hands pages to the dead ones from then on: every session waits for ever."""
     with EmbeddedPostgres(data_dir) as postgres:
@@ -100,6 +106,7 @@ async def last_of_a_catalog(postgres: EmbeddedPostgres) -> int:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.slow
 async def test_a_reused_pid_in_the_pid_file_is_neither_believed_nor_killed(data_dir, start_owner):
     """Same user and alive: Postgres itself would refuse to start over this one."""
     owner = start_owner(data_dir)

@@ -17,6 +17,8 @@ from noisescale_server.embedded import (
     WrongThreadError,
 )
 
+pytestmark = pytest.mark.processes
+
 
 async def value(postgres: EmbeddedPostgres, query: str, database: str = "noisescale") -> object:
     connection = await asyncpg.connect(postgres.url(database, driver="postgresql"))

@@ -19,6 +19,8 @@ from noisescale_server.embedded import (
 from noisescale_server.embedded.binaries import Binaries
 from noisescale_server.embedded.privileges import Identity, closed_folder
 
+pytestmark = pytest.mark.processes
+
 # an ordinary user, but for the right to read a checkout and an interpreter below root's closed home
 AS_NOBODY = "setpriv --reuid=nobody --regid=65534 --clear-groups --inh-caps=+dac_override --ambient-caps=+dac_override"
 

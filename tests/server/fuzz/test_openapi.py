@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from fuzzed_api import fuzz
 from served_app import TOKEN, served_app
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_no_input_brings_forth_a_5xx_or_an_answer_that_is_not_described(

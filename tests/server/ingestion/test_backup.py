@@ -20,6 +20,8 @@ from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.settings import Settings
 
+pytestmark = pytest.mark.processes
+
 NUM_BATCHES = 6
 ROWS = 10
 

@@ -14,6 +14,7 @@ import pytest
 
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from factories import make_batch, make_measurements
+from places import with_support
 from served_app import free_port
 from torture.nursery import Forked, Nursery
 
@@ -22,6 +23,7 @@ WRITES = ("write", "writev", "sendto", "sendmsg")
 """What asyncio and uvloop hand bytes to Postgres and to the client with."""
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.root,
@@ -64,7 +66,7 @@ def servers(database_url: str, tmp_path: Path) -> Iterator[Servers]:
         "NOISESCALE_DATABASE_URL": database_url,
         "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
         "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
-        "PYTHONPATH": os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": with_support(),
     }
     nursery = Nursery(environment, tmp_path / "servers.log")
     opened = Servers(nursery, tmp_path)

@@ -18,6 +18,8 @@ from killable_postgres import KillablePostgres, killable_postgres
 from noisescale_server.app import create_app
 from noisescale_server.services import ledger
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 ROWS = 10
 NUM_SENDERS = 4
 

@@ -23,8 +23,11 @@ from factories import make_batch, make_measurements
 from noisescale_server.app import create_app
 from noisescale_server.services import ledger
 from noisescale_server.storage.engine import create_engine, session_factory
+from places import with_support
 from served_app import free_port
 from torture.nursery import Nursery
+
+pytestmark = pytest.mark.processes
 
 NUM_REPLICAS = 3
 NUM_PROCESSES = 4
@@ -125,7 +128,7 @@ def processes(database_url: str, tmp_path: Path) -> Iterator[list[str]]:
         "NOISESCALE_DATABASE_URL": database_url,
         "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
         "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
-        "PYTHONPATH": os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": with_support(),
     }
     nursery = Nursery(environment, tmp_path / "servers.log")
     ports = [free_port() for _ in range(NUM_PROCESSES)]

@@ -17,6 +17,8 @@ from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.settings import Settings
 from served_app import TOKEN, free_port, served_app
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 NORMS = {"small_batch_size": 8, "big_batch_size": 64, "small_sq_norm": 3.0, "big_sq_norm": 1.0}
 
 

@@ -18,6 +18,8 @@ from served_app import TOKEN, served_app
 from spooled_streams import metric
 from toxic_proxy import Poison, ToxicProxy, toxic_proxy
 
+pytestmark = pytest.mark.processes
+
 NUM_RECORDS = 40
 ANSWER_SECONDS = 0.5
 BYTES_OF_REQUEST, BYTES_OF_ANSWER = 1100, 320

@@ -22,6 +22,8 @@ from noisescale_server.migrating import migrate, migrations_folder
 from noisescale_server.settings import Settings
 from served_app import TOKEN, free_port, served_app
 
+pytestmark = pytest.mark.processes
+
 NORMS = {"small_batch_size": 8, "big_batch_size": 64, "small_sq_norm": 3.0, "big_sq_norm": 1.0}
 NUM_JOBS, PAUSE_SECONDS = 4, 0.005
 LONGEST_OUTAGE_SECONDS = 1.0

@@ -116,7 +116,7 @@ async def test_every_level_of_the_pyramid_equals_brute_force_over_the_live_rows(
             assert (flags, step_last, lr_last) == (expected["flags"], expected["step"], expected["lr"])
 
 
-@pytest.mark.parametrize(("seed", "log_every"), [(0, 1), (1, 1), (2, 50), (3, 50)])
+@pytest.mark.parametrize(("seed", "log_every"), [pytest.param(0, 1, marks=pytest.mark.slow), (1, 1), (2, 50), (3, 50)])
 async def test_a_run_resumed_twice_equals_brute_force_in_every_range_and_window(
     session: AsyncSession, seed: int, log_every: int
 ) -> None:

@@ -18,9 +18,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from places import with_support
+
 Scenario = Callable[[int, int], Any]
 
-TESTS = Path(__file__).parents[3]
 
 JOB_SECONDS = 150
 
@@ -34,7 +35,7 @@ def run_on_ranks(num_ranks: int, module: str, folder: Path) -> dict[str, list[An
         folder: For the rendezvous and the results.
     """
     environment = os.environ | {
-        "PYTHONPATH": f"{TESTS}{os.pathsep}{Path(__file__).parent}{os.pathsep}" + os.environ.get("PYTHONPATH", ""),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), with_support()]),
         "OMP_NUM_THREADS": "1",
     }
     commands = [[sys.executable, __file__, module, str(rank), str(num_ranks), str(folder)] for rank in range(num_ranks)]

@@ -9,6 +9,8 @@ from gloo_training import Case, gradients_of
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.heterogeneity import mean_squares
 
+pytestmark = pytest.mark.processes
+
 
 def test_a_rank_never_waits_for_one_that_comes_late(of_two_ranks):
     """Rank 1 sends only after rank 0 has gone on: a rank that waited would never get there."""

@@ -9,6 +9,8 @@ from gloo_two_ranks import OTHERS
 
 from noisescale_core.estimators.flags import Flags
 
+pytestmark = pytest.mark.processes
+
 TERMS = ("sum_trace_cov", "sum_grad_sq_norm")
 
 SIZES = ("global_batch", "num_micro_batches", "micro_batch_size", "num_updates", "examples", "flags")

@@ -9,7 +9,7 @@ from test_equal_to_one_process import TERMS, assert_equals_one_process
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_model
 from noisescale_core.estimators.flags import Flags
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 
 @pytest.mark.parametrize("name", CASES)

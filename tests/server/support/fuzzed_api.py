@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-CONFIG = Path(__file__).parent / "server" / "fuzz" / "schemathesis.toml"
+CONFIG = Path(__file__).parents[1] / "fuzz" / "schemathesis.toml"
 
 
 @dataclass(frozen=True, slots=True)
