@@ -62,8 +62,10 @@ test: check quick  ## what a change can break, browser tests included
 test-fast: setup  ## the inner loop: no browser, no processes of their own
 	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes" --numprocesses 3 --dist loadscope
 
-test-full: setup  ## long statistics and faults as well
-	$(BIN)/pytest -m "slow"
+# What computes runs side by side; what waits for processes and pages runs alone, as its clocks want the machine.
+test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
+	$(BIN)/pytest -m "slow and not browser and not processes" --numprocesses 2 --dist loadscope
+	$(BIN)/pytest -m "slow and (browser or processes)"
 
 test-gpu: setup  ## what needs a CUDA device
 	$(BIN)/pytest -m gpu

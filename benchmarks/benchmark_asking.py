@@ -4,7 +4,8 @@ import random
 import time
 from collections.abc import Callable
 
-from harness import Figure, free_port, percentile, server, write
+from harness import LOCAL_TOKEN, Figure, free_port, percentile, server, write
+from smoke import size
 
 import noisescale
 from noisescale.run import Run
@@ -12,14 +13,14 @@ from noisescale.run_history import RunHistory
 from noisescale.updates import LoggedStep, Update
 from noisescale_core.estimators.noise_scale import Terms
 
-REPEATS = 200
-NUM_UPDATES = 200_000
+REPEATS = size(200, 3)
+NUM_UPDATES = size(200_000, 2_000)
 
 
 def train(url: str, num_steps: int) -> Run:
     """A run of so many steps, of which only norms were logged."""
     generator = random.Random(1)
-    run = noisescale.init(project="asking", url=url, planned_steps=2 * num_steps)
+    run = noisescale.init(project="asking", url=url, api_key=LOCAL_TOKEN, planned_steps=2 * num_steps)
     for _ in range(num_steps):
         x, y = 3000 * generator.gauss(1, 0.05), generator.gauss(1, 0.2)
         run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=y + x / 8, big_sq_norm=y + x / 64, lr=0.1)
@@ -55,7 +56,7 @@ def of_server() -> list[Figure]:
 def in_job() -> list[Figure]:
     """Nobody listens: the first question finds out, the others of the minute do not ask."""
     figures = []
-    for num_steps in (400, 20_000):
+    for num_steps in size((400, 20_000), (400,)):
         run = train(f"http://127.0.0.1:{free_port()}", num_steps)
         first = milliseconds(run.recommendation, 1)
         figures.append(Figure(f"in the job, {num_steps:,} steps, the first, which finds no server", first[0], "ms"))

@@ -17,16 +17,17 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.harness import Figure, percentile, write
+from benchmarks.smoke import IS_SMOKE, size
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.run import Run
 from noisescale.transport.wire import Record
 
 MICRO_BATCHES = 8
-PAIRED_BACKWARDS = 20
+PAIRED_BACKWARDS = size(20, 1)
 WARM_UP_STEPS = 5
 
-LONGEST_BLOCK = 500
+LONGEST_BLOCK = size(500, 5)
 """Steps of a block of a budget; a longer cycle is not waited for, its single measured step would not show."""
 
 
@@ -271,6 +272,10 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     digits = digits_job()
+    if IS_SMOKE:
+        digits = dataclasses.replace(digits, steps_a_round=5, rounds=1)
+        write("capture", [*figures_of(digits, ""), every_tenth(digits), *budget(digits, blocks=1)])
+        return
     large = transformer_job("10 M transformer", 448, rounds=6)
     figures = [
         *figures_of(digits, "<= 1.25"),

@@ -11,6 +11,7 @@ from uuid import uuid4
 import httpx
 from harness import AS_LOCAL_USER, Figure, percentile, server, write
 from payloads import MeasurementBatches, run_batch
+from smoke import size
 
 TARGET = "p50 at most 50 ms"
 NUM_PROJECTS, NUM_TASKS = 10, 100
@@ -57,7 +58,7 @@ async def add_sweep(client: httpx.AsyncClient, project: str, task: str, rng: ran
         (await client.post(stream, content=content, headers=headers)).raise_for_status()
     body = {"project": project, "task": task, "targets": [0.5]}
     sweep_id = (await client.post("/api/v1/sweeps", json=body)).raise_for_status().json()["id"]
-    runs = [curve(size, seed, rng) for size in BATCH_SIZES for seed in range(4)]
+    runs = [curve(batch_size, seed, rng) for batch_size in BATCH_SIZES for seed in range(4)]
     runs.append({"run_id": str(run_id), "batch_size": 256, "lr": 0.1})
     (await client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": runs})).raise_for_status()
 
@@ -82,8 +83,8 @@ def measure(url: str, repeats: int) -> list[Figure]:
 def main() -> None:
     """Run it and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--runs", type=int, default=size(10_000, 50))
+    parser.add_argument("--repeats", type=int, default=size(50, 2))
     arguments = parser.parse_args()
     with server() as url:
         asyncio.run(fill(url, arguments.runs))

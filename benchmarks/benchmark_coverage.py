@@ -10,6 +10,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.harness import Figure, write
+from benchmarks.smoke import size
 from noisescale_core.estimators.heterogeneity import MeanSquares, RankHeterogeneity
 from noisescale_core.estimators.student_t import t_quantile
 from noisescale_core.estimators.uncertainty import SKEWNESS_ALLOWANCE
@@ -17,8 +18,8 @@ from noisescale_server.services.series import default_window
 from server_windows import blocks_in_a_chart, blocks_of_the_latest_window
 from simulated_runs import Setting, first_moments, look_at_window, looks, simulated_terms
 
-TRIALS = 4000
-RUNS = 1500
+TRIALS = size(4000, 60)
+RUNS = size(1500, 20)
 FIXED_STEPS = (8, 32, 128)
 NORMAL_QUANTILE = 1.96
 
@@ -34,7 +35,7 @@ AT_FIXED_STEPS = (
     Setting(0.3, 2, 5, examples_per_group=1),
 )
 
-LOOKED_AT_EVERY_STEP = (
+ALL_LOOKED_AT = (
     (Setting(0.1, 2, "3 equal"), 1000, 1),
     (Setting(0.1, 32, "steep"), 1000, 1),
     (Setting(1, 2, "3 equal"), 4000, 1),
@@ -47,6 +48,8 @@ LOOKED_AT_EVERY_STEP = (
     (Setting(10, 8, "30 equal", drift="rises"), 6000, 2),
     (Setting(10, 8, "30 equal", drift="swings"), 8000, 2),
 )
+
+LOOKED_AT_EVERY_STEP = size(ALL_LOOKED_AT, ALL_LOOKED_AT[:2])
 
 PURE_NOISE = (Setting(1e4, 2, "3 equal", drift="zero"), Setting(1e4, 8, 5, examples_per_group=1, drift="zero"))
 
@@ -118,7 +121,7 @@ def at_first_resolved_on_the_server() -> Iterator[Figure]:
 def on_pure_noise() -> Iterator[Figure]:
     """G = 0, 100 runs of 10,000 steps, a look at each."""
     for setting in PURE_NOISE:
-        trace, square = simulated_terms(np.random.default_rng(3), setting, runs=100, steps=10_000)
+        trace, square = simulated_terms(np.random.default_rng(3), setting, runs=size(100, 2), steps=10_000)
         bounded = numbers = 0
         for look in looks(trace, square, np.ones(10_000), np.zeros(10_000)):
             bounded += int(look.is_bounded.sum())
@@ -153,10 +156,10 @@ def on_ranks() -> Iterator[Figure]:
     """False alarms where ranks see the same data, and the steps it takes to find one that does not."""
     for dimension in (1, 10):
         rng = np.random.default_rng(4)
-        alarms = [first_alarm(mean_squares_of(rng, 0.0, dimension, 10_000)) for _ in range(50)]
+        alarms = [first_alarm(mean_squares_of(rng, 0.0, dimension, 10_000)) for _ in range(size(50, 2))]
         name = f"4 ranks of 2 micro-batches, d_eff {dimension}"
         yield Figure(f"{name}: alarms in 50 runs of 10,000 looks", float(np.isfinite(alarms).sum()), "runs", "0")
-        shifted = [first_alarm(mean_squares_of(rng, 0.2, dimension, 1000)) for _ in range(200)]
+        shifted = [first_alarm(mean_squares_of(rng, 0.2, dimension, 1000)) for _ in range(size(200, 3))]
         yield Figure(f"{name}: median step of the alarm, tr Σ overstated by 20 %", float(np.median(shifted)), "steps")
 
 

@@ -1,5 +1,6 @@
 """Do the fits of sweeps find what is true? Planted sweeps, grids that end too early, known quadratics, MLPerf."""
 
+import itertools
 import math
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 import quadratic_flow
 from benchmarks.harness import Figure, write
+from benchmarks.smoke import size
 from exact_quadratic import fit_of
 from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
 from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
@@ -18,9 +20,9 @@ from noisescale_server.analysis.published_sweeps import published_sweeps
 from synthetic_grids import GridSetting, findings
 from synthetic_sweeps import Setting, shares
 
-SWEEPS = 2000
-CENSORED_SWEEPS = 1000
-WIDE_SPACING_SWEEPS = 100
+SWEEPS = size(2000, 4)
+CENSORED_SWEEPS = size(1000, 2)
+WIDE_SPACING_SWEEPS = size(100, 2)
 
 AS_ASSUMED = {
     "9 batch sizes, 5 repeats": (Setting(), SWEEPS),
@@ -45,8 +47,8 @@ GRIDS = {
     "rates end two octaves early": GridSetting(beyond=2),
     "rates go on for two octaves": GridSetting(beyond=-2),
 }
-GRID_SWEEPS = 1000
-QUADRATIC_SWEEPS = 200
+GRID_SWEEPS = size(1000, 2)
+QUADRATIC_SWEEPS = size(200, 1)
 QUADRATIC_SHARE = 0.003
 
 
@@ -61,7 +63,7 @@ def of_planted_sweeps() -> Iterator[Figure]:
         yield Figure(f"{name}: lack of fit found", found.lack_of_fit, "")
         yield Figure(f"{name}: sweeps", sweeps, "sweeps")
     for name, setting in NOT_AS_ASSUMED.items():
-        found = shares(setting, sweeps=1000, seed=12)
+        found = shares(setting, sweeps=size(1000, 2), seed=12)
         is_curve = setting.exponent == 1
         yield Figure(f"{name}: lack of fit found", found.lack_of_fit, "", "" if setting.tuning else ">= 0.8")
         if is_curve:
@@ -93,7 +95,7 @@ def of_quadratics() -> Iterator[Figure]:
 
 def of_published_sweeps() -> Iterator[Figure]:
     """B_crit, its interval and the misfit of each workload of MLPerf, or that it was refused."""
-    for sweep in published_sweeps():
+    for sweep in itertools.islice(published_sweeps(), size(None, 3)):
         name = f"MLPerf {sweep.workload.name} {sweep.workload.version}"
         outcome = sweep.outcome
         if not isinstance(outcome, SweepFit):

@@ -18,6 +18,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.harness import Figure, write
+from benchmarks.smoke import IS_SMOKE, size
 from noisescale.recent_updates import NoiseScale
 from noisescale_core.theory.prices import worth_examples
 from noisescale_lab.follow.books import Books
@@ -105,7 +106,7 @@ NUM_MEASURED = 400
 """Steps that fill the window of the noise scale."""
 
 
-def costs(num_steps: int = 200_000, num_looks: int = 300) -> list[Figure]:
+def costs(num_steps: int = size(200_000, 500), num_looks: int = size(300, 2)) -> list[Figure]:
     """Time of a step between looks, and of a look."""
     loop = Loop().follow().steps(NUM_MEASURED)
     follower = loop.follower
@@ -129,7 +130,7 @@ def costs(num_steps: int = 200_000, num_looks: int = 300) -> list[Figure]:
 def main() -> None:
     """Measure, print and write."""
     torch.set_num_threads(1)
-    figures = [*costs(), *regrets(decays=False), *regrets(decays=True)]
+    figures = [*costs(), *(() if IS_SMOKE else (*regrets(decays=False), *regrets(decays=True)))]
     assert all(math.isfinite(figure.value) for figure in figures)
     write("following", figures)
 

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from benchmark_spool import a_run, nanoseconds
 from harness import Figure, percentile, write
+from smoke import IS_SMOKE, size
 
-CALLS, CALLS_OF_QUICK = 1_000_000, 20_000
-ROUNDS = 4
+CALLS = size(1_000_000, 2_000)
+ROUNDS = size(4, 1)
 LAYERS = {f"blocks.{number}": (3.0, 1.0) for number in range(150)}
 TARGETS = {"p50": "at most 10 µs", "p99": "at most 100 µs"}
 LAYERED_TARGETS = {"p50": "at most 30 µs"}
@@ -149,24 +150,23 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=CALLS)
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--folder", type=Path, default=None, help="on the disk to measure")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.ERROR)
-    num_calls = CALLS_OF_QUICK if arguments.quick else arguments.calls
+    num_calls = arguments.calls
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name, ExitStack() as stack:
         folder = Path(name)
         calls = {"noisescale, one step": stack.enter_context(noisescale(folder))}
         calls["noisescale with 150 layers"] = stack.enter_context(noisescale_with_layers(folder))
         for tracker, (module, opened) in TRACKERS.items():
-            if find_spec(module) is None:
+            if IS_SMOKE or find_spec(module) is None:
                 print(f"{tracker} is not installed: left out")
             else:
                 calls[tracker] = stack.enter_context(opened(folder))
         found = in_turn(calls, num_calls)
         with busy_interpreter():
             busy = nanoseconds(calls["noisescale, one step"], num_calls // 20)
-        figures = [slowdown(folder, 2.0 if arguments.quick else 20.0)]
+        figures = [slowdown(folder, size(20.0, 0.5))]
     targets = {"noisescale, one step": TARGETS, "noisescale with 150 layers": LAYERED_TARGETS}
     for name, times in found.items():
         figures += figures_of(name, times, targets.get(name, {}))

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 from harness import Figure, percentile, write
+from smoke import size
 
 CLIENT = Path(__file__).parents[1] / "client"
-ROUNDS = 30
+ROUNDS = size(30, 1)
 
 
 def seconds_of(code: str) -> float:

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import httpx
 from harness import AS_LOCAL_USER, Figure, percentile, server, write
 from payloads import MeasurementBatches, run_batch
+from smoke import size
 
 HEADERS = {"Content-Type": "application/json"}
 GZIP = HEADERS | {"Content-Encoding": "gzip"}
@@ -80,8 +81,8 @@ class Connection:
             if self._streams is None:
                 self._streams = await asyncio.open_connection(self._address.host, self._address.port)
             reader, writer = self._streams
-            lines = [f"POST {path} HTTP/1.1", "Host: benchmark", f"Content-Length: {len(body)}"]
-            lines += [f"{name}: {value}" for name, value in headers.items()]
+            lines = [f"POST {path} HTTP/1.1", f"Host: {self._address.netloc.decode()}", f"Content-Length: {len(body)}"]
+            lines += [f"{name}: {value}" for name, value in (AS_LOCAL_USER | headers).items()]
             writer.write("\r\n".join([*lines, "", ""]).encode() + body)
             head = await reader.readuntil(b"\r\n\r\n")
             answer = await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
@@ -123,14 +124,16 @@ async def many_streams(url: str, *, streams: int, rounds: int, period: float, ro
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batches", type=int, default=150, help="batches of each sender")
+    parser.add_argument("--batches", type=int, default=size(150, 2), help="batches of each sender")
     parser.add_argument("--workers", type=int, default=1, help="server processes")
     arguments = parser.parse_args()
     with server(workers=arguments.workers) as url:
-        throughput(url, 20, compressed=True, seed=1)  # warm-up
+        throughput(url, size(20, 1), compressed=True, seed=1)  # warm-up
         figures = throughput(url, arguments.batches, compressed=True, seed=101)
         figures += throughput(url, arguments.batches, compressed=False, seed=201)
-        figures += asyncio.run(many_streams(url, streams=1000, rounds=6, period=5.0, rows=5))
+        figures += asyncio.run(
+            many_streams(url, streams=size(1000, 20), rounds=size(6, 1), period=size(5.0, 1.0), rows=5)
+        )
     write("ingest", figures)
 
 

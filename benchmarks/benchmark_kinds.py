@@ -16,6 +16,7 @@ from torch.func import functional_call, grad, vmap
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.harness import Figure, write
+from benchmarks.smoke import size
 from benchmarks.truth.digits_mlp import LATE, MIDDLE, START, Point
 from demo import digits
 from noisescale.capture.kinds.adam import AdamKind
@@ -30,7 +31,7 @@ from noisescale_core.estimators.dual_norm_noise_scale import (
 )
 
 RATIOS = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
-STEPS = 120
+STEPS = size(120, MIN_STEPS + 4)
 SMALL_BATCHES = 8
 
 
@@ -281,13 +282,13 @@ def main() -> None:
     """Measure everything and write it."""
     torch.set_num_threads(1)
     figures = []
-    for target in gaussian_targets():
+    for target in itertools.islice(gaussian_targets(), size(None, 1)):
         figures += figures_of(SIGN, target, target.deviation)
-    for num_rows, num_small_batches in itertools.product((2, 3, 6), (4, 8, 16)):
+    for num_rows, num_small_batches in itertools.product(size((2, 3, 6), (2,)), size((4, 8, 16), (4,))):
         target = few_rows_target(num_rows, num_small_batches)
         assert target.root is not None
         figures += figures_of(SPECTRAL, target, target.root)
-    for name, point in (("start", START), ("middle", MIDDLE), ("late", LATE)):
+    for name, point in size((("start", START), ("middle", MIDDLE), ("late", LATE)), ()):
         target = digits_target(f"digits MLP {name}", point)
         figures += figures_of(SIGN, target, target.deviation)
         assert target.root is not None

@@ -20,10 +20,11 @@ from uuid import uuid4
 import httpx
 import psutil
 from harness import LOCAL_TOKEN, Figure, percentile, server, write
+from smoke import size
 
-BOMB_BYTES = 1 << 30
+BOMB_BYTES = size(1 << 30, 1 << 24)
 NUM_BOMBERS, PAUSE_SECONDS = 8, 0.05
-NUM_SLOW = 200
+NUM_SLOW = size(200, 5)
 READS_A_SECOND = 50
 ATTACKS = {
     "bombs": f"{NUM_BOMBERS} senders of gzip bombs",
@@ -94,7 +95,7 @@ def attack(name: str, url: str) -> Iterator[None]:
     assert process.stdin is not None
     process.stdin.write(f"{LOCAL_TOKEN}\n")
     process.stdin.flush()
-    time.sleep(8.0)  # the bomb is packed, and all connections stand
+    time.sleep(size(8.0, 2.0))  # the bomb is packed, and all connections stand
     assert process.poll() is None, "the senders have ended"
     try:
         yield
@@ -148,7 +149,7 @@ def measure(name: str, url: str, seconds: float) -> Iterator[Figure]:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each of the four parts")
+    parser.add_argument("--seconds", type=float, default=size(10.0, 0.5), help="of each of the four parts")
     parser.add_argument("--attack", choices=ATTACKS, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -161,8 +162,15 @@ def main() -> None:
         }
         asyncio.run(senders[arguments.attack]())
     with server() as url:
-        reads(url, 5.0)
-        write("limits", [figure for name in ATTACKS for figure in measure(name, url, arguments.seconds)])
+        reads(url, size(5.0, 0.2))
+        write(
+            "limits",
+            [
+                figure
+                for name in size(list(ATTACKS), list(ATTACKS)[:1])
+                for figure in measure(name, url, arguments.seconds)
+            ],
+        )
 
 
 if __name__ == "__main__":

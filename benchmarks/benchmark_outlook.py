@@ -10,6 +10,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.harness import Figure, write
+from benchmarks.smoke import size
 from noisescale.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from simulated_runs import Setting, simulated_terms
@@ -17,9 +18,9 @@ from simulated_runs import Setting, simulated_terms
 LOOKS = (16, 64, 256)
 """Updates after which the log says how long it takes."""
 
-RUNS = 60
+RUNS = size(60, 3)
 
-SETTINGS = {
+ALL_SETTINGS = {
     "easy": (Setting(1, 8, "30 equal"), 400),
     "easy, power law": (Setting(0.5, 8, "power law"), 400),
     "at the edge of the shortest window": (Setting(2.5, 8, "30 equal"), 3000),
@@ -28,6 +29,8 @@ SETTINGS = {
     "hard": (Setting(10, 8, "30 equal"), 20_000),
 }
 """What kind of run, and updates within which every one is resolved."""
+
+SETTINGS = size(ALL_SETTINGS, {"easy": ALL_SETTINGS["easy"]})
 
 
 def foretold(now: NoiseScale) -> float | None:

@@ -16,8 +16,9 @@ import httpx
 from harness import AS_LOCAL_USER, Figure, free_port, percentile, server, write
 from payloads import MeasurementBatches, run_batch
 from playwright.sync_api import Browser, Request, sync_playwright
+from smoke import size
 
-ROUNDS = 10
+ROUNDS = size(10, 1)
 CHROMIUM = os.environ.get("NOISESCALE_CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",

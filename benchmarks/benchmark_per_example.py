@@ -18,12 +18,13 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.harness import Figure, write
+from benchmarks.smoke import IS_SMOKE, size
 from noisescale.capture.per_example.norms import PerExampleNorms
 from noisescale.capture.per_example.outer_products import directly, gram_is_quicker_below, through_gram
 
-BREAK_EVEN_SHAPES = ((256, 256), (1024, 256), (768, 768), (3072, 768))
+BREAK_EVEN_SHAPES = size(((256, 256), (1024, 256), (768, 768), (3072, 768)), ((256, 256),))
 NUM_EXAMPLES = 4
-REPEATS = 3
+REPEATS = size(3, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def main() -> None:
     """Measure on one thread."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    jobs = [digits_job(), transformer_job(64), transformer_job(256)]
+    jobs = [digits_job(), *(() if IS_SMOKE else (transformer_job(64), transformer_job(256)))]
     figures = [figure for job in jobs for figure in figures_of(job)]
     write("per_example", [*figures, *break_even_figures(BREAK_EVEN_SHAPES)])
 

@@ -13,6 +13,7 @@ import httpx
 from benchmark_run_list import create_runs
 from harness import AS_LOCAL_USER, Figure, percentile, server, write
 from payloads import STARTED
+from smoke import size
 
 TARGET = "p50 at most 10 ms"
 STEPS_PER_BATCH = 500
@@ -152,9 +153,9 @@ def figures_of(found: dict[str, list[float]], plain: list[float]) -> list[Figure
 def main() -> None:
     """Run it and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--asked", type=int, default=200, help="runs with measurements, that are asked about")
-    parser.add_argument("--steps", type=int, default=2_000)
+    parser.add_argument("--runs", type=int, default=size(10_000, 20))
+    parser.add_argument("--asked", type=int, default=size(200, 3), help="runs with measurements, that are asked about")
+    parser.add_argument("--steps", type=int, default=size(2_000, 600))
     arguments = parser.parse_args()
     with server() as url:
         asyncio.run(create_runs(url, arguments.runs - arguments.asked))

@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 from harness import Figure, percentile, write
+from smoke import size
 
 import noisescale
 
-LENGTHS = (1_000, 100_000)
-ROUNDS = 3
+LENGTHS = size((1_000, 100_000), (200,))
+ROUNDS = size(3, 1)
 SMALL_BATCH, BATCH, NOISE_SCALE = 8, 256, 3000.0
 SECONDS_PER_STEP = 0.25
 

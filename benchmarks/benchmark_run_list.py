@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from smoke import size
 
 TARGET = "p50 well under 50 ms"
 QUERIES: dict[str, dict[str, Any]] = {
@@ -63,8 +64,8 @@ def measure(url: str, repeats: int) -> list[Figure]:
 def main() -> None:
     """Run it and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=size(10_000, 120))
+    parser.add_argument("--repeats", type=int, default=size(100, 2))
     arguments = parser.parse_args()
     with server() as url:
         asyncio.run(create_runs(url, arguments.runs))

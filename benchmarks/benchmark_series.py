@@ -14,12 +14,13 @@ import asyncpg
 import httpx
 from harness import AS_LOCAL_USER, LOCAL_TOKEN, Figure, free_port, percentile, stop, wait_until_ready, write
 from payloads import run_batch
+from smoke import size
 
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrate
 from noisescale_server.storage.pyramid import LEVELS_OF_GIVEN, fold
 
-REQUESTS_PER_RANGE = 60
+REQUESTS_PER_RANGE = size(60, 2)
 ROWS = """
 INSERT INTO measurement (run_id, stream_id, seq, step, num_updates, wall_time, examples, micro_batch_size,
   num_micro_batches, global_batch, sum_trace_cov, sum_grad_sq_norm, sum_trace_cov_sq, sum_grad_sq_norm_sq,
@@ -88,7 +89,7 @@ def measure(url: str, run_id: UUID, steps: int) -> list[Figure]:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=10_000_000)
+    parser.add_argument("--steps", type=int, default=size(10_000_000, 20_000))
     steps = parser.parse_args().steps
     run_id, stream_id, port = uuid4(), uuid4(), free_port()
     with EmbeddedPostgres.throw_away() as postgres:

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import torch
 from harness import Figure, percentile, write
+from smoke import size
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.run import Run
 from noisescale.transport.wire import Measurement
 
-CALLS = 1_000_000
+CALLS = size(1_000_000, 2_000)
 TARGET = {"p50": "at most 10 µs", "p99": "at most 100 µs"}
 LAYERED_TARGET = {"p50": "at most 30 µs beyond the norms"}
 FRAME_BYTES = 152

@@ -10,8 +10,9 @@ import time
 import httpx
 from benchmark_ingest import throughput
 from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from smoke import size
 
-REQUESTS_AT_IDLE = 200
+REQUESTS_AT_IDLE = size(200, 5)
 SECONDS_BETWEEN = 0.02
 
 
@@ -39,8 +40,8 @@ def measure(workers: int, batches: int, seed: int) -> tuple[float, list[float]]:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batches", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--batches", type=int, default=size(60, 2))
+    parser.add_argument("--rounds", type=int, default=size(4, 1))
     arguments = parser.parse_args()
     rates: dict[int, list[float]] = {1: [], 2: []}
     idle: dict[int, list[float]] = {1: [], 2: []}

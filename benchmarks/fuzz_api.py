@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 from harness import Figure, write
+from smoke import size
 
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 
@@ -19,7 +20,7 @@ from noisescale_server.migrating import migrate
 from served_app import TOKEN, served_app
 
 REQUESTS = 20_000
-EXAMPLES = 20
+EXAMPLES = size(20, 1)
 
 
 def key_of_a_project(address: str) -> str:
@@ -34,7 +35,7 @@ def key_of_a_project(address: str) -> str:
 def main() -> None:
     """Ask, say what is wrong, and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=REQUESTS)
+    parser.add_argument("--requests", type=int, default=size(REQUESTS, 50))
     wanted = parser.parse_args().requests
     num_requests = num_failures = seed = 0
     # schemathesis leaves folders of its own where it is started

@@ -1,7 +1,7 @@
 """Ten thousand runs of a thousand rows each, replayed by fifty senders; then a thousand jobs that come back at once.
 
 Every run is one stream of the wire format. What is stored is checked in the end by `noisescale audit`: each row of each
-stream once. Run with `--quick` for two hundred runs.
+stream once. `--smoke` sends twenty runs.
 """
 
 import argparse
@@ -21,8 +21,9 @@ import httpx
 import psutil
 from harness import AS_LOCAL_USER, Figure, percentile, server, write
 from payloads import MeasurementBatches, run_batch
+from smoke import size
 
-RUNS, RUNS_OF_QUICK = 10_000, 200
+RUNS = size(10_000, 20)
 ROWS_OF_A_BATCH, BATCHES_OF_A_RUN = 500, 2
 SENDERS = 50
 JOBS_AFTER_AN_OUTAGE = 1_000
@@ -150,9 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args(arguments)
-    num_runs = RUNS_OF_QUICK if chosen.quick else chosen.runs
+    num_runs = chosen.runs
     num_jobs = min(JOBS_AFTER_AN_OUTAGE, num_runs)
     with server(workers=chosen.workers) as url, memory_of_server() as memory:
         figures = asyncio.run(load(url, num_runs, num_jobs))

@@ -5,6 +5,7 @@ knew to be accepted. Without one loss in n faults, a loss per fault is rarer tha
 """
 
 import argparse
+import itertools
 import sys
 import tempfile
 from collections import Counter
@@ -12,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import Figure, write
+from smoke import size
 
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # before this file, which has the name of a part
 
 from killable_postgres import KillablePostgres, killable_postgres
 from torture.campaign import MUTANTS, STORIES, Outcome, tortured
@@ -62,13 +64,13 @@ def figures_of(outcomes: Sequence[Outcome]) -> list[Figure]:
 
 def planted(postgres: KillablePostgres, folder: Path) -> list[Figure]:
     """Which planted bugs were caught, and whether the stories end well without them."""
-    for name, story in STORIES.items():
+    for name, story in itertools.islice(STORIES.items(), size(None, 1)):
         verdict = story(folder / name.replace(" ", "_"), postgres, "")
         print(f"{name}: {verdict}", flush=True)
         if not verdict.is_good:
             raise SystemExit(f"{name} does not end well without a planted bug: {verdict}")
     caught = []
-    for name, mutant in MUTANTS.items():
+    for name, mutant in itertools.islice(MUTANTS.items(), size(None, 1)):
         verdict = mutant.story(folder / name, postgres, name)
         is_caught = mutant.is_caught(verdict)
         print(f"planted {name}: {'caught' if is_caught else 'NOT CAUGHT'}, {verdict}", flush=True)
@@ -79,14 +81,15 @@ def planted(postgres: KillablePostgres, folder: Path) -> list[Figure]:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--faults", type=int, default=FAULTS)
-    parser.add_argument("--quick", action="store_true", help="60 faults")
+    parser.add_argument("--faults", type=int, default=size(FAULTS, 4))
     arguments = parser.parse_args()
     with killable_postgres() as postgres, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        outcomes = rounds(postgres, Path(folder), 60 if arguments.quick else arguments.faults)
+        outcomes = rounds(postgres, Path(folder), arguments.faults)
         figures = [*figures_of(outcomes), *planted(postgres, Path(folder))]
     write("torture", figures, command="make torture")
-    if not all(one.verdict.is_good and one.has_drained for one in outcomes) or figures[-1].value < len(MUTANTS):
+    if not all(one.verdict.is_good and one.has_drained for one in outcomes) or figures[-1].value < size(
+        len(MUTANTS), 1
+    ):
         raise SystemExit("lost, doubled, or a planted bug was missed: see above")
 
 

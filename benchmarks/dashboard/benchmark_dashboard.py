@@ -2,7 +2,7 @@
 
 Every call that a page makes, zooming, live pages, and tabs that stay open. Times of calls are those of their client
 over loopback, one call at a time, so they hold the server's waiting for Postgres and for the ingestion. Some 20 minutes
-on a machine that does nothing else; `--quick` takes eight and writes nothing. Ends with the number of targets missed.
+on a machine that does nothing else; `--smoke` writes nothing. Ends with the number of targets missed.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from ingestion_load import Load, sending
 from open_pages import Snapshot
 from recorded_calls import record
 from served_data import Served, served
+from smoke import IS_SMOKE, size
 from stored_data import Job, Stored, store
 
 Row = dict[str, str | int | float]
@@ -37,7 +38,7 @@ QUICK, SOON, CHEAP = "p50 at most 50, p99 at most 200", "p99 at most 300", "p50 
 STEADY, NO_STALL = "no growth: at most 3", "no stall: at most 1000"
 LIMITS = {QUICK: (50.0, 200.0), SOON: (300.0, 300.0), CHEAP: (5.0, None), STEADY: (3.0, None), NO_STALL: (None, 1000.0)}
 """Largest p50 and p99 of each target, in the unit of its row."""
-LIVE_RUNS, NUM_TABS = 5, 20
+LIVE_RUNS, NUM_TABS = size((5, 20), (1, 10))
 
 
 def rows_of_calls(times: Sequence[Times], load: Load) -> Iterator[Row]:
@@ -164,6 +165,8 @@ def measure(place: Served, stored: Stored, arguments: argparse.Namespace) -> Ite
     with sending(place.url, stored, places) as load:
         times = call_times.measure(place.url, calls, arguments.repeats)
     yield from rows_of_calls(times, load)
+    if IS_SMOKE:  # pages in a browser take minutes at any size, and tests open them all
+        return
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield from in_browser(browser, place, stored, places, arguments.live_seconds)
@@ -198,22 +201,18 @@ def _rounded(row: Row) -> Row:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--steps", type=int, default=10_000_000)
-    parser.add_argument("--steps-of-each", type=int, default=128)
-    parser.add_argument("--repeats", type=int, default=60)
-    parser.add_argument("--live-seconds", type=float, default=60.0)
-    parser.add_argument("--tab-seconds", type=float, default=600.0)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=int, default=size(10_000, 40))
+    parser.add_argument("--steps", type=int, default=size(10_000_000, 5_000))
+    parser.add_argument("--steps-of-each", type=int, default=size(128, 40))
+    parser.add_argument("--repeats", type=int, default=size(60, 1))
+    parser.add_argument("--live-seconds", type=float, default=size(60.0, 2.0))
+    parser.add_argument("--tab-seconds", type=float, default=size(600.0, 2.0))
     arguments = parser.parse_args()
-    if arguments.quick:
-        arguments.runs, arguments.steps, arguments.repeats = 300, 200_000, 5
-        arguments.live_seconds, arguments.tab_seconds = 15.0, 20.0
     rows: list[Row] = []
     with served() as place:
         filled = store(
             place.url, place.database, num_runs=arguments.runs, steps_of_each=arguments.steps_of_each,
-            steps=arguments.steps, num_jobs=100,
+            steps=arguments.steps, num_jobs=size(100, 8),
         )  # fmt: skip
         stored = asyncio.run(filled)
         for row in map(judged, measure(place, stored, arguments)):
@@ -221,7 +220,7 @@ def main() -> None:
             print(*(f"{name}: {value}" for name, value in _rounded(row).items()), sep="  ", flush=True)
     missed = [f"{row['page']}: {row['call']}" for row in rows if row.get("met") == "no"]
     print(f"{len(missed)} of {sum('met' in row for row in rows)} targets missed", *missed, sep="\n  ")
-    if not arguments.quick:
+    if not IS_SMOKE:
         write(rows, RESULTS / "dashboard.csv")
 
 

@@ -12,14 +12,17 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 
+from benchmarks.smoke import IS_SMOKE
 from noisescale_lab.reproduce.advice.references import complete
 from noisescale_lab.reproduce.advice.replay import replay
 from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, POLICIES, all_starts
@@ -76,9 +79,7 @@ OURS_AGAIN = tuple(
     for part in PARTS
     if part.price_factor == 1
 )
-QUICK = Part(
-    "quick", ("digits_softmax", "digits_ae_adam", "img_nextpixel"), (20,), policies=("keep", "B = phi", "ours")
-)
+QUICK = Part("smoke", ("digits_softmax",), (20,), policies=("keep",))
 
 
 def version() -> str:
@@ -148,16 +149,15 @@ def write(results: Path, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None
 def main() -> None:
     """Replay, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three tasks, one seed, three policies; writes nothing")
     parser.add_argument("--ours", action="store_true", help="ours and what it is compared with, at one price")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     tables = []
-    for part in (QUICK,) if asked.quick else OURS_AGAIN if asked.ours else PARTS:
+    for part in (QUICK,) if IS_SMOKE else OURS_AGAIN if asked.ours else PARTS:
         found = scores({name: outcomes_of(part, name) for name in part.tasks})
         show(part, found)
         tables.append((part, found))
-        if not asked.quick:
+        if not IS_SMOKE:
             write(RESULTS_OF_OURS if asked.ours else RESULTS, tables)
 
 

@@ -18,6 +18,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.kernels.intervals import ratio_interval
 from benchmarks.kernels.results_table import MEASURED, Row, not_measured, provenance, results_path, write_rows
+from benchmarks.smoke import IS_SMOKE, size
 from benchmarks.step_overhead.modes import MODES, Mode, why_not
 from benchmarks.step_overhead.small_gpt import FOR_CPU, GPT2_SMALL, Size
 from benchmarks.step_overhead.training import MICRO_BATCHES, Training
@@ -52,7 +53,7 @@ class Plan:
 
 
 ON_GPU = Plan(GPT2_SMALL, (2048, 4096, 16384), rounds=5, steps=3)
-ON_CPU = Plan(FOR_CPU, (32, 256), rounds=5, steps=3)
+ON_CPU = Plan(FOR_CPU, size((32, 256), (32,)), rounds=size(5, 1), steps=size(3, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def main() -> None:
     ):
         show(row)
         found.append(row)
-        if not arguments.modes:  # after each row: what a machine that goes away has measured stays
+        if not (IS_SMOKE or arguments.modes):  # after each row: what a machine that goes away has measured stays
             write_rows(path, found, about)
 
 

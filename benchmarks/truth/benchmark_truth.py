@@ -1,6 +1,6 @@
 """Error of log B̂, bias of each term and coverage of ours and of peers against exact truth; results/truth.csv.
 
-`--quick` runs a few targets with few replicates and writes nothing.
+`--smoke` runs a few targets with a hundred replicates and writes nothing.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.smoke import IS_SMOKE
 from benchmarks.truth import peers_table
 from benchmarks.truth.measure import Measurement, OurResult, PeerResult, measure
 from benchmarks.truth.peers import Kind
@@ -160,25 +161,24 @@ def verdict(rows: Sequence[Row]) -> list[str]:
 def main() -> None:
     """Measure, print, and write the results unless quick."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="", help="targets whose name holds this; writes nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     start = time.monotonic()
     if not arguments.only:
-        table = peers_table.rows(replicates=QUICK_REPLICATES if arguments.quick else peers_table.REPLICATES)
+        table = peers_table.rows(replicates=QUICK_REPLICATES if IS_SMOKE else peers_table.REPLICATES)
         peers_table.show(table)
     rows: list[Row] = []
     for seed, plan in enumerate(PLANS):
-        if arguments.quick and not plan.is_quick:
+        if IS_SMOKE and not plan.is_quick:
             continue
         target = plan.make()
         if arguments.only in target.name:
-            of_target = list(rows_of(measure(target, QUICK_REPLICATES if arguments.quick else plan.replicates, seed)))
+            of_target = list(rows_of(measure(target, QUICK_REPLICATES if IS_SMOKE else plan.replicates, seed)))
             show(of_target)
             rows += of_target
     print(f"\n{time.monotonic() - start:.0f} s\n", *verdict(rows), sep="\n")
-    if not (arguments.quick or arguments.only):
+    if not (IS_SMOKE or arguments.only):
         write("truth", rows)
         write("truth_peers", table)
 
