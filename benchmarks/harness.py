@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 
 sys.path.insert(0, str(Path(__file__).parent))  # also where this is imported as a part of the package
+from measured_code import fingerprint
 from smoke import IS_SMOKE
 
 RESULTS = Path(__file__).parent / "results"
@@ -117,7 +118,7 @@ def write(what: str, figures: Sequence[Figure], *, command: str | None = None) -
     if IS_SMOKE:
         return
     RESULTS.mkdir(exist_ok=True)
-    about = provenance(command or f"python benchmarks/benchmark_{what}.py")
+    about = provenance(command or f"python benchmarks/benchmark_{what}.py") | {"code": fingerprint(what)}
     with (RESULTS / f"{what}.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["figure", "value", "unit", "target", *about])

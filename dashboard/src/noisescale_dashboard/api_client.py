@@ -18,6 +18,7 @@ from noisescale_dashboard import (
     sweep_answers,
 )
 from noisescale_dashboard.api_transport import ApiProblem, ApiTransport, Query
+from noisescale_dashboard.question_fields import FIELDS
 
 API = "/api/v1"
 PREFERENCES = (0.001, 0.999)
@@ -31,7 +32,7 @@ SPARKLINES_AT_ONCE = 20
 FITS_AT_ONCE = 15
 """Sweeps of one question: those that were never fitted take their time."""
 
-STATED_PRICES = ("examples_per_step", "usd_per_hour_sooner", "fixed_hardware")
+STATED_PRICES = tuple(one.asks for one in FIELDS if one.group == "price")
 """What says a step's worth instead of the preference; the API refuses two at once."""
 
 

@@ -30,13 +30,14 @@ from noisescale_dashboard.pages import (
 )
 from noisescale_dashboard.pages import settings as settings_page
 from noisescale_dashboard.pages.parts import Child
+from noisescale_dashboard.question_fields import for_scripts
 from noisescale_dashboard.settings import DashboardSettings
 
 ASSETS = Path(__file__).parent / "assets"
 SAME_PROCESS = "http://127.0.0.1"
 """Base address of calls that never leave the process; only its form matters."""
 INDEX = """<!DOCTYPE html>
-<html lang="en">
+<html lang="en" data-question='{question}'>
 <head>
 {%metas%}
 <title>{%title%}</title>
@@ -93,7 +94,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
         assets_ignore=r"first-theme\.js",
         title="noisescale",
         update_title="",
-        index_string=INDEX,
+        index_string=INDEX.replace("{question}", for_scripts()),
         meta_tags=META_TAGS,
         serve_locally=True,
         suppress_callback_exceptions=True,

@@ -18,6 +18,7 @@ from noisescale_dashboard.pages import planner_cards, planner_panel, planner_que
 from noisescale_dashboard.pages import planner_sentences as sentences
 from noisescale_dashboard.pages.planner_query import FIELDS
 from noisescale_dashboard.planner_answers import TradeOff, trade_off
+from noisescale_dashboard.question_fields import for_scripts
 
 RUN = RUNS[0]
 EMPTY = dict.fromkeys((*FIELDS, *planner_query.FLAGS, "project", "task", "run", "target")) | {"pref": 0.5, "y": "usd"}
@@ -386,12 +387,13 @@ def test_every_number_of_a_view_has_a_field_and_every_field_its_word_of_the_api(
 def test_the_browser_reads_from_the_address_exactly_the_fields_that_the_page_has() -> None:
     script = (Path(planner_query.__file__).parents[1] / "assets" / "55-planner.js").read_text()
 
-    numbers, flags = (
+    known, flags = (
         re.findall(r'"(\w+)"', re.search(rf"{name} = \[(.*?)\]", script, re.DOTALL).group(1))  # type: ignore[union-attr]
-        for name in ("const NUMBERS", "const FLAGS")
+        for name in ("const KNOWN", "const FLAGS")
     )
+    folds = json.loads(for_scripts())["planner"]
 
-    assert numbers == list(FIELDS)
+    assert [*folds.pop("main"), "devices", *(name for fold in folds.values() for name in fold), *known] == list(FIELDS)
     assert sorted(flags) == sorted(planner_query.FLAGS)
 
 

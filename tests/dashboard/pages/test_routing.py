@@ -52,7 +52,7 @@ async def test_a_page_is_html_in_english_from_this_origin_only(client: httpx.Asy
     answer = await client.get(path)
 
     assert answer.status_code == 200
-    assert '<html lang="en">' in answer.text
+    assert '<html lang="en" ' in answer.text
     assert "10-base.css" in answer.text
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'self'; script-src 'self' 'sha256-")

@@ -12,11 +12,7 @@
     linked: true, envelope: true, outside: false,
   };
   /* Price and limits of the recommendation, by the API's words; null where the reader has said nothing. */
-  const LIMITS = [
-    "examples_per_step", "usd_per_hour_sooner", "fixed_hardware", "max_hours", "max_steps", "max_usd", "max_examples", "num_devices",
-    "examples_per_device", "max_micro_batches", "usd_per_device_hour",
-    "spot_price_share", "interruptions_per_device_hour", "restart_hours", "checkpoint_hours",
-  ];
+  const QUESTION = JSON.parse(document.documentElement.dataset.question), LIMITS = QUESTION.fields;
   LIMITS.forEach((name) => { RUN[name] = null; });
   const RUN_CHOICES = {
     x: ["step", "units", "time", "loss"], kind: ["simple", "adam", "sign", "spectral", "hessian"], show: ["terms", "efficiency"],
@@ -54,7 +50,7 @@
   }
 
   /* what the views of other pages are made of, too */
-  window.noisescaleAddress = { skip, same, triggers, said, write, RUN, RUNS, LIMITS };
+  window.noisescaleAddress = { skip, same, triggers, said, write, RUN, RUNS, LIMITS, QUESTION };
 
   function readRuns(search) {
     const query = new URLSearchParams(search || ""), one = (key, known) => (known.includes(query.get(key)) ? query.get(key) : RUNS[key]);

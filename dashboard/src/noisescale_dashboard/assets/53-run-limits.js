@@ -1,7 +1,7 @@
 /* Price and limits of a run's recommendation: fields that say what the address says, and an address that says what they say. */
 (function () {
-  const { skip, triggers, write, RUN, LIMITS } = window.noisescaleAddress;
-  const PRICES = ["examples_per_step", "usd_per_hour_sooner", "fixed_hardware"], SWITCHES = ["fixed_hardware"];
+  const { skip, triggers, write, RUN, LIMITS, QUESTION } = window.noisescaleAddress;
+  const PRICES = QUESTION.prices, SWITCHES = QUESTION.switches;
   const isSet = (view, name) => view[name] !== null && view[name] !== undefined;
 
   function limitsShown(view) {

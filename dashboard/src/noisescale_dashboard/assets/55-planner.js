@@ -1,16 +1,15 @@
 /* The planner's view, in the address; its sliders, which are set by the server's answer; its sheet on a phone. */
 (function () {
-  const { skip, same, triggers, write } = window.noisescaleAddress;
-  const NUMBERS = [
-    "deadline_h", "budget_usd", "devices", "price", "mem", "spot_share", "stops", "restart_h", "ckpt_h", "worth", "sooner",
-    "max_steps", "max_examples", "accum", "bcrit", "bcrit_low", "bcrit_high", "steps", "at", "step_s", "at_devices", "overhead_s", "example_s",
-  ];
-  const FLAGS = ["stay", "fixed", "spot"], SLIDERS = ["deadline_h", "budget_usd", "devices"], COSTS = ["usd", "examples", "device_hours"];
+  const { skip, same, triggers, write, QUESTION } = window.noisescaleAddress;
+  const FOLD = QUESTION.planner, MAIN = FOLD.main.concat("devices");
+  const KNOWN = ["bcrit", "bcrit_low", "bcrit_high", "steps", "at", "step_s", "at_devices", "overhead_s", "example_s"];
+  const NUMBERS = [...MAIN, ...FOLD.machines, ...FOLD.spot, ...FOLD.worth, ...FOLD.more, ...KNOWN];
+  const FLAGS = ["stay", "fixed", "spot"], SLIDERS = MAIN, COSTS = ["usd", "examples", "device_hours"];
   const PLANNER = { project: null, task: null, run: null, target: null, pref: 0.5, y: "usd" };
   NUMBERS.concat(FLAGS).forEach((name) => { PLANNER[name] = null; });
   const HOURS = { min: 1 / 60, h: 1, d: 24 };
   const NO_LIMIT = 100, LAST = 99;
-  const FOLDS = { worth: ["worth", "sooner", "fixed"], more: ["max_steps", "max_examples", "accum"], known: NUMBERS.slice(NUMBERS.indexOf("bcrit")) };
+  const FOLDS = { worth: FOLD.worth.concat("fixed"), more: FOLD.more, known: KNOWN };
 
   const isSet = (view, name) => view[name] !== null && view[name] !== undefined;
   const rounded = (value) => Number(value.toPrecision(3));

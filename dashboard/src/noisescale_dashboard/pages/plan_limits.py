@@ -16,29 +16,11 @@ from noisescale_dashboard.pages.parts import Child, aria, icon, note
 from noisescale_dashboard.pages.planner_query import FIELDS as PLANNER_FIELDS
 from noisescale_dashboard.pages.planner_query import SPOT as PLANNER_SPOT
 from noisescale_dashboard.planner_answers import Limit
+from noisescale_dashboard.question_fields import FIELDS as QUESTION_FIELDS
+from noisescale_dashboard.question_fields import on_run
 
-PRICES = {
-    "examples_per_step": ("Examples for a step", "that you would spend to save one step"),
-    "usd_per_hour_sooner": ("USD per hour sooner", "what it is worth that the run ends an hour sooner"),
-    "fixed_hardware": ("The devices stay", "the run's own step times decide; it needs two batch sizes"),
-}
-LIMITS = {
-    "max_hours": ("Hours", "until the run must end"),
-    "max_steps": ("Steps", "that may still be taken"),
-    "max_usd": ("USD", "that may still be spent"),
-    "max_examples": ("Examples", "that may still be used"),
-    "num_devices": ("Devices", "that stay, whatever the batch"),
-    "examples_per_device": ("Micro-batch", "largest that fits on a device, in examples"),
-    "max_micro_batches": ("Micro-batches a step", "accumulated at most"),
-    "usd_per_device_hour": ("USD per device-hour", "else the run's own price"),
-}
-SPOT = {
-    "spot_price_share": ("Spot price share", "of the price on demand, 0.3 for 30 %"),
-    "interruptions_per_device_hour": ("Stops a device-hour", "how often a device is taken"),
-    "restart_hours": ("Hours to restart", "from a stop until training goes on"),
-    "checkpoint_hours": ("Hours a checkpoint", "between two of them; half is lost at a stop"),
-}
-SWITCHES = ("fixed_hardware",)
+PRICES, LIMITS, SPOT = on_run("price"), on_run("limit"), on_run("spot")
+SWITCHES = tuple(one.asks for one in QUESTION_FIELDS if one.is_switch)
 """What is said by yes; 1 in the address."""
 BINDING = {
     "steps": "your step limit",
@@ -51,7 +33,7 @@ BINDING = {
 }
 """The API's word for what moved the batch, to ours."""
 FIELDS = {**PRICES, **LIMITS, **SPOT}
-"""The API's word, which also stands in the address, to a label and what it means; in the order of 53-run-limits.js."""
+"""The API's word, which also stands in the address, to a label and what it means."""
 
 PLANNER_WORDS = {field.asks: name for name, field in PLANNER_FIELDS.items()} | {
     "num_devices": "devices",

@@ -6,6 +6,7 @@ from typing import Any
 
 from noisescale_dashboard.api_client import BALANCED, PREFERENCES
 from noisescale_dashboard.api_transport import ApiProblem
+from noisescale_dashboard.question_fields import Fold, on_planner
 
 ROWS_PER_DOUBLING = 2
 """One of them is drawn as a dot, the others carry the curve."""
@@ -29,35 +30,19 @@ class Field:
     suffix: str = ""
 
 
+def _of(fold: Fold) -> dict[str, Field]:
+    asked = on_planner(fold).items()
+    return {word: Field(asks, shown.label, shown.meaning, shown.suffix) for word, (asks, shown) in asked}
+
+
 MAIN = {
-    "deadline_h": Field("max_hours", "Deadline", "until the target must be reached"),
-    "budget_usd": Field("max_usd", "Budget", "that may be spent, in USD", " $"),
+    **_of("main"),
     "devices": Field("max_devices", "Devices at most", "that there are, where they are added with the batch"),
 }
 """Those with a slider."""
-MACHINES = {
-    "price": Field("usd_per_device_hour", "Price of a device-hour", "else that of the run", " $"),
-    "mem": Field("examples_per_device", "Batch a device holds", "largest micro-batch that fits on a device"),
-}
-SPOT = {
-    "spot_share": Field("spot_price_share", "Share of the price", "spot price ÷ price on demand"),
-    "stops": Field("interruptions_per_device_hour", "Stops a device-hour", "how often a device is taken"),
-    "restart_h": Field("restart_hours", "Hours to restart", "from a stop until training goes on", " h"),
-    "ckpt_h": Field("checkpoint_hours", "Hours between checkpoints", "half of it is lost at each stop", " h"),
-}
+MACHINES, SPOT, WORTH, MORE = _of("machines"), _of("spot"), _of("worth"), _of("more")
 SPOT_DEFAULTS = {"spot_share": 0.3, "stops": 0.04, "restart_h": 0.1, "ckpt_h": 0.25}
 """Assumed, and shown, until the reader says otherwise."""
-WORTH = {
-    "worth": Field("examples_per_step", "Examples for a step", "that you would spend to save one step"),
-    "sooner": Field(
-        "usd_per_hour_sooner", "USD for an hour sooner", "what it is worth to be done an hour sooner", " $"
-    ),
-}
-MORE = {
-    "max_steps": Field("max_steps", "Steps at most", "that may be taken"),
-    "max_examples": Field("max_examples", "Examples at most", "that may be used"),
-    "accum": Field("max_micro_batches", "Micro-batches a step", "accumulated at most; any number otherwise"),
-}
 KNOWN = {
     "bcrit": Field("critical_batch", "Critical batch", "in examples, instead of a task's"),
     "bcrit_low": Field("critical_batch_low", "its lower end", "of the 95 % interval; else taken as exact"),

@@ -1,0 +1,68 @@
+"""Writes benchmarks/README.md from the files of results: `python benchmarks/tables.py`."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from measured_code import MEASURED_CODE, fingerprint
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).with_name("README.md")
+MOST_ROWS = 24
+"""Of a longer file those with a target, at most so many."""
+
+HEAD = """# Figures
+
+Every number below comes from `benchmarks/results/`, where it stands with its commit, machine, load and command.
+Absolute times are of shared two-core machines and differ by a factor of two from day to day: compare ratios of one
+file. A file is *of the code as it is* when nothing that it measures has changed since (`measured_code.py`); others say of which
+commit they are. This page is written by `python benchmarks/tables.py`.
+
+Each benchmark takes `--smoke`, seconds at sizes that say nothing; `make test-full` runs them all so.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(line for path in sorted(RESULTS.glob("*.csv")) for line in _section(path))])
+
+
+def is_fresh(what: str, rows: Sequence[dict[str, str]]) -> bool:
+    """Whether a file of results is of the code as it is.
+
+    Args:
+        what: Its name without ending.
+        rows: Of the file.
+    """
+    return what in MEASURED_CODE and all(row.get("code") == fingerprint(what) for row in rows)
+
+
+def read(what: str) -> list[dict[str, str]]:
+    """The rows of a file of results.
+
+    Args:
+        what: Its name without ending.
+    """
+    with (RESULTS / f"{what}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _section(path: Path) -> Iterator[str]:
+    rows = read(path.stem)
+    commits = sorted({row.get("commit", "unknown") for row in rows})
+    of = "of the code as it is" if is_fresh(path.stem, rows) else f"of commit {', '.join(commits)}"
+    yield f"## {path.stem}\n"
+    yield f"[`results/{path.name}`](results/{path.name}), {rows[0].get('date', 'no date')}, {of}.\n"
+    if not {"figure", "value", "unit", "target"} <= rows[0].keys():
+        yield f"{len(rows)} rows.\n"
+        return
+    shown = [row for row in rows if len(rows) <= MOST_ROWS or row["target"]]
+    yield "| figure | measured | target |\n|---|---|---|"
+    for row in shown[:MOST_ROWS]:
+        yield f"| {row['figure'].replace('|', '·')} | {float(row['value']):,.4g} {row['unit']} | {row['target']} |"
+    left_out = len(rows) - min(len(shown), MOST_ROWS)
+    yield f"\n{left_out} more in the file.\n" if left_out else ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
