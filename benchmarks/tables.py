@@ -15,8 +15,8 @@ HEAD = """# Figures
 
 Every number below comes from `benchmarks/results/`, where it stands with its commit, machine, load and command.
 Absolute times are of shared two-core machines and differ by a factor of two from day to day: compare ratios of one
-file. A file is *of the code as it is* when nothing that it measures has changed since (`measured_code.py`); others say of which
-commit they are. This page is written by `python benchmarks/tables.py`.
+file. A file is *of the code as it is* when nothing that it measures has changed since (`measured_code.py`); others
+say of which commit they are. This page is written by `python benchmarks/tables.py`.
 
 Each benchmark takes `--smoke`, seconds at sizes that say nothing; `make test-full` runs them all so.
 """
