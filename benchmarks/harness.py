@@ -18,7 +18,8 @@ from pathlib import Path
 
 import httpx
 
-sys.path.insert(0, str(Path(__file__).parent))  # also where this is imported as a part of the package
+# also where this is imported as a part of the package; last, as torture.py has the name of a part of the tests
+sys.path.append(str(Path(__file__).parent))
 from measured_code import fingerprint
 from smoke import IS_SMOKE
 

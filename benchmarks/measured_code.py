@@ -6,7 +6,8 @@ column `code` beside every figure; tests/benchmarks/test_readme_figures.py holds
 
 import ast
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -54,14 +55,14 @@ MEASURED_CODE = MappingProxyType(
 """From a file of results to files and folders."""
 
 
-def fingerprint(what: str, code: Mapping[str, tuple[str, ...]] = MEASURED_CODE) -> str:
+@cache
+def fingerprint(what: str) -> str:
     """Of the code that a file of results measures, as it is now; empty where nobody has said which code that is.
 
     Args:
         what: Name of the results, without ending.
-        code: Which code each measures.
     """
-    paths = [path for one in code.get(what, ()) for path in _files(ROOT / one)]
+    paths = [path for one in MEASURED_CODE.get(what, ()) for path in _files(ROOT / one)]
     return fingerprint_of((path.read_text() for path in paths), [path.suffix == ".py" for path in paths])
 
 

@@ -34,7 +34,7 @@ def is_fresh(what: str, rows: Sequence[dict[str, str]]) -> bool:
         what: Its name without ending.
         rows: Of the file.
     """
-    return what in MEASURED_CODE and all(row.get("code") == fingerprint(what) for row in rows)
+    return what in MEASURED_CODE and {row.get("code") for row in rows} == {fingerprint(what)}
 
 
 def read(what: str) -> list[dict[str, str]]:

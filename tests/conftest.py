@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 TEMPLATE = "template_noisescale"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever wants a database starts a Postgres: `make test-fast` leaves it out."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.processes)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Runs that say nothing of a folder leave their records in a temporary one, never in the home of who tests."""
