@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices, logger
 from noisescale.updates import Update
+from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
@@ -13,49 +14,14 @@ if TYPE_CHECKING:
 
 KINDS = ("adam", "sign", "spectral")
 
-ONE_SMALL_BATCH = (
-    "one backward a step gives no noise scale, and this model's examples cannot be told apart by themselves: split the "
-    "batch into micro-batches and accumulate their gradients, for example 8 backward passes of an eighth of the batch "
-    "each; or pass watch() split=8, or small_batches='per_example' for the layers that allow it; or measure norms "
-    "yourself and call log_norms(). Loss, learning rate and batch size are recorded all the same"
-)
 TAKES_EXAMPLES = (
     "one backward a step: from the next step on each example is a small batch (per-example norms, within 5 % of the "
     "training's time); accumulate micro-batches for less, or pass small_batches='micro_batches' to watch() for none"
 )
-NO_BACKWARD = "no backward since the last optimizer.step(): call log_gradients() before optimizer.step()"
-BATCH_SIZE_UNKNOWN = (
-    "the model's input does not tell the batch size: pass batch_size= to log_gradients(); of a compiled model watch "
-    "what torch.compile() has returned, or call model.compile() before watch()"
-)
-
-UNMATCHED_GRADIENT = (
-    "the gradients are not the sum of the step's backward passes, so there is no estimate: call log_gradients() right "
-    "after the last backward, before gradients are clipped, unscaled, averaged or cleared; with a GradScaler say "
-    "watch(..., scaler=scaler), then it may come after unscale_(), too"
-)
-
-
-DUPLICATED_SMALL_BATCHES = (
-    "all small batches of a step have the same gradient, so there is no noise to measure: the same examples in each "
-    "micro-batch or on each rank; give every rank its own data (DistributedSampler, another seed)"
-)
-
 UNEQUAL = (
     "micro-batches differ in size, and are taken as weighted by their sizes, which makes the gradient the mean over "
     "all examples; if the loop averages them with equal weight (each loss divided by their number), say "
     "watch(..., weighting='equal')"
-)
-
-WEIGHTING_MISMATCH = (
-    "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over all examples; "
-    "divide each loss by the step's number of examples instead of averaging"
-)
-
-
-HETEROGENEOUS_RANKS = (
-    "the gradients of the ranks differ by more than their micro-batches explain: the ranks see different data, and the "
-    "noise between them is overstated; shuffle over all ranks (DistributedSampler with set_epoch)"
 )
 
 NOT_AVERAGED = (
@@ -93,14 +59,14 @@ def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool)
     if not sizes.are_equal and norms.weighting == "by_size":
         notices.once("unequal", UNEQUAL, logging.INFO)
     if sizes.num_small_batches == 0:
-        notices.once("no_backward", NO_BACKWARD)
+        _warn(Flags.NO_BACKWARD, notices)
     elif sizes.num_small_batches == 1:
         if takes_examples:
             notices.once("takes_examples", TAKES_EXAMPLES, logging.INFO)
         else:
-            notices.once("one_small_batch", ONE_SMALL_BATCH)
+            _warn(Flags.ONE_SMALL_BATCH, notices)
     elif sizes.batch_size is None:
-        notices.once("batch_size_unknown", BATCH_SIZE_UNKNOWN)
+        _warn(Flags.BATCH_SIZE_UNKNOWN, notices)
     elif sizes.source == "inferred":
         notices.once(
             "inferred",
@@ -116,13 +82,16 @@ def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None
     if norms.reason is not None:
         notices.once(norms.reason, f"a backward could not be taken apart, so its step has no estimate: {norms.reason}")
     elif update.flags & Flags.UNMATCHED_GRADIENT:
-        notices.once("unmatched_gradient", UNMATCHED_GRADIENT)
-    if update.flags & Flags.HETEROGENEOUS_RANKS:
-        notices.once("heterogeneous_ranks", HETEROGENEOUS_RANKS)
-    if update.flags & Flags.DUPLICATED_SMALL_BATCHES:
-        notices.once("duplicated_small_batches", DUPLICATED_SMALL_BATCHES)
+        _warn(Flags.UNMATCHED_GRADIENT, notices)
+    for flag in (Flags.HETEROGENEOUS_RANKS, Flags.DUPLICATED_SMALL_BATCHES):
+        if update.flags & flag:
+            _warn(flag, notices)
     if update.flags & Flags.WEIGHTING_MISMATCH and norms.weighting == "equal":
-        notices.once("weighting_mismatch", WEIGHTING_MISMATCH)
+        _warn(Flags.WEIGHTING_MISMATCH, notices)
+
+
+def _warn(flag: Flags, notices: Notices) -> None:
+    notices.once(code_of(flag), OF_FLAGS[flag].warning)
 
 
 def way_to_measure(kind: str) -> str:

@@ -1,22 +1,9 @@
 """Why a noise scale has no number yet, as a clause for people: what is true of this process and this kind."""
 
-from collections.abc import Sequence
-
 from noisescale.readable import readable
+from noisescale_core.advice.words.reasons import OF_FLAGS
 from noisescale_core.estimators.dual_norm_noise_scale import MIN_STEPS, WIDEST_BRACKET, Bracket
 from noisescale_core.estimators.flags import Flags
-
-NO_SMALL_BATCHES = "no step with two small batches so far"
-
-REASONS: Sequence[tuple[Flags, str]] = (
-    (Flags.NO_BACKWARD, "no step with a backward before log_gradients() so far"),
-    (Flags.UNMATCHED_GRADIENT, "no step whose gradient is the sum of its backward passes so far, the log says more"),
-    (Flags.NONFINITE_GRADIENT, "no step with a finite gradient so far"),
-    (Flags.DUPLICATED_SMALL_BATCHES, "no step whose small batches differ so far"),
-    (Flags.ONE_SMALL_BATCH, NO_SMALL_BATCHES),
-    (Flags.BATCH_SIZE_UNKNOWN, "no step of known size so far: pass batch_size= to log_gradients()"),
-)
-"""What the flags of a step without terms say, the nearest cause first."""
 
 MIN_SPECTRAL_SMALL_BATCHES = 4
 """Small batches that kind `spectral` needs to estimate a deviation."""
@@ -31,7 +18,8 @@ def why_no_estimate(flags: int | None, *, is_silent: bool) -> str:
     """
     if flags is None:
         return "rank 0 has the numbers: ask there" if is_silent else "no step was measured so far"
-    return next((reason for flag, reason in REASONS if flags & flag), NO_SMALL_BATCHES)
+    found = (told.so_far for flag, told in OF_FLAGS.items() if told.so_far and flags & flag)
+    return next(found, OF_FLAGS[Flags.ONE_SMALL_BATCH].so_far)
 
 
 def why_no_terms(kind: str, *, num_steps: int, num_small_batches: int, bracket: Bracket | None, examples: str) -> str:

@@ -44,6 +44,7 @@ class Estimate:
     level: float = 0.95
     z: float | None = None
     reason: str | None = None
+    reason_text: str | None = None
     num_updates: int | None = None
     num_blocks: int | None = None
     updates_needed: float | None = None
@@ -51,7 +52,7 @@ class Estimate:
 
 def estimate(data: Json | None) -> Estimate:
     """The estimate in `data`; an unresolved one for null."""
-    return picked(Estimate, data or {"reason": "no_estimates"})
+    return picked(Estimate, data or {"reason": "no_estimates", "reason_text": "no measurements yet"})
 
 
 @dataclass(frozen=True, slots=True)

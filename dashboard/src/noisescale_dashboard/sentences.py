@@ -13,20 +13,6 @@ SHORT_NOUNS = {
     "utterances": "utt",
     "characters": "char",
 }
-REASONS = {
-    "too_few_updates": "too few updates so far",
-    "interval_unbounded": "no upper bound yet",
-    "grad_sq_norm_not_positive": "the signal |G|² is not above zero yet",
-    "trace_cov_not_positive": "tr Σ is not positive: ranks may see the same data",
-    "one_small_batch": "one backward a step: accumulate gradients, use more ranks or per-example norms",
-    "batch_size_unknown": "the batch size is unknown: pass batch_size",
-    "no_signal_yet": "no gradient beyond chance yet",
-    "duplicated_small_batches": "all small batches have the same gradient: a bug in the data loading",
-    "no_backward": "no backward was seen between optimizer steps",
-    "nonfinite_gradient": "the gradients are not finite",
-    "unmatched_gradient": "gradients were clipped, unscaled or averaged before log_gradients(): log first",
-    "no_estimates": "no measurements yet",
-}
 STATUS_WORDS = {
     "running": "running",
     "finished": "finished",
@@ -87,11 +73,6 @@ def ordinal(number: int) -> str:
     return f"{count(number)}{tail}"
 
 
-def reason_words(reason: str | None) -> str:
-    """Why an estimate is not resolved."""
-    return REASONS.get(reason or "no_estimates", (reason or "").replace("_", " "))
-
-
 def estimate_words(estimate: Estimate) -> str:
     """In short: "1,490", "> 345" or "not resolved"."""
     if estimate.value is not None:
@@ -102,7 +83,7 @@ def estimate_words(estimate: Estimate) -> str:
 def interval_words(estimate: Estimate) -> str:
     """Interval and level, "1,130 – 1,960, 95 %", or why there is none."""
     if estimate.value is None:
-        return reason_words(estimate.reason)
+        return estimate.reason_text or ""
     how_sure = share(estimate.level) if estimate.state == "resolved" else "tentative"
     return f"{span(estimate.low, estimate.high)}, {how_sure}"
 

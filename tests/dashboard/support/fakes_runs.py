@@ -147,6 +147,7 @@ def estimate_json(run: FakeRun) -> dict[str, Any]:
             "high": None,
             "z": 1.2,
             "reason": "interval_unbounded",
+            "reason_text": "no upper bound yet",
             "updates_needed": 9000,
             **rest,
         }
@@ -158,6 +159,7 @@ def estimate_json(run: FakeRun) -> dict[str, Any]:
         "high": value * 1.31,
         "z": 5.1,
         "reason": None,
+        "reason_text": None,
         **rest,
     }
 

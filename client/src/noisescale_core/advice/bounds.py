@@ -21,6 +21,16 @@ from noisescale_core.theory.trade_off import TradeOff
 SIZE_NAMES = ("dataset_size", "num_examples", "num_train_examples", "train_examples")
 """Names by which a run's config tells how many examples its data hold."""
 
+YOURS = {
+    LimitKind.STEPS: "your deadline",
+    LimitKind.SECONDS: "your deadline",
+    LimitKind.EXAMPLES: "your budget",
+    LimitKind.USD: "your budget",
+    LimitKind.MEMORY: "your memory limit",
+    LimitKind.DEVICES: "the least for your devices",
+    LimitKind.DATA: "the size of your data",
+}
+"""A limit as the end of a headline."""
 
 WHOLE, LARGEST_WRITTEN = 10.0, 1e15
 """Between these a limit is written as the whole batch next to it that meets it."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from noisescale_core.advice.words import reasons
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 Share = Callable[[float, float], float]
@@ -137,6 +138,7 @@ class LatestNoiseScale:
         level: Of the interval.
         z: |G|² in its own standard errors.
         reason: Why there is no value; None where there is one.
+        reason_text: The same in a few words.
         num_updates: Updates of the window.
         num_blocks: Blocks whose spread gives the interval.
         updates_needed: Length of a window that would be resolved; None where nobody can say.
@@ -149,6 +151,7 @@ class LatestNoiseScale:
     level: float = 0.95
     z: float | None = None
     reason: str | None = None
+    reason_text: str | None = None
     num_updates: int | None = None
     num_blocks: int | None = None
     updates_needed: int | None = None
@@ -169,6 +172,7 @@ class LatestNoiseScale:
             level=found.level,
             z=found.z,
             reason=reason,
+            reason_text=reasons.short(reason),
             num_updates=found.num_updates,
             num_blocks=found.num_blocks,
             updates_needed=found.updates_needed,

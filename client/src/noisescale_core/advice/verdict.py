@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice import decision
+from noisescale_core.advice import bounds, decision
 from noisescale_core.advice.decay import is_decayed
 from noisescale_core.advice.evidence import Evidence, Prior, Swept
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
@@ -139,7 +139,7 @@ def verdict(
     assert found.batch is not None
     headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, evidence)
     if found.choice.binding and word in ("increase", "decrease"):
-        headline += f", {wording.limit_name(found.choice.binding[0].kind)}"
+        headline += f", {bounds.YOURS[found.choice.binding[0].kind]}"
     reason = wording.because(run, word, found.interval or priced.best, evidence)
     if is_decayed(run):
         reason = wording.DECAYED

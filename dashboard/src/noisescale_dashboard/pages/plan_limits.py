@@ -16,22 +16,12 @@ from noisescale_dashboard.pages.parts import Child, aria, icon, note
 from noisescale_dashboard.pages.planner_query import FIELDS as PLANNER_FIELDS
 from noisescale_dashboard.pages.planner_query import SPOT as PLANNER_SPOT
 from noisescale_dashboard.planner_answers import Limit
+from noisescale_dashboard.question_fields import BINDING, on_run
 from noisescale_dashboard.question_fields import FIELDS as QUESTION_FIELDS
-from noisescale_dashboard.question_fields import on_run
 
 PRICES, LIMITS, SPOT = on_run("price"), on_run("limit"), on_run("spot")
 SWITCHES = tuple(one.asks for one in QUESTION_FIELDS if one.is_switch)
 """What is said by yes; 1 in the address."""
-BINDING = {
-    "steps": "your step limit",
-    "examples": "your example limit",
-    "seconds": "your deadline",
-    "usd": "your budget",
-    "memory": "your memory limit",
-    "devices": "your devices",
-    "data": "the size of your data",
-}
-"""The API's word for what moved the batch, to ours."""
 FIELDS = {**PRICES, **LIMITS, **SPOT}
 """The API's word, which also stands in the address, to a label and what it means."""
 

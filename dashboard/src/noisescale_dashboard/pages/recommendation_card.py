@@ -197,7 +197,7 @@ def subtitle(advice: Recommendation) -> str:
 def answer(advice: Recommendation) -> list[Child]:
     """The first sentence of a run's page: which batch, and what it would buy, or why that cannot be said."""
     is_change = advice.decision in ("increase", "decrease")
-    why = (advice.effect if is_change else None) or advice.reason or sentences.reason_words(advice.noise_scale.reason)
+    why = (advice.effect if is_change else None) or advice.reason
     return [html.B(f"{headline(advice)}."), unbroken(f" {why}")]
 
 

@@ -37,7 +37,7 @@ def first_page(found: Reported) -> list[Child]:
 
 def _answer(found: Reported) -> list[Child]:
     advice = found.advice
-    why = [advice.reason or sentences.reason_words(advice.noise_scale.reason), advice.effect]
+    why = [advice.reason, advice.effect]
     said: list[Child] = [
         html.P(_described(found), className="described"),
         html.H1(recommendation_card.headline(advice)),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from noisescale_core.advice.parts import LatestNoiseScale
 from noisescale_core.advice.words.flags import reason_without_estimate
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId, Step, check_range
@@ -156,20 +157,9 @@ def reason_of_newest(found: Series) -> str | None:
     return reason_without_estimate(found.points.flags[-1]) if found.points else None
 
 
-def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None) -> dict[str, Any]:
+def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None) -> LatestNoiseScale:
     """An estimate as in every answer; `reason` says more than that there are no estimates."""
-    return {
-        "state": one.state,
-        "value": one.value,
-        "low": one.low,
-        "high": one.high,
-        "level": one.level,
-        "z": one.z,
-        "reason": (reason or one.reason) if one.reason == "no_estimates" else one.reason,
-        "num_updates": one.num_updates,
-        "num_blocks": one.num_blocks,
-        "updates_needed": one.updates_needed,
-    }
+    return LatestNoiseScale.of(one, (reason or one.reason) if one.reason == "no_estimates" else one.reason)
 
 
 def means(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:

@@ -8,11 +8,11 @@ from noisescale_core.advice.numbers import duration, number
 from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, RunSoFar
 from noisescale_core.advice.predictions import Banded
 from noisescale_core.advice.question import Worth
-from noisescale_core.advice.words import flags
+from noisescale_core.advice.words import flags, reasons
+from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.time_to_resolve import RESOLVED_Z
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.learning_rate import Family, Rule, family_of
-from noisescale_core.theory.limits import LimitKind
 
 _NO_PRICE = (
     "Nobody has said what a step is worth, so steps and examples are balanced: the best batch is the critical batch. "
@@ -22,23 +22,6 @@ DECAYED = (
     "The learning rate is below a tenth of its peak, and the noise scale rises as it falls: what is measured now is "
     "mostly the decay's."
 )
-_LIMITS = {
-    LimitKind.STEPS: "your deadline",
-    LimitKind.SECONDS: "your deadline",
-    LimitKind.EXAMPLES: "your budget",
-    LimitKind.USD: "your budget",
-    LimitKind.MEMORY: "your memory limit",
-    LimitKind.DEVICES: "the least for your devices",
-    LimitKind.DATA: "the size of your data",
-}
-_NO_ESTIMATE = {
-    "one_small_batch": "Each step has one small batch, and one alone cannot separate signal from noise.",
-    "batch_size_unknown": "The batch size is unknown: it was neither given nor readable from the model's input.",
-    "no_backward": "No backward pass was seen between optimizer steps.",
-    "nonfinite_gradient": "The gradients are not finite.",
-    "unmatched_gradient": "The gradients were clipped, unscaled or averaged before they were logged.",
-    "duplicated_small_batches": "All small batches of a step have the same gradient: a bug in the data loading.",
-}
 
 
 def ratio(value: float) -> str:
@@ -61,20 +44,15 @@ def cost(steps: float | None, hours: float | None, usd: float | None) -> str:
     return ", ".join(said for said in known if said is not None)
 
 
-def limit_name(kind: LimitKind) -> str:
-    """A limit in the second person, as the end of a headline."""
-    return _LIMITS[kind]
-
-
 def missing(run: RunSoFar) -> str:
     """Why nothing can be said yet."""
     scale = run.noise_scale
     if scale.reason is Reason.NO_ESTIMATES and run.reason is None and run.batch_size is None:
         return "No measurements yet."
     if scale.reason is Reason.NO_ESTIMATES:
-        return _NO_ESTIMATE.get(run.reason or "", "No step has an estimate of the noise scale yet.")
+        return reasons.sentence(run.reason) or "No step has an estimate of the noise scale yet."
     if run.batch_size is None:
-        return _NO_ESTIMATE["batch_size_unknown"]
+        return reasons.OF_FLAGS[Flags.BATCH_SIZE_UNKNOWN].sentence
     if scale.reason is Reason.TOO_FEW_UPDATES:
         return f"Only {scale.num_updates:,} measured steps so far; the first estimate takes 8."
     if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
@@ -240,7 +218,7 @@ def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
     """The next cheapest thing that would make the answer surer."""
     scale = run.noise_scale
     if run.reason == "duplicated_small_batches":
-        return "Give each rank its own sampler or seed, and each micro-batch its own examples."
+        return reasons.OF_FLAGS[Flags.DUPLICATED_SMALL_BATCHES].next_step
     if scale.reason is Reason.NO_ESTIMATES or run.batch_size is None:
         return "Accumulate gradients over 8 or more micro-batches, or use several ranks, and pass batch_size=."
     if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:

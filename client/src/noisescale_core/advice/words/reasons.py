@@ -1,0 +1,179 @@
+"""Why a noise scale has no value, and what makes one doubtful: each reason once, in the forms readers have room for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.uncertainty import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagWords:
+    """What one bit of a row tells; a form that no reader asks for is empty.
+
+    Attributes:
+        short: In a cell of a table, without a full stop.
+        sentence: On a card, as the reason why nothing is recommended.
+        so_far: After "not resolved yet:", true of this process so far.
+        warning: Once in the job's log, with the way out.
+        notice: With every answer about the run, with the way out.
+        next_step: On a card, what to do next.
+    """
+
+    short: str = ""
+    sentence: str = ""
+    so_far: str = ""
+    warning: str = ""
+    notice: str = ""
+    next_step: str = ""
+
+
+OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
+    {
+        Flags.NO_BACKWARD: FlagWords(
+            short="no backward was seen between optimizer steps",
+            sentence="No backward pass was seen between optimizer steps.",
+            so_far="no step with a backward before log_gradients() so far",
+            warning="no backward since the last optimizer.step(): call log_gradients() before optimizer.step()",
+        ),
+        Flags.UNMATCHED_GRADIENT: FlagWords(
+            short="gradients were clipped, unscaled or averaged before log_gradients(): log first",
+            sentence="The gradients were clipped, unscaled or averaged before they were logged.",
+            so_far="no step whose gradient is the sum of its backward passes so far, the log says more",
+            warning=(
+                "the gradients are not the sum of the step's backward passes, so there is no estimate: call "
+                "log_gradients() right after the last backward, before gradients are clipped, unscaled, averaged or "
+                "cleared; with a GradScaler say watch(..., scaler=scaler), then it may come after unscale_(), too"
+            ),
+        ),
+        Flags.NONFINITE_GRADIENT: FlagWords(
+            short="the gradients are not finite",
+            sentence="The gradients are not finite.",
+            so_far="no step with a finite gradient so far",
+        ),
+        Flags.DUPLICATED_SMALL_BATCHES: FlagWords(
+            short="all small batches have the same gradient: a bug in the data loading",
+            sentence="All small batches of a step have the same gradient: a bug in the data loading.",
+            so_far="no step whose small batches differ so far",
+            warning=(
+                "all small batches of a step have the same gradient, so there is no noise to measure: the same "
+                "examples in each micro-batch or on each rank; give every rank its own data (DistributedSampler, "
+                "another seed)"
+            ),
+            notice=(
+                "All small batches of a step have the same gradient, which is a bug in the data loading: give each "
+                "rank its own sampler or seed, and each micro-batch its own examples."
+            ),
+            next_step="Give each rank its own sampler or seed, and each micro-batch its own examples.",
+        ),
+        Flags.ONE_SMALL_BATCH: FlagWords(
+            short="one backward a step: accumulate gradients, use more ranks or per-example norms",
+            sentence="Each step has one small batch, and one alone cannot separate signal from noise.",
+            so_far="no step with two small batches so far",
+            warning=(
+                "one backward a step gives no noise scale, and this model's examples cannot be told apart by "
+                "themselves: split the batch into micro-batches and accumulate their gradients, for example 8 backward "
+                "passes of an eighth of the batch each; or pass watch() split=8, or small_batches='per_example' for "
+                "the layers that allow it; or measure norms yourself and call log_norms(). Loss, learning rate and "
+                "batch size are recorded all the same"
+            ),
+        ),
+        Flags.BATCH_SIZE_UNKNOWN: FlagWords(
+            short="the batch size is unknown: pass batch_size",
+            sentence="The batch size is unknown: it was neither given nor readable from the model's input.",
+            so_far="no step of known size so far: pass batch_size= to log_gradients()",
+            warning=(
+                "the model's input does not tell the batch size: pass batch_size= to log_gradients(); of a compiled "
+                "model watch what torch.compile() has returned, or call model.compile() before watch()"
+            ),
+        ),
+        Flags.HETEROGENEOUS_RANKS: FlagWords(
+            warning=(
+                "the gradients of the ranks differ by more than their micro-batches explain: the ranks see different "
+                "data, and the noise between them is overstated; shuffle over all ranks (DistributedSampler with "
+                "set_epoch)"
+            ),
+            notice=(
+                "Ranks see different data, so the noise scale is overstated: shuffle the data over all ranks, or "
+                "measure the micro-batches within each rank."
+            ),
+        ),
+        Flags.WEIGHTING_MISMATCH: FlagWords(
+            warning=(
+                "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over "
+                "all examples; divide each loss by the step's number of examples instead of averaging"
+            ),
+            notice=(
+                "Micro-batches of unequal sizes are averaged with equal weight, so the gradient is not the mean over "
+                "examples: divide each loss by the examples of the whole step instead."
+            ),
+        ),
+        Flags.COUPLED_EXAMPLES: FlagWords(
+            notice=(
+                "BatchNorm in training mode couples the examples of a micro-batch, so the noise scale holds for this "
+                "micro-batch size alone: compare only runs with the same one, or use GroupNorm or LayerNorm."
+            ),
+        ),
+        Flags.LAYER_NORM_PROXY: FlagWords(
+            notice=(
+                "The noise scale is estimated from the norm layers alone: confirm it with micro-batches or per-example "
+                "norms before acting on it."
+            ),
+        ),
+        Flags.COMPRESSED_GRADIENT: FlagWords(
+            notice=(
+                "Ranks exchange compressed gradients, whose error counts as noise or as signal: measure some steps "
+                "without the compression to see how much it matters."
+            ),
+        ),
+        Flags.PARTIAL_GRADIENTS: FlagWords(
+            notice=(
+                "Some parameters had a gradient in only some of the small batches, and a missing one counts as zero: "
+                "that is right for experts that no example reached; measure branches that are switched off in a run of "
+                "their own."
+            ),
+        ),
+    }
+)
+"""Bits that say something; of those without an estimate the nearest cause first, of the others the gravest."""
+
+OF_WINDOWS: Final[Mapping[Reason, str]] = MappingProxyType(
+    {
+        Reason.TOO_FEW_UPDATES: "too few updates so far",
+        Reason.INTERVAL_UNBOUNDED: "no upper bound yet",
+        Reason.GRAD_SQ_NORM_NOT_POSITIVE: "the signal |G|² is not above zero yet",
+        Reason.TRACE_COV_NOT_POSITIVE: "tr Σ is not positive: ranks may see the same data",
+        Reason.NO_SIGNAL_YET: "no gradient beyond chance yet",
+        Reason.NO_ESTIMATES: "no measurements yet",
+    }
+)
+"""Why a window of estimates is not resolved, in a cell of a table."""
+
+
+def code_of(flag: Flags) -> str:
+    """The name of a bit as in docs/wire.md."""
+    return (flag.name or "").lower()
+
+
+_BY_CODE = {code_of(flag): words for flag, words in OF_FLAGS.items()}
+_OF_WINDOW_BY_CODE: Mapping[str, str] = {reason.value: words for reason, words in OF_WINDOWS.items()}
+
+
+def short(reason: str | None) -> str | None:
+    """A reason in a cell of a table; None where there is none.
+
+    Args:
+        reason: A code of docs/rest.md, "An estimate"; one that a newer version stored is said by its name.
+    """
+    if reason is None:
+        return None
+    flag = _BY_CODE.get(reason)
+    return flag.short if flag is not None else _OF_WINDOW_BY_CODE.get(reason, reason.replace("_", " "))
+
+
+def sentence(reason: str | None) -> str | None:
+    """A reason on a card; None where no bit is the reason."""
+    flag = _BY_CODE.get(reason or "")
+    return flag.sentence if flag is not None else None
