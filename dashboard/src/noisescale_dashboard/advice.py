@@ -227,11 +227,10 @@ def _schedule(data: Json | None) -> Schedule | None:
 
 
 def _waste(data: Json) -> Waste:
-    usd = data.get("usd")
     return Waste(
         interval(data.get("examples")),
         interval(data.get("fraction")),
-        Interval(value=usd) if isinstance(usd, int | float) else interval(usd),
+        interval(data.get("usd")),
         interval(data.get("hours")),
         data.get("text"),
     )

@@ -22,7 +22,6 @@ class Interval:
     low: float | None = None
     high: float | None = None
     level: float | None = None
-    text: str | None = None
 
 
 UNKNOWN = Interval()

@@ -16,7 +16,6 @@ FLAGS = "--step-batch-size-schedule 0:512 184200:1536"
 def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, str] | None = None) -> dict[str, Any]:
     decision = decision_json(run, preference)
     best, noun = decision["batch_size"], run.unit if run.units_per_example == 1 else run.example + "s"
-    nothing = {"value": None, "low": None, "high": None}
     base = {
         "run_id": run.id,
         "step": run.steps - 1,
@@ -90,7 +89,6 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
             "low": run.noise_scale / 50,
             "high": run.noise_scale * 50,
             "level": 0.95,
-            "text": "κ × noise scale, κ = 1 assumed",
         },
         "learning_rate": {
             "current": 6e-4,
@@ -131,7 +129,7 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
                 "low": (1 - efficiency) * 0.8,
                 "high": min(1, (1 - efficiency) * 1.2),
             },
-            "usd": nothing if run.number == 2 else {"value": 228.0, "low": 182.0, "high": 274.0, "level": 0.95},
+            "usd": None if run.number == 2 else {"value": 228.0, "low": 182.0, "high": 274.0, "level": 0.95},
             "hours": None,
             "text": "predicted",
         },
