@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 TORCH_VERSION ?= 2.13.0
 SOURCES := client lab server dashboard migrations tests benchmarks examples
 
+# Tests start a hundred processes of ours: without bytecode on disk each compiles all of it again, a second or two.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup torch demo up migrate check quick test test-fast test-full test-gpu torture fuzz bench docs audit clean
 

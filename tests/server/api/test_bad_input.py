@@ -222,25 +222,26 @@ HOSTILE_BODIES = (
 )
 
 
-def every_operation() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _every_operation() -> Iterator[tuple[str, str, dict[str, Any]]]:
     openapi = create_app(Settings(database_url="postgresql://nowhere/none")).openapi()
     for path, methods in openapi["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
 
+EVERY_OPERATION = tuple(_every_operation())
 EVERY_QUERY = [
     pytest.param(path, parameter["name"], id=f"{path}?{parameter['name']}")
-    for method, path, operation in every_operation()
+    for method, path, operation in EVERY_OPERATION
     for parameter in operation.get("parameters", [])
     if method == "GET" and parameter["in"] == "query"
 ]
 EVERY_PATH_WITH_AN_ID = [
-    pytest.param(method, path, id=f"{method} {path}") for method, path, _ in every_operation() if "{" in path
+    pytest.param(method, path, id=f"{method} {path}") for method, path, _ in EVERY_OPERATION if "{" in path
 ]
 EVERY_BODY = [
     pytest.param(method, path, id=f"{method} {path}")
-    for method, path, operation in every_operation()
+    for method, path, operation in EVERY_OPERATION
     if "requestBody" in operation
 ]
 
