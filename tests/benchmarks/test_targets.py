@@ -110,7 +110,7 @@ def test_digits_training_takes_the_steps_of_sgd_and_knows_the_truth_at_each() ->
     assert (second.trace_cov[0], second.grad_sq_norm[0]) == pytest.approx(exact_terms(model), rel=1e-5)
 
 
-@pytest.mark.parametrize("small", [True, False], ids=["small", "demo"])
+@pytest.mark.parametrize("small", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["small", "demo"])
 def test_gradients_of_every_sequence_are_those_of_one_backward_each(small: bool) -> None:
     model = characters.trained(0, small=small)
     inputs, targets = characters.data_set(3)

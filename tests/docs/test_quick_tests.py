@@ -18,7 +18,7 @@ print(code, sorted({"fastapi", "sqlalchemy", "playwright.async_api", "dash", "to
 
 @pytest.mark.parametrize(
     "path",
-    ["tests/core/estimators/test_signal.py", "tests/core/advice/test_numbers.py", "tests/core/theory/test_cost.py"],
+    ["tests/core/estimators/test_size_weighting.py", "tests/core/advice/test_numbers.py"],
 )
 def test_a_file_of_pure_formulas_loads_neither_server_nor_browser_nor_torch(path):
     command = [sys.executable, "-c", LISTS_WHAT_IS_LOADED, path]

@@ -7,20 +7,13 @@ import pytest
 from axe_core_python.async_playwright import Axe
 from playwright.async_api import BrowserContext, Page, Request, expect
 
-from dashboard_visit import FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit
+from dashboard_visit import COMPARED, FINISHED, NO_PAGE, PAGES, PLANNER, REPORT, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 from quick import quick_or_slow
 
 pytestmark = pytest.mark.browser
-QUICK = (
-    "/",
-    "/runs",
-    RUN,
-    *(path for path in PAGES if path.startswith(("/compare", "/planner"))),
-    "/sweeps",
-    "/settings",
-)
+QUICK = ("/", "/runs", RUN, COMPARED, PLANNER, "/sweeps", "/settings")
 """One page of each kind; the others, and pages that show that there is none, in `make test-full`."""
 ALL_RULES: dict[str, object] = {}
 COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}

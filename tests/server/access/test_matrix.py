@@ -251,12 +251,15 @@ async def ask(team: Team, principal: str, method: str, target: str, body: Any) -
 async def test_the_api_lets_in_whom_the_table_says(
     team: Team, lasting: Things, method: str, template: str, marks: str
 ) -> None:
-    found = {}
+    found, things, is_spent = {}, lasting, method != "GET"
     for principal in KNOWN:
-        things = lasting if method == "GET" else await Things.made(team)
+        if is_spent:
+            things = await Things.made(team)
         target = "/api/v1" + things.address(template)
         answer = await ask(team, principal, method, target, things.body(method, template))
         found[principal] = mark_of(answer)
+        # whoever was let in may have changed them
+        is_spent = method != "GET" and found[principal] == "+"
         if principal.startswith("their"):
             assert "their secret name" not in answer.text
             if method == "GET" and "{project" not in template:

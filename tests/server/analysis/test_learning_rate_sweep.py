@@ -75,8 +75,8 @@ class TestFits:
         ("truth", "name", "parameter", "value"),
         [
             (sgd, CurveName.SATURATING_SGD, "batch_scale", 96.0),
-            (sgd, CurveName.SATURATING_SGD, "limit", 0.27),
-            (sgd, CurveName.SATURATING, "exponent", 1.0),
+            pytest.param(sgd, CurveName.SATURATING_SGD, "limit", 0.27, marks=pytest.mark.slow),
+            pytest.param(sgd, CurveName.SATURATING, "exponent", 1.0, marks=pytest.mark.slow),
             (adam, CurveName.SATURATING, "exponent", 0.6),
             (surge, CurveName.SURGE, "peak_batch", 300.0),
         ],

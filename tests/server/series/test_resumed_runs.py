@@ -20,6 +20,7 @@ from noisescale_server.services.live import cut, live_intervals, pieces
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import series, streams
 from noisescale_server.storage.streams import Coverage
+from quick import quick_or_slow
 
 MAX_ROWS = 1_900
 
@@ -86,7 +87,7 @@ def assert_close(found: float | None, expected: float | None) -> None:
         assert math.isclose(found, expected, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("level", range(6))
+@pytest.mark.parametrize("level", quick_or_slow(range(6), [1, 3]))
 async def test_every_level_of_the_pyramid_equals_brute_force_over_the_live_rows(
     session: AsyncSession, level: int
 ) -> None:

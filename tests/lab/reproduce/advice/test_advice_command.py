@@ -43,6 +43,7 @@ def make_campaign(folder, **changes):
     return AdviceCampaign(folder, **{**asked, **changes})
 
 
+@pytest.mark.slow
 def test_what_was_tried_is_read_as_it_was(tmp_path, swept, monkeypatch):
     tried = try_advice("digits_softmax", LITTLE, tmp_path)
 
@@ -55,6 +56,7 @@ def test_what_was_tried_is_read_as_it_was(tmp_path, swept, monkeypatch):
     assert {one.share for one in tried.looks["constant"]} == {0.1, 0.25, 0.5, 1.0}
 
 
+@pytest.mark.slow
 def test_a_part_that_was_not_finished_is_tried_again(tmp_path, swept):
     tried = try_advice("digits_softmax", LITTLE, tmp_path)
     (tmp_path / "looks-decaying.json").rename(tmp_path / "looks-decaying.unfinished")
