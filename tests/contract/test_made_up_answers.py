@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import pytest
+from fastapi.routing import APIRoute
 
 from fakes_api import FakeApi
 from noisescale_server.app import create_app
@@ -64,6 +65,12 @@ def description() -> dict[str, Any]:
             schema["properties"]["of_the_future"] = {}
             schema.pop("required", None)
     return found
+
+
+def test_every_get_of_the_stand_in_is_asked() -> None:
+    known = {route.path for route in FakeApi().app.routes if isinstance(route, APIRoute) and "GET" in route.methods}
+
+    assert {f"{API}{template}" for template, _, _ in asked()} == known
 
 
 async def test_made_up_answers_are_what_the_api_describes(description: dict[str, Any]) -> None:
