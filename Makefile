@@ -55,6 +55,9 @@ check: $(VENV)/installed  ## formatting, lint, types, import directions, docstri
 	$(BIN)/lint-imports
 	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src lab/src server/src dashboard/src
 
+# Two or three processes test at once: torch's and numpy's threads would only get into each other's way.
+quick test-fast test-full: export OMP_NUM_THREADS = 1
+
 # Tests wait for processes and pages a third of their time: three at once fill two cores.
 quick: setup
 	$(BIN)/pytest -m "not slow and not gpu" --numprocesses 3 --dist loadscope

@@ -1,5 +1,6 @@
 """What `import noisescale` costs a training job, and what `pip install ./client` brings into an empty environment."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,26 @@ def seconds_of(code: str) -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True)
     return time.perf_counter() - start
+
+
+def cpu_seconds_of(code: str) -> float:
+    """CPU seconds of a whole interpreter that runs the code."""
+    before = os.times()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def cpu_of_init() -> Figure:
+    """CPU time of a disabled run against a bare interpreter's, A-B-B-A."""
+    code = "import noisescale; noisescale.init(mode='disabled')"
+    bare, with_init = [], []
+    for _ in range(ROUNDS):
+        bare.append(cpu_seconds_of("pass"))
+        with_init += [cpu_seconds_of(code), cpu_seconds_of(code)]
+        bare.append(cpu_seconds_of("pass"))
+    extra = percentile(with_init, 0.5) - percentile(bare, 0.5)
+    return Figure('init(mode="disabled"), CPU beyond the bare interpreter, median', 1e3 * extra, "ms", "at most 120")
 
 
 def import_time() -> list[Figure]:
@@ -54,7 +75,7 @@ def main() -> None:
     found = Figure(
         f"packages of pip install ./client: {' '.join(packages)}", len(packages), "packages", "httpx, its needs"
     )
-    write("import", [*import_time(), found])
+    write("import", [*import_time(), cpu_of_init(), found])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ What is imported here is paid by every test, so FastAPI, SQLAlchemy, Postgres an
 fixtures that need them: a file of pure formulas starts in a third of the time (tests/docs/test_quick_tests.py).
 """
 
+import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING
@@ -27,6 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "postgres" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.processes)
+
+
+def pytest_collection_finish() -> None:
+    """Seven thousand tests that stay are not looked through again at each collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,11 +9,11 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
+from checked_figures import checked_figures
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.app import create_app, mount
-from noisescale_dashboard.figures.drawing import Drawing
 from noisescale_dashboard.settings import DashboardSettings
 
 # a page is patient on a machine that does other work, too
@@ -21,10 +21,9 @@ expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def checked_figures() -> Iterator[None]:
+def figures_are_checked() -> Iterator[None]:
     """plotly checks every figure that a test draws: in service they are taken as they are given."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Drawing, "is_checked", True)
+    with checked_figures():
         yield
 
 

@@ -29,7 +29,7 @@ def current() -> Run | None:
 
 def unfinished() -> Run:
     """The active run, or a new one where that is finished: for the calls that begin a training."""
-    return init() if active().is_finished else active()
+    return current() or init()
 
 
 def init(
@@ -120,30 +120,39 @@ def init(
     return run
 
 
-def _of(find: Callable[[], Run], method: Callable[Concatenate[Run, P], R]) -> Callable[P, R]:
-    """The method as a function of the run that `find` gives: the same arguments, annotations and docstring."""
+def _of(method: Callable[Concatenate[Run, P], R], *, begins_a_training: bool = False) -> Callable[P, R]:
+    """The method as a function of the active run: the same arguments, annotations and docstring.
+
+    Args:
+        method: Of `Run`.
+        begins_a_training: A finished run makes way for a new one.
+    """
+    signature = inspect.signature(method)
 
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return method(find(), *args, **kwargs)
+        run = _active[-1] if _active else None
+        if run is None or (begins_a_training and run.is_finished):
+            signature.bind(run, *args, **kwargs)  # a call that fits nothing makes no run
+            run = init()
+        return method(run, *args, **kwargs)
 
-    signature = inspect.signature(method)
     call.__signature__ = signature.replace(parameters=tuple(signature.parameters.values())[1:])  # type: ignore[attr-defined]
     return call
 
 
-watch = _of(unfinished, Run.watch)
-unwatch = _of(active, Run.unwatch)
-micro_batch = _of(active, Run.micro_batch)
-ignore = _of(active, Run.ignore)
-log_gradients = _of(active, Run.log_gradients)
-log_norms = _of(unfinished, Run.log_norms)
-log_nested_norms = _of(unfinished, Run.log_nested_norms)
-log_hessian = _of(active, Run.log_hessian)
-log_metrics = _of(active, Run.log_metrics)
-clip_grad_norm_ = _of(active, Run.clip_grad_norm_)
-noise_scale = _of(active, Run.noise_scale)
-recommendation = _of(active, Run.recommendation)
+watch = _of(Run.watch, begins_a_training=True)
+unwatch = _of(Run.unwatch)
+micro_batch = _of(Run.micro_batch)
+ignore = _of(Run.ignore)
+log_gradients = _of(Run.log_gradients)
+log_norms = _of(Run.log_norms, begins_a_training=True)
+log_nested_norms = _of(Run.log_nested_norms, begins_a_training=True)
+log_hessian = _of(Run.log_hessian)
+log_metrics = _of(Run.log_metrics)
+clip_grad_norm_ = _of(Run.clip_grad_norm_)
+noise_scale = _of(Run.noise_scale)
+recommendation = _of(Run.recommendation)
 
 
 def finish(status: Literal["finished", "failed"] = "finished", timeout_seconds: float = FINISH_SECONDS) -> None:

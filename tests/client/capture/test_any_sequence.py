@@ -196,7 +196,7 @@ def play(events, options):
 BY_MICRO_BATCHES = {"small_batches": "micro_batches"}
 
 QUICK = settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 LONG = settings(
     max_examples=4000, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -58,6 +58,16 @@ def test_importing_is_quick_and_loads_nothing_heavy(tmp_path):
     assert version.strip() == "0.1.0"
 
 
+def test_a_run_loads_neither_theory_nor_httpx_before_they_are_needed(tmp_path):
+    code = (
+        "import sys, noisescale; noisescale.init(mode='disabled')\n"
+        "early = [m for m in sys.modules if m.split('.')[0] == 'httpx' or m.startswith('noisescale_core.theory')]\n"
+        "print(early)"
+    )
+
+    assert python(code, tmp_path).stdout.strip() == "[]"
+
+
 def test_log_norms_works_where_torch_is_not_installed(tmp_path, stub):
     without_torch = "import sys; sys.modules['torch'] = None\n"
 

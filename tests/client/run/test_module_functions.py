@@ -58,3 +58,11 @@ def test_finish_of_the_module_waits_as_long_as_it_is_told_and_makes_no_run(no_ac
     noisescale.finish(timeout_seconds=0.1)
 
     assert active_run.current() is None
+
+
+@pytest.mark.parametrize("name", ["watch", "log_norms", "unwatch"])
+def test_a_call_that_fits_nothing_says_so_before_a_run_is_made_for_it(no_active_run, name):
+    with pytest.raises(TypeError):
+        getattr(noisescale, name)(misspelt=1)
+
+    assert active_run.current() is None

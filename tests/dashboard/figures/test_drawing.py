@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import pytest
 from plotly.io.json import to_json_plotly
 
+from checked_figures import figures_of_plotly
 from fakes_runs import RUNS, groups_json, run_json, series_json
 from noisescale_dashboard import answers
 from noisescale_dashboard.figures import (
@@ -43,25 +44,23 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_unchecked_figures_reach_the_browser_as_checked_ones_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    checked = to_json_plotly(FIGURES[name]().to_dict())
+def test_unchecked_figures_reach_the_browser_as_checked_ones_do(name: str) -> None:
+    with figures_of_plotly():
+        checked = to_json_plotly(FIGURES[name]().to_dict())
 
-    monkeypatch.setattr(Drawing, "is_checked", False)
     unchecked = json.loads(to_json_plotly(FIGURES[name]()))["json"]
 
     assert json.loads(unchecked) == json.loads(checked)
 
 
 @pytest.mark.parametrize("unknown", [float("nan"), float("inf"), np.float64("nan")])
-def test_a_number_that_is_none_reaches_the_browser_as_null(unknown: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Drawing, "is_checked", False)
+def test_a_number_that_is_none_reaches_the_browser_as_null(unknown: float) -> None:
     figure = Drawing().add_scatter(x=[1, 2], y=[unknown, np.float64(2.0)])
 
     assert json.loads(figure.to_plotly_json()["json"])["data"][0]["y"] == [None, 2.0]
 
 
-def test_traces_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Drawing, "is_checked", False)
+def test_traces_of_an_unchecked_figure_are_read_as_plotlys_own() -> None:
     figure = Drawing()
 
     figure.add_scatter(x=[1, 2], y=[3, 4], name="first", line={"color": "#123456"})
@@ -73,8 +72,7 @@ def test_traces_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pyte
     assert go.Figure(json.loads(figure.to_plotly_json()["json"])).data[1].y == (2,)
 
 
-def test_annotations_and_shapes_of_an_unchecked_figure_are_read_as_plotlys_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Drawing, "is_checked", False)
+def test_annotations_and_shapes_of_an_unchecked_figure_are_read_as_plotlys_own() -> None:
     figure = Drawing()
 
     figure.add_annotation(x=1, y=2, text="first", font={"size": 12})
@@ -90,8 +88,7 @@ def test_annotations_and_shapes_of_an_unchecked_figure_are_read_as_plotlys_own(m
     assert json.loads(figure.to_plotly_json()["json"]) == json.loads(to_json_plotly(figure.to_dict()))
 
 
-def test_axes_that_share_a_setting_are_changed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Drawing, "is_checked", False)
+def test_axes_that_share_a_setting_are_changed_one_by_one() -> None:
     figure = Drawing(layout={"xaxis": {"type": "log"}, "yaxis": {}})
 
     figure.update_layout(xaxis2={"visible": True})
@@ -104,7 +101,11 @@ def test_axes_that_share_a_setting_are_changed_one_by_one(monkeypatch: pytest.Mo
 
 
 def test_checked_figures_refuse_what_plotly_does_not_know() -> None:
-    assert Drawing.is_checked
-
     with pytest.raises(ValueError, match="colour"):
         Drawing().add_scatter(x=[1], y=[1], line={"colour": "#123456"})
+    with pytest.raises(ValueError, match="wide"):
+        Drawing().update_layout(xaxis={"wide": True})
+    with pytest.raises(ValueError, match="say"):
+        Drawing().add_annotation(say="this")
+    with pytest.raises(ValueError, match="tall"):
+        Drawing().add_vline(x=1, line={"tall": 1})

@@ -2,6 +2,7 @@
 
 import math
 
+import plotly.graph_objects as go
 import pytest
 
 from fakes_runs import HOSTILE, RUNS, series_json
@@ -98,7 +99,7 @@ def panel(number: int) -> Panel:
 
 
 def test_each_panel_has_axes_of_its_own() -> None:
-    figure = small_multiples([panel(0), panel(1), panel(6)], narrow=False)
+    figure = go.Figure(small_multiples([panel(0), panel(1), panel(6)], narrow=False).to_dict())
 
     lines = [trace for trace in figure.data if trace.name == "noise scale"]
     assert [trace.yaxis for trace in lines] == ["y", "y2", "y3"]
@@ -119,8 +120,9 @@ def test_an_unresolved_run_has_a_dotted_bound_and_no_line() -> None:
 
 
 def test_a_phone_has_two_panels_in_a_row() -> None:
-    wide = small_multiples([panel(n) for n in range(6)], narrow=False)
-    narrow = small_multiples([panel(n) for n in range(6)], narrow=True)
+    wide, narrow = (
+        go.Figure(small_multiples([panel(n) for n in range(6)], narrow=narrow).to_dict()) for narrow in (False, True)
+    )
 
     assert narrow.layout.height == 3 * wide.layout.height
     assert narrow.layout.xaxis3.domain[0] == narrow.layout.xaxis.domain[0]

@@ -1,10 +1,14 @@
 """A stand-in for the REST API: a small real app that answers in the shapes of docs/rest.md, from made-up runs."""
 
 import asyncio
+import inspect
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.routing import BaseRoute
 
 from fakes_access import add_access_routes
 from fakes_advice import FLAGS, recommendation_json
@@ -51,48 +55,12 @@ class FakeApi:
         self.tags: dict[str, list[str]] = {}
         self.said: dict[str, dict[str, Any]] = {}
         self.app = FastAPI()
-        self._add_routes()
+        self.app.state.stand_in = self
+        self.app.middleware("http")(self._remember)
+        self.app.router.routes.extend(shared_routes())
 
     def paths(self) -> list[str]:
         return [request.url.path for request in self.requests]
-
-    def _add_routes(self) -> None:
-        self.app.middleware("http")(self._remember)
-        add_access_routes(self.app)
-        self.app.get("/api/v1/runs")(self.list_runs)
-        self.app.post("/api/v1/runs/changes")(self.change_runs)
-        self.app.delete("/api/v1/runs/{run_id}")(self.delete_run)
-        self.app.get("/api/v1/projects")(self.list_projects)
-        self.app.get("/api/v1/runs/summary")(self.run_groups)
-        self.app.get("/api/v1/runs/sparklines")(self.sparklines)
-        self.app.get("/api/v1/runs/recommendations")(self.recommendations)
-        self.app.get("/api/v1/runs/{run_id}")(self.read_run)
-        self.app.patch("/api/v1/runs/{run_id}")(self.change_run)
-        for name, answer in (
-            ("noise-scale", self.noise_scale),
-            ("groups", self.groups),
-            ("metrics", self.metrics),
-            ("streams", self.streams),
-            ("recommendation", self.recommendation),
-            ("forecast", self.run_forecast),
-        ):
-            self.app.get(f"/api/v1/runs/{{run_id}}/{name}")(answer)
-        self.app.get("/api/v1/sweeps")(self.list_sweeps)
-        self.app.get("/api/v1/sweeps/critical-batches")(self.critical_batches)
-        self.app.get("/api/v1/sweeps/{sweep_id}")(self.read_sweep)
-        self.app.get("/api/v1/sweeps/{sweep_id}/critical-batch")(self.critical_batch)
-        self.app.get("/api/v1/sweeps/{sweep_id}/plan")(self.sweep_plan)
-        self.app.get("/api/v1/sweeps/{sweep_id}/quality")(self.sweep_quality)
-        self.app.get("/api/v1/sweeps/{sweep_id}/learning-rates")(self.learning_rates)
-        self.app.get("/api/v1/sweeps/{sweep_id}/forecast")(self.sweep_forecast)
-        self.app.get("/api/v1/published-sweeps")(published_json)
-        self.app.get("/api/v1/reproductions")(self.list_reproductions)
-        self.app.get("/api/v1/reproductions/{reproduction_id}")(self.read_reproduction)
-        self.app.get("/api/v1/tradeoff")(self.trade_off)
-        self.app.get("/api/v1/comparison")(self.comparison)
-        self.app.get("/api/v1/comparison/sized-tasks")(self.sized_tasks)
-        self.app.get("/api/v1/comparison/model-size")(self.model_sizes)
-        self.app.get("/api/v1/comparison/runs")(self.compared_runs)
 
     async def _remember(self, request: Request, call_next: Any) -> Any:
         self.requests.append(request)
@@ -306,6 +274,65 @@ class FakeApi:
         found = [(run_id, self.find(run_id)) for run_id in run]
         known = [one for _, one in found if one is not None]
         return compared_runs_json(known, [run_id for run_id, one in found if one is None], x, points)
+
+
+@cache
+def shared_routes() -> tuple[BaseRoute, ...]:
+    """The routes of all stand-ins: FastAPI takes longer to make them than most tests take to ask them."""
+    app = FastAPI(openapi_url=None)
+    add_access_routes(app)
+    app.get("/api/v1/runs")(answered_by(FakeApi.list_runs))
+    app.post("/api/v1/runs/changes")(answered_by(FakeApi.change_runs))
+    app.delete("/api/v1/runs/{run_id}")(answered_by(FakeApi.delete_run))
+    app.get("/api/v1/projects")(answered_by(FakeApi.list_projects))
+    app.get("/api/v1/runs/summary")(answered_by(FakeApi.run_groups))
+    app.get("/api/v1/runs/sparklines")(answered_by(FakeApi.sparklines))
+    app.get("/api/v1/runs/recommendations")(answered_by(FakeApi.recommendations))
+    app.get("/api/v1/runs/{run_id}")(answered_by(FakeApi.read_run))
+    app.patch("/api/v1/runs/{run_id}")(answered_by(FakeApi.change_run))
+    for name, answer in (
+        ("noise-scale", FakeApi.noise_scale),
+        ("groups", FakeApi.groups),
+        ("metrics", FakeApi.metrics),
+        ("streams", FakeApi.streams),
+        ("recommendation", FakeApi.recommendation),
+        ("forecast", FakeApi.run_forecast),
+    ):
+        app.get(f"/api/v1/runs/{{run_id}}/{name}")(answered_by(answer))
+    app.get("/api/v1/sweeps")(answered_by(FakeApi.list_sweeps))
+    app.get("/api/v1/sweeps/critical-batches")(answered_by(FakeApi.critical_batches))
+    app.get("/api/v1/sweeps/{sweep_id}")(answered_by(FakeApi.read_sweep))
+    app.get("/api/v1/sweeps/{sweep_id}/critical-batch")(answered_by(FakeApi.critical_batch))
+    app.get("/api/v1/sweeps/{sweep_id}/plan")(answered_by(FakeApi.sweep_plan))
+    app.get("/api/v1/sweeps/{sweep_id}/quality")(answered_by(FakeApi.sweep_quality))
+    app.get("/api/v1/sweeps/{sweep_id}/learning-rates")(answered_by(FakeApi.learning_rates))
+    app.get("/api/v1/sweeps/{sweep_id}/forecast")(answered_by(FakeApi.sweep_forecast))
+    app.get("/api/v1/published-sweeps")(published_json)
+    app.get("/api/v1/reproductions")(answered_by(FakeApi.list_reproductions))
+    app.get("/api/v1/reproductions/{reproduction_id}")(answered_by(FakeApi.read_reproduction))
+    app.get("/api/v1/tradeoff")(answered_by(FakeApi.trade_off))
+    app.get("/api/v1/comparison")(answered_by(FakeApi.comparison))
+    app.get("/api/v1/comparison/sized-tasks")(answered_by(FakeApi.sized_tasks))
+    app.get("/api/v1/comparison/model-size")(answered_by(FakeApi.model_sizes))
+    app.get("/api/v1/comparison/runs")(answered_by(FakeApi.compared_runs))
+    return tuple(app.router.routes)
+
+
+def answered_by(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method as a route of the stand-in whose app is asked."""
+
+    async def answer(**given: Any) -> Any:
+        request = given["request"]
+        return await method(request.app.state.stand_in, **(given if "request" in own else own_of(given)))
+
+    def own_of(given: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in given.items() if name != "request"}
+
+    _, *parameters = inspect.signature(method).parameters.values()
+    own = {one.name: one.replace(kind=one.KEYWORD_ONLY) for one in parameters}
+    asked = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
+    answer.__signature__ = inspect.Signature([asked, *(one for one in own.values() if one.name != "request")])  # type: ignore[attr-defined]
+    return answer
 
 
 def problem(status: int, title: str, detail: str) -> JSONResponse:

@@ -77,7 +77,7 @@ def test_small_errors_have_the_covariance_of_a_straight_line():
         Setting(),
         pytest.param(Setting(repeats=1), marks=pytest.mark.slow),
         pytest.param(Setting(octaves=(-2, 0), num_batch_sizes=4), marks=pytest.mark.slow),
-        Setting(repeats=3, tuning=0.05),
+        pytest.param(Setting(repeats=3, tuning=0.05), marks=pytest.mark.slow),
         pytest.param(Setting(scatter=(0.02, 0.15)), marks=pytest.mark.slow),
     ],
     ids=["repeats", "single runs", "only below critical", "noise of tuning", "unequal noise"],

@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from quick import quick_or_slow
 from server_windows import blocks_in_a_chart, blocks_of_the_latest_window
 from simulated_runs import Setting, blocks_in_the_job, first_moments
 
@@ -18,7 +19,7 @@ def test_the_latest_window_has_the_blocks_of_the_jobs_own_window() -> None:
         assert len(before) - len(before_in_job) <= 4
 
 
-@pytest.mark.parametrize("first_step", [0, 1_000, 1_237])
+@pytest.mark.parametrize("first_step", quick_or_slow([0, 1_000, 1_237], [1_237]))
 def test_the_first_resolved_latest_window_holds_the_truth(first_step: int) -> None:
     blocks = blocks_of_the_latest_window(first_step)
     setting = Setting(10, 16, "1000 equal")
@@ -29,7 +30,7 @@ def test_the_first_resolved_latest_window_holds_the_truth(first_step: int) -> No
     assert found.under_half <= 0.03
 
 
-@pytest.mark.parametrize(("window", "level"), [(40, 0), (300, 1)])
+@pytest.mark.parametrize(("window", "level"), quick_or_slow([(40, 0), (300, 1)], [(40, 0)]))
 def test_the_first_resolved_point_of_a_chart_holds_the_truth(window: int, level: int) -> None:
     """Deep in the noise: z of a window is about 5, so that many windows are not resolved."""
     setting = Setting(0.75 * window**0.5, 8, "30 equal")

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 from noisescale_dashboard.answers import Points
 from noisescale_dashboard.number_format import si
 
-PROGRESS_KINDS = ("step", "units", "time", "loss")
 LIVE_GRID = 1.05
 """The right end of the axis of a running run moves in steps of 5 %, so that it does not crawl."""
 MAX_TICKS, NARROW_TICKS = 10, 5

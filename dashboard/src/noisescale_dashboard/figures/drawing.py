@@ -1,7 +1,7 @@
 """A figure that takes its traces and its layout as they are given."""
 
 import re
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import orjson
 import plotly.graph_objects as go
@@ -18,18 +18,12 @@ class Drawing(go.Figure):
 
     plotly checks and copies a trace when it is made, again when it is added, and all of the figure once more for the
     browser; a change of the layout costs it 1 to 8 ms. That is most of the time of drawing a page, on the event loop
-    that also takes measurements in. What our figures hand over is checked in their tests instead, where `is_checked`
-    is set.
+    that also takes measurements in. What our figures hand over is checked in the tests instead.
     """
-
-    is_checked: ClassVar[bool] = False
 
     def update_layout(self, **changes: Any) -> "Drawing":  # type: ignore[override]  # all by keyword, in dicts
         """The figure with these changes of its layout; None takes a setting away."""
-        if self.is_checked:
-            super().update_layout(**changes)
-        else:
-            _merge(self._layout, changes)
+        _merge(self._layout, changes)
         return self
 
     def update_xaxes(self, **changes: Any) -> "Drawing":  # type: ignore[override]  # as above
@@ -54,15 +48,17 @@ class Drawing(go.Figure):
 
     def add_annotation(self, **annotation: Any) -> "Drawing":  # type: ignore[override]  # as above
         """The figure with this annotation; plotly would make all the others again, too."""
-        if not self._has_taken("annotations", annotation):
+        if "row" in annotation:
             super().add_annotation(**annotation)
-        return self
+            return self
+        return self._listing("annotations", annotation)
 
     def add_shape(self, **shape: Any) -> "Drawing":  # type: ignore[override]  # as above
         """The figure with this shape."""
-        if not self._has_taken("shapes", shape):
+        if "row" in shape:
             super().add_shape(**shape)
-        return self
+            return self
+        return self._listing("shapes", shape)
 
     def add_vline(self, x: float, **shape: Any) -> "Drawing":  # type: ignore[override]  # one plot, and no words of its own
         """The figure with a line over all of its height."""
@@ -93,9 +89,6 @@ class Drawing(go.Figure):
         return self.update_layout(**dict.fromkeys(found, changes))
 
     def _with(self, kind: type[Any], trace: dict[str, Any]) -> "Drawing":
-        if self.is_checked:
-            self.add_trace(kind(**trace))
-            return self
         made = kind(_validate=False, **trace)
         # what BaseFigure.add_traces does, without its second check and its copy
         self._data.append(made._props)
@@ -104,14 +97,11 @@ class Drawing(go.Figure):
         self._data_objs += (made,)
         return self
 
-    def _has_taken(self, name: str, one: dict[str, Any]) -> bool:
-        """True if a list of the layout has this as one more; False where that is left to plotly."""
-        if self.is_checked or "row" in one:
-            return False
+    def _listing(self, name: str, one: dict[str, Any]) -> "Drawing":
         self._layout.setdefault(name, []).append(one)
         # what was read of the list before is of a shorter one
         self.layout._compound_array_props.pop(name, None)
-        return True
+        return self
 
 
 def _merge(settings: dict[str, Any], changes: dict[str, Any]) -> None:

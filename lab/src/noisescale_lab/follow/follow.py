@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from noisescale import active_run
 from noisescale.guard import announce
 from noisescale.run import Run
-from noisescale_core.errors import ConfigError
+from noisescale_core.errors import ConfigError, DomainError
 from noisescale_core.theory.learning_rate import Family, family_of
 from noisescale_core.theory.limits import Limit, LimitKind
 from noisescale_core.theory.prices import ExchangeRate, worth_examples
@@ -138,7 +138,7 @@ def _price(examples_per_step: float | None, price: ExchangeRate | None) -> Excha
     assert examples_per_step is not None
     try:
         return worth_examples(examples_per_step)
-    except ValueError as problem:
+    except DomainError as problem:
         raise ConfigError(f"examples_per_step: {problem}") from problem
 
 

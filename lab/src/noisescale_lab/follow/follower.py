@@ -8,6 +8,7 @@ from typing import Any
 
 from noisescale.guard import Faults, never_raises
 from noisescale.run import Run
+from noisescale_core.errors import ConfigError
 from noisescale_core.theory.change import BatchChange
 from noisescale_lab.follow.agreement import Agreement
 from noisescale_lab.follow.books import Books
@@ -223,10 +224,10 @@ class Follower:
             state_dict: From `state_dict()`.
 
         Raises:
-            ValueError: If another version wrote it.
+            ConfigError: If another version wrote it.
         """
         if state_dict.get("version") != STATE_VERSION:
-            raise ValueError(
+            raise ConfigError(
                 f"version must be {STATE_VERSION}, got {state_dict.get('version')!r}: "
                 "load the state with the noisescale that wrote it"
             )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 
 from noisescale_server.analysis.calibration_levels import Observation
+from noisescale_server.analysis.errors import AnalysisError
 from noisescale_server.analysis.estimate import Bounds, Estimate
 
 
@@ -59,10 +60,10 @@ def log_sd(estimate: Estimate) -> float:
     """The standard deviation of the normal that is as wide as the interval, on the log scale.
 
     Raises:
-        ValueError: If an end is open or not positive.
+        AnalysisError: If an end is open or not positive.
     """
     if not estimate.low or estimate.high is None:
-        raise ValueError(f"the interval must be bounded and positive, got [{estimate.low}, {estimate.high}]")
+        raise AnalysisError(f"the interval must be bounded and positive, got [{estimate.low}, {estimate.high}]")
     return math.log(estimate.high / estimate.low) / (2 * NormalDist().inv_cdf(0.5 + estimate.level / 2))
 
 
