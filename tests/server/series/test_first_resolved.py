@@ -30,7 +30,7 @@ def test_the_first_resolved_latest_window_holds_the_truth(first_step: int) -> No
     assert found.under_half <= 0.03
 
 
-@pytest.mark.parametrize(("window", "level"), quick_or_slow([(40, 0), (300, 1)], [(40, 0)]))
+@pytest.mark.parametrize(("window", "level"), [(40, 0), pytest.param(300, 1, marks=pytest.mark.slow)])
 def test_the_first_resolved_point_of_a_chart_holds_the_truth(window: int, level: int) -> None:
     """Deep in the noise: z of a window is about 5, so that many windows are not resolved."""
     setting = Setting(0.75 * window**0.5, 8, "30 equal")

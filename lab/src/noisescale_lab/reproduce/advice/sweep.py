@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisescale_core.errors import EstimationError
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
 from noisescale_lab.reproduce.stacked.trainer import Array, Replicas, evaluate, train
 from noisescale_lab.reproduce.task import Task
@@ -178,7 +177,7 @@ def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, 
     """Tuned runs at powers of two on both sides of the critical batch, and the fit of S = S_min (1 + B_crit / B).
 
     Raises:
-        EstimationError: If too few batch sizes meet the target.
+        ValueError: If too few batch sizes meet the target.
     """
     step_factor = 2.0 if task.optimizer.name == "sgd" else math.sqrt(2)
     runs = {middle: tune(task, target, batch=middle, guess=0.05, seeds=seeds, limit=20_000, coarse=True)}
@@ -198,7 +197,7 @@ def sweep(task: Task, target: float, *, seeds: Sequence[int], middle: int = 32, 
                 runs[batch] = tune(task, target, batch=batch, guess=guess, seeds=seeds, limit=limit)
     reached = [run for _, run in sorted(runs.items()) if math.isfinite(run.steps)]
     if len(reached) < FEWEST_BATCHES:
-        raise EstimationError(
+        raise ValueError(
             f"target {target:g} of {task.name} was met at {len(reached)} batch sizes only: choose an easier one"
         )
     min_steps, critical = fit([(run.batch, run.steps) for run in reached])

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from noisescale_core.errors import ConfigError
 from noisescale_lab.reproduce.stacked.network import Gradient
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys
 from noisescale_lab.reproduce.task import Task
@@ -111,10 +110,10 @@ def train(
         wants_average: Whether to average the weights over the last half.
 
     Raises:
-        ConfigError: With batches below 2.
+        ValueError: With batches below 2.
     """
     if batch < 2:
-        raise ConfigError(f"batch must be at least 2 to have a spread, got {batch}")
+        raise ValueError(f"batch must be at least 2 to have a spread, got {batch}")
     tables, rows = stream.tables(seeds, int(replicas.num_examples.max()) + steps * batch)
     rate = torch.tensor(learning_rate)[:, None]
     rows_of_steps = []

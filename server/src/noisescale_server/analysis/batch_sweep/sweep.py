@@ -72,6 +72,14 @@ class SweepPoint:
             if not 0 <= low < high or high <= 0:
                 raise AnalysisError(f"a censored run needs 0 <= low < high, got ({low}, {high}]")
 
+    @property
+    def typical_log_steps(self) -> float:
+        """Mean log S, with bounds at their lower end and intervals in the middle; only for comparing learning rates."""
+        known = self.repeats or Repeats(0, 0.0, 0.0)
+        ends = [(max(low, 1.0), high) for low, high in self.censored]
+        logs = [math.log(low * (high if high < math.inf else low)) / 2 for low, high in ends]
+        return (known.count * known.mean_log_steps + math.fsum(logs)) / (known.count + len(logs))
+
 
 INTERPOLATION_LIMIT = math.log(1.1)
 """Evaluations closer than 10 % of the steps: the interpolated crossing is used, wider apart the whole interval.

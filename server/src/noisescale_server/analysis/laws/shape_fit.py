@@ -85,6 +85,11 @@ class ShapeFit:
     excess_variance: float
     typical_variance: float
 
+    @property
+    def sum_of_squares(self) -> float:
+        """Σ w r²."""
+        return float(self.weights @ self.residuals**2)
+
     def bands(self, x: float, level: float) -> tuple[Estimate, Estimate]:
         """φ at x with the band of the curve, and with the one in which a further window falls."""
         log_value = float(self.shape.log_value(self.parameters, np.array([x]))[0])
