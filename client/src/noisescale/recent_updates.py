@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from noisescale.missing_estimates import why_no_estimate
 from noisescale.readable import readable, readable_seconds, several
+from noisescale_core.advice.words.reasons import words_of
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import RunningSignal
 from noisescale_core.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved
 from noisescale_core.estimators.uncertainty import (
-    MIN_BLOCKS,
     WINDOWS_BEFORE,
     NoiseScaleEstimate,
     Reason,
@@ -86,13 +86,11 @@ class NoiseScale:
         now = self.estimate
         if now.reason == Reason.NO_ESTIMATES:
             return self.why_nothing
-        if now.reason == Reason.TOO_FEW_UPDATES:
-            return f"{now.num_updates} of {MIN_BLOCKS} updates"
-        known = [f"> {readable(now.low)} {examples}"] if now.low is not None else []
-        if now.reason == Reason.NO_SIGNAL_YET:
-            known.append("no gradient beyond chance so far")
-        wait = self._wait()
-        return ", ".join([*known, wait] if wait else known) or str(now.reason).replace("_", " ")
+        words = words_of(now.reason)
+        why = words.so_far.format(num_updates=now.num_updates)
+        bound = f"> {readable(now.low)} {examples}" if now.low is not None else ""
+        wait = "" if words.is_bug else self._wait() or ""
+        return ", ".join(part for part in (bound, why, wait) if part) or words.short
 
     def _wait(self) -> str | None:
         """How many more steps it takes; None if that cannot be said."""
@@ -109,7 +107,8 @@ class NoiseScale:
         # one that is late has its next chance with the next window
         more = max(length - self.num_updates, self.estimate.num_updates) * self.steps_per_update
         time = "" if self.seconds_per_step is None else f" ({readable_seconds(more * self.seconds_per_step)})"
-        return f"{how_sure} {readable(math.ceil(more))} more steps{time}"
+        steps = math.ceil(more)
+        return f"{how_sure} {steps if steps < 100 else readable(steps)} more steps{time}"
 
 
 @dataclass(slots=True)

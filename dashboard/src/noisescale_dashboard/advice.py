@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from noisescale_dashboard.answers import UNKNOWN, Estimate, Interval, Json, estimate, interval, picked
+from noisescale_dashboard.answers import NOT_MEASURED, UNKNOWN, Estimate, Interval, Json, decoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,33 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class Predictions:
+    """The rest of the plan at several batches."""
+
+    batches: tuple[Prediction, ...] = ()
+    steps_left: float | None = None
+    assumes: str | None = None
+
+    @property
+    def now(self) -> Prediction | None:
+        """At the batch in use."""
+        return next((one for one in self.batches if one.is_present), None)
+
+    @property
+    def then(self) -> Prediction | None:
+        """At the recommended batch."""
+        return next((one for one in self.batches if one.is_recommended), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Steps and examples to the same loss at the recommended batch, relative to now."""
+
+    steps_factor: Interval = UNKNOWN
+    examples_factor: Interval = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
 class Limited:
     """The best batch inside the reader's limits before rounding, and which of them moved it."""
 
@@ -69,6 +96,7 @@ class Limited:
     low: float | None = None
     high: float | None = None
     binding: tuple[str, ...] = ()
+    binding_names: tuple[str, ...] = ()
     text: str | None = None
     possible: str | None = None
 
@@ -138,23 +166,20 @@ class Recommendation:
     """Which batch size to use, why, and what it would change."""
 
     decision: str
-    headline: str | None
-    reason: str | None
-    noise_scale: Estimate
-    interval: Interval
-    statistical_interval: Interval
-    critical_batch: Interval
-    calibration: Calibration
-    learning_rate: LearningRate
-    example_efficiency: NowAndThen
-    step_efficiency: NowAndThen
-    steps_factor: Interval
-    examples_factor: Interval
-    waste: Waste
-    warnings: tuple[Caution, ...]
-    predictions: tuple[Prediction, ...] = ()
-    steps_left: float | None = None
-    assumes: str | None = None
+    headline: str
+    reason: str | None = None
+    noise_scale: Estimate = NOT_MEASURED
+    interval: Interval = UNKNOWN
+    statistical_interval: Interval = UNKNOWN
+    critical_batch: Interval = UNKNOWN
+    calibration: Calibration = Calibration()
+    learning_rate: LearningRate = LearningRate()
+    example_efficiency: NowAndThen = NowAndThen()
+    step_efficiency: NowAndThen = NowAndThen()
+    predicted: Factors = Factors()
+    waste: Waste = Waste()
+    warnings: tuple[Caution, ...] = ()
+    predictions: Predictions = Predictions()
     limited: Limited | None = None
     exchange_rate: ExchangeRate | None = None
     schedule: Schedule | None = None
@@ -171,66 +196,4 @@ class Recommendation:
 
 def recommendation(data: Json) -> Recommendation:
     """The recommendation in `data`."""
-    predicted, rest = data.get("predicted") or {}, data.get("predictions") or {}
-    rate = data.get("learning_rate") or {}
-    nested = {
-        "noise_scale": estimate(data.get("noise_scale")),
-        "interval": interval(data.get("interval")),
-        "statistical_interval": interval(data.get("statistical_interval")),
-        "critical_batch": interval(data.get("critical_batch")),
-        "calibration": _calibration(data.get("calibration") or {}),
-        "learning_rate": picked(LearningRate, {**rate, "candidates": tuple(rate.get("candidates") or ())}),
-        "example_efficiency": _now_and_then(data.get("example_efficiency")),
-        "step_efficiency": _now_and_then(data.get("step_efficiency")),
-        "steps_factor": interval(predicted.get("steps_factor")),
-        "examples_factor": interval(predicted.get("examples_factor")),
-        "waste": _waste(data.get("waste") or {}),
-        "predictions": tuple(_prediction(row) for row in rest.get("batches", ())),
-        "steps_left": rest.get("steps_left"),
-        "assumes": rest.get("assumes"),
-        "limited": _limited(data.get("limited")),
-        "exchange_rate": _exchange_rate(data.get("exchange_rate")),
-        "schedule": _schedule(data.get("schedule")),
-        "rescaling": tuple(picked(Change, row) for row in data.get("rescaling") or ()),
-        "next_steps": tuple(picked(NextStep, row) for row in data.get("next_steps") or ()),
-        "warnings": tuple(picked(Caution, row) for row in data.get("warnings") or ()),
-    }
-    return picked(Recommendation, {"headline": None, "reason": None, **data, **nested})
-
-
-def _now_and_then(data: Json | None) -> NowAndThen:
-    pair = data or {}
-    return NowAndThen(interval(pair.get("now")), interval(pair.get("recommended")))
-
-
-def _prediction(data: Json) -> Prediction:
-    names = ("steps", "examples", "units", "hours", "usd")
-    return picked(Prediction, {**data, **{name: interval(data.get(name)) for name in names}})
-
-
-def _calibration(data: Json) -> Calibration:
-    return picked(Calibration, {**data, "kappa": interval(data.get("kappa"))})
-
-
-def _limited(data: Json | None) -> Limited | None:
-    return picked(Limited, {**data, "binding": tuple(data.get("binding") or ())}) if data else None
-
-
-def _exchange_rate(data: Json | None) -> ExchangeRate | None:
-    return picked(ExchangeRate, data) if data else None
-
-
-def _schedule(data: Json | None) -> Schedule | None:
-    if not data:
-        return None
-    return picked(Schedule, {**data, "stages": tuple(picked(Stage, row) for row in data.get("stages") or ())})
-
-
-def _waste(data: Json) -> Waste:
-    return Waste(
-        interval(data.get("examples")),
-        interval(data.get("fraction")),
-        interval(data.get("usd")),
-        interval(data.get("hours")),
-        data.get("text"),
-    )
+    return decoded(Recommendation, data)

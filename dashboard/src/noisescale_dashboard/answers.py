@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+import msgspec
+
 Json = Mapping[str, Any]
 Row = TypeVar("Row")
 
@@ -12,6 +14,21 @@ def picked(row: type[Row], data: Json) -> Row:
     """`row` filled with those fields of `data` that it knows: a newer server may say more."""
     known = {field.name for field in fields(row)}  # type: ignore[arg-type]  # Row is always a dataclass here
     return row(**{name: value for name, value in data.items() if name in known})
+
+
+def decoded(kind: type[Row], data: Json) -> Row:
+    """`data` with all its parts as `kind`: null is what nobody said, and a newer server may say more.
+
+    Raises:
+        msgspec.ValidationError: Where a part is something else than docs/rest.md says.
+    """
+    return msgspec.convert(_said(data), kind)
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _said(one) for name, one in value.items() if one is not None}
+    return [_said(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +66,12 @@ class Estimate:
     updates_needed: float | None = None
 
 
+NOT_MEASURED = Estimate()
+
+
 def estimate(data: Json | None) -> Estimate:
     """The estimate in `data`; an unresolved one for null."""
-    return picked(Estimate, data or {"reason": "no_estimates", "reason_text": "no measurements yet"})
+    return picked(Estimate, data) if data else NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True)

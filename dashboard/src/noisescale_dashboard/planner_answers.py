@@ -28,9 +28,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The batches that one limit allows; both ends are None where it allows none."""
+    """The batches that one limit allows, and what it is called; both ends are None where it allows none."""
 
     kind: str
+    name: str = ""
+    breaks: str = ""
+    role: str | None = None
+    quantity: str | None = None
+    asked: float | None = None
     low: float | None = None
     high: float | None = None
     is_possible: bool = True
@@ -108,7 +113,6 @@ class TradeOff:
     limited_interval: Interval = UNKNOWN
     limits: tuple[Limit, ...] = ()
     limit_text: str = ""
-    binding: tuple[str, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
     policies: tuple[Policy, ...] = ()
     policies_missing: str | None = None
@@ -125,6 +129,14 @@ class TradeOff:
     min_steps: float | None = None
     min_examples: float | None = None
     growth: float = 0.0
+
+    def broken_by(self, row: Row) -> list[Limit]:
+        """The limits that a row does not meet."""
+        return [limit for limit in self.limits if limit.kind in row.breaks]
+
+    def asked_of(self, quantity: str) -> float | None:
+        """The limit of a quantity of the rows, as it was said; None without one."""
+        return next((limit.asked for limit in self.limits if limit.quantity == quantity), None)
 
     @property
     def has_plan(self) -> bool:
@@ -148,7 +160,6 @@ def trade_off(data: Json) -> TradeOff:
         "present": _row_or_none(data.get("present")),
         "limited_interval": interval(data.get("limited_interval")),
         "limits": tuple(picked(Limit, row) for row in data.get("limits") or ()),
-        "binding": tuple(data.get("binding") or ()),
         "what_ifs": tuple(_what_if(row) for row in data.get("what_ifs") or ()),
         "policies": tuple(_policy(row) for row in data.get("policies") or ()),
         "targets": picked(Targets, {**targets, "values": tuple(targets.get("values") or ())}),

@@ -115,17 +115,6 @@ FIELDS: tuple[QuestionField, ...] = (
 )  # fmt: skip
 """In the order of the Run page's form."""
 
-BINDING = {
-    "steps": "your step limit",
-    "examples": "your example limit",
-    "seconds": "your deadline",
-    "usd": "your budget",
-    "memory": "your memory limit",
-    "devices": "your devices",
-    "data": "the size of your data",
-}
-"""The API's word for the limit that moved the batch, to ours."""
-
 
 def on_run(group: Group) -> Mapping[str, tuple[str, str]]:
     """From the API's word to label and meaning, of one group.

@@ -83,7 +83,7 @@ def estimate_words(estimate: Estimate) -> str:
 def interval_words(estimate: Estimate) -> str:
     """Interval and level, "1,130 – 1,960, 95 %", or why there is none."""
     if estimate.value is None:
-        return estimate.reason_text or (estimate.reason or "no measurements yet").replace("_", " ")
+        return estimate.reason_text or "not resolved"
     how_sure = share(estimate.level) if estimate.state == "resolved" else "tentative"
     return f"{span(estimate.low, estimate.high)}, {how_sure}"
 

@@ -115,6 +115,23 @@ def test_an_unresolved_one_has_a_bound_and_says_how_long_it_takes():
     assert run.noise_scale().value is None
 
 
+def test_small_batches_with_the_same_data_are_said_to_be_and_no_wait_is_promised():
+    run, _ = make_kept_run()
+
+    log_terms(run, 400, trace_cov=-5.0, grad_sq_norm=1.0, noise=0.05)
+
+    assert str(run.noise_scale()) == ("not resolved yet: tr Σ is not positive: small batches may hold the same data")
+
+
+def test_a_signal_that_is_not_above_zero_is_said_in_words():
+    run, _ = make_kept_run()
+
+    log_terms(run, 400, trace_cov=100.0, grad_sq_norm=-1.0, noise=0.1)
+
+    assert "the signal |G|² is not above zero" in str(run.noise_scale())
+    assert "_" not in str(run.noise_scale())
+
+
 def test_the_first_updates_are_counted_down():
     run, _ = make_kept_run()
 

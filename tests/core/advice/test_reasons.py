@@ -3,7 +3,7 @@
 import pytest
 
 from noisescale_core.advice.words.flags import WITHOUT_ESTIMATE
-from noisescale_core.advice.words.reasons import OF_FLAGS, OF_WINDOWS, code_of, sentence, short
+from noisescale_core.advice.words.reasons import OF_FLAGS, OF_WINDOWS, Words, code_of, short, words_of
 from noisescale_core.estimators.uncertainty import Reason
 
 
@@ -13,20 +13,28 @@ def test_a_bit_without_an_estimate_has_words_for_a_table_a_card_and_a_printed_li
 
     assert short(code_of(flag)) == words.short
     assert not words.short.endswith(".")
-    assert sentence(code_of(flag)) == words.sentence
+    assert words_of(code_of(flag)) == words
     assert words.sentence.endswith(".")
     assert words.so_far
 
 
-def test_every_reason_of_a_window_has_words_for_a_table_and_none_for_a_card():
-    assert set(OF_WINDOWS) == set(Reason)
-    assert all(short(reason) == words for reason, words in OF_WINDOWS.items())
-    assert all(sentence(reason) is None for reason in OF_WINDOWS)
+@pytest.mark.parametrize("reason", Reason)
+def test_a_reason_of_a_window_has_words_for_a_table_and_a_card(reason):
+    words = OF_WINDOWS[reason]
+
+    assert short(reason) == words.short
+    assert not words.short.endswith(".")
+    assert words.sentence.endswith(".")
+    assert words.is_bug <= bool(words.next_step)
+
+
+def test_codes_of_bits_and_of_windows_are_different_ones():
+    assert not {code_of(flag) for flag in OF_FLAGS} & set(OF_WINDOWS)
 
 
 def test_where_there_is_no_reason_there_are_no_words():
     assert short(None) is None
-    assert sentence(None) is None
+    assert words_of(None) == words_of("of_the_future") == Words()
 
 
 def test_a_reason_that_only_a_newer_version_knows_is_said_by_its_name():

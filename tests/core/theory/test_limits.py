@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noisescale_core.advice.words.limits import sentence, why
 from noisescale_core.theory import limits
 from noisescale_core.theory.limits import Limit, LimitKind
 from noisescale_core.theory.rounding import round_to_feasible
@@ -41,21 +42,23 @@ def test_a_deadline_in_seconds_is_met_exactly_at_both_ends(max_seconds):
     assert limit.low < limit.high
 
 
-def test_a_deadline_that_no_batch_meets_names_the_fastest():
-    fastest, batch = min((seconds(b), b) for b in range(1, 5000))
+def test_a_deadline_that_no_batch_meets_tells_the_least_hours_of_any():
+    fastest = min(seconds(batch) for batch in range(1, 5000))
 
     limit = limits.deadline_in_seconds(RUN, max_seconds=0.99 * fastest, **FREE)
 
     assert not limit.is_possible
-    assert f"the fastest batch, {round(batch, -1)}" in limit.text.replace("316.2", "320")
-    assert f"takes {fastest:,.4g} s to loss 2.5" in limit.text
+    assert limit.least == pytest.approx(fastest / 3600, rel=1e-4)
 
 
 @pytest.mark.parametrize(
     ("limit", "possible"),
     [
-        (limits.deadline_in_steps(RUN, max_steps=1000), "takes more than 1,000 at any batch size"),
-        (limits.budget_of_examples(RUN, max_examples=4e5), "takes more than 5e+05 at any batch size"),
+        (limits.deadline_in_steps(RUN, max_steps=1000), "loss 2.5 takes more than 1,000 steps at any batch size"),
+        (
+            limits.budget_of_examples(RUN, max_examples=4e5),
+            "loss 2.5 takes more than 500,000 examples at any batch size",
+        ),
     ],
 )
 def test_what_is_impossible_says_what_is_possible(limit, possible):
@@ -63,7 +66,7 @@ def test_what_is_impossible_says_what_is_possible(limit, possible):
 
     assert choice.batch is None
     assert choice.binding == (limit,)
-    assert possible in choice.text
+    assert possible in why(choice)
 
 
 def test_limits_that_exclude_each_other_are_both_named():
@@ -74,7 +77,7 @@ def test_limits_that_exclude_each_other_are_both_named():
 
     assert choice.batch is None
     assert choice.binding == (early, cheap)
-    assert "exclude each other" in choice.text
+    assert why(choice).startswith("These exclude each other: 1,100 steps need a batch of 5,000 or more. ")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,7 @@ def test_the_limit_that_binds_is_named(best, batch, kind):
 @given(best=st.floats(1, 1e6), low=st.floats(1, 1e6), width=st.floats(1, 100), price=st.floats(1, 1e4))
 def test_no_other_batch_inside_the_limits_costs_less(best, low, width, price):
     critical = best * best / price
-    bound = Limit(LimitKind.DEVICES, low, low * width, "between")
+    bound = Limit(LimitKind.DEVICES, low, low * width)
 
     choice = limits.choose(best, [bound])
 
@@ -156,3 +159,33 @@ def test_rounding_stays_inside_the_limits_or_says_how():
 def test_a_limit_without_meaning_is_refused(limit, message):
     with pytest.raises(ValueError, match=message):
         limit()
+
+
+@pytest.mark.parametrize("kind", LimitKind)
+def test_every_kind_of_limit_has_its_words(kind):
+    words = sentence(Limit(kind, 0.0, 64.0, asked=4.0, least=2.0, target="loss 2.5"), "image")
+
+    assert kind.called
+    assert kind.breaks.split()[0] in ("exceeds", "misses", "does")
+    assert (kind.role is None) == (kind.unit == "") == (kind.quantity is None)
+    assert words.endswith(".")
+    assert "64" in words
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LimitKind if kind.role is not None])
+def test_a_limit_of_the_plan_names_what_it_reaches_and_the_least_that_it_takes(kind):
+    limit = Limit(kind, math.inf, 0.0, asked=4.0, least=12.5, target="loss 2.5")
+
+    unit = kind.unit.format(example="image")
+    assert sentence(limit, "image") == f"4 {unit} are too few: loss 2.5 takes more than 12.5 {unit} at any batch size."
+
+
+def test_a_limit_of_whoever_sets_it_keeps_its_own_words():
+    assert sentence(Limit(LimitKind.MEMORY, 0.0, 64.0, words="The largest batch is 64.")) == "The largest batch is 64."
+
+
+def test_devices_that_are_added_with_the_batch_say_how_many_examples_each_takes():
+    one, many = (limits.devices_at_most(num_devices=count, examples_per_device=2.5) for count in (1, 16))
+
+    assert sentence(one, "image").startswith("1 device of 2.5 images each run a batch of 2.5 or less; ")
+    assert sentence(many, "image").startswith("16 devices of 2.5 images each run a batch of 40 or less; ")

@@ -20,7 +20,7 @@ async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: P
     await field.fill("8")
     await page.locator("#run-limits-apply").click()
 
-    await expect(page.locator("#run-advice-top .big")).to_contain_text("by your memory limit")
+    await expect(page.locator("#run-advice-top .big")).to_contain_text(", your memory limit")
     assert page.url.endswith("?examples_per_step=500&num_devices=8")
     await page.go_back()
     await expect(field).to_have_value("")

@@ -124,7 +124,7 @@ async def test_the_links_of_a_runs_page_open_the_report_at_its_preference_and_li
         await link.click()
     report = await opened.value
 
-    await expect(report.locator("h1")).to_contain_text("by your memory limit")
+    await expect(report.locator("h1")).to_contain_text(", your memory limit")
     await expect(page.locator("#run-report")).to_have_attribute("href", f"{RUN}/report?pref=0.7&num_devices=8")
     await report.close()
     assert (visit.complaints, visit.strangers()) == ([], set())

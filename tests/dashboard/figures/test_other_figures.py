@@ -9,7 +9,7 @@ from fakes_advice import recommendation_json
 from fakes_runs import HOSTILE, RUNS, groups_json, metrics_json, series_json
 from noisescale_dashboard.advice import recommendation
 from noisescale_dashboard.answers import Metric, groups, metrics, noise_scale_series
-from noisescale_dashboard.figures.batch_bullet import LIMIT_WORDS, batch_bullet
+from noisescale_dashboard.figures.batch_bullet import batch_bullet
 from noisescale_dashboard.figures.layers import color_range, layer_heat_map, layer_ranking
 from noisescale_dashboard.figures.loss_over_training import loss_over_training
 from noisescale_dashboard.figures.noise_scale_over_training import View
@@ -162,21 +162,28 @@ def test_the_bullet_shows_both_batches_and_both_intervals() -> None:
     assert all("k" in tick or tick.isdigit() for tick in figure.layout.xaxis.ticktext)
 
 
-@pytest.mark.parametrize(("inside", "binding", "is_above"), [(700.0, "memory", True), (2100.0, "seconds", False)])
+@pytest.mark.parametrize(
+    ("inside", "binding", "is_above"), [(700.0, "memory limit", True), (2100.0, "deadline", False)]
+)
 def test_what_a_limit_forbids_is_grey_and_named(inside: float, binding: str, is_above: bool) -> None:
-    limited = {"batch_size": inside, "low": inside, "high": inside, "binding": [binding], "text": "…"}
+    limited = {"batch_size": inside, "low": inside, "high": inside, "binding": ["…"], "text": "…"}
+    limited["binding_names"] = [binding]
     advice = recommendation({**recommendation_json(RUNS[0], 0.5), "limited": limited})
 
     figure = batch_bullet(advice)
 
     grey = next(shape for shape in figure.layout.shapes if shape.type == "rect" and shape.layer == "below")
     assert (grey.x0 if is_above else grey.x1) == inside
-    assert LIMIT_WORDS[binding] in [annotation.text for annotation in figure.layout.annotations]
+    assert binding in [annotation.text for annotation in figure.layout.annotations]
 
 
 def test_a_limit_that_does_not_bind_is_fainter_and_one_that_binds_is_drawn_once() -> None:
     advice = recommendation(recommendation_json(RUNS[0], 0.5))
-    allowed = [Limit("seconds", low=614.0), Limit("usd", high=2067.0, is_binding=True), Limit("memory", high=1e9)]
+    allowed = [
+        Limit("seconds", "deadline", low=614.0),
+        Limit("usd", "budget", high=2067.0, is_binding=True),
+        Limit("memory", "memory limit", high=1e9),
+    ]
 
     figure = batch_bullet(advice, allowed)
 

@@ -13,7 +13,6 @@ from noisescale_dashboard.figures.time_against_cost import Beside, View, dots
 from noisescale_dashboard.planner_answers import TradeOff, trade_off
 
 LIMITS = {"max_hours": "18", "max_usd": "700", "max_devices": "64"}
-NAMES = {"seconds": "Deadline 18 h", "usd": "Budget $700", "devices": "64 devices"}
 
 
 def plan(**query: Any) -> TradeOff:
@@ -151,7 +150,7 @@ class TestTimeAgainstCost:
 
         assert columns["batch size (sequences)"][0] == 64
         assert columns["USD, lower end"][0] < columns["USD"][0] < columns["USD, upper end"][0]
-        assert columns["limits not met"][0] == "seconds"
+        assert columns["limits not met"][0] == "deadline"
 
     def test_an_interval_that_is_open_makes_no_broken_band(self) -> None:
         data = tradeoff_json()
@@ -165,7 +164,7 @@ class TestTimeAgainstCost:
 
 class TestWhichLimitBinds:
     def draw(self, known: TradeOff, *, narrow: bool = False) -> Any:
-        return which_limit_binds.which_limit_binds(known, NAMES, noun="sequences", narrow=narrow)
+        return which_limit_binds.which_limit_binds(known, noun="sequences", narrow=narrow)
 
     def bars(self, figure: Any) -> list[Any]:
         return [shape for shape in figure.layout.shapes if shape.type == "rect"]
@@ -175,7 +174,7 @@ class TestWhichLimitBinds:
 
         columns = attached_columns(self.draw(known))
 
-        assert columns["limit"] == ["Statistics (B_crit)", "Deadline 18 h", "Budget $700", "64 devices"]
+        assert columns["limit"] == ["Statistics (B_crit)", "Deadline 18 h", "Budget $700", "Number of devices 64"]
         assert columns["smallest batch"][0] == pytest.approx(1490 / 1.3)
         assert columns["smallest batch"][1] == pytest.approx(614, rel=0.01)
         assert columns["largest batch"][1] is None

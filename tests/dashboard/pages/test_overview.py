@@ -151,7 +151,7 @@ def test_only_calibrated_runs_are_summed_and_the_others_are_counted_aside() -> N
 
     gain = hours_to_gain([judged(RAISE), judged(aside), judged(LOWER)])
 
-    predicted = {p.is_recommended: p.hours for p in judged(RAISE).advice.predictions}  # type: ignore[union-attr]
+    predicted = {p.is_recommended: p.hours for p in judged(RAISE).advice.predictions.batches}  # type: ignore[union-attr]
     then = predicted[True]
     assert (gain.num_counted, gain.num_aside) == (1, 1)
     assert gain.total.value == pytest.approx(50 - then.value)  # type: ignore[operator]

@@ -177,7 +177,7 @@ class TestWhatIsShown:
         assert words(free["planner-binds-card-footer"]["children"]).startswith(
             '"No limit binds; the nearest is budget $700: ≤ 2,06'
         )
-        assert "16 devices binds" in words(bound["planner-binds-card-footer"]["children"])
+        assert "Number of devices 16 binds" in words(bound["planner-binds-card-footer"]["children"])
 
     async def test_sliders_go_over_what_the_batches_take_and_fields_show_what_counts_without_them(
         self, callbacks: Callbacks
@@ -306,7 +306,7 @@ class TestSentences:
         data = tradeoff_json(LIMITS)
         data["limited_interval"]["high"] = None
 
-        said = sentences.lede(trade_off(data), EMPTY, "in use")
+        said = sentences.lede(trade_off(data), "in use")
 
         assert "at an end of B_crit's interval none meets the deadline" in said
 

@@ -73,7 +73,7 @@ async def test_preference_and_limits_of_the_address_are_asked_and_said(
     asked = next(request for request in fake_api.requests if request.url.path.endswith("recommendation"))
     query = {"preference": "0.7", "max_hours": "18", "num_devices": "8", "spot_price_share": "0.4"}
     assert dict(asked.query_params) == query
-    assert "by your memory limit" in told
+    assert told.count("your memory limit") == 1
     for said in ("preference 70 % towards fewer steps", "hours ≤ 18", "devices 8", "spot price share 0.4"):
         assert unspaced(said) in unspaced(told)
 

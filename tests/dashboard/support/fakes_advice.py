@@ -67,9 +67,11 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
         (1 + run.noise_scale / best) / (1 + run.noise_scale / run.batch),
         (1 + best / run.noise_scale) / (1 + run.batch / run.noise_scale),
     )
+    # the real API names the limit in its headline, and nobody after it
+    limit = ", your memory limit" if "num_devices" in (limits or {}) else ""
     words = {
-        "increase": f"Raise the batch to {best:,}",
-        "decrease": f"Lower the batch to {best:,}",
+        "increase": f"Raise the batch to {best:,}{limit}",
+        "decrease": f"Lower the batch to {best:,}{limit}",
         "keep": f"Keep {run.batch:,}",
     }
     return {
@@ -156,10 +158,12 @@ def exchange_rate_json(limits: Mapping[str, str]) -> dict[str, Any]:
 
 def limited_json(best: float, limits: Mapping[str, str]) -> dict[str, Any]:
     if "num_devices" not in limits:
-        return {"batch_size": best, "low": best / 7, "high": best * 7, "binding": [], "text": "No limit binds."}
+        free = {"binding": [], "binding_names": [], "text": "No limit binds."}
+        return {"batch_size": best, "low": best / 7, "high": best * 7, **free}
     inside = best / 2
     text = f"The memory of {limits['num_devices']} devices holds {inside:,.0f} at most."
-    return {"batch_size": inside, "low": inside, "high": inside, "binding": ["memory"], "text": text, "possible": None}
+    bound = {"binding": ["memory"], "binding_names": ["memory limit"], "text": text, "possible": None}
+    return {"batch_size": inside, "low": inside, "high": inside, **bound}
 
 
 def schedule_json(run: FakeRun, best: float) -> dict[str, Any]:

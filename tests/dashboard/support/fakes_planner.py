@@ -9,6 +9,12 @@ from fakes_sweeps import interval
 CRITICAL, MIN_STEPS, STEP_SECONDS, PRESENT, DEVICES, PRICE = 1490.0, 30_500.0, 0.62, 512.0, 8, 2.4
 BATCHES = [64 * 2 ** (k / 4) for k in range(41)]
 SPREAD = 1.15
+LIMIT_WORDS = {
+    "seconds": ("deadline", "misses the deadline", "deadline", "hours"),
+    "usd": ("budget", "exceeds the budget", "budget", "usd"),
+    "devices": ("number of devices", "does not fit the devices", None, None),
+}
+"""Name, what a batch outside does, role and quantity, as the real API says them."""
 
 
 def tradeoff_json(query: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -27,7 +33,9 @@ def tradeoff_json(query: Mapping[str, str] | None = None) -> dict[str, Any]:
     def at(size: float) -> dict[str, Any]:
         return row_json(size, limits, price, stretch, has_plan=has_plan)
 
-    binding = [limit["kind"] for limit in limits if limit["is_binding"]] if batch is not None else ["seconds", "usd"]
+    if batch is None:
+        limits = [limit | {"is_binding": limit["kind"] in ("seconds", "usd")} for limit in limits]
+    binding = [limit["kind"] for limit in limits if limit["is_binding"]]
     return {
         "critical_batch": interval(CRITICAL, 1.3),
         "critical_batch_text": "From 3 sweeps and this run's noise scale.",
@@ -88,18 +96,20 @@ def limits_json(asked: Mapping[str, str], price: float | None, stretch: float) -
     found = []
     if "max_hours" in asked:
         steps = float(asked["max_hours"]) * 3600 / STEP_SECONDS / stretch
-        found.append(limit_json("seconds", low=MIN_STEPS * CRITICAL / (steps - MIN_STEPS)))
+        found.append(limit_json("seconds", float(asked["max_hours"]), low=MIN_STEPS * CRITICAL / (steps - MIN_STEPS)))
     if "max_usd" in asked and price is not None:
         examples = float(asked["max_usd"]) * 3600 * 64 / (price * STEP_SECONDS * stretch)
-        found.append(limit_json("usd", high=examples / MIN_STEPS - CRITICAL))
+        found.append(limit_json("usd", float(asked["max_usd"]), high=examples / MIN_STEPS - CRITICAL))
     if "max_devices" in asked:
-        found.append(limit_json("devices", high=64 * float(asked["max_devices"])))
+        found.append(limit_json("devices", float(asked["max_devices"]), high=64 * float(asked["max_devices"])))
     return found
 
 
-def limit_json(kind: str, *, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+def limit_json(kind: str, asked: float, *, low: float | None = None, high: float | None = None) -> dict[str, Any]:
     moves = (low is not None and low > 1536) or (high is not None and high < 1536)
-    return {"kind": kind, "low": low, "high": high, "is_possible": True, "is_binding": moves, "text": f"The {kind}."}
+    said = dict(zip(("name", "breaks", "role", "quantity"), LIMIT_WORDS[kind], strict=True))
+    found = {"kind": kind, **said, "asked": asked, "low": low, "high": high, "is_possible": True, "is_binding": moves}
+    return {**found, "text": f"The {kind}."}
 
 
 def what_ifs_json(at: Any, batch: float | None, low: float, high: float) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from factories import make_batch, make_measurements
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_server.services import latest, whole_run
 from noisescale_server.services.live import LiveSeries
 
@@ -68,8 +69,7 @@ async def test_the_oldest_are_forgotten(session, monkeypatch: pytest.MonkeyPatch
     known = whole_run.WholeRuns(capacity=2)
 
     async def figures(*_):
-        nothing = whole_run.windows.NOTHING_MEASURED
-        return whole_run.WholeRun(nothing, nothing, signal_step=None)
+        return whole_run.WholeRun(NOTHING_MEASURED, NOTHING_MEASURED, signal_step=None)
 
     monkeypatch.setattr(whole_run, "_compute", figures)
     runs = [type("Run", (), {"id": uuid4(), "created_at": None})() for _ in range(3)]

@@ -19,14 +19,12 @@ from noisescale.transport.http import HttpServer
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
-from noisescale_core.advice.question import FIELDS, Question
+from noisescale_core.advice.question import FIELDS, LISTS, SWITCHES, Question
 from noisescale_core.errors import ConfigError, TransportError
 
 GENERATOR = 'content="noisescale report'
 """In every report, and in no other page that a server may answer with."""
 PREFERENCE = "pref"
-NOT_ASKED = ("batch_sizes",)
-FLAGS = ("fixed_hardware",)
 MAX_LISTED = 10
 
 
@@ -64,7 +62,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     group = parser.add_argument_group("what you value and have", "as run.recommendation() takes them: docs/rest.md")
     for name in _asked_names():
         option = "--" + name.replace("_", "-")
-        if name in FLAGS:
+        if name in SWITCHES:
             group.add_argument(option, action="store_const", const=True)
         else:
             group.add_argument(option, type=_number, metavar="NUMBER")
@@ -77,7 +75,7 @@ def _number(text: str) -> float:
 
 
 def _asked_names() -> list[str]:
-    return [name for name in FIELDS if name not in NOT_ASKED]
+    return [name for name in FIELDS if name not in LISTS]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -137,7 +135,7 @@ def _values_in(query: str) -> dict[str, object]:
     for name, text in parse_qsl(query):
         if name in known:
             with contextlib.suppress(ValueError):
-                given[known[name]] = text == "true" if known[name] in FLAGS else _number(text)
+                given[known[name]] = text == "true" if known[name] in SWITCHES else _number(text)
     return given
 
 

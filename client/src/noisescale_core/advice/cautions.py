@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from noisescale_core.advice.limited import DEADLINES, Inside
+from noisescale_core.advice.limited import Inside
 from noisescale_core.advice.numbers import number
 from noisescale_core.advice.parts import Caution, RunSoFar
 from noisescale_core.advice.predictions import Predictions
@@ -38,7 +38,7 @@ def _without_effect(given: Limits) -> Iterator[Caution]:
 def _may_be_missed(run: RunSoFar, found: Inside | None) -> Iterator[Caution]:
     if found is None or found.interval is None:
         return
-    is_deadline = any(limit.kind in DEADLINES and limit.low > 0 for limit in found.allowed)
+    is_deadline = any(limit.is_deadline and limit.low > 0 for limit in found.allowed)
     if is_deadline and found.interval.high == math.inf:
         text = "no batch meets the deadline if the critical batch lies at the upper end of its interval."
         yield Caution("may_be_missed", f"The plan rests on an estimate: {text}")

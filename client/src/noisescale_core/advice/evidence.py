@@ -10,21 +10,14 @@ from statistics import NormalDist
 
 from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
 from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSoFar
-from noisescale_core.advice.words import reasons
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, State
 from noisescale_core.theory.intervals import Estimate, estimate_from_interval
 
 LARGEST_BATCH = 1e300
 """Beyond it the ends of the interval leave float64; only vanished gradients get there."""
 
 
-NOT_MEASURED = LatestNoiseScale(
-    "unresolved",
-    reason=Reason.NO_ESTIMATES,
-    reason_text=reasons.short(Reason.NO_ESTIMATES),
-    num_updates=0,
-    num_blocks=0,
-)
+NOT_MEASURED = LatestNoiseScale.of(NOTHING_MEASURED, NOTHING_MEASURED.reason)
 """The noise scale of a task without a resolved run."""
 
 

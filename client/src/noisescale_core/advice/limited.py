@@ -10,14 +10,12 @@ from noisescale_core.advice.pace import Pace
 from noisescale_core.advice.parts import Interval, RunSoFar
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.question import Limits
+from noisescale_core.advice.words import limits as wording
 from noisescale_core.errors import DomainError
 from noisescale_core.theory import trade_off
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
-from noisescale_core.theory.limits import Choice, Limit, LimitKind, choose
+from noisescale_core.theory.limits import Choice, Limit, choose
 from noisescale_core.theory.rounding import round_to_feasible
-
-DEADLINES = frozenset({LimitKind.STEPS, LimitKind.SECONDS})
-BUDGETS = frozenset({LimitKind.EXAMPLES, LimitKind.USD})
 
 EVEN_STEP = 1.25
 EVEN_REGRET = 0.01
@@ -37,7 +35,8 @@ class LimitedBatch:
         batch_size: In examples, before rounding; None where the limits exclude each other or one cannot be met.
         low: Lower end of its interval: 0 where, at an end of B_crit's, no batch is small enough for the budget.
         high: Upper end; None where, at an end of B_crit's, no batch is large enough for the deadline.
-        binding: What moved it, or what is in conflict.
+        binding: What moved it, or what is in conflict, by kind.
+        binding_names: What each of these is called.
         text: Why, in a sentence.
         possible: Where no batch meets all limits: the cheapest within the deadline, the fastest within the budget.
     """
@@ -48,6 +47,7 @@ class LimitedBatch:
     binding: tuple[str, ...]
     text: str
     possible: str | None = None
+    binding_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,9 @@ def inside(priced: Priced, run: RunSoFar, given: Limits, pace: Pace | None) -> I
             low=None if interval is None else interval.low,
             high=None if interval is None or interval.high == math.inf else interval.high,
             binding=tuple(limit.kind.value for limit in choice.binding),
-            text=choice.text,
+            text=wording.why(choice, run.example),
             possible=None if choice.batch is not None else what_is_possible(priced, run, here, pace),
+            binding_names=tuple(limit.kind.called for limit in choice.binding),
         ),
         interval=interval,
         present_regret=_present_regret(ends, priced, run.batch_size),
@@ -182,8 +183,8 @@ def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pa
     to_plan = trade_off_of(run, priced.critical.value)
     if to_plan is None:
         return None
-    deadline = max((limit.low for limit in allowed if limit.kind in DEADLINES and limit.is_possible), default=None)
-    budget = min((limit.high for limit in allowed if limit.kind in BUDGETS and limit.is_possible), default=None)
+    deadline = max((limit.low for limit in allowed if limit.is_deadline and limit.is_possible), default=None)
+    budget = min((limit.high for limit in allowed if limit.is_budget and limit.is_possible), default=None)
     found = []
     if deadline is not None and 0 < deadline < math.inf:
         usd = None if pace is None else pace.usd_per_step(deadline)
@@ -214,7 +215,7 @@ def _at_ends(
         critical = max(low_critical, priced.critical.value * NEXT_TO_NOTHING)
         best = max(low_best, priced.best.value * NEXT_TO_NOTHING)
         moved = choose(best, limits_at(critical, run, given, pace))
-        nowhere = math.inf if any(limit.kind in DEADLINES for limit in moved.binding) else 0.0
+        nowhere = math.inf if any(limit.is_deadline for limit in moved.binding) else 0.0
         found.append((critical, nowhere if moved.batch is None else moved.batch))
     return found
 

@@ -130,7 +130,7 @@ def _missing(
     if not_judged is not None or priced is None or found is None:
         return not_judged or "The limits cannot be judged yet, so nothing is planned inside them."
     if found.choice.batch is None:
-        return found.choice.text
+        return found.limited.text
     return NO_WHOLE_BATCH if found.batch is None else None
 
 

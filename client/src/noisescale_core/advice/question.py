@@ -1,7 +1,8 @@
 """THE question of a recommendation: what a step is worth, what limits the run, and what to tell besides.
 
-A new limit is one line in `Limits`, the law that it obeys in `bounds.py`, and the page's field. The server reads its
-query from these fields, the SDK its keywords, and both refuse what lies outside the ranges that stand beside them.
+A new limit is one line in `Limits`, its kind with its words in `theory/limits.py`, the law that it obeys in `bounds.py`
+and the page's field. The server reads its query from these fields, the SDK its keywords, and both refuse what lies
+outside the ranges that stand beside them.
 """
 
 import math
@@ -18,6 +19,8 @@ MAX_BATCHES: Final = 32
 
 LARGEST: Final = 1e15
 SMALLEST: Final = 1e-9
+SMALLEST_POSITIVE: Final = math.ulp(0.0)
+"""Of a batch that is only told about: any above 0."""
 
 
 class Asked(TypedDict, total=False):
@@ -67,6 +70,14 @@ def _whole(meaning: str, high: int) -> Any:
     return field(default=None, metadata={"range": Range(meaning, 1, high, is_whole=True)})
 
 
+def _switch(meaning: str) -> Any:
+    return field(default=False, metadata={"meaning": meaning})
+
+
+def _numbers(meaning: str) -> Any:
+    return field(default=(), metadata={"each": Range(meaning, SMALLEST_POSITIVE, LARGEST)})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Worth:
     """What a step is worth, said in one way or in none.
@@ -83,9 +94,7 @@ class Worth:
     preference: float | None = _number("0 fewest examples … 1 fewest steps", 0.001, 0.999)
     examples_per_step: float | None = _number("examples one would spend to save a step", 1e-6)
     usd_per_hour_sooner: float | None = _number("what it is worth that the run ends an hour sooner")
-    fixed_hardware: bool = field(
-        default=False, metadata={"meaning": "the devices stay: step times decide what a step is worth"}
-    )
+    fixed_hardware: bool = _switch("the devices stay: step times decide what a step is worth")
 
     def __post_init__(self) -> None:
         """Refuse two prices of one step.
@@ -161,7 +170,7 @@ class Question(Limits, Worth):
     """
 
     usd_per_device_hour: float | None = _number("price of a device; the run's own by default")
-    batch_sizes: Sequence[float] = field(default=(), metadata={"meaning": "batches to predict; may be repeated"})
+    batch_sizes: Sequence[float] = _numbers("batches to predict; may be repeated")
 
     @classmethod
     def of(cls, asked: Mapping[str, object]) -> "Question":
@@ -194,9 +203,16 @@ FIELDS: Final[Mapping[str, "Field[Any]"]] = MappingProxyType({one.name: one for 
 NOTHING_ASKED: Final = Question()
 
 
+SWITCHES: Final = tuple(name for name, one in FIELDS.items() if one.default is False)
+"""What is said by yes."""
+
+LISTS: Final = tuple(name for name, one in FIELDS.items() if "each" in one.metadata)
+"""What holds several numbers."""
+
+
 def range_of(one: "Field[Any]") -> Range | None:
-    """Which numbers a field takes; None for the two that are no number."""
-    found = one.metadata.get("range")
+    """Which numbers a field takes, each of them where it takes several; None for one that is said by yes."""
+    found = one.metadata.get("range", one.metadata.get("each"))
     return found if isinstance(found, Range) else None
 
 
@@ -208,17 +224,17 @@ def meaning_of(one: "Field[Any]") -> str:
 
 def _checked(one: "Field[Any]", value: object) -> object:
     allowed = range_of(one)
-    if allowed is not None:
-        return _checked_number(one.name, value, allowed)
-    if one.name == "fixed_hardware":
+    if allowed is None:
         if not isinstance(value, bool):
-            raise ConfigError(f"fixed_hardware must be True or False, got {value!r}")
+            raise ConfigError(f"{one.name} must be True or False, got {value!r}")
         return value
+    if one.name not in LISTS:
+        return _checked_number(one.name, value, allowed)
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ConfigError(f"batch_sizes must be a list of numbers, got {value!r}")
+        raise ConfigError(f"{one.name} must be a list of numbers, got {value!r}")
     if len(value) > MAX_BATCHES:
-        raise ConfigError(f"batch_sizes holds at most {MAX_BATCHES} batches, got {len(value)}: leave some out")
-    return [_checked_number("each of batch_sizes", size, Range("", 0, LARGEST)) for size in value]
+        raise ConfigError(f"{one.name} holds at most {MAX_BATCHES} batches, got {len(value)}: leave some out")
+    return [_checked_number(f"each of {one.name}", size, allowed) for size in value]
 
 
 def _checked_number(name: str, value: Any, allowed: Range) -> Any:

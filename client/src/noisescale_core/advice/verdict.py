@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice import bounds, decision
+from noisescale_core.advice import decision
 from noisescale_core.advice.decay import is_decayed
 from noisescale_core.advice.evidence import Evidence, Prior, Swept
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
@@ -47,11 +47,11 @@ def without_value(run: RunSoFar, evidence: Evidence, missing: Missing | None, op
     """
     word: DecisionWord = "insufficient_evidence"
     if isinstance(evidence, Prior):
-        return Verdict(word, of_a_task.NOT_ENOUGH, of_a_task.missing(evidence), None, of_a_task.way_out(evidence))
+        return Verdict(word, wording.NOT_ENOUGH, of_a_task.missing(evidence), None, of_a_task.way_out(evidence))
     if isinstance(evidence, Swept) and missing is None:
-        return Verdict(word, of_a_task.NOT_ENOUGH, of_a_task.NO_SETTING, None, of_a_task.LOG_ONE)
+        return Verdict(word, wording.NOT_ENOUGH, of_a_task.NO_SETTING, None, of_a_task.LOG_ONE)
     if missing is not None and evidence.critical_batch(run) is not None:
-        return Verdict(word, "Not enough evidence yet", missing.text, None, missing.way_out)
+        return Verdict(word, wording.NOT_ENOUGH, missing.text, None, missing.way_out)
     reason, hint = wording.missing(run), wording.bound_hint(run)
     return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, evidence, options))
 
@@ -80,7 +80,7 @@ def infeasible(
     if not evidence.num_measurements:
         relax += " The critical batch is not calibrated here, and the limits rest on it."
     effect = " ".join(part for part in (found.limited.possible, _without_limits(priced, foretold)) if part)
-    return Verdict(word, headline, found.choice.text, effect or None, relax)
+    return Verdict(word, headline, found.limited.text, effect or None, relax)
 
 
 def _without_limits(priced: Priced, foretold: Predictions | None) -> str | None:
@@ -139,13 +139,13 @@ def verdict(
     assert found.batch is not None
     headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, evidence)
     if found.choice.binding and word in ("increase", "decrease"):
-        headline += f", {bounds.YOURS[found.choice.binding[0].kind]}"
+        headline += f", your {found.choice.binding[0].kind.called}"
     reason = wording.because(run, word, found.interval or priced.best, evidence)
     if is_decayed(run):
         reason = wording.DECAYED
     elif found.choice.binding:
         alone = f"the price alone would choose {number(priced.best.value)}"
-        reason = f"{wording.compared(run)}; {alone}. {found.choice.text}"
+        reason = f"{wording.compared(run)}; {alone}. {found.limited.text}"
     effect = wording.effect(word, predicted, run)
     in_money = None if foretold is None else _hours_and_usd(foretold)
     effect = effect if in_money is None else f"{effect} {in_money}"
@@ -162,7 +162,7 @@ def verdict(
 def _next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence, options: Sequence[Surer]) -> str:
     said = wording.next_step(word, run, evidence)
     steps = next((one for one in options if one.kind == "more_steps" and one.hours is not None), None)
-    if steps is not None and "window of" in said:
+    if steps is not None and wording.window_needed(run) is not None:
         return f"{said} That is {wording.cost(None, steps.hours, steps.usd)}, which the plan takes anyway."
     branch = next((one for one in options if one.kind == "branch"), None)
     if branch is None or branch.steps is None or word == "keep" or is_decayed(run):

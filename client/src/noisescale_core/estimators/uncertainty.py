@@ -264,3 +264,7 @@ def _too_few(window: WindowSums, level: float) -> NoiseScaleEstimate:
         grad_sq_norm=window.grad_sq_norm / n if n else None,
         grad_sq_norm_se=None,
     )
+
+
+NOTHING_MEASURED = estimate(WindowSums())
+"""The answer without a single estimate."""

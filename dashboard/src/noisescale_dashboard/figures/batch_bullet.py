@@ -14,11 +14,6 @@ from noisescale_dashboard.planner_answers import Limit
 HEIGHT = 92
 CLOSE_LABELS = 0.16
 """Labels nearer than this share of the axis are set on two sides."""
-LIMIT_WORDS = {
-    "steps": "step limit", "examples": "example limit", "seconds": "deadline", "usd": "budget",
-    "memory": "memory", "devices": "devices", "data": "data",
-}  # fmt: skip
-"""What a limit is called beside the grey part of the axis that it forbids."""
 
 
 def batch_bullet(recommendation: Recommendation, allowed: Sequence[Limit] = ()) -> go.Figure:
@@ -70,7 +65,7 @@ def _add_forbidden(figure: go.Figure, recommendation: Recommendation, low: float
     )  # fmt: skip
     figure.add_annotation(
         x=math.log10(ends[1] if is_ceiling else ends[0]), y=-0.42, xanchor="right" if is_ceiling else "left",
-        text=" and ".join(LIMIT_WORDS.get(name, name) for name in limited.binding), yanchor="top", showarrow=False,
+        text=" and ".join(limited.binding_names), yanchor="top", showarrow=False,
         font={"size": 11, "color": LIGHT.text_3, "family": FONT},
     )  # fmt: skip
 
@@ -92,7 +87,7 @@ def _add_others(figure: go.Figure, allowed: Sequence[Limit], low: float, high: f
             )
             figure.add_annotation(
                 x=math.log10(end), y=-0.42, xanchor="left" if is_ceiling else "right", yanchor="top", showarrow=False,
-                text=LIMIT_WORDS.get(limit.kind, limit.kind),
+                text=limit.name,
                 font={"size": 11, "color": LIGHT.text_3, "family": FONT},
             )  # fmt: skip
 

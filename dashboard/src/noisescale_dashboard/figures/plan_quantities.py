@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from noisescale_dashboard.answers import Interval
+from noisescale_dashboard.answers import UNKNOWN, Interval
 from noisescale_dashboard.figures import axes
 from noisescale_dashboard.number_format import THIN_RANGE, duration, money, ratio, si
 from noisescale_dashboard.planner_answers import Row, TradeOff
@@ -46,7 +46,28 @@ def as_given(value: float, name: str) -> str:
         name: Of the quantity.
     """
     said = f"{value:,.10g}"
-    return {"hours": f"{said} h", "usd": f"${said}"}.get(name, said)
+    return {"hours": f"{said} h", "usd": f"${said}", "kilowatt_hours": f"{said} kWh"}.get(name, said)
+
+
+def taken(row: Row, name: str | None) -> Interval:
+    """What a row takes of a quantity, by the name of docs/rest.md; unknown where it is none of a row.
+
+    Args:
+        row: Of a plan.
+        name: Of the quantity.
+    """
+    found = getattr(row, name or "", UNKNOWN)
+    return found if isinstance(found, Interval) else UNKNOWN
+
+
+def in_words(value: float, name: str | None) -> str:
+    """A value of a quantity as people read it: "2.54 h", "$303", "12k".
+
+    Args:
+        value: Of a row.
+        name: Of the quantity.
+    """
+    return {"hours": hours_words, "usd": money}.get(name or "", si)(value)
 
 
 def between(low: float, high: float, shown: Callable[[float], str]) -> str:

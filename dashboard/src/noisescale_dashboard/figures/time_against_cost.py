@@ -24,12 +24,6 @@ THIN = 0.2
 """Share of the axis below which a region has no room for its words beside the curve."""
 LIMIT_REACH = 8.0
 """A limit further than this factor from all dots is no reason to stretch the axis."""
-BREAKS = {
-    "steps": "takes more steps than allowed", "examples": "takes more examples than allowed",
-    "seconds": "misses the deadline", "usd": "exceeds the budget", "memory": "exceeds the memory",
-    "devices": "does not fit the devices", "data": "exceeds the data",
-}  # fmt: skip
-"""What a batch that breaks a limit does, by the API's word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +210,8 @@ def _add_curve(figure: go.Figure, plan: TradeOff, x: Quantity, y: Quantity, *, i
     line = {"color": LIGHT.text_1, "width": 2} | ({"dash": "1px,4px"} if is_dotted else {})
     figure.add_scatter(
         x=[a.value for a, _, _ in known], y=[b.value for _, b, _ in known], name="all batches", mode="lines",
-        line=line, customdata=[_told(row, x, y) for _, _, row in known], hovertemplate="%{customdata}<extra></extra>",
+        line=line, hovertemplate="%{customdata}<extra></extra>",
+        customdata=[_told(plan, row, x, y) for _, _, row in known],
     )  # fmt: skip
 
 
@@ -242,7 +237,7 @@ def _add_dots(figure: go.Figure, plan: TradeOff, view: View, x: Quantity, y: Qua
             "size": 8, "color": [LIGHT.text_1 if row.is_feasible else LIGHT.panel for row in told],
             "line": {"width": 1.75, "color": LIGHT.text_1},
         },
-        customdata=[_told(row, x, y) for row in told], hovertemplate="%{customdata}<extra></extra>",
+        customdata=[_told(plan, row, x, y) for row in told], hovertemplate="%{customdata}<extra></extra>",
     )  # fmt: skip
     named, near = [row.batch_size for row, _ in marked if row is not None], NARROW_NEAR if view.narrow else NEAR
     for row in told[:: 2 if view.narrow else 1]:
@@ -251,21 +246,21 @@ def _add_dots(figure: go.Figure, plan: TradeOff, view: View, x: Quantity, y: Qua
     if plan.present is not None and plan.present != plan.recommended:
         words = f"<b>{view.present_word} {count(plan.present.batch_size)}</b>"
         look = Look(view.present_word, words, LIGHT.batch, LIGHT.batch_text, "square")
-        _add_mark(figure, plan.present, (x, y), look)
+        _add_mark(figure, plan, plan.present, (x, y), look)
     if plan.recommended is not None:
         words = f"<b>{count(plan.recommended.batch_size)}</b>"
         look = Look("recommended", words, LIGHT.recommended, LIGHT.recommended_text, "circle")
-        _add_mark(figure, plan.recommended, (x, y), look)
+        _add_mark(figure, plan, plan.recommended, (x, y), look)
 
 
-def _add_mark(figure: go.Figure, row: Row, plane: tuple[Quantity, Quantity], look: Look) -> None:
+def _add_mark(figure: go.Figure, plan: TradeOff, row: Row, plane: tuple[Quantity, Quantity], look: Look) -> None:
     x, y = plane
     if x.of(row).value is None or y.of(row).value is None:
         return
     figure.add_scatter(
         x=[x.of(row).value], y=[y.of(row).value], name=look.name, mode="markers",
         marker=marks.ringed(look.color, size=14 if look.symbol == "circle" else 12) | {"symbol": look.symbol},
-        customdata=[_told(row, x, y)], hovertemplate=f"{look.name}: %{{customdata}}<extra></extra>",
+        customdata=[_told(plan, row, x, y)], hovertemplate=f"{look.name}: %{{customdata}}<extra></extra>",
     )  # fmt: skip
     _write_at(figure, _at(row, x, y), look.words, look.text_color, shift=(9, 4))
 
@@ -280,10 +275,10 @@ def _batch_words(batch: float) -> str:
     return count(batch)
 
 
-def _told(row: Row, x: Quantity, y: Quantity) -> str:
+def _told(plan: TradeOff, row: Row, x: Quantity, y: Quantity) -> str:
     """A row in the hover: batch, devices, time and cost with their intervals, and what it breaks."""
     devices = f" on {devices_words(row.num_devices)}" if row.num_devices else ""
-    reading = "; ".join(BREAKS.get(name, name) for name in row.breaks)
+    reading = "; ".join(limit.breaks for limit in plan.broken_by(row))
     lines = [f"batch <b>{count(row.batch_size)}</b>{devices}", _with_ends(row, x), _with_ends(row, y)]
     return "<br>".join([*lines, *([reading] if reading else [])])
 
@@ -343,4 +338,4 @@ def _columns(plan: TradeOff, noun: str) -> dict[str, Sequence[Cell]]:
         columns[name] = [one.value for one in found]
         columns[f"{name}, lower end"] = [one.low for one in found]
         columns[f"{name}, upper end"] = [one.high for one in found]
-    return columns | {"limits not met": [", ".join(row.breaks) for row in rows]}
+    return columns | {"limits not met": [", ".join(limit.name for limit in plan.broken_by(row)) for row in rows]}

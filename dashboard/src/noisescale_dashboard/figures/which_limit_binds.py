@@ -1,12 +1,12 @@
 """The batches that statistics and each limit allow, on one axis, with the recommended batch across all of them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.figures import axes, labels
+from noisescale_dashboard.figures import axes, labels, plan_quantities
 from noisescale_dashboard.figures.data_table import Cell, attach_table
 from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
 from noisescale_dashboard.number_format import si, significant
@@ -16,7 +16,7 @@ ROW_PIXELS, TOP, BOTTOM = 32, 8, 42
 LEAST_HEIGHT = 150
 """Pixels, also of a plan without limits."""
 HALF, TICK_HALF = 0.17, 0.3
-COLORS = {"seconds": LIGHT.noise, "steps": LIGHT.noise, "usd": LIGHT.batch, "examples": LIGHT.batch}
+COLORS = {"deadline": LIGHT.noise, "budget": LIGHT.batch}
 """Of limits that bind; time is blue and money orange, as in the figure of time against cost."""
 MOST_DOUBLINGS = 9
 """The axis reaches this far to both sides of the recommended batch at most."""
@@ -53,16 +53,15 @@ def height(plan: TradeOff) -> int:
     return max(LEAST_HEIGHT, TOP + BOTTOM + ROW_PIXELS * (1 + len(plan.limits)))
 
 
-def which_limit_binds(plan: TradeOff, names: Mapping[str, str], *, noun: str, narrow: bool) -> go.Figure:
+def which_limit_binds(plan: TradeOff, *, noun: str, narrow: bool) -> go.Figure:
     """A bar for the interval of B_crit and for each limit; what does not bind is grey.
 
     Args:
         plan: With limits.
-        names: What each kind of limit is called, with its value: "Deadline 18 h".
         noun: Plural of what one example is.
         narrow: For a phone.
     """
-    bars = _bars(plan, names)
+    bars = _bars(plan)
     left, right = (116, 84) if narrow else (138, 96)
     figure = blank_figure(height=height(plan), left=left, right=right, top=TOP, bottom=BOTTOM)
     figure.update_layout(hovermode=False)
@@ -95,19 +94,19 @@ def _room(limit: Limit, batch: float) -> float:
     return min(abs(math.log(end / batch)) for end in ends)
 
 
-def _bars(plan: TradeOff, names: Mapping[str, str]) -> list[Bar]:
+def _bars(plan: TradeOff) -> list[Bar]:
     critical = plan.critical_batch
     first = Bar(
         "Statistics (B_crit)", critical.low, critical.high, f"<b>{significant(critical.value)}</b>", LIGHT.recommended
     )
-    return [first, *(_bar(limit, names) for limit in plan.limits)]
+    return [first, *(_bar(limit) for limit in plan.limits)]
 
 
-def _bar(limit: Limit, names: Mapping[str, str]) -> Bar:
-    color = COLORS.get(limit.kind, LIGHT.text_2) if limit.is_binding else LIGHT.text_3
+def _bar(limit: Limit) -> Bar:
+    color = COLORS.get(limit.role or "", LIGHT.text_2) if limit.is_binding else LIGHT.text_3
     words = range_words(limit)
     return Bar(
-        names.get(limit.kind, limit.kind),
+        label(limit),
         limit.low or None,
         limit.high,
         f"<b>{words}</b>" if limit.is_binding else words,
@@ -115,6 +114,12 @@ def _bar(limit: Limit, names: Mapping[str, str]) -> Bar:
         limit.is_binding,
         limit.is_possible,
     )
+
+
+def label(limit: Limit) -> str:
+    """What a limit is called, with what was said: "Deadline 18 h"."""
+    said = "" if limit.asked is None else f" {plan_quantities.as_given(limit.asked, limit.quantity or '')}"
+    return f"{limit.name[:1].upper()}{limit.name[1:]}{said}"
 
 
 def range_words(limit: Limit) -> str:

@@ -90,8 +90,8 @@ def _saved(one: Judged, quantity: Callable[[Prediction], Interval]) -> tuple[flo
     """Present minus recommended with its ends: the plan at the present batch is known, it is what was planned."""
     if one.advice is None or not one.is_calibrated or one.run.noise_scale.state != "resolved":
         return None
-    now = next((p for p in one.advice.predictions if p.is_present), None)
-    then = next((p for p in one.advice.predictions if p.is_recommended), None)
+    now = one.advice.predictions.now
+    then = one.advice.predictions.then
     if now is None or then is None:
         return None
     before, after = quantity(now), quantity(then)

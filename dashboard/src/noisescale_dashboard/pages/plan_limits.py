@@ -1,6 +1,6 @@
 """The fold "Plan with limits": what a step is worth and what the rest of the run may take, all kept in the address."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,8 +16,8 @@ from noisescale_dashboard.pages.parts import Child, aria, icon, note
 from noisescale_dashboard.pages.planner_query import FIELDS as PLANNER_FIELDS
 from noisescale_dashboard.pages.planner_query import SPOT as PLANNER_SPOT
 from noisescale_dashboard.planner_answers import Limit
-from noisescale_dashboard.question_fields import BINDING, on_run
 from noisescale_dashboard.question_fields import FIELDS as QUESTION_FIELDS
+from noisescale_dashboard.question_fields import on_run
 
 PRICES, LIMITS, SPOT = on_run("price"), on_run("limit"), on_run("spot")
 SWITCHES = tuple(one.asks for one in QUESTION_FIELDS if one.is_switch)
@@ -147,11 +147,6 @@ def refusal(problem: ApiProblem | None) -> tuple[Any, ...]:
     by_field = {field.rsplit(".", 1)[-1]: message for field, message in problem.errors}
     beside = [by_field.get(name) for name in FIELDS]
     return (*beside, None if any(beside) else problem.detail)
-
-
-def binding_words(binding: Sequence[str]) -> str:
-    """What moved the batch, for a headline: ("seconds",) → "by your deadline"."""
-    return f"by {' and '.join(BINDING.get(name, name) for name in binding)}"
 
 
 def outcome(advice: Recommendation) -> list[Child]:

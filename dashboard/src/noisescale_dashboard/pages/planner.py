@@ -181,7 +181,7 @@ def _of_scope(scope: Scope, view: View) -> dict[str, Any]:
 
 def _shown(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, narrow: bool) -> dict[str, Any]:
     """Everything that a plan sets."""
-    noun, names = sentences.noun_of(plan), sentences.limit_names(plan, view)
+    noun = sentences.noun_of(plan)
     beside, refused = planner_query.refusal(None)
     return {
         **_of_scope(scope, view),
@@ -193,14 +193,14 @@ def _shown(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, 
         "planner-missing.children": None,
         "planner-cards.hidden": False,
         "planner-head.children": sentences.headline(plan),
-        "planner-lede.children": unbroken(sentences.lede(plan, view, _present_word(scope))),
+        "planner-lede.children": unbroken(sentences.lede(plan, _present_word(scope))),
         "planner-note.children": _relative(plan, scope),
         "planner-limits-card-subtitle.children": unbroken(f"{scope.title[:60]}, to {plan.target}"),
         "planner-pareto-card-subtitle.children": planner_cards.pareto_subtitle(plan),
         "planner-pareto-sentence.children": planner_cards.pareto_sentence(plan),
         "planner-binds-card-subtitle.children": f"Batch size, {noun}, log · grey: does not bind",
-        "planner-binds-card-footer.children": unbroken(sentences.binds(plan, names)),
-        "planner-binds-sentence.children": sentences.binds(plan, names),
+        "planner-binds-card-footer.children": unbroken(sentences.binds(plan)),
+        "planner-binds-sentence.children": sentences.binds(plan),
         "planner-binds.style": {"width": "100%", "minHeight": which_limit_binds.height(plan)},
         "planner-table.children": Still(planner_cards.table(plan, narrow=narrow)),
         "planner-table-card-subtitle.children": "Predicted · below each value: 95 % · grey: breaks a limit",
@@ -219,27 +219,21 @@ def _present_word(scope: Scope) -> str:
 
 
 def _figures(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, narrow: bool) -> dict[str, Any]:
-    noun, names = sentences.noun_of(plan), sentences.limit_names(plan, view)
+    noun = sentences.noun_of(plan)
     x, y = plan_quantities.across(plan), plan_quantities.upwards(plan, view["y"], noun)
-    limits = {"hours": "deadline_h", "steps": "max_steps", "usd": "budget_usd", "examples": "max_examples"}
     look = time_against_cost.View(
         cost=view["y"],
         noun=noun,
-        deadline=_number(view, limits.get(x.name)),
-        budget=_number(view, limits.get(y.name)),
+        deadline=plan.asked_of(x.name),
+        budget=plan.asked_of(y.name),
         narrow=narrow,
         present_word="now" if scope.kind == "run" else "so far",
     )
     beside = None if other is None else Beside(other, "on demand", is_dotted=False)
     return {
         "pareto": time_against_cost.time_against_cost(plan, look, beside),
-        "binds": which_limit_binds.which_limit_binds(plan, names, noun=noun, narrow=narrow),
+        "binds": which_limit_binds.which_limit_binds(plan, noun=noun, narrow=narrow),
     }
-
-
-def _number(view: View, name: str | None) -> float | None:
-    value = None if name is None else view.get(name)
-    return None if value is None else float(value)
 
 
 def _relative(plan: TradeOff, scope: Scope) -> Child | None:

@@ -9,7 +9,7 @@ from dash import html
 from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.figures import plan_quantities, time_against_cost, which_limit_binds
 from noisescale_dashboard.figures.plan_quantities import hours_words
-from noisescale_dashboard.figures.time_against_cost import BREAKS, devices_words
+from noisescale_dashboard.figures.time_against_cost import devices_words
 from noisescale_dashboard.number_format import NOTHING, count, money, share, si, significant, unbroken
 from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure_box
 from noisescale_dashboard.pages.planner_sentences import growth_words, noun_of, what_if
@@ -137,7 +137,7 @@ def _columns(plan: TradeOff) -> list[Column]:
 
 
 def _row(row: Row, plan: TradeOff, columns: list[Column], *, has_devices: bool) -> html.Tr:
-    breaks = ", ".join(BREAKS.get(name, name) for name in row.breaks)
+    breaks = ", ".join(limit.breaks for limit in plan.broken_by(row))
     cells: list[Child] = [html.Th([_mark(row, plan), count(row.batch_size)], scope="row")]
     cells += [html.Td(_devices(row.num_devices))] if has_devices else []
     cells += [_cell(of(row), shown) for _, of, shown in columns]

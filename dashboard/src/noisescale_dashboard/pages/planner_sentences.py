@@ -1,25 +1,16 @@
 """What a plan says in words: the batch to run, what it takes, which limit binds, and what else could be done."""
 
 import math
-from collections.abc import Mapping, Sequence
 
 from noisescale_dashboard.answers import Interval
-from noisescale_dashboard.figures.plan_quantities import as_given, between, hours_words
-from noisescale_dashboard.figures.time_against_cost import BREAKS, devices_words
-from noisescale_dashboard.figures.which_limit_binds import at_least, at_most, range_words, tightest
+from noisescale_dashboard.figures import plan_quantities
+from noisescale_dashboard.figures.plan_quantities import between, hours_words
+from noisescale_dashboard.figures.time_against_cost import devices_words
+from noisescale_dashboard.figures.which_limit_binds import at_least, at_most, label, range_words, tightest
 from noisescale_dashboard.number_format import THIN_RANGE, count, money, ratio, share, si, significant, span
 from noisescale_dashboard.pages.planner_query import SPOT_DEFAULTS, View
 from noisescale_dashboard.planner_answers import Limit, Row, TradeOff, WhatIf
 
-LIMIT_WORDS = {
-    "steps": "step limit",
-    "examples": "example limit",
-    "seconds": "deadline",
-    "usd": "budget",
-    "memory": "memory",
-    "devices": "number of devices",
-    "data": "size of the data",
-}
 WHAT_IFS = {
     "twice_the_devices": "Twice the devices",
     "half_the_budget": "Half the budget",
@@ -46,7 +37,7 @@ def headline(plan: TradeOff) -> str:
 def _no_batch(plan: TradeOff) -> str:
     if plan.limited_batch is not None:
         return "No whole batch lies inside the limits"
-    names = [LIMIT_WORDS.get(name, name) for name in plan.binding]
+    names = [limit.name for limit in plan.limits if limit.is_binding]
     if len(names) == 1:
         return f"No batch meets the {names[0]}"
     return f"No batch meets both limits: {' and '.join(names)}" if names else "No batch meets the limits"
@@ -109,7 +100,7 @@ def _factor_span(found: Interval, noun: str) -> str:
     return f"{between(found.low, found.high, significant)} × the fewest {noun}"
 
 
-def lede(plan: TradeOff, view: View, present_word: str) -> str:
+def lede(plan: TradeOff, present_word: str) -> str:
     """Intervals, which batches meet the limits, and how the batch in use stands; what is possible where none does."""
     if plan.recommended is None:
         return " ".join([plan.limit_text, *_possible(plan)])
@@ -119,7 +110,7 @@ def lede(plan: TradeOff, view: View, present_word: str) -> str:
         _reach(plan),
         _part_of_a_device(plan),
         _range(plan),
-        _present(plan, view, present_word),
+        _present(plan, present_word),
     ]
     return " ".join(words for words in said if words)
 
@@ -165,24 +156,21 @@ def _range(plan: TradeOff) -> str:
     return f"Any batch of {at_least(low)} or more meets {which}."
 
 
-def _present(plan: TradeOff, view: View, word: str) -> str:
+def _present(plan: TradeOff, word: str) -> str:
     row = plan.present
     if row is None or plan.recommended is None or row.batch_size == plan.recommended.batch_size:
         return "" if row is None else f"It is the batch {word}."
     named = f"The batch {word}, {count(row.batch_size)},"
     if not row.breaks:
         return f"{named} takes {takes(row, plan)}."
-    return f"{named} {' and '.join(_missed(row, name, view) for name in row.breaks)}."
+    return f"{named} {' and '.join(_missed(row, limit) for limit in plan.broken_by(row))}."
 
 
-def _missed(row: Row, name: str, view: View) -> str:
-    words = BREAKS.get(name, f"does not meet {name}")
-    deadline, budget = view.get("deadline_h"), view.get("budget_usd")
-    if name == "seconds" and deadline is not None and row.hours.value is not None:
-        return f"{words} by {hours_words(max(row.hours.value - float(deadline), 0.0))}"
-    if name == "usd" and budget is not None and row.usd.value is not None:
-        return f"{words} by {money(max(row.usd.value - float(budget), 0.0))}"
-    return words
+def _missed(row: Row, limit: Limit) -> str:
+    found = plan_quantities.taken(row, limit.quantity).value
+    if found is None or limit.asked is None:
+        return limit.breaks
+    return f"{limit.breaks} by {plan_quantities.in_words(max(found - limit.asked, 0.0), limit.quantity)}"
 
 
 def _possible(plan: TradeOff) -> list[str]:
@@ -194,44 +182,20 @@ def _possible(plan: TradeOff) -> list[str]:
     ]
 
 
-def limit_names(plan: TradeOff, view: View) -> dict[str, str]:
-    """What each kind of limit is called, with its value."""
-    devices = view.get("devices")
-    of_devices = devices_words(float(devices)) if devices is not None else "devices"
-    said = {
-        "seconds": _with("Deadline", view.get("deadline_h"), "hours"),
-        "usd": _with("Budget", view.get("budget_usd"), "usd"),
-        "steps": _with("Steps", view.get("max_steps"), "steps"),
-        "examples": _with(noun_of(plan).capitalize(), view.get("max_examples"), "examples"),
-        "memory": f"Memory, {of_devices}",
-        "devices": of_devices.capitalize(),
-        "data": "Size of the data",
-    }
-    return {limit.kind: said.get(limit.kind, limit.kind) for limit in plan.limits}
-
-
-def _with(name: str, value: float | None, quantity: str) -> str:
-    return name if value is None else f"{name} {as_given(float(value), quantity)}"
-
-
-def binds(plan: TradeOff, names: Mapping[str, str]) -> str:
+def binds(plan: TradeOff) -> str:
     """Which limit is the tightest, in words."""
     limit = tightest(plan)
     if limit is None:
         return "No limits: the price of a step decides." if not plan.limits else "No limit binds."
     if limit.is_binding:
-        return f"{_several(plan, names)}: {plan.limit_text}" if plan.limit_text else _several(plan, names)
-    return f"No limit binds; the nearest is {_lower(names.get(limit.kind, limit.kind))}: {range_words(limit)}."
+        return f"{_several(plan)}: {plan.limit_text}" if plan.limit_text else _several(plan)
+    called = label(limit)
+    return f"No limit binds; the nearest is {called[:1].lower()}{called[1:]}: {range_words(limit)}."
 
 
-def _several(plan: TradeOff, names: Mapping[str, str]) -> str:
-    binding: Sequence[Limit] = [limit for limit in plan.limits if limit.is_binding]
-    called = " and ".join(names.get(limit.kind, limit.kind) for limit in binding)
-    return f"{called} {'bind' if len(binding) > 1 else 'binds'}"
-
-
-def _lower(name: str) -> str:
-    return name[:1].lower() + name[1:]
+def _several(plan: TradeOff) -> str:
+    called = [label(limit) for limit in plan.limits if limit.is_binding]
+    return f"{' and '.join(called)} {'bind' if len(called) > 1 else 'binds'}"
 
 
 def what_if(one: WhatIf, plan: TradeOff) -> tuple[str, str]:
@@ -246,7 +210,7 @@ def what_if(one: WhatIf, plan: TradeOff) -> tuple[str, str]:
         return title, f"The recommended batch. {one.text}"
     said = f"batch {count(row.batch_size)}{_on_devices(row)}: {takes(row, plan)} ({takes_between(row, plan)})"
     against = _against(row, plan.recommended)
-    reading = "; ".join(BREAKS.get(name, name) for name in row.breaks)
+    reading = "; ".join(limit.breaks for limit in plan.broken_by(row))
     found = "; ".join([said, *([against] if against else []), *([reading] if reading else [])])
     return title, f"{found}. {one.text}" if one.name == "fastest" else found
 

@@ -198,7 +198,7 @@ def answer(advice: Recommendation) -> list[Child]:
     """The first sentence of a run's page: which batch, and what it would buy, or why that cannot be said."""
     is_change = advice.decision in ("increase", "decrease")
     why = (advice.effect if is_change else None) or advice.reason
-    return [html.B(f"{headline(advice)}."), unbroken(f" {why}")]
+    return [html.B(f"{advice.headline}."), unbroken(f" {why}")]
 
 
 def top(advice: Recommendation) -> list[Child]:
@@ -206,7 +206,7 @@ def top(advice: Recommendation) -> list[Child]:
     style = DECISION_STYLES.get(advice.decision, "ins")
     parts: list[Child] = [
         html.Div(
-            [html.Span(icon(DECISION_ICONS[style]), className=f"tile {style}"), html.Span(headline(advice))],
+            [html.Span(icon(DECISION_ICONS[style]), className=f"tile {style}"), html.Span(advice.headline)],
             className="big",
         )
     ]
@@ -217,15 +217,6 @@ def top(advice: Recommendation) -> list[Child]:
     elif advice.next_step:
         parts.append(html.P(unbroken(advice.next_step), className="why next"))
     return parts
-
-
-def headline(advice: Recommendation) -> str:
-    """The decision in a line, with the limit that moved it."""
-    said = advice.headline or "Not enough evidence yet"
-    limited = advice.limited
-    if limited is None or advice.recommended_batch_size is None or not limited.binding:
-        return said
-    return f"{said}, {plan_limits.binding_words(limited.binding)}"
 
 
 def interval_sentence(advice: Recommendation) -> str:

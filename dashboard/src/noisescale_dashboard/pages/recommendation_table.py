@@ -40,7 +40,7 @@ def now_and_then(advice: Recommendation, run: Run) -> list[Child]:
         _share_row("Step efficiency", advice.step_efficiency),
     ]
     table = html.Table([html.Thead(head), html.Tbody(rows)], className="tb advice")
-    said = [_by_what(advice), *([_missing(advice), advice.assumes] if advice.predictions else [])]
+    said = [_by_what(advice), *([_missing(advice), advice.predictions.assumes] if advice.predictions.batches else [])]
     return [table, *(html.P(unbroken(text), className="dim small") for text in said if text)]
 
 
@@ -56,8 +56,8 @@ def _by_what(advice: Recommendation) -> str | None:
 
 
 def _left(advice: Recommendation, run: Run) -> list[html.Tr]:
-    now = next((one for one in advice.predictions if one.is_present), None)
-    then = next((one for one in advice.predictions if one.is_recommended), None)
+    now = advice.predictions.now
+    then = advice.predictions.then
     if now is None or then is None or then.steps.value is None:
         return []
     lines: tuple[tuple[str, Callable[[Prediction], Interval], Callable[[float], str]], ...] = (
@@ -89,7 +89,7 @@ def _hours(value: float) -> str:
 
 def _missing(advice: Recommendation) -> str | None:
     # the answer leaves both empty for exactly these reasons
-    then = next((one for one in advice.predictions if one.is_recommended), None)
+    then = advice.predictions.then
     if then is None or then.usd.value is not None:
         return None
     if then.hours.value is None:
@@ -100,8 +100,8 @@ def _missing(advice: Recommendation) -> str | None:
 def _factors(advice: Recommendation, run: Run) -> list[html.Tr]:
     noun = sentences.noun_of(run).capitalize()
     return [
-        _factor_row("Steps, predicted", advice.steps_factor),
-        _factor_row(f"{noun}, predicted", advice.examples_factor),
+        _factor_row("Steps, predicted", advice.predicted.steps_factor),
+        _factor_row(f"{noun}, predicted", advice.predicted.examples_factor),
     ]
 
 

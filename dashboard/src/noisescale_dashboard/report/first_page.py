@@ -40,7 +40,7 @@ def _answer(found: Reported) -> list[Child]:
     why = [advice.reason, advice.effect]
     said: list[Child] = [
         html.P(_described(found), className="described"),
-        html.H1(recommendation_card.headline(advice)),
+        html.H1(advice.headline),
         html.P(unbroken(" ".join(text for text in why if text)), className="lede"),
     ]
     if advice.interval.low is not None:

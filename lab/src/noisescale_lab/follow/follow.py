@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from noisescale import active_run
 from noisescale.guard import announce
 from noisescale.run import Run
+from noisescale_core.advice.words.limits import sentence
 from noisescale_core.errors import ConfigError, DomainError
 from noisescale_core.theory.learning_rate import Family, family_of
 from noisescale_core.theory.limits import Limit, LimitKind
@@ -144,9 +145,9 @@ def _price(examples_per_step: float | None, price: ExchangeRate | None) -> Excha
 
 def _range(smallest: int | None, largest: int | None, multiple_of: int) -> list[Limit]:
     low = max(smallest or 0, multiple_of)
-    found = [Limit(LimitKind.DEVICES, low, float("inf"), f"The smallest batch to train with is {low:,}.")]
+    found = [Limit(LimitKind.DEVICES, low, float("inf"), words=f"The smallest batch to train with is {low:,}.")]
     if largest is not None:
-        found.append(Limit(LimitKind.MEMORY, 0.0, largest, f"The largest batch to train with is {largest:,}."))
+        found.append(Limit(LimitKind.MEMORY, 0.0, largest, words=f"The largest batch to train with is {largest:,}."))
     return found
 
 
@@ -172,7 +173,7 @@ def _refuse(
         raise ConfigError(
             f"multiple_of must be whole micro-batches of all devices, got {multiple_of}: use a multiple of {whole}"
         )
-    outside = [limit.text for limit in limits if not limit.low <= batch_size <= limit.high]
+    outside = [sentence(limit) for limit in limits if not limit.low <= batch_size <= limit.high]
     if outside:
         raise ConfigError(f"batch_size must be within the limits, got {batch_size}: {' '.join(outside)}")
     unknown = [name for name in also if name not in COMPANIONS]

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from noisescale_core.advice.words.limits import why
 from noisescale_core.theory.limits import Limit, choose
 
 
@@ -31,8 +32,8 @@ class PossibleBatches:
         """
         choice = choose(wanted, self.limits)
         if choice.batch is None:
-            return None, choice.text
-        text = choice.text if choice.binding else ""
+            return None, why(choice)
+        text = why(choice) if choice.binding else ""
         batch = self._rounded(choice.batch)
         if batch is None:
             return None, f"No multiple of {self.multiple_of:,} is within the limits. {text}".strip()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import Field as QuestionField
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -18,7 +19,7 @@ from noisescale_server.services.errors import refuse
 Batch = Annotated[float, Field(gt=0, le=question.LARGEST)]
 
 
-IN_A_QUERY = tuple(name for name in FIELDS if name != "batch_sizes")
+IN_A_QUERY = tuple(name for name in FIELDS if name not in question.LISTS)
 """Batches are named one by one there: `batch_size`."""
 
 
@@ -111,5 +112,5 @@ def asked_of(query: BaseModel, **more: Any) -> Question:
     try:
         return Question(**(said | more))
     except DomainError as error:
-        ways = {"preference", "examples_per_step", "usd_per_hour_sooner", "fixed_hardware"} & query.model_fields_set
+        ways = {one.name for one in fields(question.Worth)} & query.model_fields_set
         raise refuse(min(ways), str(error)) from error

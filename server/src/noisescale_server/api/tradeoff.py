@@ -125,7 +125,7 @@ def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnsw
         recommended=found.recommended,
         present=found.present,
         binding=tuple(limit.kind.value for limit in inside.choice.binding),
-        limit_text=inside.choice.text,
+        limit_text=inside.text,
         limits=inside.limits,
         step=None if pace is None else _step(pace),
         assumes=found.assumes,

@@ -11,12 +11,11 @@ from operator import or_
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_core.estimators.uncertainty import MIN_BLOCKS, WINDOWS_BEFORE, estimate
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, NOTHING_MEASURED, WINDOWS_BEFORE, estimate
 from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.services import evidence
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import spacing_of
-from noisescale_server.services.windows import NOTHING_MEASURED
 from noisescale_server.storage import series
 from noisescale_server.storage.progress import LatestWindow
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory.temperature import windows_to_use
 from noisescale_server.analysis.averages import Window, averages
 from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale, typical_noise_scale
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.services import task_averages
 from noisescale_server.services.kept_answers import KeptAnswers
-from noisescale_server.services.windows import NOTHING_MEASURED
 from noisescale_server.storage import comparison
 from noisescale_server.storage.comparison import MeasuredRun
 

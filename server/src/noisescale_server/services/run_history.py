@@ -9,7 +9,7 @@ from operator import or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.parts import RunSoFar, SpentPoint
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, State
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_server.services import windows
 from noisescale_server.services.events import resumptions
@@ -17,7 +17,7 @@ from noisescale_server.services.latest import LATEST_SHARE
 from noisescale_server.services.live import LiveSeries, cut
 from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.runs import run_so_far
-from noisescale_server.services.windows import NOTHING_MEASURED, Windows
+from noisescale_server.services.windows import Windows
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.tables import Run
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_core.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, NOTHING_MEASURED, NoiseScaleEstimate
 from noisescale_server.services import windows
 from noisescale_server.services.errors import RunNotFound
 from noisescale_server.services.events import Event, events_of
@@ -122,6 +122,6 @@ async def of_run(
 
 def empty(run: Run, kind: Kind, low: int | None, high: int | None) -> Series:
     """The series of steps that the run does not have."""
-    nothing = windows.NOTHING_MEASURED
+    nothing = NOTHING_MEASURED
     how = Resolution(level=0, steps_per_block=1, steps_per_point=1, window_steps=8, is_widened=False)
     return Series(run, kind, low, high, how, False, PointColumns(), [], nothing, nothing, [])

@@ -21,6 +21,7 @@ from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.advice.worth import Missing, worth_of
 from noisescale_core.errors import DomainError
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_server.analysis.calibration_levels import LEVEL
 from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale
 from noisescale_server.services import run_history, task_evidence, task_schedule
@@ -28,7 +29,6 @@ from noisescale_server.services.errors import refuse
 from noisescale_server.services.task_evidence import TaskEvidence, TaskSweep
 from noisescale_server.services.task_schedule import Setting
 from noisescale_server.services.whole_run import WholeRuns
-from noisescale_server.services.windows import NOTHING_MEASURED
 from noisescale_server.storage import runs, tasks
 
 
@@ -191,4 +191,4 @@ def _typical(scale: TypicalNoiseScale) -> LatestNoiseScale:
     """The geometric mean of the earlier runs' averages, with what they differ by."""
     factor = math.exp(NormalDist().inv_cdf(0.5 + LEVEL / 2) * scale.log_sd)
     low, high = scale.value / factor, scale.value * factor
-    return LatestNoiseScale("resolved", scale.value, low, high, LEVEL, num_updates=0, num_blocks=0)
+    return LatestNoiseScale("resolved", scale.value, low, high, LEVEL)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from noisescale_core.advice.bounds import limits_of_plan
-from noisescale_core.advice.limited import DEADLINES, NEXT_TO_NOTHING, whole_batch
-from noisescale_core.advice.numbers import number
+from noisescale_core.advice.limited import NEXT_TO_NOTHING, whole_batch
 from noisescale_core.advice.pricing import Priced, interval_of
+from noisescale_core.advice.words import limits as wording
 from noisescale_core.theory import limits
-from noisescale_core.theory.limits import Choice, Limit, LimitKind
+from noisescale_core.theory.limits import Choice, Limit, Role
 from noisescale_server.services.tradeoff_asked import Asked
 
 
@@ -19,6 +19,11 @@ class Allowed:
 
     Attributes:
         kind: What sets it.
+        name: What it is called, without an article.
+        breaks: What a batch outside does: "misses the deadline".
+        role: A deadline asks for large batches, a budget for small ones; None for a limit of the batch itself.
+        quantity: Field of a row that it limits; None for a limit of the batch itself.
+        asked: The number that was said, in the unit of `quantity`; devices or examples else; None where none was.
         low: Smallest batch, in examples; None where it allows no batch at all.
         high: Largest batch; None where it sets none, or allows no batch at all.
         is_possible: Whether any batch meets it.
@@ -27,6 +32,11 @@ class Allowed:
     """
 
     kind: str
+    name: str
+    breaks: str
+    role: Role | None
+    quantity: str | None
+    asked: float | None
     low: float | None
     high: float | None
     is_possible: bool
@@ -57,20 +67,22 @@ class Inside:
 
     Attributes:
         choice: The unrounded batch, and what moved it.
+        text: Why, in a sentence; what is possible where there is none.
         reach: The same with its interval; None where the limits exclude each other.
         batch: The whole batch to run; None where none can be.
-        allowed: All limits, at the value of B_crit.
+        limits: All limits as they are told, at the value of B_crit.
     """
 
     choice: Choice
+    text: str
     reach: Reach | None
     batch: int | None
-    allowed: Sequence[Limit]
+    limits: tuple[Allowed, ...]
 
     @property
-    def limits(self) -> tuple[Allowed, ...]:
-        """The limits as they are told."""
-        return tuple(_told(limit, is_binding=limit in self.choice.binding) for limit in self.allowed)
+    def allowed(self) -> Sequence[Limit]:
+        """The limits in numbers."""
+        return self.choice.limits
 
 
 def inside(asked: Asked) -> Inside:
@@ -85,9 +97,11 @@ def inside(asked: Asked) -> Inside:
     best = asked.rate.recommended_batch(asked.critical_batch)
     allowed = limits_at(asked, asked.critical_batch.value)
     choice = limits.choose(best.value, allowed)
+    told = tuple(_told(limit, asked.example, is_binding=limit in choice.binding) for limit in allowed)
+    text = wording.why(choice, asked.example)
     if choice.batch is None:
-        return Inside(choice, None, None, allowed)
-    return Inside(choice, _reach(asked, choice.batch), whole(asked, choice.batch, allowed), allowed)
+        return Inside(choice, text, None, None, told)
+    return Inside(choice, text, _reach(asked, choice.batch), whole(asked, choice.batch, allowed), told)
 
 
 def limits_at(asked: Asked, critical_batch: float) -> list[Limit]:
@@ -98,23 +112,18 @@ def limits_at(asked: Asked, critical_batch: float) -> list[Limit]:
         critical_batch: B_crit in examples.
     """
     to_target, given, pace = asked.trade_off_at(critical_batch), asked.given, asked.machines.pace
-    found = [] if to_target is None else limits_of_plan(to_target, given, pace, example=asked.example)
+    found = [] if to_target is None else limits_of_plan(to_target, given, pace)
     found += _of_devices(asked)
     if asked.num_examples is not None:
         found.append(limits.data_set(num_examples=asked.num_examples))
-    # a plan goes to its end, a sweep to its target: what is reached is said as it was named
-    return [replace(limit, text=limit.text.replace("the end of the plan", asked.target)) for limit in found]
+    return found
 
 
 def _of_devices(asked: Asked) -> list[Limit]:
     given, machines = asked.given, asked.machines
     each, most, found = machines.examples_of_a_device, machines.max_devices, []
     if most is not None and each is not None:
-        text = (
-            f"{most:,} device{'' if most == 1 else 's'} of {number(each)} {asked.example}s each run a batch of "
-            f"{most * each:,.10g} or less; beyond it a step takes longer."
-        )
-        found.append(Limit(LimitKind.DEVICES, 0.0, most * each, text))
+        found.append(limits.devices_at_most(num_devices=most, examples_per_device=each))
     if given.num_devices is not None and machines.pace is not None and each is None:
         found.append(limits.every_device_busy(num_devices=given.num_devices))
     num_devices = most or given.num_devices
@@ -170,13 +179,24 @@ def _reach(asked: Asked, batch: float) -> Reach:
         at = min(max(end, critical.value * NEXT_TO_NOTHING), critical.value / NEXT_TO_NOTHING)
         near = min(max(wanted, best.value * NEXT_TO_NOTHING), best.value / NEXT_TO_NOTHING)
         moved = limits.choose(near, limits_at(asked, at))
-        nowhere = math.inf if any(limit.kind in DEADLINES for limit in moved.binding) else 0.0
+        nowhere = math.inf if any(limit.is_deadline for limit in moved.binding) else 0.0
         found.append(nowhere if moved.batch is None else moved.batch)
     high = max(found)
     return Reach(batch, min(found), None if high == math.inf else high, best.level)
 
 
-def _told(limit: Limit, *, is_binding: bool) -> Allowed:
-    can = limit.is_possible
-    high = limit.high if can and limit.high < math.inf else None
-    return Allowed(limit.kind.value, limit.low if can else None, high, can, is_binding, limit.text)
+def _told(limit: Limit, example: str, *, is_binding: bool) -> Allowed:
+    can, kind = limit.is_possible, limit.kind
+    return Allowed(
+        kind=kind.value,
+        name=kind.called,
+        breaks=kind.breaks,
+        role=kind.role,
+        quantity=kind.quantity,
+        asked=limit.asked,
+        low=limit.low if can else None,
+        high=limit.high if can and limit.high < math.inf else None,
+        is_possible=can,
+        is_binding=is_binding,
+        text=wording.sentence(limit, example),
+    )

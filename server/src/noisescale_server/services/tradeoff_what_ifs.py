@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from noisescale_core.advice.limited import BUDGETS, DEADLINES
 from noisescale_core.theory import limits
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
-from noisescale_core.theory.limits import Limit
+from noisescale_core.theory.limits import Limit, LimitKind
 from noisescale_server.services.tradeoff_asked import Asked
 from noisescale_server.services.tradeoff_limits import Inside, limits_at
 from noisescale_server.services.tradeoff_rows import Row, row_at, usd_per_step
@@ -57,9 +56,9 @@ def what_ifs(asked: Asked, found: Inside) -> tuple[WhatIf, ...]:
 
 def _end(asked: Asked, found: Inside, name: Literal["cheapest", "fastest"]) -> WhatIf:
     """The cheapest batch that meets all but the budgets, or the fastest that meets all but the deadlines."""
-    left_out, word = (BUDGETS, "deadline") if name == "cheapest" else (DEADLINES, "budget")
-    kept = [limit for limit in found.allowed if limit.kind not in left_out]
-    is_limited = any(limit.kind in (DEADLINES | BUDGETS) for limit in kept)
+    left_out, word = ("budget", "deadline") if name == "cheapest" else ("deadline", "budget")
+    kept = [limit for limit in found.allowed if limit.kind.role != left_out]
+    is_limited = any(limit.kind.role == word for limit in kept)
     within = f" within the {word}" if is_limited else ""
     low, high = _range(asked, kept, found.batch)
     if not all(limit.is_possible for limit in kept) or low > high * (1 + limits.ROUNDING):
@@ -104,7 +103,7 @@ def _half_the_budget(asked: Asked, found: Inside, batch: int) -> WhatIf | None:
     half = (asked.given.max_usd or here.usd.value) / 2
     halved = replace(asked, given=replace(asked.given, max_usd=half))
     allowed = limits_at(halved, asked.critical_batch.value)
-    budget = next((limit for limit in allowed if limit.kind == "usd"), None)
+    budget = next((limit for limit in allowed if limit.kind is LimitKind.USD), None)
     least = asked.machines.examples_of_a_device
     if budget is None or not budget.is_possible or budget.high < least:
         return WhatIf("half_the_budget", None, f"No batch of a whole device costs {half:,.4g} USD or less.")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
-from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, Resolution, is_sparse
 from noisescale_server.services.sliding import WindowAtPoint, over_points, window_sums, within_blocks
@@ -17,9 +16,6 @@ REACH = 1 + WINDOWS_BEFORE
 
 REACH_WHERE_SPARSE = 4 + 2 * WINDOWS_BEFORE
 """Rows are not evenly spaced where a duty cycle chooses them: look this many windows back for all their blocks."""
-
-NOTHING_MEASURED = estimate(WindowSums())
-"""The answer without a single estimate."""
 
 
 @dataclass(frozen=True, slots=True)

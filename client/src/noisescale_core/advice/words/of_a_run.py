@@ -14,6 +14,9 @@ from noisescale_core.estimators.time_to_resolve import RESOLVED_Z
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.learning_rate import Family, Rule, family_of
 
+NOT_ENOUGH = "Not enough evidence yet"
+"""The headline where nothing can be recommended, of a run and of a task."""
+
 _NO_PRICE = (
     "Nobody has said what a step is worth, so steps and examples are balanced: the best batch is the critical batch. "
     "Say how many examples you would spend to save a step (examples_per_step), or prefer one (preference)."
@@ -49,28 +52,22 @@ def missing(run: RunSoFar) -> str:
     scale = run.noise_scale
     if scale.reason is Reason.NO_ESTIMATES and run.reason is None and run.batch_size is None:
         return "No measurements yet."
+    words = reasons.words_of(scale.reason)
     if scale.reason is Reason.NO_ESTIMATES:
-        return reasons.sentence(run.reason) or "No step has an estimate of the noise scale yet."
+        return reasons.words_of(run.reason).sentence or words.sentence
     if run.batch_size is None:
         return reasons.OF_FLAGS[Flags.BATCH_SIZE_UNKNOWN].sentence
-    if scale.reason is Reason.TOO_FEW_UPDATES:
-        return f"Only {scale.num_updates:,} measured steps so far; the first estimate takes 8."
-    if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
-        return "tr Σ is not positive: small batches may hold the same data, or be measured after averaging."
-    if scale.reason is Reason.NO_SIGNAL_YET:
-        bound = f" The noise scale is above {number(scale.low)} {run.example}s." if scale.low is not None else ""
-        return f"The run has not shown a gradient beyond chance yet.{bound}"
     if scale.value is not None:
         return "The noise scale is so far from any run's that no batch follows from it: look at the measurement."
-    if scale.low is None:
-        return "The gradient signal cannot be told from noise yet; no bound can be given."
-    return f"The noise scale is above {number(scale.low)} {run.example}s; no upper bound can be given."
+    if scale.low is not None and words.above:
+        return words.above.format(bound=f"{number(scale.low)} {run.example}s")
+    return words.sentence.format(num_updates=scale.num_updates)
 
 
 def headline_without_value(run: RunSoFar) -> str:
     """The headline where nothing can be recommended: a likely bug is not missing evidence."""
-    is_bug = run.noise_scale.reason is Reason.TRACE_COV_NOT_POSITIVE or run.reason == "duplicated_small_batches"
-    return "Measurement needs a look" if is_bug else "Not enough evidence yet"
+    is_bug = any(reasons.words_of(reason).is_bug for reason in (run.noise_scale.reason, run.reason))
+    return "Measurement needs a look" if is_bug else NOT_ENOUGH
 
 
 def bound_hint(run: RunSoFar) -> str | None:
@@ -150,7 +147,7 @@ def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, evid
         case "keep":
             return f"Keep {batch(run.batch_size or best)}"
         case _ if run.noise_scale.state is State.TENTATIVE or run.batch_size is None:
-            return "Not enough evidence yet"
+            return NOT_ENOUGH
         case _ if is_decayed(run):
             return "Not enough evidence: the learning rate has decayed"
     open_question = "not sure yet" if evidence.num_measurements else "not calibrated here"
@@ -217,16 +214,12 @@ def _is_language(run: RunSoFar) -> bool:
 def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
     """The next cheapest thing that would make the answer surer."""
     scale = run.noise_scale
-    if run.reason == "duplicated_small_batches":
-        return reasons.OF_FLAGS[Flags.DUPLICATED_SMALL_BATCHES].next_step
-    if scale.reason is Reason.NO_ESTIMATES or run.batch_size is None:
-        return "Accumulate gradients over 8 or more micro-batches, or use several ranks, and pass batch_size=."
-    if scale.reason is Reason.TRACE_COV_NOT_POSITIVE:
-        return "Check that micro-batches hold different data and that gradients are read before averaging."
-    if scale.state is State.TENTATIVE and _waits_to_be_confirmed(scale):
-        return "Keep training: the steps to come confirm it or not."
-    if scale.updates_needed and scale.reason is not Reason.NO_SIGNAL_YET:
-        return f"Keep training: a window of {scale.updates_needed:,} steps resolves it, more micro-batches sooner."
+    first = _before_more_steps(run)
+    if first is not None:
+        return first
+    window = window_needed(run)
+    if window is not None:
+        return f"Keep training: a window of {window:,} steps resolves it, more micro-batches sooner."
     if scale.state is not State.RESOLVED:
         return "Keep training, and split each step into more micro-batches."
     if is_decayed(run):
@@ -240,3 +233,28 @@ def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
     return (
         "Confirm it with a short branch from a checkpoint: the same held-out loss, present batch against the new one."
     )
+
+
+def window_needed(run: RunSoFar) -> int | None:
+    """Steps of a window that would resolve it; None where something else comes first, or nobody can say.
+
+    Args:
+        run: As it stands.
+    """
+    scale = run.noise_scale
+    if scale.reason is Reason.NO_SIGNAL_YET or _before_more_steps(run) is not None:
+        return None
+    return scale.updates_needed or None
+
+
+def _before_more_steps(run: RunSoFar) -> str | None:
+    """What to do before more steps help; None where they do."""
+    scale = run.noise_scale
+    bug = reasons.words_of_bit(run.reason)
+    if bug.is_bug:
+        return bug.next_step
+    if run.batch_size is None:
+        return reasons.OF_WINDOWS[Reason.NO_ESTIMATES].next_step
+    if scale.state is State.TENTATIVE and _waits_to_be_confirmed(scale):
+        return "Keep training: the steps to come confirm it or not."
+    return reasons.words_of(scale.reason).next_step or None

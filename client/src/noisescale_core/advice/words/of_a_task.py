@@ -4,7 +4,6 @@ from noisescale_core.advice.evidence import Prior, Swept
 from noisescale_core.advice.numbers import number
 from noisescale_core.advice.parts import Interval
 
-NOT_ENOUGH = "Not enough evidence yet"
 AFTER = "Watch the first steps of the run and ask for its own recommendation: its noise scale makes this surer."
 SWEEP = "Branch from the next run, or sweep this task: either ties the noise scale to a critical batch."
 

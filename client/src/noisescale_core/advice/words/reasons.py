@@ -6,39 +6,43 @@ from types import MappingProxyType
 from typing import Final
 
 from noisescale_core.estimators.flags import Flags
-from noisescale_core.estimators.uncertainty import Reason
+from noisescale_core.estimators.uncertainty import MIN_BLOCKS, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlagWords:
-    """What one bit of a row tells; a form that no reader asks for is empty.
+class Words:
+    """What one bit of a row or one reason of a window tells; a form that no reader asks for is empty.
 
     Attributes:
         short: In a cell of a table, without a full stop.
-        sentence: On a card, as the reason why nothing is recommended.
+        sentence: On a card, as the reason why nothing is recommended; `{num_updates}` stands for the measured steps.
+        above: The same where a lower bound is known; `{bound}` stands for it.
         so_far: After "not resolved yet:", true of this process so far.
         warning: Once in the job's log, with the way out.
         notice: With every answer about the run, with the way out.
         next_step: On a card, what to do next.
+        is_bug: It is likely a bug, and not missing evidence.
     """
 
     short: str = ""
     sentence: str = ""
+    above: str = ""
     so_far: str = ""
     warning: str = ""
     notice: str = ""
     next_step: str = ""
+    is_bug: bool = False
 
 
-OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
+OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
     {
-        Flags.NO_BACKWARD: FlagWords(
+        Flags.NO_BACKWARD: Words(
             short="no backward was seen between optimizer steps",
             sentence="No backward pass was seen between optimizer steps.",
             so_far="no step with a backward before log_gradients() so far",
             warning="no backward since the last optimizer.step(): call log_gradients() before optimizer.step()",
         ),
-        Flags.UNMATCHED_GRADIENT: FlagWords(
+        Flags.UNMATCHED_GRADIENT: Words(
             short="gradients were clipped, unscaled or averaged before log_gradients(): log first",
             sentence="The gradients were clipped, unscaled or averaged before they were logged.",
             so_far="no step whose gradient is the sum of its backward passes so far, the log says more",
@@ -48,12 +52,12 @@ OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
                 "cleared; with a GradScaler say watch(..., scaler=scaler), then it may come after unscale_(), too"
             ),
         ),
-        Flags.NONFINITE_GRADIENT: FlagWords(
+        Flags.NONFINITE_GRADIENT: Words(
             short="the gradients are not finite",
             sentence="The gradients are not finite.",
             so_far="no step with a finite gradient so far",
         ),
-        Flags.DUPLICATED_SMALL_BATCHES: FlagWords(
+        Flags.DUPLICATED_SMALL_BATCHES: Words(
             short="all small batches have the same gradient: a bug in the data loading",
             sentence="All small batches of a step have the same gradient: a bug in the data loading.",
             so_far="no step whose small batches differ so far",
@@ -67,8 +71,9 @@ OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
                 "rank its own sampler or seed, and each micro-batch its own examples."
             ),
             next_step="Give each rank its own sampler or seed, and each micro-batch its own examples.",
+            is_bug=True,
         ),
-        Flags.ONE_SMALL_BATCH: FlagWords(
+        Flags.ONE_SMALL_BATCH: Words(
             short="one backward a step: accumulate gradients, use more ranks or per-example norms",
             sentence="Each step has one small batch, and one alone cannot separate signal from noise.",
             so_far="no step with two small batches so far",
@@ -80,7 +85,7 @@ OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
                 "batch size are recorded all the same"
             ),
         ),
-        Flags.BATCH_SIZE_UNKNOWN: FlagWords(
+        Flags.BATCH_SIZE_UNKNOWN: Words(
             short="the batch size is unknown: pass batch_size",
             sentence="The batch size is unknown: it was neither given nor readable from the model's input.",
             so_far="no step of known size so far: pass batch_size= to log_gradients()",
@@ -89,7 +94,7 @@ OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
                 "model watch what torch.compile() has returned, or call model.compile() before watch()"
             ),
         ),
-        Flags.HETEROGENEOUS_RANKS: FlagWords(
+        Flags.HETEROGENEOUS_RANKS: Words(
             warning=(
                 "the gradients of the ranks differ by more than their micro-batches explain: the ranks see different "
                 "data, and the noise between them is overstated; shuffle over all ranks (DistributedSampler with "
@@ -100,7 +105,7 @@ OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
                 "measure the micro-batches within each rank."
             ),
         ),
-        Flags.WEIGHTING_MISMATCH: FlagWords(
+        Flags.WEIGHTING_MISMATCH: Words(
             warning=(
                 "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over "
                 "all examples; divide each loss by the step's number of examples instead of averaging"
@@ -110,25 +115,25 @@ OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
                 "examples: divide each loss by the examples of the whole step instead."
             ),
         ),
-        Flags.COUPLED_EXAMPLES: FlagWords(
+        Flags.COUPLED_EXAMPLES: Words(
             notice=(
                 "BatchNorm in training mode couples the examples of a micro-batch, so the noise scale holds for this "
                 "micro-batch size alone: compare only runs with the same one, or use GroupNorm or LayerNorm."
             ),
         ),
-        Flags.LAYER_NORM_PROXY: FlagWords(
+        Flags.LAYER_NORM_PROXY: Words(
             notice=(
                 "The noise scale is estimated from the norm layers alone: confirm it with micro-batches or per-example "
                 "norms before acting on it."
             ),
         ),
-        Flags.COMPRESSED_GRADIENT: FlagWords(
+        Flags.COMPRESSED_GRADIENT: Words(
             notice=(
                 "Ranks exchange compressed gradients, whose error counts as noise or as signal: measure some steps "
                 "without the compression to see how much it matters."
             ),
         ),
-        Flags.PARTIAL_GRADIENTS: FlagWords(
+        Flags.PARTIAL_GRADIENTS: Words(
             notice=(
                 "Some parameters had a gradient in only some of the small batches, and a missing one counts as zero: "
                 "that is right for experts that no example reached; measure branches that are switched off in a run of "
@@ -139,17 +144,44 @@ OF_FLAGS: Final[Mapping[Flags, FlagWords]] = MappingProxyType(
 )
 """Bits that say something; of those without an estimate the nearest cause first, of the others the gravest."""
 
-OF_WINDOWS: Final[Mapping[Reason, str]] = MappingProxyType(
+_NO_BOUND: Final = "The gradient signal cannot be told from noise yet; no bound can be given."
+_NO_UPPER_BOUND: Final = "The noise scale is above {bound}; no upper bound can be given."
+
+OF_WINDOWS: Final[Mapping[Reason, Words]] = MappingProxyType(
     {
-        Reason.TOO_FEW_UPDATES: "too few updates so far",
-        Reason.INTERVAL_UNBOUNDED: "no upper bound yet",
-        Reason.GRAD_SQ_NORM_NOT_POSITIVE: "the signal |G|² is not above zero yet",
-        Reason.TRACE_COV_NOT_POSITIVE: "tr Σ is not positive: ranks may see the same data",
-        Reason.NO_SIGNAL_YET: "no gradient beyond chance yet",
-        Reason.NO_ESTIMATES: "no measurements yet",
+        Reason.TOO_FEW_UPDATES: Words(
+            short="too few updates so far",
+            sentence=f"Only {{num_updates:,}} measured steps so far; the first estimate takes {MIN_BLOCKS}.",
+            so_far=f"{{num_updates}} of {MIN_BLOCKS} updates",
+        ),
+        Reason.INTERVAL_UNBOUNDED: Words(short="no upper bound yet", sentence=_NO_BOUND, above=_NO_UPPER_BOUND),
+        Reason.GRAD_SQ_NORM_NOT_POSITIVE: Words(
+            short="the signal |G|² is not above zero yet",
+            sentence=_NO_BOUND,
+            above=_NO_UPPER_BOUND,
+            so_far="the signal |G|² is not above zero",
+        ),
+        Reason.TRACE_COV_NOT_POSITIVE: Words(
+            short="tr Σ is not positive: ranks may see the same data",
+            sentence="tr Σ is not positive: small batches may hold the same data, or be measured after averaging.",
+            so_far="tr Σ is not positive: small batches may hold the same data",
+            next_step="Check that micro-batches hold different data and that gradients are read before averaging.",
+            is_bug=True,
+        ),
+        Reason.NO_SIGNAL_YET: Words(
+            short="no gradient beyond chance yet",
+            sentence="The run has not shown a gradient beyond chance yet.",
+            above="The run has not shown a gradient beyond chance yet. The noise scale is above {bound}.",
+            so_far="no gradient beyond chance so far",
+        ),
+        Reason.NO_ESTIMATES: Words(
+            short="no measurements yet",
+            sentence="No step has an estimate of the noise scale yet.",
+            next_step="Accumulate gradients over 8 or more micro-batches, or use several ranks, and pass batch_size=.",
+        ),
     }
 )
-"""Why a window of estimates is not resolved, in a cell of a table."""
+"""Why a window of estimates is not resolved."""
 
 
 def code_of(flag: Flags) -> str:
@@ -157,8 +189,27 @@ def code_of(flag: Flags) -> str:
     return (flag.name or "").lower()
 
 
-_BY_CODE = {code_of(flag): words for flag, words in OF_FLAGS.items()}
-_OF_WINDOW_BY_CODE: Mapping[str, str] = {reason.value: words for reason, words in OF_WINDOWS.items()}
+_OF_BITS: Final = {code_of(flag): words for flag, words in OF_FLAGS.items()}
+_BY_CODE: Final = _OF_BITS | {reason.value: words for reason, words in OF_WINDOWS.items()}
+_NO_WORDS: Final = Words()
+
+
+def words_of(reason: str | None) -> Words:
+    """All that is said of a reason; nothing where there is none, or a newer version stored it.
+
+    Args:
+        reason: A code of docs/rest.md, "An estimate".
+    """
+    return _BY_CODE.get(reason or "", _NO_WORDS)
+
+
+def words_of_bit(reason: str | None) -> Words:
+    """The same of a bit of the rows alone; nothing for a reason of a window.
+
+    Args:
+        reason: A code of docs/rest.md, "An estimate".
+    """
+    return _OF_BITS.get(reason or "", _NO_WORDS)
 
 
 def short(reason: str | None) -> str | None:
@@ -167,13 +218,4 @@ def short(reason: str | None) -> str | None:
     Args:
         reason: A code of docs/rest.md, "An estimate"; one that a newer version stored is said by its name.
     """
-    if reason is None:
-        return None
-    flag = _BY_CODE.get(reason)
-    return flag.short if flag is not None else _OF_WINDOW_BY_CODE.get(reason, reason.replace("_", " "))
-
-
-def sentence(reason: str | None) -> str | None:
-    """A reason on a card; None where no bit is the reason."""
-    flag = _BY_CODE.get(reason or "")
-    return flag.sentence if flag is not None else None
+    return None if reason is None else words_of(reason).short or reason.replace("_", " ")
