@@ -183,7 +183,9 @@ class TestLimitsAndPredictions:
         free = await recommendation(shared_client, trained)
         bound = await recommendation(shared_client, trained, max_hours=600 / 3_600)
 
-        assert bound["limited"]["binding"] == ["seconds"]
+        assert (bound["limited"]["binding"], bound["limited"]["binding_names"]) == (["seconds"], ["deadline"])
+        assert free["limited"]["binding_names"] == []
+        assert bound["headline"].endswith(", your deadline") or bound["decision"] not in ("increase", "decrease")
         assert bound["recommended_batch_size"] >= bound["limited"]["batch_size"] > free["recommended_batch_size"]
 
     async def test_an_hours_worth_becomes_a_price_of_steps(

@@ -71,6 +71,7 @@ class TestRecommendation:
         assert found["recommended_batch_size"] == 256
         assert found["calibration"]["state"] == "calibrated"
         assert found["noise_scale"]["low"] < NOISE_SCALE < found["noise_scale"]["high"]
+        assert (found["noise_scale"]["num_updates"], found["noise_scale"]["num_blocks"]) == (None, None)
         assert found["reason"].startswith("From 1 earlier sweep (critical batch 2")
         for of_a_begun_run in ("run_id", "step", "current_batch_size", "statistical_interval"):
             assert found[of_a_begun_run] is None

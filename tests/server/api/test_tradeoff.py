@@ -167,6 +167,24 @@ class TestLimits:
         assert [kind for kind, one in told.items() if one["is_binding"]] == found["binding"] == ["devices"]
         assert found["recommended"]["batch_size"] == 1500
         assert "12 devices of 125 examples" in told["devices"]["text"]
+        words = {kind: (one["name"], one["breaks"], one["role"]) for kind, one in told.items()}
+        assert words["seconds"] == ("deadline", "misses the deadline", "deadline")
+        assert words["memory"] == ("memory limit", "exceeds the memory", None)
+        assert {kind: (one["quantity"], one["asked"]) for kind, one in told.items()} == {
+            "seconds": ("hours", 4), "usd": ("usd", 1000), "devices": (None, 12), "memory": (None, None),
+        }  # fmt: skip
+        assert {one["quantity"] for one in told.values()} - {None} <= found["rows"][0].keys()
+
+    async def test_what_is_out_of_reach_is_said_of_the_target_as_it_was_named(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        found = await tradeoff(
+            shared_client, **PLANNED, batch_size=[1000], max_steps=900, target="the end of the plan B"
+        )
+
+        assert found["limit_text"] == (
+            "900 steps are too few: the end of the plan B takes more than 1,000 steps at any batch size."
+        )
 
     async def test_a_limit_that_no_batch_meets_has_no_ends(self, shared_client: httpx.AsyncClient) -> None:
         found = await tradeoff(shared_client, **PLANNED, max_steps=900)
