@@ -76,8 +76,9 @@ test-full: setup  ## long statistics, faults and the smoke form of every benchma
 test-gpu: setup  ## what needs a CUDA device
 	$(BIN)/pytest -m gpu
 
-bench: setup  ## every benchmark; results in benchmarks/results
+bench: setup  ## every benchmark; results in benchmarks/results, fresh ones in README
 	@for file in benchmarks/benchmark_*.py benchmarks/*/benchmark_*.py; do $(BIN)/python $$file || exit 1; done
+	$(BIN)/python benchmarks/tables.py
 
 torture: setup  ## a thousand kills and freezes: nothing lost, nothing doubled, each planted bug caught
 	$(BIN)/python benchmarks/torture.py

@@ -4,7 +4,8 @@ import random
 import time
 from collections.abc import Callable
 
-from harness import LOCAL_TOKEN, Figure, free_port, percentile, server, write
+from harness import LOCAL_TOKEN, free_port, percentile, server
+from results_file import Figure, write
 from smoke import size
 
 import noisescale

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks.harness import Figure, percentile, write
+from benchmarks.harness import percentile
+from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
 from noisescale.config import Config
 from noisescale.description import RunDescription

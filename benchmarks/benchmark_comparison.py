@@ -9,8 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from harness import AS_LOCAL_USER, percentile, server
 from payloads import MeasurementBatches, run_batch
+from results_file import Figure, write
 from smoke import size
 
 TARGET = "p50 at most 50 ms"

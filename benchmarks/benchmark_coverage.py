@@ -9,7 +9,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
-from benchmarks.harness import Figure, write
+from benchmarks.results_file import Figure, write
 from benchmarks.smoke import size
 from noisescale_core.estimators.heterogeneity import MeanSquares, RankHeterogeneity
 from noisescale_core.estimators.student_t import t_quantile

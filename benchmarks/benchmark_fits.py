@@ -11,7 +11,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 import quadratic_flow
-from benchmarks.harness import Figure, write
+from benchmarks.results_file import Figure, write
 from benchmarks.smoke import size
 from exact_quadratic import fit_of
 from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding

@@ -17,7 +17,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
-from benchmarks.harness import Figure, write
+from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
 from noisescale.recent_updates import NoiseScale
 from noisescale_core.theory.prices import worth_examples

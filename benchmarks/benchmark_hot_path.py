@@ -18,7 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmark_spool import a_run, nanoseconds
-from harness import Figure, percentile, write
+from harness import percentile
+from results_file import Figure, write
 from smoke import IS_SMOKE, size
 
 CALLS = size(1_000_000, 2_000)

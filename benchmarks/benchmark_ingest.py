@@ -11,8 +11,9 @@ import time
 from uuid import UUID, uuid4
 
 import httpx
-from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from harness import AS_LOCAL_USER, percentile, server
 from payloads import MeasurementBatches, run_batch
+from results_file import Figure, write
 from smoke import size
 
 HEADERS = {"Content-Type": "application/json"}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks.harness import Figure, write
+from benchmarks.results_file import Figure, write
 from benchmarks.smoke import size
 from benchmarks.truth.digits_mlp import LATE, MIDDLE, START, Point
 from demo import digits

@@ -19,7 +19,8 @@ from uuid import uuid4
 
 import httpx
 import psutil
-from harness import LOCAL_TOKEN, Figure, percentile, server, write
+from harness import LOCAL_TOKEN, percentile, server
+from results_file import Figure, write
 from smoke import size
 
 BOMB_BYTES = size(1 << 30, 1 << 24)

@@ -13,9 +13,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import httpx
-from harness import AS_LOCAL_USER, Figure, free_port, percentile, server, write
+from harness import AS_LOCAL_USER, free_port, percentile, server
 from payloads import MeasurementBatches, run_batch
 from playwright.sync_api import Browser, Request, sync_playwright
+from results_file import Figure, write
 from smoke import size
 
 ROUNDS = size(10, 1)

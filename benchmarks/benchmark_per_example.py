@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks.harness import Figure, write
+from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
 from noisescale.capture.per_example.norms import PerExampleNorms
 from noisescale.capture.per_example.outer_products import directly, gram_is_quicker_below, through_gram

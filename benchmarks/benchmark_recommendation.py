@@ -11,8 +11,9 @@ from uuid import UUID, uuid4
 
 import httpx
 from benchmark_run_list import create_runs
-from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from harness import AS_LOCAL_USER, percentile, server
 from payloads import STARTED
+from results_file import Figure, write
 from smoke import size
 
 TARGET = "p50 at most 10 ms"

@@ -8,7 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import Figure, percentile, write
+from harness import percentile
+from results_file import Figure, write
 from smoke import size
 
 import noisescale

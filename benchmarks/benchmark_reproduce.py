@@ -8,21 +8,19 @@ the other variant stay in the file. The time of a seed is that of its whole run;
 """
 
 import argparse
-import csv
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
+from results_file import RESULTS, read, write_rows
 from smoke import IS_SMOKE
 
-RESULTS = Path(__file__).parent / "results" / "reproduce.csv"
+WHAT = "reproduce"
 HEADLINE = ("near_critical", "ideal_steps", "all_batches")
 FIGURES = ("r_squared_of_fit", "r_squared_of_identity", "rms_factor", "within_factor_2", "within_factor_3", "slope")
 KEY = ("variant", "seed")
@@ -39,18 +37,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     if IS_SMOKE:
         arguments.folder = Path(tempfile.mkdtemp())
     variant = "quick" if arguments.quick or IS_SMOKE else "full"
-    kept = _read()
     for seed in arguments.seeds:
         folder = arguments.folder / f"{variant}-{seed}"
-        seconds = _run(folder, variant, seed, arguments.processes)
-        place = {"seconds": seconds} | _place()
-        rows = [_described(row) | place for row in _rows(folder, variant, seed, arguments.processes)]
-        if IS_SMOKE:
-            continue
-        kept = [row for row in kept if tuple(row[name] for name in KEY) != (variant, str(seed))] + rows
-        _write(kept)
+        seconds = {"seconds": _run(folder, variant, seed, arguments.processes)}
+        rows = [_described(row) | seconds for row in _rows(folder, variant, seed, arguments.processes)]
+        _keep(variant, seed, rows)
         for row in rows:
             print(row)
+
+
+def _keep(variant: str, seed: int, rows: Sequence[dict[str, object]]) -> None:
+    """Rows of other seeds and of the other variant stay as they are."""
+    before = read(WHAT) if (RESULTS / f"{WHAT}.csv").exists() else []
+    others = [row for row in before if tuple(row[name] for name in KEY) != (variant, str(seed))]
+    quick = " --quick" if variant == "quick" else ""
+    write_rows(WHAT, rows, command=f"python benchmarks/benchmark_reproduce.py{quick} --seeds {seed}", kept=others)
 
 
 def _run(folder: Path, variant: str, seed: int, processes: int) -> str:
@@ -62,13 +63,6 @@ def _run(folder: Path, variant: str, seed: int, processes: int) -> str:
     start = time.perf_counter()
     subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     return "" if is_resumed else f"{time.perf_counter() - start:.0f}"
-
-
-def _place() -> dict[str, object]:
-    """Commit, machine and date, as in every file of results."""
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return {"commit": found.stdout.strip(), "machine": machine, "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M UTC}"}
 
 
 def _rows(folder: Path, variant: str, seed: int, processes: int) -> Iterator[dict[str, object]]:
@@ -96,20 +90,6 @@ def _rows(folder: Path, variant: str, seed: int, processes: int) -> Iterator[dic
 
 def _described(row: dict[str, object]) -> dict[str, object]:
     return {name: f"{value:.3f}" if isinstance(value, float) else value for name, value in row.items()}
-
-
-def _read() -> list[dict[str, object]]:
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _write(rows: Sequence[dict[str, object]]) -> None:
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import httpx
-from harness import AS_LOCAL_USER, LOCAL_TOKEN, Figure, free_port, percentile, stop, wait_until_ready, write
+from harness import AS_LOCAL_USER, LOCAL_TOKEN, free_port, percentile, stop, wait_until_ready
 from payloads import run_batch
+from results_file import Figure, write
 from smoke import size
 
 from noisescale_server.embedded import EmbeddedPostgres

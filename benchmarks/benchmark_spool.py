@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
-from harness import Figure, percentile, write
+from harness import percentile
+from results_file import Figure, write
 from smoke import size
 
 from noisescale.config import Config

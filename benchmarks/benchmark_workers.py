@@ -9,7 +9,8 @@ import time
 
 import httpx
 from benchmark_ingest import throughput
-from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from harness import AS_LOCAL_USER, percentile, server
+from results_file import Figure, write
 from smoke import size
 
 REQUESTS_AT_IDLE = size(200, 5)

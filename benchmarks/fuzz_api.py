@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import httpx
-from harness import Figure, write
+from results_file import Figure, write
 from smoke import size
 
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))

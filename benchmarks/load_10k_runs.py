@@ -19,8 +19,9 @@ from uuid import UUID, uuid4
 
 import httpx
 import psutil
-from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from harness import AS_LOCAL_USER, percentile, server
 from payloads import MeasurementBatches, run_batch
+from results_file import Figure, write
 from smoke import size
 
 RUNS = size(10_000, 20)

@@ -1,99 +1,233 @@
 """Which code a file of results measures, and a fingerprint of it: a figure is stale when that has changed since.
 
-The fingerprint is of what the code does: moves, imports, docstrings and comments do not change it. It stands in a
-column `code` beside every figure; tests/benchmarks/test_readme_figures.py holds README's figures against it.
+The code is found, not listed: the benchmark's script, what it imports of ours, and what that imports in turn. Where
+the work is done by a process that the script starts, `MEASURED` says where it begins there, and what is imported on
+the way without being driven. Libraries count by no version: a figure is of the versions that its date had.
+
+The fingerprint is of what the code does: moves, imports, docstrings and comments do not change it, save where imports
+are what is measured. It stands in a column `code` beside every figure.
 """
 
 import ast
 import hashlib
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-ROOT = Path(__file__).parents[1]
+from imported_code import BENCHMARKS, ROOT, imported
 
 CORE = "client/src/noisescale_core"
 CLIENT = "client/src/noisescale"
 SERVER = "server/src/noisescale_server"
+DASHBOARD = "dashboard/src/noisescale_dashboard"
 LAB = "lab/src/noisescale_lab"
 
-MEASURED_CODE = MappingProxyType(
+HOW_RESULTS_ARE_KEPT = tuple(
+    f"benchmarks/{name}.py" for name in ("results_file", "measured_code", "imported_code", "smoke")
+)
+"""Imported by every benchmark, measured by none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Where the code of a file of results is found.
+
+    Attributes:
+        script: The benchmark, below benchmarks/.
+        starts: Files and folders where the measured work begins, beside what the script imports.
+        left_out: What is imported from there and not driven.
+        alone: Files and folders that count without what they import, of any kind.
+        at_import: Whether importing is what is measured: imports count, and what they do not load does not.
+    """
+
+    script: str
+    starts: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    at_import: bool = False
+
+
+# what a request passes whatever it asks for; how Postgres and its tables are set up; what is done once, at the start
+_EVERY_REQUEST = tuple(
+    f"{SERVER}/{name}.py" for name in ("api/auth_gate", "api/openapi", "impatient_http", "serving", "storage/engine")
+)
+_ITS_SURROUNDINGS = (f"{SERVER}/app.py", f"{SERVER}/embedded/cluster.py", "migrations/versions")
+_ITS_START = tuple(f"{SERVER}/{name}" for name in ("embedded", "migrating.py", "settings.py", "start_policy.py"))
+
+# parts that much imports and that not every benchmark drives
+_FITTING = (f"{SERVER}/analysis/batch_sweep", f"{SERVER}/services/calibration.py")
+_ADVICE = (f"{CORE}/advice", f"{CORE}/theory", f"{SERVER}/analysis", f"{SERVER}/services/known_kappa.py", *_FITTING)
+_READING = tuple(f"{SERVER}/{name}.py" for name in ("services/whole_run", "api/schemas_runs", "services/events"))
+_WATCHING = (f"{CLIENT}/capture", f"{CLIENT}/kernels")
+
+
+def _server(script: str, *routes: str, left_out: tuple[str, ...] = ()) -> Measured:
+    """A benchmark that asks a server.
+
+    Args:
+        script: Below benchmarks/.
+        routes: Modules of `api` that answer.
+        left_out: Beside what a server does once, when it starts.
+    """
+    starts = (*(f"{SERVER}/api/{name}.py" for name in routes), *_EVERY_REQUEST)
+    return Measured(script, starts, (*_ITS_START, *left_out), _ITS_SURROUNDINGS)
+
+
+def _client(script: str, *starts: str) -> Measured:
+    """A benchmark of calls that log numbers given to them: no model is watched, nothing is asked or sent.
+
+    Args:
+        script: Below benchmarks/.
+        starts: Below the client.
+    """
+    asking = tuple(f"{CLIENT}/{name}" for name in ("ask", "commands"))
+    sending = tuple(f"{CLIENT}/transport/{name}.py" for name in ("http", "uploader", "late_delivery"))
+    return Measured(script, tuple(f"{CLIENT}/{name}" for name in starts), (*_WATCHING, *asking, *sending))
+
+
+_RUN_PAGE_ASKS = tuple(f"{SERVER}/api/{name}.py" for name in ("noise_scale", "recommendation", "runs"))
+_UPLOADING = (f"{CLIENT}/transport", f"{CLIENT}/run.py")
+
+MEASURED = MappingProxyType(
     {
-        "asking": (f"{CLIENT}/ask", f"{CORE}/advice"),
-        "capture": (f"{CLIENT}/capture", f"{CLIENT}/kernels", f"{CLIENT}/recorder.py", f"{CLIENT}/updates.py"),
-        "coverage": (f"{CORE}/estimators/uncertainty.py", f"{CORE}/estimators/signal.py"),
-        "fits": (f"{SERVER}/analysis/batch_sweep",),
-        "following": (f"{LAB}/follow",),
-        "hot_path": (f"{CLIENT}/recorder.py", f"{CLIENT}/recording.py", f"{CLIENT}/updates.py", f"{CLIENT}/transport"),
-        "import": (f"{CLIENT}/__init__.py", f"{CLIENT}/lazy.py", "client/pyproject.toml"),
-        "ingest": (f"{SERVER}/api/streams.py", f"{SERVER}/services/ingestion.py", f"{SERVER}/storage/pyramid.py"),
-        "kernels-cpu": (f"{CLIENT}/kernels",),
-        "limits": (f"{SERVER}/api/body.py", f"{SERVER}/impatient_http.py"),
-        "load": (f"{SERVER}/services/ingestion.py", f"{SERVER}/storage/pyramid.py", f"{CLIENT}/transport"),
-        "page": ("dashboard/src/noisescale_dashboard/pages/run.py", "dashboard/src/noisescale_dashboard/figures"),
-        "policies": (
-            *(f"{LAB}/follow/{name}.py" for name in ("policy", "policy_parts")),
-            *(
-                f"{LAB}/reproduce/advice/{name}.py"
-                for name in ("branches", "ours", "replay", "run", "simple_policies", "sweep")
-            ),
+        "asking": Measured(
+            "benchmark_asking.py", (f"{CLIENT}/ask", f"{SERVER}/api/recommendation.py"), (*_WATCHING, *_FITTING)
         ),
-        "recommendation": (f"{CORE}/advice", f"{SERVER}/services/run_advice.py", f"{SERVER}/services/whole_run.py"),
-        "reproduce": (f"{LAB}/reproduce/claim", f"{LAB}/reproduce/tasks", f"{LAB}/reproduce/stacked"),
-        "run_list": (f"{SERVER}/services/runs.py", f"{SERVER}/storage/run_queries.py"),
-        "series": (f"{SERVER}/services/series.py", f"{SERVER}/services/windows.py", f"{SERVER}/storage/series.py"),
-        "spool": (f"{CLIENT}/transport",),
-        "torture": (
-            f"{SERVER}/services/ingestion.py",
-            *(f"{CLIENT}/transport/{name}.py" for name in ("disk_spool", "frames", "segments", "stream", "uploader")),
+        "capture": Measured("benchmark_capture.py", _WATCHING),
+        "comparison": _server("benchmark_comparison.py", "comparison"),
+        "coverage": Measured("benchmark_coverage.py", left_out=(*_ADVICE, *_READING, f"{SERVER}/services/runs.py")),
+        "dashboard": Measured("dashboard/benchmark_dashboard.py", (SERVER, f"{DASHBOARD}/pages"), alone=(DASHBOARD,)),
+        "fits": Measured("benchmark_fits.py", alone=(f"{SERVER}/data/mlperf_convergence.json",)),
+        "following": Measured(
+            "benchmark_following.py", left_out=_WATCHING, alone=("benchmarks/policies/references.csv",)
         ),
-        "truth": (f"{CORE}/estimators/noise_scale.py", f"{CORE}/estimators/windows.py"),
-        "workers": (f"{SERVER}/serving.py", f"{SERVER}/services/ingestion.py"),
+        "fuzz": Measured("fuzz_api.py", (SERVER,)),
+        "hot_path": _client("benchmark_hot_path.py", "run.py"),
+        "import": Measured(
+            "benchmark_import.py", (f"{CLIENT}/__init__.py",), alone=("client/pyproject.toml",), at_import=True
+        ),
+        "ingest": _server("benchmark_ingest.py", "streams", left_out=(*_ADVICE, *_READING)),
+        "kernels": Measured("kernels/benchmark_kernels.py"),
+        "kinds": Measured("benchmark_kinds.py"),
+        "limits": _server("benchmark_limits.py", "streams", "runs", left_out=_ADVICE),
+        "load": _server("load_10k_runs.py", "streams", left_out=(*_ADVICE, *_READING)),
+        "outlook": Measured("benchmark_outlook.py"),
+        "page": Measured(
+            "benchmark_page.py",
+            (f"{DASHBOARD}/pages/run.py", *_RUN_PAGE_ASKS, *_EVERY_REQUEST),
+            (*_ITS_START, *_FITTING),
+            (f"{DASHBOARD}/app.py", f"{DASHBOARD}/assets", *_ITS_SURROUNDINGS),
+        ),
+        "per_example": Measured("benchmark_per_example.py"),
+        "policies": Measured("policies/benchmark_policies.py", alone=("benchmarks/policies/references.csv",)),
+        "policies_recommendations": Measured(
+            "policies/benchmark_recommendations.py", alone=("benchmarks/policies/references.csv",)
+        ),
+        "recommendation": _server("benchmark_recommendation.py", "recommendation", "runs", left_out=_FITTING),
+        "report": Measured("benchmark_report.py", (f"{DASHBOARD}/report", f"{CLIENT}/commands")),
+        "reproduce": Measured("benchmark_reproduce.py", (f"{LAB}/reproduce/claim/command.py",)),
+        "run_list": _server("benchmark_run_list.py", "runs", left_out=_FITTING),
+        "series": _server("benchmark_series.py", "noise_scale", left_out=_ADVICE),
+        "spool": _client("benchmark_spool.py", "run.py"),
+        "step_overhead": Measured("step_overhead/benchmark_step_overhead.py", _WATCHING),
+        "torture": Measured("torture.py", (f"{SERVER}/api/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
+        "truth": Measured("truth/benchmark_truth.py"),
+        "workers": _server("benchmark_workers.py", "streams", "health", left_out=(*_ADVICE, *_READING)),
     }
 )
-"""From a file of results to files and folders."""
+"""From the name of a file of results, or the words that it begins with, to what it measures."""
 
 
 @cache
 def fingerprint(what: str) -> str:
-    """Of the code that a file of results measures, as it is now; empty where nobody has said which code that is.
+    """Of the code that a file of results measures, as it is now.
 
     Args:
         what: Name of the results, without ending.
     """
-    paths = [path for one in MEASURED_CODE.get(what, ()) for path in _files(ROOT / one)]
-    return fingerprint_of((path.read_text() for path in paths), [path.suffix == ".py" for path in paths])
+    counts_imports = measured(what).at_import
+    return joined(
+        _digest_of(path, with_imports=counts_imports and not path.is_relative_to(BENCHMARKS)) for path in code_of(what)
+    )
 
 
-def fingerprint_of(texts: Iterable[str], are_python: Iterable[bool]) -> str:
-    """Of these files in any order: where they lie is no part of it.
+@cache
+def _digest_of(path: Path, *, with_imports: bool) -> str:
+    return digest(path.read_bytes(), path.suffix, with_imports=with_imports)
+
+
+def measured(what: str) -> Measured:
+    """What a file of results measures: `kernels-cpu` what `kernels` does, `truth_peers` what `truth` does.
 
     Args:
-        texts: Their contents.
-        are_python: Whether each is Python; the others count as they are.
+        what: Name of the results, without ending.
+
+    Raises:
+        KeyError: If nobody has said.
     """
-    what_it_does: dict[bool, Callable[[str], str]] = {True: _what_it_does, False: str}
-    pairs = zip(texts, are_python, strict=True)
-    digests = sorted(hashlib.sha256(what_it_does[is_python](text).encode()).hexdigest() for text, is_python in pairs)
-    return hashlib.sha256("".join(digests).encode()).hexdigest()[:12] if digests else ""
+    words = re.split("([-_])", what)
+    for count in range(len(words), 0, -2):
+        if (shorter := "".join(words[:count])) in MEASURED:
+            return MEASURED[shorter]
+    raise KeyError(f"say in measured_code.py which benchmark writes results/{what}.csv")
 
 
-def _files(path: Path) -> list[Path]:
-    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
+def code_of(what: str) -> frozenset[Path]:
+    """The files that a file of results measures.
+
+    Args:
+        what: Its name, without ending.
+    """
+    asked = measured(what)
+    starts = [BENCHMARKS / asked.script, *(file for one in asked.starts for file in _files(one, "*.py"))]
+    left_out = [ROOT / one for one in (*asked.left_out, *HOW_RESULTS_ARE_KEPT)]
+    alone = (file for one in asked.alone for file in _files(one, "*"))
+    return imported(starts, left_out=left_out, at_import=asked.at_import) | frozenset(alone)
 
 
-def _what_it_does(text: str) -> str:
-    tree = ast.parse(text)
+def joined(digests: Iterable[str]) -> str:
+    """One fingerprint of several files in any order: where they lie is no part of it.
+
+    Args:
+        digests: Of each.
+    """
+    return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()[:12]
+
+
+def digest(content: bytes, suffix: str, *, with_imports: bool = False) -> str:
+    """Of what a file does, where it is Python, else of its bytes.
+
+    Args:
+        content: Of the file.
+        suffix: Of its name.
+        with_imports: Whether imports are a part of what it does.
+    """
+    counted = _what_it_does(content, with_imports=with_imports) if suffix == ".py" else content
+    return hashlib.sha256(counted).hexdigest()
+
+
+def _files(name: str, pattern: str) -> list[Path]:
+    path = ROOT / name
+    if not path.is_dir():
+        return [path]
+    return [one for one in path.rglob(pattern) if one.is_file() and one.parent.name != "__pycache__"]
+
+
+def _what_it_does(content: bytes, *, with_imports: bool) -> bytes:
+    tree = ast.parse(content)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [one for one in body if not _says_nothing(one)] or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.dump(tree)
+            kept = [one for one in body if not _says_nothing(one, with_imports=with_imports)]
+            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.dump(tree).encode()
 
 
-def _says_nothing(node: ast.stmt) -> bool:
+def _says_nothing(node: ast.stmt, *, with_imports: bool) -> bool:
     """Imports and texts that stand alone: docstrings, and what is said of a constant below it."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return True
+        return not with_imports
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

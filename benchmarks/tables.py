@@ -1,12 +1,15 @@
-"""Writes benchmarks/README.md from the files of results: `python benchmarks/tables.py`."""
+"""Writes the figures of benchmarks/README.md and README.md from the files of results: `python benchmarks/tables.py`.
 
-import csv
+The first holds every file, the second the rows of those that are of the code as it is.
+"""
+
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from measured_code import MEASURED_CODE, fingerprint
+from measured_code import fingerprint
+from readme_figures import README, with_fresh_rows
+from results_file import RESULTS, read
 
-RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).with_name("README.md")
 MOST_ROWS = 24
 """Of a longer file those with a target, at most so many."""
@@ -16,7 +19,8 @@ HEAD = """# Figures
 Every number below comes from `benchmarks/results/`, where it stands with its commit, machine, load and command.
 Absolute times are of shared two-core machines and differ by a factor of two from day to day: compare ratios of one
 file. A file is *of the code as it is* when nothing that it measures has changed since (`measured_code.py`); others
-say of which commit they are. This page is written by `python benchmarks/tables.py`.
+say of which commit they are. `python benchmarks/tables.py` writes this page, and into the README the rows of the
+files that are of the code as it is.
 
 Each benchmark takes `--smoke`, seconds at sizes that say nothing; `make test-full` runs them all so.
 """
@@ -27,6 +31,12 @@ def page() -> str:
     return "\n".join([HEAD, *(line for path in sorted(RESULTS.glob("*.csv")) for line in _section(path))])
 
 
+def readme() -> str:
+    """README with its table as it should be."""
+    names = [path.stem for path in RESULTS.glob("*.csv")]
+    return with_fresh_rows(README.read_text(), {what: is_fresh(what, read(what)) for what in names})
+
+
 def is_fresh(what: str, rows: Sequence[dict[str, str]]) -> bool:
     """Whether a file of results is of the code as it is.
 
@@ -34,17 +44,8 @@ def is_fresh(what: str, rows: Sequence[dict[str, str]]) -> bool:
         what: Its name without ending.
         rows: Of the file.
     """
-    return what in MEASURED_CODE and {row.get("code") for row in rows} == {fingerprint(what)}
-
-
-def read(what: str) -> list[dict[str, str]]:
-    """The rows of a file of results.
-
-    Args:
-        what: Its name without ending.
-    """
-    with (RESULTS / f"{what}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    codes = {row.get("code") for row in rows}
+    return len(codes) == 1 and None not in codes and codes == {fingerprint(what)}
 
 
 def _section(path: Path) -> Iterator[str]:
@@ -56,7 +57,8 @@ def _section(path: Path) -> Iterator[str]:
     if not {"figure", "value", "unit", "target"} <= rows[0].keys():
         yield f"{len(rows)} rows.\n"
         return
-    shown = [row for row in rows if len(rows) <= MOST_ROWS or row["target"]]
+    with_target = [row for row in rows if row["target"]]
+    shown = with_target if len(rows) > MOST_ROWS and with_target else rows
     yield "| figure | measured | target |\n|---|---|---|"
     for row in shown[:MOST_ROWS]:
         yield f"| {row['figure'].replace('|', '·')} | {float(row['value']):,.4g} {row['unit']} | {row['target']} |"
@@ -66,3 +68,4 @@ def _section(path: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    README.write_text(readme())

@@ -7,13 +7,8 @@ on a machine that does nothing else; `--smoke` writes nothing. Ends with the num
 
 import argparse
 import asyncio
-import csv
-import os
-import platform
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
 
@@ -24,10 +19,11 @@ import call_times
 import open_pages
 from benchmark_page import CHROMIUM, FLAGS
 from call_times import Times
-from harness import RESULTS, percentile
+from harness import percentile
 from ingestion_load import Load, sending
 from open_pages import Snapshot
 from recorded_calls import record
+from results_file import write_rows
 from served_data import Served, served
 from smoke import IS_SMOKE, size
 from stored_data import Job, Stored, store
@@ -178,22 +174,6 @@ def measure(place: Served, stored: Stored, arguments: argparse.Namespace) -> Ite
         browser.close()
 
 
-def write(rows: Sequence[Row], path: Path) -> None:
-    """The rows with commit, machine, load and date."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
-    about = {
-        "commit": commit.strip(),
-        "machine": f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}",
-        "load at the end": f"{os.getloadavg()[0]:.1f}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": "python benchmarks/dashboard/benchmark_dashboard.py",
-    }
-    with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, [*COLUMNS, *about], restval="")
-        table.writeheader()
-        table.writerows({**_rounded(row), **about} for row in rows)
-
-
 def _rounded(row: Row) -> Row:
     return {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in row.items()}
 
@@ -220,8 +200,9 @@ def main() -> None:
             print(*(f"{name}: {value}" for name, value in _rounded(row).items()), sep="  ", flush=True)
     missed = [f"{row['page']}: {row['call']}" for row in rows if row.get("met") == "no"]
     print(f"{len(missed)} of {sum('met' in row for row in rows)} targets missed", *missed, sep="\n  ")
-    if not IS_SMOKE:
-        write(rows, RESULTS / "dashboard.csv")
+    columns = dict.fromkeys(COLUMNS, "")
+    whole = [columns | _rounded(row) for row in rows]
+    write_rows("dashboard", whole, command="python benchmarks/dashboard/benchmark_dashboard.py")
 
 
 if __name__ == "__main__":

@@ -18,12 +18,13 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.kernels.contenders import Contender, contenders
 from benchmarks.kernels.intervals import median_interval, ratio_interval
-from benchmarks.kernels.results_table import MEASURED, Row, not_measured, provenance, results_path, write_rows
+from benchmarks.kernels.results_table import MEASURED, Row, not_measured, results_name, versions
 from benchmarks.kernels.roofline import Roofline
 from benchmarks.kernels.tensor_sets import TensorSet, all_sets
 from benchmarks.kernels.timing import FLUSH_BYTES, Clock, Times, launches_of
 from benchmarks.kernels.workload import Truth, Workload, bytes_needed, largest_error, random_gradients, truths, workload
-from benchmarks.smoke import IS_SMOKE, size
+from benchmarks.results_file import write_rows
+from benchmarks.smoke import size
 from noisescale.kernels.operations import Operation
 
 OPERATIONS = {
@@ -253,17 +254,15 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     bench = Bench(device, GPU_ROUNDS if device.type == "cuda" else CPU_ROUNDS, with_compiled=not arguments.no_inductor)
-    path, about = results_path("kernels", device), provenance(device, " ".join([COMMAND, *sys.argv[1:]]))
+    what, command = results_name("kernels", device), " ".join([COMMAND, *sys.argv[1:]])
     rows: list[Row] = []
     for tensor_set in itertools.islice(all_sets(), size(None, 1)):
         for dtype_name in size(list(DTYPES), list(DTYPES)[:1]) if arguments.sets in tensor_set.name else ():
             for row in bench.rows_of(tensor_set, dtype_name):
                 show(row)
                 rows.append(row)
-                if not (
-                    IS_SMOKE or arguments.sets or arguments.no_inductor
-                ):  # what a machine that goes away has measured stays
-                    write_rows(path, rows, about)
+                if not (arguments.sets or arguments.no_inductor):  # what a machine that goes away has measured stays
+                    write_rows(what, rows, command=command, about=versions(device))
 
 
 if __name__ == "__main__":

@@ -6,22 +6,18 @@ small table and writes nothing.
 """
 
 import argparse
-import csv
 import hashlib
 import json
-import os
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 
+from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
 from noisescale_lab.reproduce.advice.references import complete
 from noisescale_lab.reproduce.advice.replay import replay
@@ -33,8 +29,7 @@ from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN, HELD_
 ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")
 WORK = ROOT / ".dev" / "policies"
-RESULTS = ROOT / "benchmarks" / "results" / "policies.csv"
-RESULTS_OF_OURS = RESULTS.with_name("policies_ours.csv")
+RESULTS, RESULTS_OF_OURS = "policies", "policies_ours"
 AT_OTHER_PRICES = ("keep", "B = r (control)", "B = phi", "B = sqrt(r phi)", "ours", "ours without branches")
 
 
@@ -128,22 +123,20 @@ def show(part: Part, found: Sequence[Score]) -> None:
         )
 
 
-def write(results: Path, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
-    """All scores with commit, machine, date and command."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    command = "python benchmarks/policies/benchmark_policies.py" + (" --ours" if results == RESULTS_OF_OURS else "")
-    origin = [commit.strip(), machine, stamp, command]
-    with results.open("w", newline="") as file:
-        rows = csv.writer(file)
-        columns = list(Score.__dataclass_fields__)
-        rows.writerow(["split", "rate", "price_over_b_crit", *columns, "commit", "machine", "date", "command"])
-        for part, found in tables:
-            for score in found:
-                values = [value if isinstance(value, str) else f"{value:.4g}" for value in asdict(score).values()]
-                schedule = "decaying" if part.decays else "constant"
-                rows.writerow([part.split, schedule, f"{part.price_factor:g}", *values, *origin])
+def write(what: str, tables: Sequence[tuple[Part, Sequence[Score]]]) -> None:
+    """All scores."""
+    rows = [
+        {
+            "split": part.split,
+            "rate": "decaying" if part.decays else "constant",
+            "price_over_b_crit": part.price_factor,
+            **asdict(score),
+        }
+        for part, found in tables
+        for score in found
+    ]
+    command = "python benchmarks/policies/benchmark_policies.py" + (" --ours" if what == RESULTS_OF_OURS else "")
+    write_rows(what, rows, command=command)
 
 
 def main() -> None:
@@ -157,8 +150,7 @@ def main() -> None:
         found = scores({name: outcomes_of(part, name) for name in part.tasks})
         show(part, found)
         tables.append((part, found))
-        if not IS_SMOKE:
-            write(RESULTS_OF_OURS if asked.ours else RESULTS, tables)
+        write(RESULTS_OF_OURS if asked.ours else RESULTS, tables)
 
 
 if __name__ == "__main__":

@@ -5,20 +5,16 @@ of the task's sweep. `--smoke` prints one task and writes nothing.
 """
 
 import argparse
-import csv
 import math
-import os
-import platform
-import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, fields
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 
+from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
 from noisescale_lab.reproduce.advice.glimpses import glimpses
 from noisescale_lab.reproduce.advice.recommendation_scores import Row, rows
@@ -28,7 +24,6 @@ from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")
-RESULTS = ROOT / "benchmarks" / "results" / "policies_recommendations.csv"
 QUICK = ("powerlaw_regression",)
 SEEDS = (200, 201)
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
@@ -46,20 +41,6 @@ def show(found: Sequence[Row]) -> None:
         )
 
 
-def write(found: Sequence[Row]) -> None:
-    """All lines with commit, machine, date and command."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    origin = [commit.strip(), machine, stamp, "python benchmarks/policies/benchmark_recommendations.py"]
-    with RESULTS.open("w", newline="") as file:
-        lines = csv.writer(file)
-        lines.writerow([*(field.name for field in fields(Row)), "commit", "machine", "date", "command"])
-        for one in found:
-            values = [value if isinstance(value, str) else f"{value:.4g}" for value in asdict(one).values()]
-            lines.writerow([*values, *origin])
-
-
 def main() -> None:
     """Train, look, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -75,8 +56,8 @@ def main() -> None:
         }
         found += rows("decaying" if decays else "constant", looks, references, SHARES)
     show(found)
-    if not IS_SMOKE:
-        write(found)
+    command = "python benchmarks/policies/benchmark_recommendations.py"
+    write_rows("policies_recommendations", [asdict(one) for one in found], command=command)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.kernels.intervals import ratio_interval
-from benchmarks.kernels.results_table import MEASURED, Row, not_measured, provenance, results_path, write_rows
-from benchmarks.smoke import IS_SMOKE, size
+from benchmarks.kernels.results_table import MEASURED, Row, not_measured, results_name, versions
+from benchmarks.results_file import write_rows
+from benchmarks.smoke import size
 from benchmarks.step_overhead.modes import MODES, Mode, why_not
 from benchmarks.step_overhead.small_gpt import FOR_CPU, GPT2_SMALL, Size
 from benchmarks.step_overhead.training import MICRO_BATCHES, Training
@@ -183,15 +184,15 @@ def main() -> None:
     device = torch.device("cuda", 0) if torch.cuda.is_available() and not arguments.cpu else torch.device("cpu")
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    path, about = results_path("step_overhead", device), provenance(device, " ".join([COMMAND, *sys.argv[1:]]))
+    what, command = results_name("step_overhead", device), " ".join([COMMAND, *sys.argv[1:]])
     found: list[Row] = []
     for row in rows(
         ON_GPU if device.type == "cuda" else ON_CPU, [m for m in MODES if arguments.modes in m.name], device
     ):
         show(row)
         found.append(row)
-        if not (IS_SMOKE or arguments.modes):  # after each row: what a machine that goes away has measured stays
-            write_rows(path, found, about)
+        if not arguments.modes:  # after each row: what a machine that goes away has measured stays
+            write_rows(what, found, command=command, about=versions(device))
 
 
 if __name__ == "__main__":

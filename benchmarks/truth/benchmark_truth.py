@@ -4,20 +4,16 @@
 """
 
 import argparse
-import csv
-import os
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
 from benchmarks.truth import peers_table
 from benchmarks.truth.measure import Measurement, OurResult, PeerResult, measure
@@ -25,7 +21,7 @@ from benchmarks.truth.peers import Kind
 from benchmarks.truth.scores import compare, score
 from benchmarks.truth.targets import PLANS
 
-RESULTS = Path(__file__).parents[1] / "results"
+COMMAND = "python benchmarks/truth/benchmark_truth.py"
 QUICK_REPLICATES = 100
 REFERENCE = 8
 """Groups of ours that peers on whole batches are compared with."""
@@ -101,24 +97,6 @@ def peer_row(peer: PeerResult, ours: OurResult, measurement: Measurement) -> Row
     }
 
 
-def write(name: str, rows: Sequence[Row]) -> None:
-    """Write rows with commit, machine, date and command to results/<name>.csv."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
-    provenance: Row = {
-        "commit": commit.strip(),
-        "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": "python benchmarks/truth/benchmark_truth.py",
-    }
-    columns = list(dict.fromkeys(column for row in rows for column in row)) + list(provenance)
-    with (RESULTS / f"{name}.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-        table.writeheader()
-        for row in rows:
-            table.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in (row | provenance).items()})
-
-
 def show(rows: Sequence[Row]) -> None:
     """Print the rows of one target."""
     first = rows[0]
@@ -178,9 +156,9 @@ def main() -> None:
             show(of_target)
             rows += of_target
     print(f"\n{time.monotonic() - start:.0f} s\n", *verdict(rows), sep="\n")
-    if not (IS_SMOKE or arguments.only):
-        write("truth", rows)
-        write("truth_peers", table)
+    if not arguments.only:
+        write_rows("truth", rows, command=COMMAND)
+        write_rows("truth_peers", table, command=COMMAND)
 
 
 if __name__ == "__main__":
