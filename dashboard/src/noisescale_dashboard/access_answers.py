@@ -14,8 +14,8 @@ class Me:
         mode: "local" or "team".
         name: As people call them.
         url: Address of the server, for jobs elsewhere; None for a local one.
-        everywhere: Role in all projects, or None.
-        roles: (project, role).
+        everywhere: Rights in all projects.
+        projects: (project, rights) of single ones.
         makes_keys: Whether they may make keys.
         manages: Whether they may manage members.
     """
@@ -23,8 +23,8 @@ class Me:
     mode: str
     name: str
     url: str | None
-    everywhere: str | None
-    roles: tuple[tuple[str, str], ...]
+    everywhere: frozenset[str]
+    projects: tuple[tuple[str, frozenset[str]], ...]
     makes_keys: bool
     manages: bool
 
@@ -60,6 +60,7 @@ class Person:
     name: str
     email: str | None
     is_administrator: bool
+    is_disabled: bool
     roles: tuple[tuple[str, str], ...]
 
 
@@ -79,8 +80,8 @@ def me(body: Mapping[str, Any]) -> Me:
         mode=body["mode"],
         name=body["name"],
         url=body["url"],
-        everywhere=body["everywhere"],
-        roles=_roles(body),
+        everywhere=frozenset(body["everywhere"]),
+        projects=tuple((one["project"], frozenset(one["rights"])) for one in body["projects"]),
         makes_keys=body["makes_keys"],
         manages=body["manages"],
     )
@@ -111,8 +112,17 @@ def new_key(body: Mapping[str, Any]) -> NewKey:
 
 def people(body: Mapping[str, Any]) -> tuple[Person, ...]:
     """People by name."""
-    return tuple(
-        Person(one["id"], one["name"], one["email"], one["is_administrator"], _roles(one)) for one in body["people"]
+    return tuple(_person(one) for one in body["people"])
+
+
+def _person(one: Mapping[str, Any]) -> Person:
+    return Person(
+        id=one["id"],
+        name=one["name"],
+        email=one["email"],
+        is_administrator=one["is_administrator"],
+        is_disabled=one["disabled_at"] is not None,
+        roles=tuple((role["project"], role["role"]) for role in one["roles"]),
     )
 
 
@@ -127,10 +137,6 @@ def audit(body: Mapping[str, Any]) -> tuple[AuditEntry, ...]:
         )
         for one in body["entries"]
     )
-
-
-def _roles(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((one["project"], one["role"]) for one in body["roles"])
 
 
 def _moment(text: str | None) -> datetime | None:

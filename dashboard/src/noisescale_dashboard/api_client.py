@@ -260,6 +260,10 @@ class ApiClient:
         fields = {"name": name, "email": email, "is_administrator": is_administrator}
         return str((await self._api.send("POST", visitor, f"{API}/people", fields))["id"])
 
+    async def change_person(self, visitor: Mapping[str, str], person_id: str, **fields: bool) -> None:
+        """Change whether a person `is_administrator` of all projects, or `is_disabled`."""
+        await self._api.send("PATCH", visitor, f"{API}/people/{_checked(person_id, 'person')}", fields)
+
     async def make_login_link(self, visitor: Mapping[str, str], person_id: str) -> str:
         """A link that logs a person in once, within the hour."""
         path = f"{API}/people/{_checked(person_id, 'person')}/login-links"

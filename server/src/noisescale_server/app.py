@@ -134,7 +134,7 @@ def set_up_access(app: FastAPI, settings: Settings) -> None:
     # without a secret of its own no key outlives this process: better than one that everybody knows
     app.state.pepper = secret.get_secret_value().encode() if secret else token_bytes(32)
     app.state.access_mode = AccessMode.of(settings)
-    app.state.credentials = Credentials(app.state.access_mode, app.state.pepper)
+    app.state.credentials = Credentials(app.state.access_mode, app.state.pepper, lambda: app.state.sessions)
     app.state.belonging = Belonging()
     app.state.login_provider = login_provider(settings)
 

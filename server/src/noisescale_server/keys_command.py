@@ -14,7 +14,7 @@ from noisescale_server import local_access
 from noisescale_server.api.auth_mode import origin_of
 from noisescale_server.commands import Subparsers, add_data_dir, reporting
 from noisescale_server.services import key_text, keys, people, sessions
-from noisescale_server.services.access import Principal, Role
+from noisescale_server.services.access import EVERYTHING, Principal
 from noisescale_server.services.errors import DomainError
 from noisescale_server.services.keys import DEFAULT_DAYS, MAX_DAYS, MadeKey, NewKey
 from noisescale_server.settings import Settings
@@ -67,7 +67,7 @@ def _do(settings: Settings, *, work: Work) -> int:
     if settings.auth == "required" and settings.secret_key is None:
         raise StartRefused(f"set the NOISESCALE_SECRET_KEY of the server, of at least {MIN_SECRET_BYTES} bytes")
     known = settings.model_copy(update={"secret_key": local_access.secret_key(settings, os.environ)})
-    whoever = Principal("local", "command line", os.environ.get("USER", "command line"), everywhere=Role.ADMIN)
+    whoever = Principal("local", "command line", os.environ.get("USER", "command line"), everywhere=EVERYTHING)
     with kept_database(settings) as database_url:
         try:
             asyncio.run(in_transaction(database_url, lambda session: work(session, whoever, known)))

@@ -3,13 +3,16 @@
 import pytest
 
 from dashboard_callbacks import Callbacks
-from fakes_access import ADA, LOGIN_LINK, ME, NEW_KEY
+from fakes_access import ADA, LOGIN_LINK, ME, MOMENT, NEW_KEY, PEOPLE
 from fakes_api import FakeApi
 from noisescale_dashboard.access_answers import Me
 from noisescale_dashboard.app import page_at
 from noisescale_dashboard.pages import settings
 from noisescale_dashboard.settings import DashboardSettings
 
+VIEWING = frozenset({"identity", "read", "cursor"})
+MEMBERS = frozenset({"append", "change", "own_keys"})
+EVERYTHING = VIEWING | MEMBERS | {"delete", "manage"}
 MANAGER = {"makes_keys": True, "manages": True, "is_local": False}
 
 
@@ -18,8 +21,8 @@ def me(**changes: object) -> Me:
         "mode": "team",
         "name": "Ada",
         "url": None,
-        "everywhere": None,
-        "roles": (),
+        "everywhere": frozenset(),
+        "projects": (),
         "makes_keys": False,
         "manages": False,
     }
@@ -34,8 +37,12 @@ def test_the_page_is_at_its_address() -> None:
     ("who", "words"),
     [
         (me(mode="local"), "yours alone"),
-        (me(everywhere="admin"), "You are Ada and may do everything, in every project."),
-        (me(roles=(("vision", "viewer"),)), "You are Ada, who may read in vision."),
+        (me(everywhere=EVERYTHING), "You are Ada and may do everything, in every project."),
+        (me(projects=(("vision", VIEWING),)), "You are Ada, who may read in vision."),
+        (me(projects=(("vision", VIEWING | MEMBERS),)), "You are Ada, who may read, write and make keys in vision."),
+        (me(projects=(("vision", frozenset({"identity", "append", "cursor"})),)), "may write, and read back only how"),
+        (me(projects=(("vision", frozenset({"identity", "cursor"})),)), "may read back only how far its own records"),
+        (me(projects=(("vision", frozenset({"identity"})),)), "may do nothing in vision"),
         (me(), "Ask an admin for a role"),
     ],
 )
@@ -124,7 +131,12 @@ async def test_a_login_link_is_shown_once(callbacks: Callbacks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("button", "words"), [("settings-newcomer-add", "Name the person"), ("settings-link-make", "Choose a person")]
+    ("button", "words"),
+    [
+        ("settings-newcomer-add", "Name the person"),
+        ("settings-link-make", "Choose a person"),
+        ("settings-person-disable", "Choose a person"),
+    ],
 )
 async def test_nothing_is_done_about_nobody(callbacks: Callbacks, fake_api: FakeApi, button: str, words: str) -> None:
     said = await callbacks.post(callbacks.output_called_by(button), {f"{button}.n_clicks": 1})
@@ -133,12 +145,47 @@ async def test_nothing_is_done_about_nobody(callbacks: Callbacks, fake_api: Fake
     assert not any("people" in path for path in fake_api.paths())
 
 
-@pytest.mark.parametrize(("everywhere", "is_hidden"), [("admin", False), ("member", True), (None, True)])
+@pytest.mark.parametrize(
+    ("everywhere", "is_hidden"), [(sorted(EVERYTHING), False), (sorted(VIEWING | MEMBERS), True), ([], True)]
+)
 async def test_only_an_admin_of_all_projects_sees_logins(
-    callbacks: Callbacks, monkeypatch: pytest.MonkeyPatch, everywhere: str | None, is_hidden: bool
+    callbacks: Callbacks, monkeypatch: pytest.MonkeyPatch, everywhere: list[str], is_hidden: bool
 ) -> None:
     monkeypatch.setitem(ME, "everywhere", everywhere)
 
     shown = await callbacks.post("settings-sentence.children", {"settings-sentence.id": "settings-sentence"})
 
     assert shown["settings-logins"] == {"hidden": is_hidden}
+
+
+@pytest.mark.parametrize(
+    ("button", "sent", "words"),
+    [
+        ("disable", {"is_disabled": True}, "keys are refused"),
+        ("enable", {"is_disabled": False}, "log in again"),
+        ("promote", {"is_administrator": True}, "An admin of all projects"),
+        ("demote", {"is_administrator": False}, "No admin"),
+    ],
+)
+async def test_what_somebody_is_changes_by_the_button_that_was_pressed(
+    callbacks: Callbacks, fake_api: FakeApi, button: str, sent: dict[str, bool], words: str
+) -> None:
+    values = {f"settings-person-{button}.n_clicks": 1, "settings-person.value": ADA}
+    output = callbacks.output_called_by("settings-person-disable")
+    payload = callbacks.payload(output, values, triggered=f"settings-person-{button}.n_clicks")
+
+    said = await callbacks.client.post("/_dash-update-component", json=payload)
+
+    assert words in said.text
+    assert fake_api.requests[-1].method == "PATCH"
+    assert fake_api.requests[-1].url.path.endswith(f"/people/{ADA}")
+    assert await fake_api.requests[-1].json() == sent
+
+
+async def test_who_is_disabled_is_shown_as_that(callbacks: Callbacks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PEOPLE[0], "disabled_at", MOMENT)
+
+    people = await callbacks.post("settings-people.children", {"settings-me.data": MANAGER})
+
+    assert "disabled: cannot log in" in str(people["settings-people"])
+    assert "admin of all projects" not in str(people["settings-people"])

@@ -25,8 +25,11 @@ class Callbacks:
         found = next(d for d in self.server_side() if d["inputs"][0]["id"] == button)
         return _outputs(found["output"])[0]
 
-    def payload(self, output: str, values: dict[str, Any]) -> dict[str, Any]:
-        """The body of a call that has `values` ("id.prop" → value) for inputs and states, None for the others."""
+    def payload(self, output: str, values: dict[str, Any], *, triggered: str | None = None) -> dict[str, Any]:
+        """The body of a call that has `values` ("id.prop" → value) for inputs and states, None for the others.
+
+        What has triggered it is the first input unless it is said.
+        """
         found = next(d for d in self.server_side() if output in _outputs(d["output"]))
         outputs = [
             dict(zip(("id", "property"), name.rsplit(".", 1), strict=True)) for name in _outputs(found["output"])
@@ -40,7 +43,7 @@ class Callbacks:
             "outputs": outputs if found["output"].startswith("..") else outputs[0],
             "inputs": filled(found["inputs"]),
             "state": filled(found["state"]),
-            "changedPropIds": [f"{found['inputs'][0]['id']}.{found['inputs'][0]['property']}"],
+            "changedPropIds": [triggered or f"{found['inputs'][0]['id']}.{found['inputs'][0]['property']}"],
         }
 
     async def post(self, output: str, values: dict[str, Any], headers: dict[str, str] | None = None) -> dict[str, Any]:

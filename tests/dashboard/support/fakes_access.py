@@ -15,8 +15,8 @@ ME = {
     "name": "Ada",
     "url": "https://noisescale.example.com",
     "person_id": ADA,
-    "everywhere": "admin",
-    "roles": [],
+    "everywhere": ["identity", "read", "cursor", "append", "change", "own_keys", "delete", "manage"],
+    "projects": [],
     "makes_keys": True,
     "manages": True,
 }
@@ -55,6 +55,7 @@ PEOPLE = [
         "name": "Ada",
         "email": "ada@example.com",
         "is_administrator": True,
+        "disabled_at": None,
         "created_at": MOMENT,
         "roles": [{"project": "vision", "role": "member"}],
     }
@@ -99,6 +100,7 @@ def add_access_routes(app: FastAPI) -> None:
         app.get(f"/api/v1/{path}")(giving(answer))
     app.post("/api/v1/keys", status_code=201)(made)
     app.post("/api/v1/people", status_code=201)(giving({"id": ADA}))
+    app.patch("/api/v1/people/{person_id}")(giving(PEOPLE[0]))
     app.post("/api/v1/people/{person_id}/login-links", status_code=201)(giving({"url": LOGIN_LINK}))
     app.delete("/api/v1/people/{person_id}/sessions", status_code=204)(nothing)
     app.post("/api/v1/keys/{key_id}/rotation", status_code=201)(made)

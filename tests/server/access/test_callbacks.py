@@ -12,7 +12,7 @@ from principals import OURS, PUBLIC_URL, Team, new_person, running_team
 from stored_runs import resolved, store_run
 
 SECRET_NAME = "a name that others must not read"
-UNKNOWN = ("nobody", "wrong key", "expired key", "revoked key")
+UNKNOWN = ("nobody", "wrong key", "expired key", "revoked key", "disabled admin", "key of a removed admin")
 
 
 # What each callback does, by its first output and the input that calls it. `reads`: what its visitor may read, from the
@@ -62,6 +62,7 @@ settings-people.children       settings-me.data           reads
 settings-person-said.children  settings-role-set.n_clicks changes
 settings-person-said.children  settings-newcomer-add.n_clicks changes
 settings-person-said.children  settings-link-make.n_clicks changes
+settings-person-said.children  settings-person-disable.n_clicks changes
 page.children                  address.pathname           words
 """
 
@@ -239,3 +240,23 @@ async def test_people_and_login_links_are_made_by_admins_of_all_projects_alone(
 
     assert (name in {one["name"] for one in people}) is is_done
     assert ("login?link=" in str(said[1].json())) is is_done
+
+
+@pytest.mark.parametrize(("principal", "is_done"), [("viewer", False), ("admin", False), ("administrator", True)])
+async def test_people_are_disabled_and_made_admins_by_admins_of_all_projects_alone(
+    team: Team, admin: httpx.AsyncClient, principal: str, is_done: bool
+) -> None:
+    known = await Callbacks.of(admin)
+    found = {}
+    async with team.client(principal) as client:
+        for button in ("disable", "promote"):
+            person_id = str(await new_person(team.app, f"chosen by {principal}", {OURS: "viewer"}))
+            values = {f"settings-person-{button}.n_clicks": 1, "settings-person.value": person_id}
+            output = known.output_called_by("settings-person-disable")
+            payload = known.payload(output, values, triggered=f"settings-person-{button}.n_clicks")
+            assert (await client.post("/_dash-update-component", json=payload)).status_code == 200
+            people = (await admin.get("/api/v1/people")).json()["people"]
+            found[button] = next(one for one in people if one["id"] == person_id)
+
+    assert (found["disable"]["disabled_at"] is not None) is is_done
+    assert found["promote"]["is_administrator"] is is_done

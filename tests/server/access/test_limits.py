@@ -16,6 +16,7 @@ from noisescale_dashboard.app import mount
 from noisescale_server import impatient_http
 from noisescale_server.api.auth_credentials import MAX_REMEMBERED
 from noisescale_server.impatient_http import MAX_HEADER_BYTES, ImpatientProtocol
+from noisescale_server.services.access import LOCAL
 from problems import assert_problem
 from served_app import TOKEN, served_app
 
@@ -203,7 +204,7 @@ async def test_ten_thousand_wrong_keys_end_in_429_and_are_not_remembered(new_dat
             for i in range(200)
         ]
         for i in range(MAX_REMEMBERED + 100):
-            app.state.credentials._remember(f"{i}", None)
+            app.state.credentials._remember(f"{i}", LOCAL)
 
         remembered = len(app.state.credentials._remembered)
 

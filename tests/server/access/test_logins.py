@@ -18,12 +18,13 @@ from sqlalchemy import select, text, update
 from noisescale_server.services import sessions
 from noisescale_server.services.access import LOCAL
 from noisescale_server.storage.access_tables import WebSession
-from principals import COOKIE, OURS, PUBLIC_URL, Team, as_browser, new_person, new_session, running_team
+from principals import COOKIE, OURS, PUBLIC_URL, Team, as_browser, log_in, new_person, new_session, running_team
 from problems import assert_problem
 
 pytestmark = pytest.mark.processes
 
 OWN_PAGE = {"Origin": PUBLIC_URL}
+VIEWING = ["identity", "read", "cursor"]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ class TestLinks:
         assert "set-cookie" not in page.headers
         assert secret in page.text
         assert (first.status_code, first.headers["location"]) == (303, "/runs")
-        assert (me["name"], me["roles"]) == ("Grace", [{"project": OURS, "role": "viewer"}])
+        assert (me["name"], me["projects"]) == ("Grace", [{"project": OURS, "rights": VIEWING}])
         assert second.status_code == 403
         assert "Ask for another one" in second.text
 
@@ -129,7 +130,7 @@ class TestProxyHeader:
             me = (await browser.get("/api/v1/me")).json()
 
         assert (entered.status_code, entered.headers["location"]) == (303, "/sweeps")
-        assert (me["name"], me["roles"], me["everywhere"]) == ("lin@example.com", [], None)
+        assert (me["name"], me["projects"], me["everywhere"]) == ("lin@example.com", [], [])
 
     @pytest.mark.parametrize("address", ["10.2.0.1", "127.0.0.1", "192.0.2.7"])
     async def test_nobody_else_is_believed(self, team: Team, address: str) -> None:
@@ -181,8 +182,8 @@ class TestOpenIdConnect:
 
         assert (first.status_code, first.headers["location"]) == (303, "/runs")
         assert re.match(rf"{COOKIE}=[^;]+; HttpOnly; Max-Age=604800; Path=/; SameSite=lax; Secure", cookie_of(first))
-        assert (empty["name"], empty["roles"]) == ("Ada Lovelace", [])
-        assert me["roles"] == still["roles"] == [{"project": OURS, "role": "viewer"}]
+        assert (empty["name"], empty["projects"]) == ("Ada Lovelace", [])
+        assert me["projects"] == still["projects"] == [{"project": OURS, "rights": VIEWING}]
         assert again.status_code == 303
 
     async def test_a_code_from_another_browser_logs_nobody_in(self, team: Team) -> None:
@@ -244,7 +245,7 @@ class TestSessions:
     async def test_each_login_has_a_cookie_of_its_own(self, team: Team) -> None:
         person_id = await new_person(team.app, "x", {})
         async with team.app.state.sessions.begin() as session:
-            cookies = {(await sessions.log_in(session, person_id, now=datetime.now(UTC), how="t")).text for _ in "ab"}
+            cookies = {await sessions.log_in(session, person_id, now=datetime.now(UTC), how="t") for _ in "ab"}
 
         assert len(cookies) == 2
 
@@ -282,8 +283,7 @@ class TestSessions:
 
     async def test_an_admin_logs_somebody_out_of_every_browser(self, team: Team) -> None:
         person_id = await new_person(team.app, "x", {OURS: "viewer"})
-        async with team.app.state.sessions.begin() as session:
-            cookie = (await sessions.log_in(session, person_id, now=datetime.now(UTC), how="test")).text
+        cookie = await log_in(team.app, person_id)
         async with team.client("administrator") as admin, visitor(team.app) as browser:
             before = await browser.get("/api/v1/runs", headers=as_browser(cookie))
             await admin.delete(f"/api/v1/people/{person_id}/sessions")
@@ -302,8 +302,7 @@ class TestSessions:
 
 async def test_somebody_removed_from_a_project_sees_it_no_more(team: Team) -> None:
     person_id = await new_person(team.app, "leaving", {OURS: "member"})
-    async with team.app.state.sessions.begin() as session:
-        cookie = (await sessions.log_in(session, person_id, now=datetime.now(UTC), how="test")).text
+    cookie = await log_in(team.app, person_id)
     async with team.client("admin") as admin, visitor(team.app) as browser:
         before = (await browser.get("/api/v1/projects", headers=as_browser(cookie))).json()
         await admin.delete(f"/api/v1/projects/{OURS}/members/{person_id}")

@@ -3,7 +3,9 @@
 A route, an operation of OpenAPI or a callback of the dashboard without a row fails: whoever adds one says who may.
 
 In a row, `+` lets in, `-` is refused as known and not allowed (403), `0` is answered as if nothing were there (404).
-Those who are not known (no key, a wrong, an expired or a revoked one) get 401 everywhere but from `PUBLIC`.
+Those who are not known (no key, a wrong, an expired or a revoked one, somebody who is disabled, a key whose owner may
+enter nothing that it opens) get 401 everywhere but from `PUBLIC`. Who was taken out of a project knows nothing of it,
+and a former admin of all projects is what their roles say.
 """
 
 import re
@@ -22,7 +24,8 @@ from principals import OURS, THEIRS, Team, new_key, new_person, running_team
 from reproduction_bodies import claim_body
 from stored_runs import resolved, store_run
 
-UNKNOWN = ("nobody", "wrong key", "expired key", "revoked key")
+GONE = ("disabled admin", "key of a disabled admin", "key of a removed admin", "key of a former administrator")
+UNKNOWN = ("nobody", "wrong key", "expired key", "revoked key", *GONE)
 KNOWN = ("write key", "read key", "admin key", "their key", "viewer", "member", "admin", "their admin", "administrator")
 
 # fmt: off
@@ -84,6 +87,7 @@ POST   /keys/{key_id}/rotation                  -     -    +     0       -      
 DELETE /keys/{key_id}                           -     -    +     0       -      0      +       0            +
 GET    /people                                  -     -    +     +       -      -      +       +            +
 POST   /people                                  -     -    -     -       -      -      -       -            +
+PATCH  /people/{person_id}                      -     -    -     -       -      -      -       -            +
 POST   /people/{person_id}/login-links          -     -    -     -       -      -      -       -            +
 DELETE /people/{person_id}/sessions             -     -    -     -       -      -      -       -            +
 PUT    /projects/{project:path}/members/{person_id}
@@ -222,6 +226,7 @@ class Things:
             ("POST", "/reproductions"): claim_body(project=OURS),
             ("POST", "/keys"): {"name": "k", "scope": "read", "projects": [OURS]},
             ("POST", "/people"): {"name": "new"},
+            ("PATCH", "/people/{person_id}"): {"is_administrator": True},
             ("PUT", "/projects/{project:path}/members/{person_id}"): {"role": "viewer"},
         }
         return bodies.get((method, template))
@@ -293,6 +298,23 @@ async def test_the_pages_let_in_whom_the_table_says(
     assert unknown == [401] * len(UNKNOWN)
 
 
+@pytest.mark.parametrize(
+    ("method", "template", "marks"), [*rows(MATRIX), *rows(OUTSIDE)], ids=lambda value: str(value)[:60]
+)
+async def test_who_was_taken_out_may_no_more_than_is_left_to_them(
+    team: Team, lasting: Things, method: str, template: str, marks: str
+) -> None:
+    prefix = "" if (method, template, marks) in rows(OUTSIDE) else "/api/v1"
+    target, body = prefix + lasting.address(template), lasting.body(method, template)
+    removed, former = [
+        mark_of(await ask(team, principal, method, target, body))
+        for principal in ("removed admin", "former administrator")
+    ]
+
+    assert removed == ("+" if template == "/me" else "-")
+    assert former == marks[KNOWN.index("viewer")]
+
+
 @pytest.mark.parametrize("path", PUBLIC)
 async def test_what_is_public_is_open_to_everybody(team: Team, path: str) -> None:
     answers = [await ask(team, principal, "GET", path, None) for principal in (*UNKNOWN, *KNOWN)]
@@ -316,6 +338,55 @@ async def test_a_write_key_reads_back_what_it_wrote_and_nothing_else(team: Team)
     assert status.json() == {"id": str(own_run), "project": OURS, "status": "running"}
     assert again.json() == status.json()
     assert (whole.status_code, foreign.status_code) == (403, 409)
+
+
+@pytest.mark.parametrize("what", ["run", "sweep"])
+async def test_an_id_that_others_have_is_answered_as_if_nothing_were_there(team: Team, what: str) -> None:
+    things = await Things.made(team)
+    body = {"project": THEIRS, "id": str(getattr(things, f"{what}_id"))}
+    async with team.client("their admin") as client, team.client("administrator") as all_seeing:
+        hidden = await client.post(f"/api/v1/{what}s", json=body)
+        absent = await client.get(f"/api/v1/{what}s/{body['id']}")
+        seen = await all_seeing.post(f"/api/v1/{what}s", json=body)
+
+    assert (hidden.status_code, hidden.json()) == (404, absent.json())
+    assert seen.status_code == 409
+
+
+async def test_nothing_but_what_lies_in_a_public_folder_is_public(team: Team) -> None:
+    names = (
+        "/_favicon.icon",
+        "/_favicon.ico/x",
+        "/assets",
+        "/assets/",
+        "/assets/../runs",
+        "/assets//runs",
+        "/assetsx/a",
+    )
+    names += ("/_dash-component-suites", "/_dash-component-suites/../", "/login/", "/livez/x", "*", "")
+    answers = {}
+    async with team.client("nobody") as client:
+        for name in names:
+            asked: list[dict[str, Any]] = []
+            scope = {"type": "http", "method": "GET", "path": name, "raw_path": name.encode(), "headers": []}
+            scope |= {"query_string": b"", "client": ("192.0.2.7", 1), "http_version": "1.1", "scheme": "https"}
+            await team.app(scope, no_body, collecting(asked))
+            answers[name] = asked[0]["status"]
+        missing = await client.get("/assets/no-such-file.js")
+
+    assert answers == dict.fromkeys(names, 401)
+    assert missing.status_code == 404
+
+
+async def no_body() -> dict[str, Any]:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+def collecting(messages: list[dict[str, Any]]) -> Callable[[Any], Any]:
+    async def send(message: dict[str, Any]) -> None:
+        messages.append(message)
+
+    return send
 
 
 async def test_a_batch_for_another_project_is_refused_and_stores_nothing(team: Team) -> None:

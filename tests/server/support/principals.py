@@ -15,9 +15,10 @@ from sqlalchemy import update
 from app_in_process import running_app
 from keys_of_tests import bearer
 from noisescale_dashboard.app import mount
-from noisescale_server.services import keys, people, sessions
-from noisescale_server.services.access import LOCAL, PersonRole
+from noisescale_server.services import keys, offboarding, people, sessions
+from noisescale_server.services.access import EVERYTHING, LOCAL, PersonRole, Principal
 from noisescale_server.services.keys import NewKey
+from noisescale_server.services.offboarding import PersonChange
 from noisescale_server.storage import api_keys
 from noisescale_server.storage.access_tables import ApiKey
 
@@ -71,14 +72,36 @@ async def everybody(app: FastAPI) -> dict[str, dict[str, str]]:
         headers[role] = as_browser(await new_session(app, role, {OURS: role}))
     headers["their admin"] = as_browser(await new_session(app, "their admin", {THEIRS: "admin"}))
     headers["administrator"] = as_browser(await new_session(app, "administrator", {}, is_administrator=True))
+    return headers | await offboarded(app)
+
+
+async def offboarded(app: FastAPI) -> dict[str, dict[str, str]]:
+    """Headers of those who have been taken out again, as they were handed out before."""
+    disabled = await new_person(app, "disabled", {OURS: "admin"})
+    removed = await new_person(app, "removed", {OURS: "admin"})
+    former = await new_person(app, "former", {OURS: "viewer"}, is_administrator=True)
+    headers = {
+        "disabled admin": as_browser(await log_in(app, disabled)),
+        "key of a disabled admin": bearer(await new_key(app, "admin", OURS, owner=disabled)),
+        "removed admin": as_browser(await log_in(app, removed)),
+        "key of a removed admin": bearer(await new_key(app, "admin", OURS, owner=removed)),
+        "former administrator": as_browser(await log_in(app, former)),
+        "key of a former administrator": bearer(await new_key(app, "admin", THEIRS, owner=former)),
+    }
+    now = datetime.now(UTC)
+    async with app.state.sessions.begin() as session:
+        await offboarding.change(session, LOCAL, disabled, PersonChange(is_disabled=True), now=now)
+        await offboarding.remove_member(session, LOCAL, OURS, removed, now=now)
+        await offboarding.change(session, LOCAL, former, PersonChange(is_administrator=False), now=now)
     return headers
 
 
-async def new_key(app: FastAPI, scope: Any, project: str, *, ends: str | None = None) -> str:
+async def new_key(app: FastAPI, scope: Any, project: str, *, ends: str | None = None, owner: UUID | None = None) -> str:
     """The text of a key; `ends` names the column that ends it, an hour ago."""
     now = datetime.now(UTC)
+    by = LOCAL if owner is None else Principal("person", str(owner), "owner", everywhere=EVERYTHING, person_id=owner)
     async with app.state.sessions.begin() as session:
-        made = await keys.create(session, LOCAL, NewKey(scope, scope, [project]), pepper=SECRET.encode(), now=now)
+        made = await keys.create(session, by, NewKey(scope, scope, [project]), pepper=SECRET.encode(), now=now)
         if ends is not None:
             past = {ends: now - timedelta(hours=1)}
             await session.execute(update(ApiKey).where(ApiKey.id == made.id).values(past))
@@ -96,9 +119,15 @@ async def new_person(app: FastAPI, name: str, roles: dict[str, PersonRole], *, i
 
 async def new_session(app: FastAPI, name: str, roles: dict[str, PersonRole], *, is_administrator: bool = False) -> str:
     """What the cookie of a new person's browser holds."""
-    person_id = await new_person(app, name, roles, is_administrator=is_administrator)
+    return await log_in(app, await new_person(app, name, roles, is_administrator=is_administrator))
+
+
+async def log_in(app: FastAPI, person_id: UUID) -> str:
+    """What the cookie of another browser of the person holds."""
     async with app.state.sessions.begin() as session:
-        return (await sessions.log_in(session, person_id, now=datetime.now(UTC), how="test")).text
+        cookie = await sessions.log_in(session, person_id, now=datetime.now(UTC), how="test")
+    assert cookie is not None, "who is disabled has no session"
+    return cookie.text
 
 
 def as_browser(cookie: str) -> dict[str, str]:

@@ -12,12 +12,14 @@ from noisescale_dashboard.pages import settings_keys, settings_people, shell, st
 from noisescale_dashboard.pages.parts import Child, aria, card
 
 SECTIONS = (("connection", "Connection"), ("keys", "API keys"), ("people", "Members"), ("audit", "Audit log"))
-ROLE_WORDS = {
-    "writer": "may write, and read back only how far that has arrived",
-    "viewer": "may read",
-    "member": "may read, write and make keys",
-    "admin": "may do everything",
-}
+WORDS_OF_RIGHTS = (
+    ("manage", "may do everything"),
+    ("own_keys", "may read, write and make keys"),
+    ("read", "may read"),
+    ("append", "may write, and read back only how far that has arrived"),
+    ("cursor", "may read back only how far its own records have arrived"),
+)
+"""The first right that somebody has says the most."""
 CHANGED = (
     Output("settings-sentence", "children"),
     Output("settings-connection", "children"),
@@ -89,7 +91,7 @@ def register(app: Dash, api: ApiClient) -> None:
             not me.makes_keys,
             not me.manages or is_local,
             not me.manages,
-            me.everywhere != "admin",
+            "manage" not in me.everywhere,
             {"makes_keys": me.makes_keys, "manages": me.manages, "is_local": is_local},
         )
 
@@ -111,10 +113,15 @@ def sentence(me: Me) -> str:
     """Who is looking, and what they may do where."""
     if me.mode == "local":
         return "This server is yours alone: it answers on this machine only, to whoever has its link or its file."
-    if me.everywhere is not None:
-        return f"You are {me.name} and {ROLE_WORDS[me.everywhere]}, in every project."
-    told = "; ".join(f"{ROLE_WORDS[role]} in {project}" for project, role in me.roles)
+    if me.everywhere:
+        return f"You are {me.name} and {rights_text(me.everywhere)}, in every project."
+    told = "; ".join(f"{rights_text(rights)} in {project}" for project, rights in me.projects)
     return f"You are {me.name}, who {told}." if told else f"You are {me.name}. Ask an admin for a role in a project."
+
+
+def rights_text(rights: frozenset[str]) -> str:
+    """What these rights let somebody do."""
+    return next((words for right, words in WORDS_OF_RIGHTS if right in rights), "may do nothing")
 
 
 def snippet(me: Me) -> list[Child]:

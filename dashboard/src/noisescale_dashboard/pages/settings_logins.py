@@ -1,5 +1,6 @@
-"""Who can log in, on the page of settings: add somebody, make a one-time link, log somebody out of every browser."""
+"""Who can log in, on the page of settings: add somebody, make a link, log out, disable, choose admins."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -9,6 +10,14 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages.parts import Child, aria, note
+
+CHANGES: Mapping[str, tuple[str, dict[str, bool], str]] = {
+    "disable": ("Disable", {"is_disabled": True}, "Disabled: logins have ended, keys are refused within 5 s."),
+    "enable": ("Enable", {"is_disabled": False}, "Enabled: they can log in again, with new keys."),
+    "promote": ("Make admin of all projects", {"is_administrator": True}, "An admin of all projects now."),
+    "demote": ("Take that away", {"is_administrator": False}, "No admin of all projects any more."),
+}
+"""By the button's name: its words, what changes, and what is said then."""
 
 
 def layout() -> html.Div:
@@ -31,10 +40,22 @@ def layout() -> html.Div:
         ],
         className="settings-form",
     )
+    standing = html.Div(
+        [
+            html.Button(label, id=f"settings-person-{name}", type="button", className="btn")
+            for name, (label, _, _) in CHANGES.items()
+        ],
+        className="settings-form",
+    )
     return html.Div(
         [
             html.H3("Logins of the chosen person", className="tt"),
             logins,
+            html.H3("What the chosen person is here", className="tt"),
+            html.P(
+                "Disabling ends their logins and keys for good. The last admin of all projects stays.", className="t2"
+            ),
+            standing,
             html.H3("Add somebody", className="tt"),
             newcomer,
         ],
@@ -97,6 +118,27 @@ def register(app: Dash, api: ApiClient) -> None:
         except ApiProblem as problem:
             return note(problem.detail), no_update
         return shown_link(link), f"link {person_id} {links}"
+
+    @app.callback(
+        Output("settings-person-said", "children", allow_duplicate=True),
+        Output("settings-changes", "data", allow_duplicate=True),
+        *(Input(f"settings-person-{name}", "n_clicks") for name in CHANGES),
+        State("settings-person", "value"),
+        prevent_initial_call=True,
+    )
+    async def change_standing(*given: Any) -> tuple[Child, Any]:
+        *clicks, person_id = given
+        if not any(clicks):
+            raise PreventUpdate
+        if not person_id:
+            return note("Choose a person first."), no_update
+        name = str(ctx.triggered_id).removeprefix("settings-person-")
+        _, wanted, said = CHANGES[name]
+        try:
+            await api.change_person(visitor_headers(ctx.headers), person_id, **wanted)
+        except ApiProblem as problem:
+            return note(problem.detail), no_update
+        return note(said, quiet=True), f"{name} {person_id} {clicks}"
 
 
 def shown_link(url: str) -> html.Div:

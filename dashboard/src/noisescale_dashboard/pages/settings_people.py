@@ -112,13 +112,20 @@ def people_table(people: Sequence[Person]) -> Child:
         html.Tr(
             [
                 html.Td([html.B(one.name), html.Span(one.email or "", className="below")]),
-                html.Td("admin of all projects" if one.is_administrator else roles_text(one.roles)),
+                html.Td(standing_text(one)),
             ]
         )
         for one in people
     ]
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in ("Name", "Roles")]))
     return html.Table([head, html.Tbody(rows)], className="tb list short")
+
+
+def standing_text(person: Person) -> str:
+    """What the person is here."""
+    if person.is_disabled:
+        return "disabled: cannot log in"
+    return "admin of all projects" if person.is_administrator else roles_text(person.roles)
 
 
 def roles_text(roles: Sequence[tuple[str, str]]) -> str:

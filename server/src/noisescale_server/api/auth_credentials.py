@@ -1,10 +1,14 @@
-"""From what a request carries to who sent it."""
+"""From what a request carries to who sent it.
+
+A right key or cookie is recognized first, and never counted: only wrong ones are, by the address that they come from.
+"""
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Final, Literal
@@ -12,15 +16,19 @@ from typing import Final, Literal
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
+from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
 from noisescale_server.api.auth_mode import AccessMode
+from noisescale_server.api.transactions import commit_with_retry
 from noisescale_server.services import keys, sessions
 from noisescale_server.services.access import LOCAL, Principal
 from noisescale_server.services.errors import DomainError
+from noisescale_server.services.gathered_lookups import GatheredLookups
 from noisescale_server.services.key_text import KeyText, parse
+from noisescale_server.services.keys import RightKey
 from noisescale_server.services.sessions import Secret
 from noisescale_server.storage import api_keys
 
@@ -29,6 +37,10 @@ REMEMBER_SECONDS: Final = 5.0
 MAX_REMEMBERED: Final = 10_000
 WRONG_KEYS_PER_MINUTE: Final = 60
 NOTE_USE_EVERY: Final = timedelta(minutes=1)
+LOOK_SECONDS: Final = 5.0
+"""After which a database that says nothing is asked on another connection."""
+
+Sessions = async_sessionmaker[AsyncSession]
 
 
 class TooManyAttempts(DomainError):
@@ -37,7 +49,10 @@ class TooManyAttempts(DomainError):
     retry_after_seconds = 60
 
     def __init__(self) -> None:
-        super().__init__("too many wrong keys came from this address in the last minute: try again in 60 s")
+        super().__init__(
+            "this key or login is wrong, and so were too many from this address in the last minute: "
+            "try another one in 60 s, or a right one now"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,100 +64,121 @@ class Visitor:
 
 
 class Credentials:
-    """Reads keys and cookies, and remembers for five seconds whose they are."""
+    """Reads keys and cookies. Right keys are remembered for five seconds; a cookie is looked up each time.
 
-    def __init__(self, mode: AccessMode, pepper: bytes, now: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        mode: Of the server.
+        pepper: With which digests of keys are made.
+        open_sessions: Where sessions of the database come from, once the server runs.
+        now: A clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        mode: AccessMode,
+        pepper: bytes,
+        open_sessions: Callable[[], Sessions],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._mode = mode
         self._pepper = pepper
+        self._open_sessions = open_sessions
         self._now = now
-        self._remembered: OrderedDict[bytes, tuple[float, Principal | None]] = OrderedDict()
+        self._remembered: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+        self._forgotten = 0
+        self._keys = GatheredLookups(self._look_at_keys)
+        self._cookies = GatheredLookups(self._look_at_cookies)
         self._wrong = FixedWindowRateLimiter(MemoryStorage())
         self._limit = RateLimitItemPerMinute(WRONG_KEYS_PER_MINUTE)
 
-    async def visitor(
-        self, sessions_: async_sessionmaker[AsyncSession], headers: Headers, address: str
-    ) -> Visitor | None:
+    async def visitor(self, headers: Headers, address: str) -> Visitor | None:
         """Who sent it; None without credentials and for wrong ones. A key counts before a cookie.
 
         Raises:
-            TooManyAttempts: When the address has sent too many wrong keys.
+            TooManyAttempts: For a wrong key or cookie, when the address has sent too many.
         """
         authorization = headers.get("authorization")
         if authorization is not None:
-            principal = await self._of_key(sessions_, authorization, address)
+            principal = await self._of_key(authorization, address)
             return None if principal is None else Visitor(principal, "key")
         cookie = cookie_parser(headers.get("cookie", "")).get(self._mode.cookie)
         if cookie is None:
             return None
-        principal = await self._of_cookie(sessions_, cookie)
-        return None if principal is None else Visitor(principal, "cookie")
+        principal = await self._of_cookie(cookie)
+        if principal is None:
+            self._count_wrong(address)
+            return None
+        return Visitor(principal, "cookie")
 
     @staticmethod
     def is_token(mode: AccessMode, text: str) -> bool:
         """Whether this is the local user's token."""
         return mode.token is not None and compare_digest(text.encode(), mode.token.encode())
 
+    def forget_after(self, session: AsyncSession) -> None:
+        """Look up again what was remembered, once the session has committed: keys or roles have changed then."""
+        event.listen(session.sync_session, "after_commit", lambda _: self.forget(), once=True)
+
     def forget(self) -> None:
-        """Nothing; what was remembered is looked up again, since keys or roles have changed."""
+        """Look up again what was remembered, also what is being looked up."""
+        self._forgotten += 1
         self._remembered.clear()
 
-    async def _of_key(
-        self, sessions_: async_sessionmaker[AsyncSession], authorization: str, address: str
-    ) -> Principal | None:
+    async def _of_key(self, authorization: str, address: str) -> Principal | None:
         scheme, _, text = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
         text = text.strip()
         if self.is_token(self._mode, text):
             return LOCAL
-        known, principal = self._recall(text)
-        if known:
-            return principal
-        key = parse(text)
-        if key is None or not self._wrong.test(self._limit, address):
-            self._count_wrong(address)
-            return None
-        principal = await self._read_key(sessions_, key, address)
-        self._remember(text, principal)
+        principal = self._recall(text) or await self._look_up_key(text, address)
         if principal is None:
             self._count_wrong(address)
         return principal
 
-    async def _read_key(
-        self, sessions_: async_sessionmaker[AsyncSession], key: KeyText, address: str
-    ) -> Principal | None:
-        now = datetime.now(UTC)
-        async with sessions_.begin() as session:
-            principal = await keys.principal_of_key(session, key, pepper=self._pepper, now=now)
-            if principal is not None:
-                row = await api_keys.get(session, key.id)
-                if row is not None and (row.last_used_at is None or now - row.last_used_at >= NOTE_USE_EVERY):
-                    await api_keys.note_use(session, key.id, now, address)
-        return principal
+    async def _look_up_key(self, text: str, address: str) -> Principal | None:
+        key = parse(text)
+        if key is None:
+            return None
+        forgotten = self._forgotten
+        found = await self._keys.answer(key)
+        if found is None:
+            return None
+        if forgotten == self._forgotten:
+            self._remember(text, found.principal)
+        await self._note_use(found, address)
+        return found.principal
 
-    async def _of_cookie(self, sessions_: async_sessionmaker[AsyncSession], cookie: str) -> Principal | None:
+    async def _note_use(self, found: RightKey, address: str) -> None:
+        now = datetime.now(UTC)
+        if found.last_used_at is not None and now - found.last_used_at < NOTE_USE_EVERY:
+            return
+        async with self._open_sessions().begin() as session:
+            await api_keys.note_use(session, found.principal.id, now, address)
+
+    async def _of_cookie(self, cookie: str) -> Principal | None:
         if self._mode.is_local:
             secret = self._mode.browser_secret()
             return LOCAL if secret is not None and compare_digest(cookie.encode(), secret.encode()) else None
-        known, principal = self._recall(cookie)
-        if known:
-            return principal
-        async with sessions_.begin() as session:
-            principal = await sessions.principal_of_cookie(session, Secret(cookie), now=datetime.now(UTC))
-        self._remember(cookie, principal)
-        return principal
+        return await self._cookies.answer(Secret(cookie)) if Secret.is_one(cookie) else None
+
+    async def _look_at_keys(self, texts: Collection[KeyText]) -> Mapping[KeyText, RightKey]:
+        look = partial(keys.recognized, texts=texts, pepper=self._pepper, now=datetime.now(UTC))
+        return await commit_with_retry(self._open_sessions(), look, timeout_seconds=LOOK_SECONDS)
+
+    async def _look_at_cookies(self, cookies: Collection[Secret]) -> Mapping[Secret, Principal]:
+        look = partial(sessions.principals_of, cookies=cookies, now=datetime.now(UTC))
+        return await commit_with_retry(self._open_sessions(), look, timeout_seconds=LOOK_SECONDS)
 
     def _count_wrong(self, address: str) -> None:
         if not self._wrong.hit(self._limit, address):
             raise TooManyAttempts
 
-    def _recall(self, text: str) -> tuple[bool, Principal | None]:
+    def _recall(self, text: str) -> Principal | None:
         found = self._remembered.get(_digest(text))
-        if found is None or self._now() - found[0] >= REMEMBER_SECONDS:
-            return False, None
-        return True, found[1]
+        return None if found is None or self._now() - found[0] >= REMEMBER_SECONDS else found[1]
 
-    def _remember(self, text: str, principal: Principal | None) -> None:
+    def _remember(self, text: str, principal: Principal) -> None:
         self._remembered[_digest(text)] = self._now(), principal
         self._remembered.move_to_end(_digest(text))
         while len(self._remembered) > MAX_REMEMBERED:

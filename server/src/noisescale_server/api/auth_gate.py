@@ -11,15 +11,16 @@ from starlette.datastructures import Headers, MutableHeaders, State
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from noisescale_server.api.auth_credentials import Credentials, Visitor
+from noisescale_server.api.auth_credentials import Credentials, TooManyAttempts, Visitor
 from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.body import check_announced_length
+from noisescale_server.api.client_address import client_address
 from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
 from noisescale_server.services.access import Right
 from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated, refuse
 
-PUBLIC: Final = frozenset({"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout"})
-PUBLIC_FOLDERS: Final = ("/assets/", "/_dash-component-suites/", "/_favicon.ico")
+PUBLIC: Final = frozenset({"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout", "/_favicon.ico"})
+PUBLIC_FOLDERS: Final = frozenset({"assets", "_dash-component-suites"})
 """Scripts, styles and fonts: the same for everybody, and without any data."""
 API: Final = "/api/"
 
@@ -31,7 +32,6 @@ HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 }
 """Of every answer that does not set them itself."""
-UNKNOWN_ADDRESS: Final = "unknown"
 
 
 class Gate:
@@ -70,7 +70,13 @@ class Gate:
             check_length(headers, self.state.settings.max_body_bytes)
         if is_public(path):
             return None
-        visitor = await self._visitor(scope, headers)
+        try:
+            visitor = await self._visitor(scope, headers)
+        except TooManyAttempts:
+            # a browser whose login is over is sent to the next one, whatever else its address has sent
+            if not is_navigation(scope, headers):
+                raise
+            visitor = None
         if visitor is None:
             if is_navigation(scope, headers):
                 query = scope["query_string"].decode("latin-1")
@@ -85,13 +91,14 @@ class Gate:
 
     async def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
         credentials: Credentials = self.state.credentials
-        address = scope["client"][0] if scope.get("client") else UNKNOWN_ADDRESS
-        return await credentials.visitor(self.state.sessions, headers, address)
+        address = client_address(scope, headers, self.state.settings.trusted_proxies)
+        return await credentials.visitor(headers, address)
 
 
 def is_public(path: str) -> bool:
-    """Whether everybody may ask for it."""
-    return path in PUBLIC or path.startswith(PUBLIC_FOLDERS)
+    """Whether everybody may ask for it: these paths, and what lies in these folders by its plain name."""
+    folder, *names = path.removeprefix("/").split("/")
+    return path in PUBLIC or (folder in PUBLIC_FOLDERS and bool(names) and not {"", ".", ".."} & set(names))
 
 
 def is_navigation(scope: Scope, headers: Headers) -> bool:

@@ -72,7 +72,7 @@ async def enter(request: Request, session: AsyncSession, right: Right, kind: Kin
         if kind == "project" and principal.projects_with(right) is not None:
             raise ProjectNotFound(str(name))
         return
-    if principal.role_in(project_id) is None:
+    if not principal.rights_in(project_id):
         raise not_found(kind, name)
     if not principal.may(right, project_id):
         raise NotAllowed(f"{principal.name!r} may not do this here: it needs the right to {words(right)}")

@@ -109,7 +109,7 @@ async def revoke_key(key_id: KeyId, request: Request, session: Session, by: Aski
     """End a key: at once here, within 5 seconds in every other server process."""
     await keys.revoke(session, by, key_id, now=now)
     credentials: Credentials = request.app.state.credentials
-    credentials.forget()
+    credentials.forget_after(session)
 
 
 def _made(made: MadeKey) -> NewKeyAnswer:

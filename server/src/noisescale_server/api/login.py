@@ -5,7 +5,6 @@ header, or the organisation's OpenID Connect provider, and keeps the session its
 """
 
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from urllib.parse import parse_qs, urlencode, urlsplit
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from starlette.requests import cookie_parser
 from noisescale_server.api.auth_credentials import Credentials
 from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.body import BodyTooLarge
+from noisescale_server.api.client_address import is_within
 from noisescale_server.api.login_page import login_html, page_headers
 from noisescale_server.api.login_provider import Provider
 from noisescale_server.services import sessions
@@ -29,6 +29,7 @@ router = APIRouter(include_in_schema=False)
 STATE_COOKIE = "__Host-noisescale-login"
 MAX_CHARACTERS = 2_000
 MAX_FORM_BYTES = 8_000
+DISABLED = "You are known here and not let in any more. Ask an admin of this server."
 NOT_AGAIN = "This link has been used, or its hour is over. Ask for another one."
 
 
@@ -106,7 +107,6 @@ async def log_out(request: Request) -> Response:
     if cookie is not None and not mode.is_local:
         async with request.app.state.sessions.begin() as session:
             await sessions.log_out(session, Secret(cookie))
-        _credentials(request).forget()
     response = RedirectResponse("/login", 303)
     mode.forget(response)
     return response
@@ -151,6 +151,8 @@ async def _logged_in(request: Request, person_id: UUID, how: str, onwards: str) 
     mode: AccessMode = request.app.state.access_mode
     async with request.app.state.sessions.begin() as session:
         cookie = await sessions.log_in(session, person_id, now=datetime.now(UTC), how=how)
+    if cookie is None:
+        return _page(request, problem=DISABLED, onwards=onwards, status=403)
     response = RedirectResponse(onwards, 303, headers={"Referrer-Policy": "no-referrer"})
     mode.remember(response, cookie.text)
     return response
@@ -162,11 +164,8 @@ async def _of_proxy(request: Request) -> UUID | None:
     if settings.proxy_user_header is None or request.client is None:
         return None
     named = request.headers.getlist(settings.proxy_user_header)
-    try:
-        address = ip_address(request.client.host)
-    except ValueError:
-        return None
-    if len(named) != 1 or not named[0].strip() or not any(address in network for network in settings.trusted_proxies):
+    # the connection's own address: what proxies say of others' vouches for nobody
+    if len(named) != 1 or not named[0].strip() or not is_within(request.client.host, settings.trusted_proxies):
         return None
     name = named[0].strip()[:200]
     async with request.app.state.sessions.begin() as session:
@@ -178,11 +177,6 @@ def _provider(request: Request) -> Provider:
     if provider is None:
         raise NotAllowed("no organisation's login is set up here: set NOISESCALE_OIDC_ISSUER, or use a one-time link")
     return provider
-
-
-def _credentials(request: Request) -> Credentials:
-    credentials: Credentials = request.app.state.credentials
-    return credentials
 
 
 def _page(

@@ -8,21 +8,24 @@ from fastapi import APIRouter, Request
 from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.auth_route import Asking
 from noisescale_server.api.schemas_runs import Answer
-from noisescale_server.services.access import Right, Role
+from noisescale_server.services.access import Right, Rights
 from noisescale_server.storage import people
 
 router = APIRouter(tags=["access"])
 
 
-class ProjectRole(Answer):
-    """What somebody is in a project."""
+class ProjectRights(Answer):
+    """What somebody may do in a project."""
 
     project: str
-    role: Role
+    rights: list[Right]
 
 
 class MeAnswer(Answer):
-    """Who asks. `everywhere` is the role in every project, also those to come; null where only `roles` counts."""
+    """Who asks, and what they may do: `everywhere` in every project, also those to come; `projects` in single ones.
+
+    A key has what its scope and its owner's role in a project have in common.
+    """
 
     mode: Literal["local", "team"]
     kind: Literal["local", "key", "person"]
@@ -30,8 +33,8 @@ class MeAnswer(Answer):
     name: str
     url: str | None
     person_id: UUID | None
-    everywhere: Role | None
-    roles: list[ProjectRole]
+    everywhere: list[Right]
+    projects: list[ProjectRights]
     makes_keys: bool
     manages: bool
 
@@ -41,7 +44,7 @@ async def who_am_i(request: Request, principal: Asking) -> MeAnswer:
     """Who sent this request, by its key or its browser's login."""
     mode: AccessMode = request.app.state.access_mode
     async with request.app.state.sessions() as session:
-        names = await people.project_names(session, sorted(principal.roles))
+        names = await people.project_names(session, sorted(principal.rights))
     return MeAnswer(
         mode="local" if mode.is_local else "team",
         kind=principal.kind,
@@ -49,8 +52,13 @@ async def who_am_i(request: Request, principal: Asking) -> MeAnswer:
         name=principal.name,
         url=mode.public_origin,
         person_id=principal.person_id,
-        everywhere=principal.everywhere,
-        roles=[ProjectRole(project=name, role=principal.roles[one]) for one, name in names.items()],
+        everywhere=in_order(principal.everywhere),
+        projects=[ProjectRights(project=name, rights=in_order(principal.rights[one])) for one, name in names.items()],
         makes_keys=principal.may_anywhere(Right.OWN_KEYS),
         manages=principal.may_anywhere(Right.MANAGE),
     )
+
+
+def in_order(rights: Rights) -> list[Right]:
+    """The rights, the same set always in the same order."""
+    return [right for right in Right if right in rights]

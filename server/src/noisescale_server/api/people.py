@@ -6,6 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
 from pydantic import AfterValidator, Field
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.api.auth_credentials import Credentials
 from noisescale_server.api.auth_mode import AccessMode
@@ -13,9 +14,10 @@ from noisescale_server.api.auth_route import Asking
 from noisescale_server.api.body import parse, read_body
 from noisescale_server.api.deps import NO_CONTROL_CHARACTER, Now, Session, body_of, refuse_control_characters
 from noisescale_server.api.schemas_runs import Answer, Body, Name
-from noisescale_server.services import people, sessions
+from noisescale_server.services import offboarding, people, sessions
 from noisescale_server.services.access import PersonRole
 from noisescale_server.services.errors import NotAllowed
+from noisescale_server.services.offboarding import PersonChange
 
 router = APIRouter(tags=["access"])
 
@@ -33,6 +35,15 @@ class NewPersonBody(Body):
     name: Name
     email: Annotated[Name | None, Field(description="shown beside the name; nothing is sent there")] = None
     is_administrator: bool = False
+
+
+class PersonChangeBody(Body):
+    """Body of PATCH /api/v1/people/{person_id}; what is left out stays as it is."""
+
+    is_administrator: Annotated[bool | None, Field(description="an admin of all projects")] = None
+    is_disabled: Annotated[
+        bool | None, Field(description="no login any more; sessions, login links and keys end for good")
+    ] = None
 
 
 class RoleBody(Body):
@@ -55,6 +66,7 @@ class PersonAnswer(Answer):
     name: str
     email: str | None
     is_administrator: bool
+    disabled_at: datetime | None
     created_at: datetime
     roles: list[MemberRole]
 
@@ -92,6 +104,15 @@ async def add_person(request: Request, session: Session, by: Asking) -> NewPerso
     return NewPersonAnswer(id=added)
 
 
+@router.patch("/people/{person_id}", response_model=PersonAnswer, openapi_extra=body_of(PersonChangeBody))
+async def change_person(person_id: PersonId, request: Request, session: Session, by: Asking, now: Now) -> PersonAnswer:
+    """Make somebody an admin of all projects or not any more, or disable them: the last admin stays."""
+    wanted = PersonChange(**parse(PersonChangeBody, await read_body(request)).model_dump())
+    person = await offboarding.change(session, by, person_id, wanted, now=now)
+    _forget_after(request, session)
+    return _answer(await people.member(session, person))
+
+
 @router.post("/people/{person_id}/login-links", status_code=201)
 async def make_login_link(
     person_id: PersonId, request: Request, session: Session, by: Asking, now: Now
@@ -110,7 +131,7 @@ async def make_login_link(
 async def log_out_everywhere(person_id: PersonId, request: Request, session: Session, by: Asking) -> None:
     """Log every browser of the person out."""
     await people.log_out_everywhere(session, by, person_id)
-    _forget(request)
+    _forget_after(request, session)
 
 
 @router.put("/projects/{project:path}/members/{person_id}", status_code=204, openapi_extra=body_of(RoleBody))
@@ -118,22 +139,22 @@ async def set_role(project: ProjectName, person_id: PersonId, request: Request, 
     """Make somebody viewer, member or admin of a project."""
     body = parse(RoleBody, await read_body(request))
     await people.set_role(session, by, project, person_id, body.role)
-    _forget(request)
+    _forget_after(request, session)
 
 
 @router.delete("/projects/{project:path}/members/{person_id}", status_code=204)
 async def remove_member(
-    project: ProjectName, person_id: PersonId, request: Request, session: Session, by: Asking
+    project: ProjectName, person_id: PersonId, request: Request, session: Session, by: Asking, now: Now
 ) -> None:
-    """Take somebody out of a project; their keys open nothing there any more."""
-    await people.remove(session, by, project, person_id)
-    _forget(request)
+    """Take somebody out of a project; their keys for it end, and do not come back with them."""
+    await offboarding.remove_member(session, by, project, person_id, now=now)
+    _forget_after(request, session)
 
 
-def _forget(request: Request) -> None:
-    """Nothing; this process looks up again who may do what."""
+def _forget_after(request: Request, session: AsyncSession) -> None:
+    """Let this process look up again who may do what, once that is committed."""
     credentials: Credentials = request.app.state.credentials
-    credentials.forget()
+    credentials.forget_after(session)
 
 
 def _answer(member: people.Member) -> PersonAnswer:
@@ -143,6 +164,7 @@ def _answer(member: people.Member) -> PersonAnswer:
         name=person.name,
         email=person.email,
         is_administrator=person.is_administrator,
+        disabled_at=person.disabled_at,
         created_at=person.created_at,
         roles=[MemberRole(project=project, role=role) for project, role in member.roles],
     )

@@ -62,6 +62,7 @@ RIGHTS: Final[Mapping[tuple[str, str], Right]] = {
     ("DELETE", "/keys/{key_id}"): Right.OWN_KEYS,
     ("GET", "/people"): Right.MANAGE,
     ("POST", "/people"): Right.MANAGE,
+    ("PATCH", "/people/{person_id}"): Right.MANAGE,
     ("POST", "/people/{person_id}/login-links"): Right.MANAGE,
     ("DELETE", "/people/{person_id}/sessions"): Right.MANAGE,
     ("PUT", "/projects/{project:path}/members/{person_id}"): Right.MANAGE,

@@ -1,4 +1,8 @@
-"""Who asks, and what they may do in which project. Everything that is not granted here is denied."""
+"""Who asks, and what they may do in which project. Everything that is not granted here is denied.
+
+A person's role and a key's scope are both sets of rights. A key may do in a project what its scope and its owner's
+role there have in common, and nothing else.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +10,7 @@ from enum import StrEnum
 from typing import Final, Literal
 from uuid import UUID
 
-MODES = ("local", "required")
+from noisescale_server.services.key_text import Scope
 
 
 class Right(StrEnum):
@@ -28,32 +32,28 @@ class Right(StrEnum):
     """Members, everybody's keys, the audit log."""
 
 
-class Role(StrEnum):
-    """What somebody is in a project. `writer` is a training job's key, the others are roles of people too."""
-
-    WRITER = "writer"
-    VIEWER = "viewer"
-    MEMBER = "member"
-    ADMIN = "admin"
-
+Rights = frozenset[Right]
+NOTHING: Final[Rights] = frozenset()
+EVERYTHING: Final[Rights] = frozenset(Right)
 
 PersonRole = Literal["viewer", "member", "admin"]
 
-_READING = frozenset({Right.IDENTITY, Right.READ, Right.CURSOR})
-_RIGHTS: Mapping[Role, frozenset[Right]] = {
-    Role.WRITER: frozenset({Right.IDENTITY, Right.APPEND, Right.CURSOR}),
-    Role.VIEWER: _READING,
-    Role.MEMBER: _READING | {Right.APPEND, Right.CHANGE, Right.OWN_KEYS},
-    Role.ADMIN: frozenset(Right),
+_READING: Final = frozenset({Right.IDENTITY, Right.READ, Right.CURSOR})
+RIGHTS_OF_ROLE: Final[Mapping[str, Rights]] = {
+    "viewer": _READING,
+    "member": _READING | {Right.APPEND, Right.CHANGE, Right.OWN_KEYS},
+    "admin": EVERYTHING,
 }
+"""What a person may do in a project, by role."""
+RIGHTS_OF_SCOPE: Final[Mapping[Scope, Rights]] = {
+    "write": frozenset({Right.IDENTITY, Right.APPEND, Right.CURSOR}),
+    "read": _READING,
+    "admin": EVERYTHING,
+}
+"""What a key may do at most, whoever owns it."""
 
 Projects = frozenset[UUID] | None
 """Some projects; None: all of them, also those to come."""
-
-
-def rights_of(role: Role) -> frozenset[Right]:
-    """What this role allows."""
-    return _RIGHTS[role]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,34 +64,35 @@ class Principal:
         kind: "local": whoever started this server, "key", or "person".
         id: Of the key or person; "local" for the first kind. What the audit log names.
         name: As people call them.
-        everywhere: Role in all projects; None: only where `roles` says.
-        roles: Role by project.
+        everywhere: Rights in every project, also in those to come.
+        rights: Rights in single projects, beside those everywhere.
         lineage: Of a key: shared by all keys that were rotated from the same one.
         person_id: The person, or the owner of the key; None: nobody's.
+        only: Projects that a key names; None: it was made for all that its owner may enter.
     """
 
     kind: Literal["local", "key", "person"]
     id: str
     name: str
-    everywhere: Role | None = None
-    roles: Mapping[UUID, Role] = field(default_factory=dict)
+    everywhere: Rights = NOTHING
+    rights: Mapping[UUID, Rights] = field(default_factory=dict)
     lineage: str | None = None
     person_id: UUID | None = None
+    only: Projects = None
 
-    def role_in(self, project_id: UUID) -> Role | None:
-        """The role in a project, the stronger where there are two; None: none."""
-        return stronger(self.everywhere, self.roles.get(project_id))
+    def rights_in(self, project_id: UUID) -> Rights:
+        """What is allowed in the project."""
+        return self.everywhere | self.rights.get(project_id, NOTHING)
 
     def may(self, right: Right, project_id: UUID) -> bool:
         """Whether this is allowed in the project."""
-        role = self.role_in(project_id)
-        return role is not None and right in rights_of(role)
+        return right in self.rights_in(project_id)
 
     def projects_with(self, right: Right) -> Projects:
         """Where this is allowed."""
-        if self.everywhere is not None and right in rights_of(self.everywhere):
+        if right in self.everywhere:
             return None
-        return frozenset(project_id for project_id, role in self.roles.items() if right in rights_of(role))
+        return frozenset(project_id for project_id, rights in self.rights.items() if right in rights)
 
     def may_anywhere(self, right: Right) -> bool:
         """Whether this is allowed in any project."""
@@ -101,7 +102,7 @@ class Principal:
     @property
     def is_administrator(self) -> bool:
         """Whether this is an admin of all projects."""
-        return self.everywhere is Role.ADMIN
+        return Right.MANAGE in self.everywhere
 
     @property
     def reads_only_its_own(self) -> bool:
@@ -109,19 +110,17 @@ class Principal:
         return self.kind == "key" and not self.may_anywhere(Right.READ)
 
 
-LOCAL: Final = Principal("local", "local", "the user who started this server", everywhere=Role.ADMIN)
+LOCAL: Final = Principal("local", "local", "the user who started this server", everywhere=EVERYTHING)
 
 
-def stronger(first: Role | None, second: Role | None) -> Role | None:
-    """The role that allows more; None where there is neither."""
-    known = [role for role in (first, second) if role is not None]
-    return max(known, key=list(Role).index, default=None)
+def narrowed(owner: Principal, scope: Rights, project_ids: Projects) -> tuple[Rights, dict[UUID, Rights]]:
+    """What of its owner's rights a key has: everywhere, and in single projects.
 
-
-def weaker(first: Role, second: Role) -> Role:
-    """The role that both allow: a key can do no more than its owner."""
-    if Role.WRITER in (first, second):
-        other = second if first is Role.WRITER else first
-        # a viewer's key may not append, and a writer's may not read
-        return Role.WRITER if Right.APPEND in rights_of(other) else other
-    return min((first, second), key=list(Role).index)
+    Args:
+        owner: As whom the key acts, with today's rights.
+        scope: What the key may do at most.
+        project_ids: Where; None: wherever its owner may.
+    """
+    if project_ids is None:
+        return owner.everywhere & scope, {one: rights & scope for one, rights in owner.rights.items()}
+    return NOTHING, {one: owner.rights_in(one) & scope for one in project_ids}

@@ -18,7 +18,8 @@ DomainError
 │   ├── SweepIdTaken             the id belongs to a sweep of another project or kind
 │   ├── StreamGap                records are missing before this batch; says which number is expected
 │   ├── StreamConflict           the same numbers came with other content, or for another run
-│   └── TooManyKeys              some have to be revoked first
+│   ├── TooManyKeys              some have to be revoked first
+│   └── LastAdministrator        nobody would be left who can let others in
 ├── RunDeleted                   what a job still sends of it is not wanted
 ├── InvalidInput                 says which fields, and why
 ├── DatabaseUnreachable          the caller may try again
@@ -188,6 +189,16 @@ class StreamConflict(Conflict):
 
 class TooManyKeys(Conflict):
     """Some keys have to be revoked first."""
+
+
+class LastAdministrator(Conflict):
+    """Nobody would be left who can let others in."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r} is the last admin of all projects, and nobody could let others in any more: "
+            "make somebody else one first"
+        )
 
 
 class RunDeleted(DomainError):

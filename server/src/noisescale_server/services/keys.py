@@ -1,6 +1,6 @@
 """API keys: made once, shown once, rotated, revoked, and read back as a principal."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hmac import compare_digest
@@ -10,11 +10,11 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import audit, key_text
-from noisescale_server.services.access import Principal, Right, Role, weaker
+from noisescale_server.services.access import LOCAL, RIGHTS_OF_SCOPE, Principal, Right, narrowed
 from noisescale_server.services.errors import KeyNotFound, NotAllowed, ProjectNotFound, TooManyKeys, refuse
 from noisescale_server.services.key_text import KeyText, Scope, keyed_hash
-from noisescale_server.services.people import principal_of
-from noisescale_server.storage import api_keys
+from noisescale_server.services.people import principal_of, principals_of
+from noisescale_server.storage import api_keys, people
 from noisescale_server.storage.access_tables import ApiKey
 from noisescale_server.storage.api_keys import NewApiKey
 
@@ -23,8 +23,6 @@ MAX_DAYS: Final = 730
 MAX_ACTIVE_IN_LINEAGE: Final = 2
 """A key and the one that takes its place."""
 MAX_ACTIVE_OF_OWNER: Final = 100
-
-ROLE_OF_SCOPE: dict[str, Role] = {"write": Role.WRITER, "read": Role.VIEWER, "admin": Role.ADMIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,7 @@ async def create(session: AsyncSession, by: Principal, new: NewKey, *, pepper: b
         raise refuse("days", f"must be between 1 and {MAX_DAYS}", new.days)
     project_ids = await _projects(session, by, new)
     if by.person_id is not None:
+        await _hold_owner(session, by.person_id)
         owned = await api_keys.of_owner(session, by.person_id)
         if sum(is_active(key, now) for key in owned) >= MAX_ACTIVE_OF_OWNER:
             raise TooManyKeys(f"you have {MAX_ACTIVE_OF_OWNER} keys in force: revoke some")
@@ -98,6 +97,8 @@ async def rotate(session: AsyncSession, by: Principal, key_id: str, *, pepper: b
     if len(in_force) >= MAX_ACTIVE_IN_LINEAGE:
         others = " and ".join(one.id for one in in_force)
         raise TooManyKeys(f"{others} are in force already: revoke the older one before another takes its place")
+    if key.owner_id is not None:
+        await _hold_owner(session, key.owner_id)
     scope: Scope = next(scope for scope in key_text.SCOPES if scope == key.scope)
     made = await _keep(
         session,
@@ -124,9 +125,32 @@ async def revoke(session: AsyncSession, by: Principal, key_id: str, *, now: date
         await audit.note(session, by, "key revoked", project_id=_only(key.project_ids), key=key.id, name=key.name)
 
 
+async def end_those_that_open_nothing(session: AsyncSession, by: Principal, owner_id: UUID, *, now: datetime) -> None:
+    """End a person's keys as far as they open nothing any more: they do not come back where the person does."""
+    owner = await principal_of(session, owner_id)
+    for key in await api_keys.of_owner(session, owner_id):
+        if is_active(key, now):
+            await _end_where_closed(session, by, owner, key, now=now)
+
+
+async def _end_where_closed(
+    session: AsyncSession, by: Principal, owner: Principal | None, key: ApiKey, *, now: datetime
+) -> None:
+    if owner is not None and key.project_ids is None and (owner.everywhere or owner.rights):
+        return
+    named = key.project_ids or []
+    kept = [] if owner is None else [one for one in named if owner.rights_in(one)]
+    if not kept:
+        await api_keys.revoke(session, key.id, now)
+        await audit.note(session, by, "key revoked", project_id=_only(key.project_ids), key=key.id, name=key.name)
+    elif len(kept) < len(named):
+        await api_keys.narrow(session, key.id, kept)
+        await audit.note(session, by, "key narrowed", key=key.id, name=key.name)
+
+
 async def list_for(session: AsyncSession, by: Principal) -> list[ApiKey]:
     """One's own keys; an admin's are all that open nothing beyond what he manages."""
-    return [key for key in await api_keys.of_owner(session, None) if _is_for(by, key)]
+    return [key for key in await api_keys.everybodys(session) if _is_for(by, key)]
 
 
 async def find(session: AsyncSession, by: Principal, key_id: str) -> ApiKey:
@@ -141,19 +165,40 @@ async def find(session: AsyncSession, by: Principal, key_id: str) -> ApiKey:
     return key
 
 
-async def principal_of_key(session: AsyncSession, text: KeyText, *, pepper: bytes, now: datetime) -> Principal | None:
-    """Whose key this is and what it opens; None where it is wrong, has ended, or its owner is gone."""
-    key = await api_keys.get(session, text.id)
-    if key is None or key.scope != text.scope or not compare_digest(key.secret_hash, keyed_hash(pepper, text.secret)):
-        return None
-    if not is_active(key, now):
-        return None
-    role = ROLE_OF_SCOPE[key.scope]
-    if key.owner_id is None:
-        roles = dict.fromkeys(key.project_ids or (), role)
-        return _principal(key, everywhere=role if key.project_ids is None else None, roles=roles)
-    owner = await principal_of(session, key.owner_id)
-    return None if owner is None else _within(owner, key, role)
+@dataclass(frozen=True, slots=True)
+class RightKey:
+    """A key that is what it says.
+
+    Attributes:
+        principal: What it opens.
+        last_used_at: As far as that has been written down.
+    """
+
+    principal: Principal
+    last_used_at: datetime | None
+
+
+async def recognized(
+    session: AsyncSession, texts: Collection[KeyText], *, pepper: bytes, now: datetime
+) -> dict[KeyText, RightKey]:
+    """Those of the keys that are right; without wrong ones, those that have ended, and those whose owner is gone."""
+    rows = await api_keys.several(session, {text.id for text in texts})
+    right = {
+        text: key for text in texts if (key := rows.get(text.id)) is not None and _is_right(key, text, pepper, now)
+    }
+    owners = await principals_of(session, {key.owner_id for key in right.values() if key.owner_id is not None})
+    # nobody's key was made by who may do everything
+    owned = {text: LOCAL if key.owner_id is None else owners.get(key.owner_id) for text, key in right.items()}
+    return {
+        text: RightKey(_within(owner, right[text], text.scope), right[text].last_used_at)
+        for text, owner in owned.items()
+        if owner is not None
+    }
+
+
+def _is_right(key: ApiKey, text: KeyText, pepper: bytes, now: datetime) -> bool:
+    is_same = compare_digest(key.secret_hash, keyed_hash(pepper, text.secret))
+    return is_same and key.scope == text.scope and is_active(key, now)
 
 
 def is_active(key: ApiKey, now: datetime) -> bool:
@@ -161,34 +206,32 @@ def is_active(key: ApiKey, now: datetime) -> bool:
     return key.revoked_at is None and now < key.expires_at
 
 
-def _within(owner: Principal, key: ApiKey, role: Role) -> Principal:
+def _within(owner: Principal, key: ApiKey, scope: Scope) -> Principal:
     """What the key opens of what its owner may do today."""
-    roles = {project_id: weaker(role, one) for project_id, one in owner.roles.items()}
-    everywhere = None if owner.everywhere is None else weaker(role, owner.everywhere)
-    if key.project_ids is not None:
-        named = {one: found for one in key.project_ids if (found := owner.role_in(one)) is not None}
-        return _principal(key, everywhere=None, roles={one: weaker(role, found) for one, found in named.items()})
-    return _principal(key, everywhere=everywhere, roles=roles)
+    only = None if key.project_ids is None else frozenset(key.project_ids)
+    everywhere, rights = narrowed(owner, RIGHTS_OF_SCOPE[scope], only)
+    return Principal("key", key.id, key.name, everywhere, rights, key.lineage, key.owner_id, only)
 
 
-def _principal(key: ApiKey, *, everywhere: Role | None, roles: dict[UUID, Role]) -> Principal:
-    return Principal(
-        "key", key.id, key.name, everywhere=everywhere, roles=roles, lineage=key.lineage, person_id=key.owner_id
-    )
+async def _hold_owner(session: AsyncSession, person_id: UUID) -> None:
+    """Let nobody disable the person until the transaction ends: who was disabled meanwhile gets no more keys."""
+    person = await people.hold(session, person_id)
+    if person is None or person.disabled_at is not None:
+        raise NotAllowed("who is disabled has no keys")
 
 
 async def _projects(session: AsyncSession, by: Principal, new: NewKey) -> list[UUID] | None:
     """The ids of the key's projects, each of them open to its maker; None: all that he may enter."""
     needed = Right.MANAGE if new.scope == "admin" else Right.OWN_KEYS
     if new.projects is None:
-        if by.person_id is None and not by.is_administrator:
+        if by.only is not None:
             raise NotAllowed("this key may not make one for all projects: name projects")
         if new.scope == "admin" and not by.is_administrator:
             raise NotAllowed("only an admin of all projects makes an admin key for all of them: name projects")
         return None
     ids = await api_keys.project_ids(session, new.projects, creates=by.is_administrator)
     for name, project_id in zip(new.projects, ids, strict=True):
-        if project_id is None or by.role_in(project_id) is None:
+        if project_id is None or not by.rights_in(project_id):
             raise ProjectNotFound(name)
         if not by.may(needed, project_id):
             raise NotAllowed(f"making keys of scope {new.scope} in project {name!r} needs another role")
@@ -196,9 +239,12 @@ async def _projects(session: AsyncSession, by: Principal, new: NewKey) -> list[U
 
 
 def _is_for(by: Principal, key: ApiKey) -> bool:
-    if by.is_administrator or (by.person_id is not None and key.owner_id == by.person_id):
+    """Whether this principal may see, rotate and end the key: a key for some projects no key beyond these."""
+    is_own = by.person_id is not None and key.owner_id == by.person_id
+    if by.is_administrator or (is_own and by.only is None):
         return True
-    return bool(key.project_ids) and all(by.may(Right.MANAGE, one) for one in key.project_ids or ())
+    needed = Right.OWN_KEYS if is_own else Right.MANAGE
+    return bool(key.project_ids) and all(by.may(needed, one) for one in key.project_ids or ())
 
 
 async def _keep(

@@ -1,12 +1,13 @@
 """People: who they are, and what they are in which project."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import audit
-from noisescale_server.services.access import PersonRole, Principal, Right, Role
+from noisescale_server.services.access import EVERYTHING, NOTHING, RIGHTS_OF_ROLE, PersonRole, Principal, Right
 from noisescale_server.services.errors import NotAllowed, PersonNotFound, ProjectNotFound
 from noisescale_server.storage import api_keys, people, web_sessions
 from noisescale_server.storage.access_tables import Person
@@ -22,12 +23,22 @@ class Member:
 
 async def principal_of(session: AsyncSession, person_id: UUID) -> Principal | None:
     """The person as a principal; None where there is no such person, or not any more."""
-    person = await people.get(session, person_id)
-    if person is None or person.disabled_at is not None:
-        return None
-    roles = {project_id: Role(role) for project_id, role in (await people.roles_of(session, person_id)).items()}
-    everywhere = Role.ADMIN if person.is_administrator else None
-    return Principal("person", str(person.id), person.name, everywhere=everywhere, roles=roles, person_id=person.id)
+    return (await principals_of(session, {person_id})).get(person_id)
+
+
+async def principals_of(session: AsyncSession, person_ids: Collection[UUID]) -> dict[UUID, Principal]:
+    """These people as principals; without those that are not there, and those that are disabled."""
+    if not person_ids:
+        return {}
+    found = await people.several(session, person_ids)
+    roles = await people.roles_of(session, found)
+    return {one: _principal(person, roles[one]) for one, person in found.items() if person.disabled_at is None}
+
+
+def _principal(person: Person, roles: Mapping[UUID, str]) -> Principal:
+    rights = {project_id: RIGHTS_OF_ROLE[role] for project_id, role in roles.items()}
+    everywhere = EVERYTHING if person.is_administrator else NOTHING
+    return Principal("person", str(person.id), person.name, everywhere=everywhere, rights=rights, person_id=person.id)
 
 
 async def list_for(session: AsyncSession, by: Principal) -> list[Member]:
@@ -43,13 +54,19 @@ async def list_for(session: AsyncSession, by: Principal) -> list[Member]:
     ]
 
 
+async def member(session: AsyncSession, person: Person) -> Member:
+    """The person with every role."""
+    rows = await people.members(session, None)
+    return Member(person, tuple((project, role) for person_id, project, _, role in rows if person_id == person.id))
+
+
 async def add(session: AsyncSession, by: Principal, *, name: str, email: str | None, is_administrator: bool) -> UUID:
     """The id of a new person, who can log in by a one-time link.
 
     Raises:
         NotAllowed: Unless an admin of all projects asks.
     """
-    _require_administrator(by, "adding people")
+    require_administrator(by, "adding people")
     person_id = await people.add(session, name=name, email=email, is_administrator=is_administrator)
     what = "administrator added" if is_administrator else "person added"
     await audit.note(session, by, what, person=str(person_id), name=name)
@@ -71,20 +88,6 @@ async def set_role(session: AsyncSession, by: Principal, project: str, person_id
     await audit.note(session, by, "role set", project_id=project_id, person=str(person_id), role=role)
 
 
-async def remove(session: AsyncSession, by: Principal, project: str, person_id: UUID) -> None:
-    """Nothing; the person is no member of the project any more.
-
-    Raises:
-        ProjectNotFound: When there is no such project, or not for this principal.
-        NotAllowed: Unless he manages the project.
-        PersonNotFound: When the person was not a member.
-    """
-    project_id = await managed_project(session, by, project)
-    if not await people.remove(session, project_id, person_id):
-        raise PersonNotFound(person_id)
-    await audit.note(session, by, "member removed", project_id=project_id, person=str(person_id))
-
-
 async def log_out_everywhere(session: AsyncSession, by: Principal, person_id: UUID) -> None:
     """Nothing; every browser of the person is logged out.
 
@@ -92,7 +95,7 @@ async def log_out_everywhere(session: AsyncSession, by: Principal, person_id: UU
         NotAllowed: Unless it is oneself, or an admin of all projects asks.
     """
     if by.person_id != person_id:
-        _require_administrator(by, "logging others out")
+        require_administrator(by, "logging others out")
     await web_sessions.end_all_of(session, person_id)
     await audit.note(session, by, "logged out everywhere", person=str(person_id))
 
@@ -105,13 +108,14 @@ async def managed_project(session: AsyncSession, by: Principal, project: str) ->
         NotAllowed: When another role would be needed.
     """
     (project_id,) = await api_keys.project_ids(session, [project], creates=False)
-    if project_id is None or by.role_in(project_id) is None:
+    if project_id is None or not by.rights_in(project_id):
         raise ProjectNotFound(project)
     if not by.may(Right.MANAGE, project_id):
         raise NotAllowed(f"this needs the role admin in project {project!r}")
     return project_id
 
 
-def _require_administrator(by: Principal, what: str) -> None:
+def require_administrator(by: Principal, what: str) -> None:
+    """Raise NotAllowed unless an admin of all projects asks."""
     if not by.is_administrator:
         raise NotAllowed(f"{what} needs an admin of all projects")

@@ -1,7 +1,9 @@
 """Browsers that are logged in: kept here, not in the cookie, so that they can be ended."""
 
 import hashlib
+import re
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,8 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import audit
 from noisescale_server.services.access import Principal
-from noisescale_server.services.errors import PersonNotFound
+from noisescale_server.services.errors import NotAllowed, PersonNotFound
 from noisescale_server.services.people import principal_of
+from noisescale_server.services.people import principals_of as principals_of_people
 from noisescale_server.storage import people, web_sessions
 from noisescale_server.storage.web_sessions import NewLoginAttempt
 
@@ -21,6 +24,9 @@ IDLE: Final = timedelta(hours=12)
 LINK_LIVES: Final = timedelta(hours=1)
 ATTEMPT_LIVES: Final = timedelta(minutes=10)
 NOTE_SEEN_EVERY: Final = timedelta(minutes=1)
+SECRET_BYTES: Final = 32
+_SECRET: Final = re.compile(r"[\w-]{43}", re.ASCII)
+"""32 bytes in base64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +43,21 @@ class Secret:
     @classmethod
     def new(cls) -> "Secret":
         """One nobody has seen."""
-        return cls(secrets.token_urlsafe(32))
+        return cls(secrets.token_urlsafe(SECRET_BYTES))
+
+    @classmethod
+    def is_one(cls, text: str) -> bool:
+        """Whether it has the form of one; what has not need not be looked up."""
+        return _SECRET.fullmatch(text) is not None
 
 
-async def log_in(session: AsyncSession, person_id: UUID, *, now: datetime, how: str) -> Secret:
-    """What the browser's cookie is to hold: a new session, whatever the browser had before.
-
-    Raises:
-        PersonNotFound: When there is no such person, or not any more.
-    """
+async def log_in(session: AsyncSession, person_id: UUID, *, now: datetime, how: str) -> Secret | None:
+    """What the browser's cookie is to hold: a new session, whatever the browser had before; None for the disabled."""
+    # who is being disabled at this moment has no session afterwards
+    await people.hold(session, person_id)
     person = await principal_of(session, person_id)
     if person is None:
-        raise PersonNotFound(person_id)
+        return None
     await web_sessions.end_expired(session, now)
     cookie = Secret.new()
     await web_sessions.add(session, cookie.digest, person_id, now=now, expires_at=now + LONGEST)
@@ -56,14 +65,24 @@ async def log_in(session: AsyncSession, person_id: UUID, *, now: datetime, how: 
     return cookie
 
 
-async def principal_of_cookie(session: AsyncSession, cookie: Secret, *, now: datetime) -> Principal | None:
-    """Who is logged in; None after 12 hours without a look, after 7 days, and where there is no such session."""
-    found = await web_sessions.get(session, cookie.digest)
-    if found is None or now >= found.expires_at or now - found.last_seen_at >= IDLE:
-        return None
-    if now - found.last_seen_at >= NOTE_SEEN_EVERY:
-        await web_sessions.note_seen(session, cookie.digest, now)
-    return await principal_of(session, found.person_id)
+async def principals_of(
+    session: AsyncSession, cookies: Collection[Secret], *, now: datetime
+) -> dict[Secret, Principal]:
+    """Who is logged in, by cookie; without those whose session is over.
+
+    It is over after 12 hours without a look, after 7 days, and where there is none.
+    """
+    found = await web_sessions.several(session, [cookie.digest for cookie in cookies])
+    lasting = {digest: one for digest, one in found.items() if now < one.expires_at and now - one.last_seen_at < IDLE}
+    due = [digest for digest, one in lasting.items() if now - one.last_seen_at >= NOTE_SEEN_EVERY]
+    if due:
+        await web_sessions.note_seen(session, due, now)
+    persons = await principals_of_people(session, {one.person_id for one in lasting.values()})
+    return {
+        cookie: persons[one.person_id]
+        for cookie in cookies
+        if (one := lasting.get(cookie.digest)) is not None and one.person_id in persons
+    }
 
 
 async def log_out(session: AsyncSession, cookie: Secret) -> None:
@@ -76,9 +95,13 @@ async def new_link(session: AsyncSession, by: Principal, person_id: UUID, *, now
 
     Raises:
         PersonNotFound: When there is no such person.
+        NotAllowed: For somebody who is disabled.
     """
-    if await people.get(session, person_id) is None:
+    person = await people.hold(session, person_id)
+    if person is None:
         raise PersonNotFound(person_id)
+    if person.disabled_at is not None:
+        raise NotAllowed(f"{person.name!r} is disabled and cannot log in: enable them first")
     link = Secret.new()
     await web_sessions.add_attempt(
         session, NewLoginAttempt(id_hash=link.digest, person_id=person_id, expires_at=now + LINK_LIVES)

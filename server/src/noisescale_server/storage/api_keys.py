@@ -1,6 +1,6 @@
 """API keys, and who created which run."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
@@ -32,16 +32,25 @@ async def get(session: AsyncSession, key_id: str) -> ApiKey | None:
     return await session.get(ApiKey, key_id, populate_existing=True)
 
 
+async def several(session: AsyncSession, key_ids: Collection[str]) -> dict[str, ApiKey]:
+    """Those of these keys that there are, by id."""
+    query = select(ApiKey).where(ApiKey.id.in_(key_ids)).execution_options(populate_existing=True)
+    return {key.id: key for key in await session.scalars(query)}
+
+
 async def add(session: AsyncSession, new: NewApiKey) -> None:
     """Nothing; the key is known."""
     await session.execute(insert(ApiKey).values(asdict(new)))
 
 
-async def of_owner(session: AsyncSession, owner_id: UUID | None) -> Sequence[ApiKey]:
-    """The keys of a person, newest first; None: everybody's."""
-    query = select(ApiKey).order_by(ApiKey.created_at.desc(), ApiKey.id)
-    if owner_id is not None:
-        query = query.where(ApiKey.owner_id == owner_id)
+async def everybodys(session: AsyncSession) -> Sequence[ApiKey]:
+    """All keys, newest first."""
+    return (await session.scalars(select(ApiKey).order_by(ApiKey.created_at.desc(), ApiKey.id))).all()
+
+
+async def of_owner(session: AsyncSession, owner_id: UUID) -> Sequence[ApiKey]:
+    """The keys of a person, newest first."""
+    query = select(ApiKey).where(ApiKey.owner_id == owner_id).order_by(ApiKey.created_at.desc(), ApiKey.id)
     return (await session.scalars(query)).all()
 
 
@@ -55,6 +64,17 @@ async def revoke(session: AsyncSession, key_id: str, at: datetime) -> bool:
     """True if the key was in force."""
     ended = update(ApiKey).where(ApiKey.id == key_id, ApiKey.revoked_at.is_(None)).values(revoked_at=at)
     return await session.scalar(ended.returning(ApiKey.id)) is not None
+
+
+async def narrow(session: AsyncSession, key_id: str, project_ids: Sequence[UUID]) -> None:
+    """Let the key name these projects only."""
+    await session.execute(update(ApiKey).where(ApiKey.id == key_id).values(project_ids=list(project_ids)))
+
+
+async def revoke_all(session: AsyncSession, at: datetime) -> Sequence[ApiKey]:
+    """The keys that were in force: they have ended."""
+    ended = update(ApiKey).where(ApiKey.revoked_at.is_(None), ApiKey.expires_at > at).values(revoked_at=at)
+    return (await session.scalars(ended.returning(ApiKey))).all()
 
 
 async def note_use(session: AsyncSession, key_id: str, at: datetime, address: str | None) -> None:

@@ -1,9 +1,10 @@
 """People and what they are in which project."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -14,6 +15,35 @@ from noisescale_server.storage.tables import Project
 async def get(session: AsyncSession, person_id: UUID) -> Person | None:
     """The person, or None."""
     return await session.get(Person, person_id, populate_existing=True)
+
+
+async def several(session: AsyncSession, person_ids: Collection[UUID]) -> dict[UUID, Person]:
+    """Those of these people that there are, by id."""
+    query = select(Person).where(Person.id.in_(person_ids)).execution_options(populate_existing=True)
+    return {person.id: person for person in await session.scalars(query)}
+
+
+async def hold(session: AsyncSession, person_id: UUID) -> Person | None:
+    """The person, or None; neither disabled nor enabled by others until the transaction ends."""
+    query = select(Person).where(Person.id == person_id).with_for_update(key_share=True)
+    return (await session.scalars(query.execution_options(populate_existing=True))).one_or_none()
+
+
+async def hold_administrators(session: AsyncSession) -> set[UUID]:
+    """The admins of all projects who may log in; nobody else takes one away until the transaction ends.
+
+    Who waits here for another's transaction sees what that one has left: Postgres looks at the rows again.
+    """
+    query = select(Person.id).where(Person.is_administrator, Person.disabled_at.is_(None))
+    return set(await session.scalars(query.order_by(Person.id).with_for_update(key_share=True)))
+
+
+async def change(
+    session: AsyncSession, person_id: UUID, *, is_administrator: bool, disabled_at: datetime | None
+) -> None:
+    """Write down whether the person is an admin of all projects, and since when they are disabled."""
+    values = {"is_administrator": is_administrator, "disabled_at": disabled_at}
+    await session.execute(update(Person).where(Person.id == person_id).values(values))
 
 
 async def add(session: AsyncSession, *, name: str, email: str | None, is_administrator: bool) -> UUID:
@@ -42,10 +72,13 @@ async def has_administrator(session: AsyncSession) -> bool:
     return bool(await session.scalar(query))
 
 
-async def roles_of(session: AsyncSession, person_id: UUID) -> dict[UUID, str]:
-    """The person's role by project."""
-    query = select(Membership.project_id, Membership.role).where(Membership.person_id == person_id)
-    return dict((await session.execute(query)).all())
+async def roles_of(session: AsyncSession, person_ids: Collection[UUID]) -> dict[UUID, dict[UUID, str]]:
+    """Each person's role by project."""
+    found: dict[UUID, dict[UUID, str]] = {one: {} for one in person_ids}
+    query = select(Membership.person_id, Membership.project_id, Membership.role)
+    for person_id, project_id, role in await session.execute(query.where(Membership.person_id.in_(person_ids))):
+        found[person_id][project_id] = role
+    return found
 
 
 async def members(session: AsyncSession, project_ids: Sequence[UUID] | None) -> list[tuple[UUID, str, UUID, str]]:

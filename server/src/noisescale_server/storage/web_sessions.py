@@ -1,5 +1,6 @@
 """Browsers that are logged in, and what logs one in once."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
@@ -34,14 +35,15 @@ async def add(session: AsyncSession, id_hash: bytes, person_id: UUID, *, now: da
     await session.execute(insert(WebSession).values(values))
 
 
-async def get(session: AsyncSession, id_hash: bytes) -> WebSession | None:
-    """The session, or None."""
-    return (await session.scalars(select(WebSession).where(WebSession.id_hash == id_hash))).one_or_none()
+async def several(session: AsyncSession, id_hashes: Collection[bytes]) -> dict[bytes, WebSession]:
+    """Those of these sessions that there are, by their digest."""
+    found = await session.scalars(select(WebSession).where(WebSession.id_hash.in_(id_hashes)))
+    return {one.id_hash: one for one in found}
 
 
-async def note_seen(session: AsyncSession, id_hash: bytes, at: datetime) -> None:
-    """Nothing; the session's row says when it was seen last."""
-    await session.execute(update(WebSession).where(WebSession.id_hash == id_hash).values(last_seen_at=at))
+async def note_seen(session: AsyncSession, id_hashes: Collection[bytes], at: datetime) -> None:
+    """Write down when these sessions were seen last."""
+    await session.execute(update(WebSession).where(WebSession.id_hash.in_(id_hashes)).values(last_seen_at=at))
 
 
 async def end(session: AsyncSession, id_hash: bytes) -> None:
@@ -50,8 +52,19 @@ async def end(session: AsyncSession, id_hash: bytes) -> None:
 
 
 async def end_all_of(session: AsyncSession, person_id: UUID) -> None:
-    """Nothing; every browser of the person is logged out."""
+    """Log every browser of the person out."""
     await session.execute(delete(WebSession).where(WebSession.person_id == person_id))
+
+
+async def end_links_of(session: AsyncSession, person_id: UUID) -> None:
+    """Take back the links that would log the person in."""
+    await session.execute(delete(LoginAttempt).where(LoginAttempt.person_id == person_id))
+
+
+async def end_all(session: AsyncSession) -> int:
+    """How many browsers were logged out: all there are, and what would log one in is taken back too."""
+    await session.execute(delete(LoginAttempt))
+    return len((await session.scalars(delete(WebSession).returning(WebSession.id_hash))).all())
 
 
 async def end_expired(session: AsyncSession, now: datetime) -> None:
