@@ -136,6 +136,7 @@ MEASURED = MappingProxyType(
         "torture": Measured("torture.py", (f"{SERVER}/api/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
         "truth": Measured("truth/benchmark_truth.py"),
         "workers": _server("benchmark_workers.py", "streams", "health", left_out=(*_ADVICE, *_READING)),
+        "wrong_keys": _server("benchmark_wrong_keys.py", "runs", left_out=_ADVICE),
     }
 )
 """From the name of a file of results, or the words that it begins with, to what it measures."""

@@ -56,22 +56,25 @@ def postgres() -> "Iterator[EmbeddedPostgres]":
 @pytest.fixture(scope="session")
 def template_database(postgres: "EmbeddedPostgres") -> str:
     """The name of a migrated, empty database to copy; nobody connects to it."""
-    from noisescale_server.migrating import migrate
+    from noisescale_server.commands import bring_up_to_date
+    from noisescale_server.settings import Settings
 
     postgres.create_database(TEMPLATE)
-    migrate(postgres.url(TEMPLATE))
+    bring_up_to_date(Settings(database_url=None, migration_database_url=None), postgres.url(TEMPLATE))
     return TEMPLATE
 
 
 @pytest.fixture(scope="session")
 def new_database(postgres: "EmbeddedPostgres", template_database: str) -> Callable[[], str]:
-    """A function that makes a fresh copy of the template and gives its URL."""
+    """A function that makes a fresh copy of the template and gives its URL, as the role that servers work as."""
+    from noisescale_server import app_role
+
     numbers = count(1)
 
     def create() -> str:
         name = f"test_{next(numbers)}"
         postgres.create_database(name, template=template_database)
-        return postgres.url(name)
+        return app_role.address(postgres.url(name))
 
     return create
 
@@ -80,6 +83,14 @@ def new_database(postgres: "EmbeddedPostgres", template_database: str) -> Callab
 def database_url(new_database: Callable[[], str]) -> str:
     """A database of its own for a test that commits."""
     return new_database()
+
+
+@pytest.fixture
+def owner_url(database_url: str, postgres: "EmbeddedPostgres") -> str:
+    """The same database as the owner of its tables, for a test that changes them."""
+    from sqlalchemy import make_url
+
+    return postgres.url(str(make_url(database_url).database))
 
 
 @pytest.fixture(scope="session")

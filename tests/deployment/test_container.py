@@ -25,6 +25,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 SECRETS = {
     "POSTGRES_PASSWORD": "not used here",
+    "NOISESCALE_DATABASE_PASSWORD": "nor this one",
     "NOISESCALE_SECRET_KEY": "Vw3rT9-qLk2_x8ZpQ0sDfGhJ4bNmC6vB",
     "NOISESCALE_PUBLIC_URL": "https://noisescale.example.com",
 }
@@ -78,10 +79,27 @@ class TestCompose:
         assert "NOISESCALE_DATA_DIR" not in given
         assert " up" not in command_after("\nCMD")[-1]
 
-    def test_without_a_profile_there_are_postgres_and_the_server_alone(self) -> None:
+    def test_the_server_does_not_know_the_owner_of_the_tables(self) -> None:
+        services: dict[str, Any] = yaml.safe_load(COMPOSE)["services"]
+        server, migrate = services["noisescale"], services["migrate"]
+
+        assert "POSTGRES_PASSWORD" not in str(server["environment"])
+        assert "NOISESCALE_MIGRATION_DATABASE_URL" in migrate["environment"]
+        assert server["environment"]["NOISESCALE_DATABASE_URL"] == migrate["environment"]["NOISESCALE_DATABASE_URL"]
+        assert server["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+        assert server["command"] == ["noisescale", "serve"]
+
+    def test_the_server_believes_what_its_proxy_says_of_addresses(self) -> None:
+        assert json.loads(environment_of_compose()["NOISESCALE_TRUSTED_PROXIES"])
+
+    def test_without_a_profile_there_are_postgres_a_migration_and_the_server_alone(self) -> None:
         services: dict[str, Any] = yaml.safe_load(COMPOSE)["services"]
 
-        assert [name for name, one in services.items() if "profiles" not in one] == ["postgres", "noisescale"]
+        assert [name for name, one in services.items() if "profiles" not in one] == [
+            "postgres",
+            "migrate",
+            "noisescale",
+        ]
         assert {name for name, one in services.items() if one.get("profiles") == ["citus"]} == {
             "citus", "citus-worker-1", "citus-worker-2", "citus-nodes",
         }  # fmt: skip

@@ -18,7 +18,7 @@ import httpx
 import psutil
 import pytest
 
-from noisescale_server import commands, discovery, keys_command, migrating, serving
+from noisescale_server import commands, discovery, keys_command, migrating, people_command, serving
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.settings import Settings
 
@@ -106,7 +106,13 @@ def run(*arguments: str) -> int:
     """The exit code of a command run here."""
     parser = argparse.ArgumentParser()
     subparsers = parser.add_subparsers()
-    registers = (commands.register_up, commands.register_serve, commands.register_migrate, keys_command.register_keys)
+    registers = (
+        commands.register_up,
+        commands.register_serve,
+        commands.register_migrate,
+        keys_command.register_keys,
+        people_command.register_people,
+    )
     for register in registers:
         register(subparsers)
     parsed = parser.parse_args(arguments)
@@ -266,8 +272,8 @@ class TestTeamServer:
         assert (forged.status_code, entered.status_code, used_up.status_code) == (403, 303, 403)
         assert entered.headers["set-cookie"].startswith("__Host-noisescale=")
         assert {"Secure", "HttpOnly"} <= set(entered.headers["set-cookie"].split("; "))
-        assert (me["name"], me["everywhere"]) == ("Ada", "admin")
-        assert job["roles"] == [{"project": "vision", "role": "writer"}]
+        assert (me["name"], "manage" in me["everywhere"]) == ("Ada", True)
+        assert job["projects"] == [{"project": "vision", "rights": ["identity", "cursor", "append"]}]
 
 
 def listening_port(pid: int) -> int:

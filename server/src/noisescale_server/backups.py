@@ -26,7 +26,9 @@ def write(database_url: str, file: Path) -> None:
     if file.exists():
         raise BackupError(f"{file} exists already: choose another name, or remove it")
     unfinished = file.with_name(f"{file.name}.unfinished")
-    _run("pg_dump", "--format=custom", "--no-owner", f"--file={unfinished}", database_url=database_url)
+    _run(
+        "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={unfinished}", database_url=database_url
+    )
     unfinished.rename(file)
 
 
@@ -38,7 +40,9 @@ def read(database_url: str, file: Path) -> None:
     """
     if not file.is_file():
         raise BackupError(f"there is no file {file}: name one that `noisescale backup` wrote")
-    _run("pg_restore", "--no-owner", "--single-transaction", str(file), database_url=database_url)
+    # which role may do what is set anew: those of the backup's server need not be there
+    options = ("--no-owner", "--no-privileges", "--single-transaction")
+    _run("pg_restore", *options, str(file), database_url=database_url)
 
 
 async def refuse_unless_empty(session: AsyncSession) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
+from sqlalchemy.exc import DBAPIError
 
-from noisescale_server import discovery, local_access, migrating, serving, start_policy
+from noisescale_server import app_role, discovery, local_access, migrating, serving, start_policy
 from noisescale_server.api.errors import DATABASE_ERRORS
 from noisescale_server.backups import BackupError
 from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError
@@ -34,9 +35,15 @@ class NoDatabaseError(RuntimeError):
         )
 
 
+class DatabaseNotReadyError(RuntimeError):
+    """A command cannot work on the database as it is."""
+
+
 REFUSALS = (
     EmbeddedPostgresError,
     NoDatabaseError,
+    DatabaseNotReadyError,
+    app_role.NoRoleError,
     DatabaseNotDurable,
     BackupError,
     serving.AddressError,
@@ -131,14 +138,34 @@ def database(settings: Settings) -> Iterator[str]:
         yield postgres.url()
 
 
+def bring_up_to_date(settings: Settings, database_url: str) -> str:
+    """The address under which servers work on the database, once it has been migrated as the owner of its tables.
+
+    Raises:
+        DatabaseNotReadyError: When it needs a migration and the role may not change tables.
+        NoRoleError: When the role of servers is missing and cannot be made.
+    """
+    owner_url = settings.migration_database_url or database_url
+    try:
+        migrating.migrate(owner_url)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != app_role.INSUFFICIENT_PRIVILEGE:
+            raise
+        raise DatabaseNotReadyError(
+            "this role may not change the database's tables: name their owner in NOISESCALE_MIGRATION_DATABASE_URL"
+        ) from error
+    app_url = app_role.address(database_url) if settings.database_url is None else database_url
+    app_role.admit(owner_url, app_url)
+    return app_url
+
+
 def _up(given: Settings) -> int:
     start_policy.check(given)
     settings = local_access.complete(given, os.environ)
     # the port first: to be refused costs nothing then
     with serving.listen(settings) as listener, database(settings) as database_url:
         asyncio.run(_refuse_unsafe(database_url, settings))
-        migrating.migrate(database_url)
-        return _serve_on(settings, listener, database_url)
+        return _serve_on(settings, listener, bring_up_to_date(settings, database_url))
 
 
 def _serve(given: Settings) -> int:
@@ -204,6 +231,6 @@ async def _refuse_without_admin(database_url: str, settings: Settings) -> None:
 
 def _migrate(settings: Settings) -> int:
     with database(settings) as database_url:
-        migrating.migrate(database_url)
+        bring_up_to_date(settings, database_url)
     print("the database has the newest schema")
     return 0

@@ -14,13 +14,14 @@ from noisescale_server import local_access
 from noisescale_server.api.auth_mode import origin_of
 from noisescale_server.commands import Subparsers, add_data_dir, reporting
 from noisescale_server.services import key_text, keys, people, sessions
-from noisescale_server.services.access import EVERYTHING, Principal
+from noisescale_server.services.access import Principal
 from noisescale_server.services.errors import DomainError
 from noisescale_server.services.keys import DEFAULT_DAYS, MAX_DAYS, MadeKey, NewKey
+from noisescale_server.services.sessions import Secret
 from noisescale_server.settings import Settings
 from noisescale_server.start_policy import MIN_SECRET_BYTES, StartRefused
 from noisescale_server.storage import people as stored_people
-from noisescale_server.upkeep import in_transaction, kept_database
+from noisescale_server.upkeep import COMMAND_LINE, in_transaction, kept_database
 
 Work = Callable[[AsyncSession, Principal, Settings], Awaitable[None]]
 
@@ -29,17 +30,21 @@ def register_keys(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     """Add `keys` with what can be done to them."""
     parser = subparsers.add_parser("keys", help="API keys, and the first admin of a team's server")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add(actions, "list", "all keys, without their secrets", lambda given: list_keys)
-    create = _add(actions, "create", "make a key; it is printed this once", lambda given: partial(create_key, given))
+    add_action(actions, "list", "all keys, without their secrets", lambda given: list_keys)
+    create = add_action(
+        actions, "create", "make a key; it is printed this once", lambda given: partial(create_key, given)
+    )
     create.add_argument("name", help="what it is for")
     create.add_argument("--scope", choices=key_text.SCOPES, default="write", help="default write: a training job")
     create.add_argument("--project", action="append", help="may be given again; default: all projects")
     create.add_argument("--days", type=int, default=DEFAULT_DAYS, help=f"1 to {MAX_DAYS}, default {DEFAULT_DAYS}")
-    revoke = _add(actions, "revoke", "end a key, within 5 s everywhere", lambda given: partial(revoke_key, given.id))
+    revoke = add_action(
+        actions, "revoke", "end a key, within 5 s everywhere", lambda given: partial(revoke_key, given.id)
+    )
     revoke.add_argument("id")
-    rotate = _add(actions, "rotate", "make a key's successor", lambda given: partial(rotate_key, given.id))
+    rotate = add_action(actions, "rotate", "make a key's successor", lambda given: partial(rotate_key, given.id))
     rotate.add_argument("id")
-    admin = _add(
+    admin = add_action(
         actions,
         "create-admin",
         "make the first admin; prints a link that logs in once",
@@ -50,27 +55,27 @@ def register_keys(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     admin.add_argument("--another", action="store_true", help="though there is an admin already")
 
 
-def _add(
+def add_action(
     actions: "Subparsers[argparse.ArgumentParser]",
     name: str,
     help_text: str,
     work_of: Callable[[argparse.Namespace], Work],
 ) -> argparse.ArgumentParser:
+    """The parser of one thing that can be done to keys or people."""
     parser = actions.add_parser(name, help=help_text)
     add_data_dir(parser)
-    parser.set_defaults(run=lambda given: reporting(partial(_do, work=work_of(given)))(given))
+    parser.set_defaults(run=lambda given: reporting(partial(carry_out, work=work_of(given)))(given))
     return parser
 
 
-def _do(settings: Settings, *, work: Work) -> int:
+def carry_out(settings: Settings, *, work: Work) -> int:
     """The exit code; the work is done in one transaction, with the secret that the server has."""
     if settings.auth == "required" and settings.secret_key is None:
         raise StartRefused(f"set the NOISESCALE_SECRET_KEY of the server, of at least {MIN_SECRET_BYTES} bytes")
     known = settings.model_copy(update={"secret_key": local_access.secret_key(settings, os.environ)})
-    whoever = Principal("local", "command line", os.environ.get("USER", "command line"), everywhere=EVERYTHING)
     with kept_database(settings) as database_url:
         try:
-            asyncio.run(in_transaction(database_url, lambda session: work(session, whoever, known)))
+            asyncio.run(in_transaction(database_url, lambda session: work(session, COMMAND_LINE, known)))
         except DomainError as error:
             print(f"noisescale: {error}", file=sys.stderr)
             return 1
@@ -115,16 +120,23 @@ async def create_admin(given: argparse.Namespace, session: AsyncSession, by: Pri
     Raises:
         StartRefused: Where there is an admin and nobody asked for another, or the link would lead nowhere.
     """
-    if settings.public_url is None:
-        raise StartRefused(
-            "set the NOISESCALE_PUBLIC_URL of the server: the link that logs the admin in begins with it"
-        )
     if await stored_people.has_administrator(session) and not given.another:
         raise StartRefused("there is an admin already: log in as that one, or say --another")
     person_id = await people.add(session, by, name=given.name, email=given.email, is_administrator=True)
-    link = await sessions.new_link(session, by, person_id, now=datetime.now(UTC))
+    link = login_address(settings, await sessions.new_link(session, by, person_id, now=datetime.now(UTC)))
     print(f"{given.name} is an admin of all projects. This link logs in once, within the hour:")
-    print(f"{origin_of(settings.public_url)}/login?link={link.text}")
+    print(link)
+
+
+def login_address(settings: Settings, link: Secret) -> str:
+    """Where the link logs in.
+
+    Raises:
+        StartRefused: Where it would lead nowhere.
+    """
+    if settings.public_url is None:
+        raise StartRefused("set the NOISESCALE_PUBLIC_URL of the server: the link that logs somebody in begins with it")
+    return f"{origin_of(settings.public_url)}/login?link={link.text}"
 
 
 def _say(made: MadeKey) -> None:
@@ -133,5 +145,5 @@ def _say(made: MadeKey) -> None:
 
 
 def _pepper(settings: Settings) -> bytes:
-    assert settings.secret_key is not None, "_do completes the settings"
+    assert settings.secret_key is not None, "carry_out completes the settings"
     return settings.secret_key.get_secret_value().encode()

@@ -31,6 +31,9 @@ class Settings(BaseSettings):
     database_url: str | None = Field(
         None, description="Postgres 15+ address; without it the embedded Postgres is started"
     )
+    migration_database_url: str | None = Field(
+        None, description="the same database as the owner of its tables, for migrations alone; default: database_url"
+    )
     database_read_url: str | None = Field(
         None, description="a streaming replica that answers reads; default: database_url"
     )

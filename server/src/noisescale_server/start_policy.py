@@ -47,7 +47,7 @@ async def check_admin(session: AsyncSession, settings: Settings) -> None:
 
 
 def _check_databases(settings: Settings) -> None:
-    for name in ("database_url", "database_read_url"):
+    for name in ("database_url", "migration_database_url", "database_read_url"):
         address = getattr(settings, name)
         if address is not None and not _is_postgres(address):
             # the address is not repeated: it may hold a password

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
 from noisescale_server.app import create_app
+from noisescale_server.storage.engine import create_engine
 from problems import assert_problem
 from stored_runs import store_run
 
@@ -87,29 +88,33 @@ class TestHealth:
 
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
-    async def test_readyz_is_503_while_a_migration_is_missing(self, app: FastAPI, client: httpx.AsyncClient) -> None:
+    async def test_readyz_is_503_while_a_migration_is_missing(
+        self, app: FastAPI, client: httpx.AsyncClient, owner_url: str
+    ) -> None:
         older = sorted(app.state.migrations.known - {app.state.migrations.newest})[0]
-        await execute(app, f"UPDATE alembic_version SET version_num = '{older}'")
+        await execute(owner_url, f"UPDATE alembic_version SET version_num = '{older}'")
 
         assert_problem(await client.get("/readyz"), 503, "schema-outdated")
 
-    async def test_readyz_is_503_without_any_migration(self, app: FastAPI, client: httpx.AsyncClient) -> None:
-        await execute(app, "DROP TABLE alembic_version")
+    async def test_readyz_is_503_without_any_migration(self, client: httpx.AsyncClient, owner_url: str) -> None:
+        await execute(owner_url, "DROP TABLE alembic_version")
 
         assert_problem(await client.get("/readyz"), 503, "schema-outdated")
 
     async def test_readyz_is_ok_with_the_schema_of_a_newer_release(
-        self, app: FastAPI, client: httpx.AsyncClient
+        self, client: httpx.AsyncClient, owner_url: str
     ) -> None:
-        await execute(app, "UPDATE alembic_version SET version_num = 'of_the_future'")
+        await execute(owner_url, "UPDATE alembic_version SET version_num = 'of_the_future'")
 
         assert (await client.get("/readyz")).status_code == 200
 
 
-async def execute(app: FastAPI, statement: str) -> None:
+async def execute(url: str, statement: str) -> None:
     """Run one statement and commit it."""
-    async with app.state.sessions() as session, session.begin():
-        await session.execute(text(statement))
+    engine = create_engine(url, pool_size=1)
+    async with engine.begin() as connection:
+        await connection.execute(text(statement))
+    await engine.dispose()
 
 
 class TestDatabaseAway:
