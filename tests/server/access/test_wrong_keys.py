@@ -136,6 +136,18 @@ async def test_local_wrong_tokens_are_counted_and_the_right_one_is_not(new_datab
     assert (wrong[-1], cookies, right) == (429, 429, 200)
 
 
+async def test_a_minute_later_wrong_ones_are_401_again(app: FastAPI) -> None:
+    clock = [0.0]
+    app.state.credentials._now = lambda: clock[0]
+    async with visitor(app) as client:
+        await use_up(client)
+        clock[0] = 59.9
+        before = await ask(client, wrong_key())
+        clock[0] = 60.0
+
+        assert (before, await ask(client, wrong_key())) == (429, 401)
+
+
 class TestAddresses:
     async def test_behind_the_proxy_each_client_has_its_own_count(self, app: FastAPI) -> None:
         async with behind_proxy(app, ADDRESS) as one, behind_proxy(app, "192.0.2.8") as other:

@@ -3,8 +3,9 @@
 A right key or cookie is recognized first, and never counted: only wrong ones are, by the address that they come from.
 """
 
+import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,9 +14,6 @@ from hashlib import blake2b
 from hmac import compare_digest
 from typing import Final, Literal
 
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import FixedWindowRateLimiter
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from starlette.datastructures import Headers
@@ -36,6 +34,7 @@ REMEMBER_SECONDS: Final = 5.0
 """How long a key that was revoked in another process may still be taken."""
 MAX_REMEMBERED: Final = 10_000
 WRONG_KEYS_PER_MINUTE: Final = 60
+MINUTE: Final = 60.0
 NOTE_USE_EVERY: Final = timedelta(minutes=1)
 LOOK_SECONDS: Final = 5.0
 """After which a database that says nothing is asked on another connection."""
@@ -63,6 +62,26 @@ class Visitor:
     by: Literal["key", "cookie"]
 
 
+class WrongKeys:
+    """How many wrong keys and cookies came from each address, a minute at a time.
+
+    Not by `limits`: its storage in memory starts a thread a hundred times a second, or looks through all addresses
+    each time, and others wait meanwhile.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._ends = -math.inf
+        self._counts: Counter[str] = Counter()
+
+    def is_one_too_many(self, address: str, now: float) -> bool:
+        """Whether this wrong one, which is counted, is over the limit of its address."""
+        if now >= self._ends:
+            self._ends, self._counts = now + MINUTE, Counter()
+        self._counts[address] += 1
+        return self._counts[address] > self.most
+
+
 class Credentials:
     """Reads keys and cookies. Right keys are remembered for five seconds; a cookie is looked up each time.
 
@@ -88,8 +107,7 @@ class Credentials:
         self._forgotten = 0
         self._keys = GatheredLookups(self._look_at_keys)
         self._cookies = GatheredLookups(self._look_at_cookies)
-        self._wrong = FixedWindowRateLimiter(MemoryStorage())
-        self._limit = RateLimitItemPerMinute(WRONG_KEYS_PER_MINUTE)
+        self._wrong = WrongKeys(WRONG_KEYS_PER_MINUTE)
 
     async def visitor(self, headers: Headers, address: str) -> Visitor | None:
         """Who sent it; None without credentials and for wrong ones. A key counts before a cookie.
@@ -171,7 +189,7 @@ class Credentials:
         return await commit_with_retry(self._open_sessions(), look, timeout_seconds=LOOK_SECONDS)
 
     def _count_wrong(self, address: str) -> None:
-        if not self._wrong.hit(self._limit, address):
+        if self._wrong.is_one_too_many(address, self._now()):
             raise TooManyAttempts
 
     def _recall(self, text: str) -> Principal | None:

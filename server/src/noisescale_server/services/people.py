@@ -1,6 +1,6 @@
 """People: who they are, and what they are in which project."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from noisescale_server.services.access import EVERYTHING, NOTHING, RIGHTS_OF_ROL
 from noisescale_server.services.errors import NotAllowed, PersonNotFound, ProjectNotFound
 from noisescale_server.storage import api_keys, people, web_sessions
 from noisescale_server.storage.access_tables import Person
+from noisescale_server.storage.people import Enabled
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +29,13 @@ async def principal_of(session: AsyncSession, person_id: UUID) -> Principal | No
 
 async def principals_of(session: AsyncSession, person_ids: Collection[UUID]) -> dict[UUID, Principal]:
     """These people as principals; without those that are not there, and those that are disabled."""
-    if not person_ids:
-        return {}
-    found = await people.several(session, person_ids)
-    roles = await people.roles_of(session, found)
-    return {one: _principal(person, roles[one]) for one, person in found.items() if person.disabled_at is None}
+    found = await people.enabled(session, person_ids) if person_ids else []
+    return {person.id: principal_from(person) for person in found}
 
 
-def _principal(person: Person, roles: Mapping[UUID, str]) -> Principal:
-    rights = {project_id: RIGHTS_OF_ROLE[role] for project_id, role in roles.items()}
+def principal_from(person: Enabled) -> Principal:
+    """The person as a principal."""
+    rights = {project_id: RIGHTS_OF_ROLE[role] for project_id, role in person.roles.items()}
     everywhere = EVERYTHING if person.is_administrator else NOTHING
     return Principal("person", str(person.id), person.name, everywhere=everywhere, rights=rights, person_id=person.id)
 

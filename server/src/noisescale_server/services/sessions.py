@@ -14,8 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.services import audit
 from noisescale_server.services.access import Principal
 from noisescale_server.services.errors import NotAllowed, PersonNotFound
-from noisescale_server.services.people import principal_of
-from noisescale_server.services.people import principals_of as principals_of_people
+from noisescale_server.services.people import principal_from, principal_of
 from noisescale_server.storage import people, web_sessions
 from noisescale_server.storage.web_sessions import NewLoginAttempt
 
@@ -77,12 +76,8 @@ async def principals_of(
     due = [digest for digest, one in lasting.items() if now - one.last_seen_at >= NOTE_SEEN_EVERY]
     if due:
         await web_sessions.note_seen(session, due, now)
-    persons = await principals_of_people(session, {one.person_id for one in lasting.values()})
-    return {
-        cookie: persons[one.person_id]
-        for cookie in cookies
-        if (one := lasting.get(cookie.digest)) is not None and one.person_id in persons
-    }
+    known = {digest: principal_from(one.person) for digest, one in lasting.items()}
+    return {cookie: known[cookie.digest] for cookie in cookies if cookie.digest in known}
 
 
 async def log_out(session: AsyncSession, cookie: Secret) -> None:

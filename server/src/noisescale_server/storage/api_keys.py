@@ -10,7 +10,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.access_tables import ApiKey, RunAuthor
+from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Project
+
+_SEVERAL = f"SELECT {', '.join(ApiKey.__table__.columns.keys())} FROM api_key WHERE id = ANY($1::text[])"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +36,9 @@ async def get(session: AsyncSession, key_id: str) -> ApiKey | None:
 
 
 async def several(session: AsyncSession, key_ids: Collection[str]) -> dict[str, ApiKey]:
-    """Those of these keys that there are, by id."""
-    query = select(ApiKey).where(ApiKey.id.in_(key_ids)).execution_options(populate_existing=True)
-    return {key.id: key for key in await session.scalars(query)}
+    """Those of these keys that there are, by id, to look at: no session keeps or writes them."""
+    rows = await read(session, _SEVERAL, list(key_ids))
+    return {row["id"]: ApiKey(**dict(row)) for row in rows}
 
 
 async def add(session: AsyncSession, new: NewApiKey) -> None:

@@ -1,15 +1,25 @@
 """People and what they are in which project."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from asyncpg import Record
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.access_tables import Membership, Person
+from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Project
+
+ENABLED_COLUMNS = """
+person.id, person.name, person.is_administrator,
+ARRAY(SELECT m.project_id FROM membership m WHERE m.person_id = person.id ORDER BY m.project_id) AS projects,
+ARRAY(SELECT m.role FROM membership m WHERE m.person_id = person.id ORDER BY m.project_id) AS roles
+"""
+_ENABLED = f"SELECT {ENABLED_COLUMNS} FROM person WHERE id = ANY($1::uuid[]) AND disabled_at IS NULL"  # noqa: S608
 
 
 async def get(session: AsyncSession, person_id: UUID) -> Person | None:
@@ -17,10 +27,25 @@ async def get(session: AsyncSession, person_id: UUID) -> Person | None:
     return await session.get(Person, person_id, populate_existing=True)
 
 
-async def several(session: AsyncSession, person_ids: Collection[UUID]) -> dict[UUID, Person]:
-    """Those of these people that there are, by id."""
-    query = select(Person).where(Person.id.in_(person_ids)).execution_options(populate_existing=True)
-    return {person.id: person for person in await session.scalars(query)}
+@dataclass(frozen=True, slots=True)
+class Enabled:
+    """Somebody who may log in, with the role in each project."""
+
+    id: UUID
+    name: str
+    is_administrator: bool
+    roles: Mapping[UUID, str]
+
+    @classmethod
+    def of(cls, row: Record) -> "Enabled":
+        """The person of a row with `ENABLED_COLUMNS`."""
+        roles = dict(zip(row["projects"], row["roles"], strict=True))
+        return cls(row["id"], row["name"], row["is_administrator"], roles)
+
+
+async def enabled(session: AsyncSession, person_ids: Collection[UUID]) -> list[Enabled]:
+    """Those of these people that there are and that are not disabled."""
+    return [Enabled.of(row) for row in await read(session, _ENABLED, list(person_ids))]
 
 
 async def hold(session: AsyncSession, person_id: UUID) -> Person | None:
@@ -70,15 +95,6 @@ async def has_administrator(session: AsyncSession) -> bool:
     """True if anybody is an admin of all projects."""
     query = select(func.count()).select_from(Person).where(Person.is_administrator, Person.disabled_at.is_(None))
     return bool(await session.scalar(query))
-
-
-async def roles_of(session: AsyncSession, person_ids: Collection[UUID]) -> dict[UUID, dict[UUID, str]]:
-    """Each person's role by project."""
-    found: dict[UUID, dict[UUID, str]] = {one: {} for one in person_ids}
-    query = select(Membership.person_id, Membership.project_id, Membership.role)
-    for person_id, project_id, role in await session.execute(query.where(Membership.person_id.in_(person_ids))):
-        found[person_id][project_id] = role
-    return found
 
 
 async def members(session: AsyncSession, project_ids: Sequence[UUID] | None) -> list[tuple[UUID, str, UUID, str]]:

@@ -5,10 +5,28 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.access_tables import LoginAttempt, WebSession
+from noisescale_server.storage.driver import read
+from noisescale_server.storage.people import ENABLED_COLUMNS, Enabled
+
+# one statement: it is asked for every request of a browser
+_SEVERAL = f"""
+SELECT id_hash, last_seen_at, expires_at, {ENABLED_COLUMNS}
+FROM web_session JOIN person ON person.id = web_session.person_id
+WHERE id_hash = ANY($1::bytea[]) AND disabled_at IS NULL
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A browser that is logged in, and whose it is."""
+
+    last_seen_at: datetime
+    expires_at: datetime
+    person: Enabled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +53,10 @@ async def add(session: AsyncSession, id_hash: bytes, person_id: UUID, *, now: da
     await session.execute(insert(WebSession).values(values))
 
 
-async def several(session: AsyncSession, id_hashes: Collection[bytes]) -> dict[bytes, WebSession]:
-    """Those of these sessions that there are, by their digest."""
-    found = await session.scalars(select(WebSession).where(WebSession.id_hash.in_(id_hashes)))
-    return {one.id_hash: one for one in found}
+async def several(session: AsyncSession, id_hashes: Collection[bytes]) -> dict[bytes, Login]:
+    """Those of these sessions that there are, by their digest, without those of people who are disabled."""
+    rows = await read(session, _SEVERAL, list(id_hashes))
+    return {row["id_hash"]: Login(row["last_seen_at"], row["expires_at"], Enabled.of(row)) for row in rows}
 
 
 async def note_seen(session: AsyncSession, id_hashes: Collection[bytes], at: datetime) -> None:
