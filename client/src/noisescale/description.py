@@ -2,27 +2,18 @@
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from noisescale.guard import logger
 from noisescale_core.errors import ConfigError
+from noisescale_core.masking import masked
 
 MAX_NAME = 256
 MAX_TAG = 64
 MAX_TAGS = 32
 MAX_CONFIG_BYTES = 64 * 1024
 MAX_CONFIG_DEPTH = 8
-
-SECRET_WORDS = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey"}
-SECRET_WORDS |= {"auth", "authorization", "bearer", "cookie"}
-KEY_QUALIFIERS = {"api", "private", "access", "secret", "signing", "encryption", "ssh"}
-HARMLESS_TOKENS = {"pad", "eos", "bos", "unk", "mask", "cls", "sep", "start", "end", "stop", "special", "image", "per"}
-
-OWN_KEY = re.compile(r"ns_[wra]_[0-9A-Za-z]{10}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}")
-URL_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.\-]*://[^\s/:@]*:)[^\s/@]+(?=@)", re.IGNORECASE)
-"""Keys of noisescale and passwords in addresses, wherever they stand: the server masks them too, but later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +75,11 @@ class RunDescription:
 
 
 def storable_config(config: Mapping[str, object]) -> dict[str, object]:
-    """The config as JSON that the server keeps: secrets `***`, what is no JSON as text, at most 64 KiB.
+    """The config as JSON that the server keeps: secrets `[masked]`, what is no JSON as text, at most 64 KiB.
 
     The largest entries are left out first where it is larger, and the log says so.
     """
-    stored = {_clean(str(key)): _storable(str(key), value, 1) for key, value in config.items()}
+    stored = masked({_clean(str(key)): _storable(value, 1) for key, value in config.items()})
     sizes = {key: len(json.dumps([key, value], ensure_ascii=False).encode()) + 2 for key, value in stored.items()}
     left_out: list[str] = []
     while sum(sizes.values()) > MAX_CONFIG_BYTES:
@@ -100,23 +91,7 @@ def storable_config(config: Mapping[str, object]) -> dict[str, object]:
     return stored
 
 
-def is_secret(key: str, value: object) -> bool:
-    """Whether a config entry looks like a password, key or access token by its name."""
-    words = re.findall(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*", key)
-    lowered = [word.lower() for word in words]
-    if SECRET_WORDS & set(lowered):
-        return True
-    pairs = zip(["", *lowered], lowered, strict=False)
-    return any(
-        (word in ("key", "keys") and before in KEY_QUALIFIERS)
-        or (word in ("token", "tokens") and isinstance(value, str) and before not in HARMLESS_TOKENS)
-        for before, word in pairs
-    )
-
-
-def _storable(key: str, value: object, depth: int) -> object:
-    if is_secret(key, value):
-        return "***"
+def _storable(value: object, depth: int) -> object:
     match value:
         case None | bool() | int():
             # 64 bits are what every reader of JSON and the database can hold
@@ -124,16 +99,12 @@ def _storable(key: str, value: object, depth: int) -> object:
         case float():
             return value if math.isfinite(value) else str(value)
         case str():
-            return _clean(_masked(value))
+            return _clean(value)
         case Mapping() if depth < MAX_CONFIG_DEPTH:
-            return {_clean(str(name)): _storable(str(name), item, depth + 1) for name, item in value.items()}
+            return {_clean(str(name)): _storable(item, depth + 1) for name, item in value.items()}
         case list() | tuple() if depth < MAX_CONFIG_DEPTH:
-            return [_storable("", item, depth + 1) for item in value]
-    return _clean(_masked(str(value)))
-
-
-def _masked(text: str) -> str:
-    return URL_PASSWORD.sub(r"\1***", OWN_KEY.sub("***", text))
+            return [_storable(item, depth + 1) for item in value]
+    return _clean(str(value))
 
 
 def _clean(text: str) -> str:

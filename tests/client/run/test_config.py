@@ -1,3 +1,4 @@
+import argparse
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import noisescale
 from noisescale.config import DEFAULT_URL, Config
 from noisescale.description import RunDescription, storable_config
 from noisescale_core.errors import ConfigError
+from secrets_in_configs import HARMLESS, SECRETS
 
 RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"
 
@@ -132,19 +134,20 @@ def test_init_refuses_wrong_arguments(arguments, message):
         noisescale.init(mode="disabled", **arguments)
 
 
-def test_secrets_are_masked_and_ordinary_settings_are_not():
-    config = {
-        "api_key": "k", "WANDB_API_KEY": "k", "hfToken": "k", "password": 5, "db": {"Passwd": "k", "port": 5432},
-        "aws_secret_access_key": "k", "auth_token": "k",
-        "num_tokens": 4096, "tokenizer": "bpe", "pad_token": "<pad>", "key_size": 64, "author": "me",
-        "monkey": "no", "max_tokens": 5,
-    }  # fmt: skip
+@pytest.mark.parametrize(("config", "stored"), SECRETS, ids=str)
+def test_the_job_masks_what_the_rules_say_before_a_record_is_on_disk(config, stored):
+    assert storable_config(config) == stored
 
-    stored = storable_config(config)
 
-    masked = {name for name, value in stored.items() if value == "***"}
-    assert masked == {"api_key", "WANDB_API_KEY", "hfToken", "password", "aws_secret_access_key", "auth_token"}
-    assert stored["db"] == {"Passwd": "***", "port": 5432}
+@pytest.mark.parametrize("config", HARMLESS, ids=str)
+def test_the_job_keeps_the_rest(config):
+    assert storable_config(config) == config
+
+
+def test_what_an_object_prints_is_masked_too():
+    config = {"args": argparse.Namespace(lr=0.1, hf_token="hunter2"), "path": Path("/data")}
+
+    assert storable_config(config) == {"args": "Namespace(lr=0.1, hf_token='[masked]')", "path": "/data"}
 
 
 def test_what_is_no_json_becomes_text():

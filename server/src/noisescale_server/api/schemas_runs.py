@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from noisescale_core.advice.parts import LatestNoiseScale
+from noisescale_core.masking import masked
 from noisescale_server.api.deps import CONTROL_CHARACTERS, MAX_INT64, refuse_control_characters
-from noisescale_server.api.masked_config import masked
 
 MAX_CONFIG_BYTES = 64 * 1024
 MAX_CONFIG_DEPTH = 8

@@ -1,0 +1,42 @@
+"""What secrets look like wherever they stand: keys of well-known services, addresses that are keys, private keys.
+
+Every repetition is bounded, so that no text takes more than a time that grows with its length.
+"""
+
+import re
+from typing import Final
+
+SHAPES: Final = (
+    r"ns_[wra]_[0-9A-Za-z]{10}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}",  # noisescale
+    r"hf_[0-9A-Za-z]{20,100}",  # Hugging Face
+    r"sk-[0-9A-Za-z_\-]{20,250}",  # OpenAI, Anthropic, OpenRouter
+    r"(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{16,250}|whsec_[0-9A-Za-z+/=]{16,250}",  # Stripe
+    r"gh[pousr]_[0-9A-Za-z]{36,255}|github_pat_[0-9A-Za-z_]{22,255}",
+    r"glpat-[0-9A-Za-z_\-.]{20,255}",
+    r"xox[abeoprs]-[0-9A-Za-z\-]{10,250}|xapp-[0-9A-Za-z\-]{10,250}",  # Slack
+    r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}",  # AWS
+    r"AIza[0-9A-Za-z_\-]{35}|ya29\.[0-9A-Za-z_\-]{20,1000}",  # Google
+    r"pypi-AgEI[0-9A-Za-z_\-]{50,1000}|npm_[0-9A-Za-z]{36}",
+    r"nvapi-[0-9A-Za-z_\-]{40,100}|r8_[0-9A-Za-z]{30,60}|gsk_[0-9A-Za-z]{40,100}|xai-[0-9A-Za-z]{40,120}",
+    r"wandb_v\d{1,2}_[0-9A-Za-z_]{20,250}|lsv2_(?:pt|sk)_[0-9a-f_]{32,100}",
+    r"do[opr]_v1_[0-9a-f]{64}|SG\.[0-9A-Za-z_\-]{22}\.[0-9A-Za-z_\-]{43}",
+    r"eyJ[0-9A-Za-z_\-]{10,4000}\.eyJ[0-9A-Za-z_\-]{10,8000}\.[0-9A-Za-z_\-]{10,2000}",  # JSON web tokens
+    r"\d{8,10}:AA[0-9A-Za-z_\-]{33}",  # bots of Telegram
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]{0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?",
+)
+SHAPE: Final = re.compile(r"(?<![0-9A-Za-z])(?:" + "|".join(SHAPES) + ")")
+
+WEBHOOK: Final = re.compile(
+    r"(?P<before>https://(?:hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/"
+    r"|[a-z0-9\-]{1,60}\.webhook\.office\.com/|outlook\.office\.com/webhook/))[^\s\"'<>]{1,2000}"
+)
+"""Addresses to which whoever knows them may post."""
+SCHEME: Final = re.compile(
+    r"(?P<before>(?<![0-9A-Za-z])(?:bearer|basic)\s{1,3})[0-9A-Za-z._~+/\-]{16,4000}={0,2}", re.I
+)
+"""What stands in a header."""
+URL_PASSWORD: Final = re.compile(
+    r"(?P<before>\b[a-z][a-z0-9+.\-]{0,30}://[^\s/:@\"']{0,256}:)[^\s/\"']{1,256}(?=@)", re.I
+)
+URL_TOKEN: Final = re.compile(r"(?P<before>\b[a-z][a-z0-9+.\-]{0,30}://)[0-9a-z_\-.]{20,256}(?=@)", re.I)
+"""What stands before the host of an address: `https://<token>@github.com`, `https://<key>@o1.ingest.sentry.io/2`."""
