@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.middleware.gzip import GZipMiddleware
 from plotly.io import json as plotly_json
 
+from noisescale_dashboard import dash_errors
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.outages import OutageHeader
 from noisescale_dashboard.page_routes import PageRoutes, is_id
@@ -112,6 +113,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     # would get a page without scripts
     dashboard._setup_server()
     _put_first(app, "/_dash-update-component")
+    dash_errors.register(app, dashboard.callback_map)
     present: list[object] = [middleware.cls for middleware in app.user_middleware]
     if GZipMiddleware not in present:
         # Dash compresses nothing: 5.6 MB of scripts would go out instead of 1.7

@@ -59,8 +59,8 @@ def layout(run: Run, streams: Sequence[Stream], metrics: Sequence[Metric]) -> li
 def _metrics_card(metrics: Sequence[Metric]) -> html.Section:
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in ("Metric", "Latest", "Step", "Least – most")]))
     rows = html.Tbody([_metric_row(metric) for metric in metrics[:MAX_METRICS]])
-    left_out = len(metrics) - MAX_METRICS
-    more = [html.P(f"{left_out} more metrics are not shown.", className="dim small")] if left_out > 0 else []
+    # the API gives a page of them: how many there are is not known here
+    more = [html.P("Further metrics are not shown.", className="dim small")] if len(metrics) > MAX_METRICS else []
     table = html.Div(
         html.Table([head, rows], className="tb"),
         className="scrollx-in scrolly", tabIndex="0", role="region", **aria({"aria-label": "Logged metrics"}),
