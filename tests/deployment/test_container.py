@@ -105,6 +105,12 @@ class TestCompose:
         }  # fmt: skip
         assert all("ports" not in one for name, one in services.items() if name != "noisescale")
 
+    def test_what_runs_for_long_is_started_again_and_what_runs_once_is_not(self) -> None:
+        services: dict[str, Any] = yaml.safe_load(COMPOSE)["services"]
+
+        assert {name for name, one in services.items() if one.get("restart") != "unless-stopped"} == {"citus-nodes"}
+        assert "restart" not in services["citus-nodes"]
+
     @pytest.mark.parametrize("name", SECRETS)
     def test_no_secret_has_a_default(self, name: str) -> None:
         assert re.search(rf"\${{{name}:\?", COMPOSE)

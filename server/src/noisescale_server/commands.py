@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from noisescale_server import app_role, discovery, local_access, migrating, serving, start_policy
 from noisescale_server.api.errors import DATABASE_ERRORS
 from noisescale_server.backups import BackupError
-from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from noisescale_server.embedded import EmbeddedPostgres, EmbeddedPostgresError, kept_running
 from noisescale_server.services import durability
 from noisescale_server.services.errors import DatabaseNotDurable
 from noisescale_server.settings import Settings
@@ -134,7 +134,7 @@ def database(settings: Settings) -> Iterator[str]:
     if settings.database_url is not None:
         yield settings.database_url
         return
-    with EmbeddedPostgres(settings.data_dir / "postgres") as postgres:
+    with EmbeddedPostgres(settings.data_dir / "postgres") as postgres, kept_running(postgres):
         yield postgres.url()
 
 

@@ -6,9 +6,11 @@ from noisescale_server.embedded.errors import (
     EmbeddedPostgresError,
     ForeignDataFolderError,
     PostgresFailedError,
+    PostgresKeepsEndingError,
     UnsupportedPlatformError,
     WrongThreadError,
 )
+from noisescale_server.embedded.keeper import kept_running
 from noisescale_server.embedded.supervisor import EmbeddedPostgres
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "EmbeddedPostgresError",
     "ForeignDataFolderError",
     "PostgresFailedError",
+    "PostgresKeepsEndingError",
     "UnsupportedPlatformError",
     "WrongThreadError",
+    "kept_running",
 ]

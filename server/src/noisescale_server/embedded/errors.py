@@ -6,7 +6,8 @@ EmbeddedPostgresError
 ├── ForeignDataFolderError     the folder belongs to another user
 ├── DataFolderClosedError      the folder is closed to the user that Postgres runs as
 ├── WrongThreadError           started off the main thread
-└── PostgresFailedError        Postgres or one of its tools ended with an error
+├── PostgresFailedError        Postgres or one of its tools ended with an error
+└── PostgresKeepsEndingError   it was started again and again, and ended each time
 """
 
 from pathlib import Path
@@ -75,3 +76,15 @@ class PostgresFailedError(EmbeddedPostgresError):
         said = last_lines.strip() or "(it said nothing)"
         super().__init__(f"{program} ended with exit code {exit_code}{where}. Its last lines:\n{said}")
         self.exit_code = exit_code
+
+
+class PostgresKeepsEndingError(EmbeddedPostgresError):
+    """It was started again and again, and ended each time."""
+
+    def __init__(self, num_ends: int, end: str, last_lines: str) -> None:
+        said = last_lines.strip() or "(it said nothing)"
+        super().__init__(
+            f"the embedded Postgres ended {num_ends} times in a row, the last time it {end}: noisescale ends, too. "
+            "What is acknowledged is on disk, jobs keep what they log: cure what its last lines say, then start again. "
+            f"They are:\n{said}"
+        )

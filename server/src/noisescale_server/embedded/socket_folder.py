@@ -44,6 +44,11 @@ def remove(folder: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         if not folder.name.startswith(_PREFIX) or not stat.S_ISDIR(folder.lstat().st_mode):
             return
-        (folder / _SOCKET).unlink(missing_ok=True)
-        (folder / f"{_SOCKET}.lock").unlink(missing_ok=True)
+        clear(folder)
         folder.rmdir()
+
+
+def clear(folder: Path) -> None:
+    """Remove what a Postgres that was killed left in its folder: the next one may take its pid for alive."""
+    (folder / _SOCKET).unlink(missing_ok=True)
+    (folder / f"{_SOCKET}.lock").unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -140,9 +140,11 @@ class EmbeddedPostgres:
                 stale_pid_file=pid_file if pid_file.exists() else None,
             )
 
-    def _wait_until_ready(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(
+        self, folder: Path, process: subprocess.Popen[bytes], *, unless: Callable[[], bool] = lambda: False
+    ) -> None:
         patience_ends = time.monotonic() + _SECONDS_BETWEEN_WORDS_OF_PATIENCE
-        while not _is_ready(folder, process.pid):
+        while not _is_ready(folder, process.pid) and not unless():
             exit_code = process.poll()
             if exit_code is not None:
                 raise PostgresFailedError("postgres", exit_code, self._log.last_lines(), self._log.path)
@@ -150,6 +152,35 @@ class EmbeddedPostgres:
                 _logger.warning("Postgres is still starting, probably recovering from a crash; see %s", self._log.path)
                 patience_ends += _SECONDS_BETWEEN_WORDS_OF_PATIENCE
             time.sleep(_POLL_SECONDS)
+
+    def how_it_ended(self) -> str | None:
+        """How Postgres ended though nobody stopped it, in words; None while it runs."""
+        exit_code = self._running().poll()
+        if exit_code is None:
+            return None
+        return f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
+
+    def last_lines(self) -> str:
+        """The end of what Postgres has said since it was started."""
+        return self._log.last_lines()
+
+    def start_again(self, *, unless: Callable[[], bool]) -> None:
+        """Start Postgres where it was, after it has ended by itself; return when it accepts connections.
+
+        By a thread that lives until it is stopped: the kernel stops Postgres when the thread that started it ends.
+
+        Args:
+            unless: Whether to return at once though it is not ready yet: somebody stops it.
+
+        Raises PostgresFailedError when it ends before it is ready.
+        """
+        self._running()
+        assert self._binaries is not None, "they were found before the first start"
+        assert self._socket_folder is not None, "it was made before the first start"
+        socket_folder.clear(self._socket_folder)
+        folder = cluster.folder_in(self._data_dir)
+        self._process = self._start_postmaster(folder, self._binaries, self._socket_folder)
+        self._wait_until_ready(folder, self._process, unless=unless)
 
     def stop(self) -> None:
         """Stop Postgres, wait until it is gone, and let the next owner in; nothing when it is not running."""
