@@ -1,8 +1,9 @@
-"""Bombs and slow senders: what the server's memory and everybody else's requests notice of them.
+"""Bombs, slow senders and readers without end: what memory and everybody else's requests notice of them.
 
-Two attacks, each A-B-B-A with the same readers: gzip bombs of 1 GiB, eight at a time, and 200 connections that send a
-byte a second of headers that never end or of a body. Senders run in a process of their own, with a key in force, as an
-insider's would. As many refused bodies of two bytes tell what bombs cost beyond being requests at all.
+Each attack A-B-B-A with the same readers: gzip bombs of 1 GiB, eight at a time; 200 connections that send a byte a
+second of headers that never end or of a body; 300 connections that ask for forty answers each and read none of them,
+again and again; and eight that read as fast as they are answered. They run in a process of their own, with a key in
+force, as an insider's would. As many refused bodies of two bytes tell what bombs cost beyond being requests at all.
 """
 
 import argparse
@@ -26,11 +27,16 @@ from smoke import size
 BOMB_BYTES = size(1 << 30, 1 << 24)
 NUM_BOMBERS, PAUSE_SECONDS = 8, 0.05
 NUM_SLOW = size(200, 5)
+NUM_UNREAD, NUM_PIPELINED = size(300, 5), 40
+UNREAD_SECONDS = 10.0
+NUM_GREEDY = 8
 READS_A_SECOND = 50
 ATTACKS = {
     "bombs": f"{NUM_BOMBERS} senders of gzip bombs",
     "small": f"{NUM_BOMBERS} senders of two bytes that are refused, too",
     "slow": f"{NUM_SLOW} slow senders",
+    "unread": f"{NUM_UNREAD} connections that ask for {NUM_PIPELINED} answers and read none",
+    "greedy": f"{NUM_GREEDY} readers without end",
 }
 KEY = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
 
@@ -87,6 +93,48 @@ async def send_slowly(url: str, token: str) -> None:
     await asyncio.gather(*(send(number) for number in range(NUM_SLOW)))
 
 
+def asking(url: str, token: str, path: str) -> bytes:
+    """A request as it goes over the wire."""
+    place = urlsplit(url)
+    return f"GET {path} HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+
+
+async def read_nothing(url: str, token: str) -> None:
+    """Until the process is ended: ask for large answers, leave them lying for a while, and come again."""
+    place = urlsplit(url)
+    ask = asking(url, token, "/openapi.json") + asking(url, token, "/api/v1/published-sweeps")
+
+    async def ask_again() -> None:
+        while True:
+            # a stream at its limit takes nothing more from the system
+            _, writer = await asyncio.open_connection(place.hostname, place.port, limit=1 << 12)
+            writer.write(ask * (NUM_PIPELINED // 2))
+            await asyncio.sleep(UNREAD_SECONDS)
+            writer.transport.abort()
+
+    await asyncio.gather(*(ask_again() for _ in range(NUM_UNREAD)))
+
+
+async def read_greedily(url: str, token: str) -> None:
+    """Until the process is ended: one read after the other, also right after each refusal."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+
+        async def read_again() -> None:
+            while True:
+                answer = await client.get("/api/v1/published-sweeps")
+                assert answer.status_code in (200, 429), answer
+                await asyncio.sleep(PAUSE_SECONDS if answer.status_code == 429 else 0)
+
+        await asyncio.gather(*(read_again() for _ in range(NUM_GREEDY)))
+
+
+def new_key(url: str) -> str:
+    """A read key of its own for who attacks: the readers have another."""
+    body = {"name": "reader", "scope": "read", "projects": None, "days": 1}
+    return str(httpx.post(f"{url}/api/v1/keys", json=body, headers=KEY).raise_for_status().json()["key"])
+
+
 @contextmanager
 def attack(name: str, url: str) -> Iterator[None]:
     """Senders in a process of their own, at work when the block begins."""
@@ -94,7 +142,7 @@ def attack(name: str, url: str) -> Iterator[None]:
         [sys.executable, __file__, "--attack", name, "--url", url], stdin=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
-    process.stdin.write(f"{LOCAL_TOKEN}\n")
+    process.stdin.write(f"{new_key(url) if name in ('unread', 'greedy') else LOCAL_TOKEN}\n")
     process.stdin.flush()
     time.sleep(size(8.0, 2.0))  # the bomb is packed, and all connections stand
     assert process.poll() is None, "the senders have ended"
@@ -151,6 +199,7 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=size(10.0, 0.5), help="of each of the four parts")
+    parser.add_argument("--only", choices=ATTACKS, help="one of them alone; nothing is written then")
     parser.add_argument("--attack", choices=ATTACKS, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -160,18 +209,19 @@ def main() -> None:
             "bombs": lambda: throw(url, token, bomb()),
             "small": lambda: throw(url, token, gzip.compress(b"{}")),
             "slow": lambda: send_slowly(url, token),
+            "unread": lambda: read_nothing(url, token),
+            "greedy": lambda: read_greedily(url, token),
         }
         asyncio.run(senders[arguments.attack]())
-    with server() as url:
+    names = [arguments.only] if arguments.only else size(list(ATTACKS), list(ATTACKS)[:1])
+    with server(reads_per_minute=None) as url:
         reads(url, size(5.0, 0.2))
-        write(
-            "limits",
-            [
-                figure
-                for name in size(list(ATTACKS), list(ATTACKS)[:1])
-                for figure in measure(name, url, arguments.seconds)
-            ],
-        )
+        figures = [figure for name in names for figure in measure(name, url, arguments.seconds)]
+    if arguments.only:
+        for figure in figures:
+            print(f"{figure.name:<100} {figure.value:>12,.4g} {figure.unit}")
+    else:
+        write("limits", figures)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ def main() -> None:
             "NOISESCALE_ALLOW_UNSAFE_DATABASE": "true",
             "NOISESCALE_PORT": str(port),
             "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
+            "NOISESCALE_READS_PER_MINUTE": "1000000",
         }
         process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "serve"], env=environment)
         try:

@@ -27,8 +27,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def server(*, workers: int = 1) -> Iterator[str]:
-    """The address of a `noisescale up` with its own durable Postgres in a temporary folder."""
+def server(*, workers: int = 1, reads_per_minute: int | None = 1_000_000) -> Iterator[str]:
+    """The address of a `noisescale up` with its own durable Postgres in a temporary folder.
+
+    Args:
+        workers: Its processes.
+        reads_per_minute: How much one sender may read; None: as by default. A benchmark is one sender without end.
+    """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # root runs Postgres as another user
         port = free_port()
@@ -39,6 +44,8 @@ def server(*, workers: int = 1) -> Iterator[str]:
             "NOISESCALE_WORKERS": str(workers),
             "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
         }
+        if reads_per_minute is not None:
+            environment["NOISESCALE_READS_PER_MINUTE"] = str(reads_per_minute)
         environment.pop("NOISESCALE_DATABASE_URL", None)
         process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "up"], env=environment)
         try:

@@ -102,6 +102,7 @@ def served(folder: Path | None = None) -> Iterator[Served]:
                 "NOISESCALE_PORT": str(port),
                 "NOISESCALE_DIR": f"{temporary}/state",
                 "NOISESCALE_LOCAL_TOKEN": LOCAL_TOKEN,
+                "NOISESCALE_READS_PER_MINUTE": "1000000",
             }
             process = subprocess.Popen([str(Path(sys.executable).with_name("noisescale")), "serve"], env=environment)
             try:

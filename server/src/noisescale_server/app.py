@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from secrets import token_bytes
 
 from alembic.script import ScriptDirectory
@@ -48,12 +49,15 @@ from noisescale_server.api.errors import register_error_handlers
 from noisescale_server.api.login_provider import Provider
 from noisescale_server.api.openapi import Api
 from noisescale_server.api.rate_limit import BatchRate
+from noisescale_server.api.read_rate import ReadRate, Turns
+from noisescale_server.api.readiness import Readiness
 from noisescale_server.api.recalibration import Recalibrations
 from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
+from noisescale_server.services import durability
+from noisescale_server.services import health as health_service
 from noisescale_server.services import reference_values as reference_value_service
 from noisescale_server.services.comparison import Comparisons
-from noisescale_server.services.durability import refuse_unsafe
 from noisescale_server.services.entering import Belonging
 from noisescale_server.services.equal_loss import KnownWindows
 from noisescale_server.services.health import Migrations
@@ -115,6 +119,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.migrations = shipped_migrations()
+    app.state.readiness = Readiness(partial(look_at_database, app))
+    app.state.read_rate, app.state.turns = ReadRate(settings.reads_per_minute), Turns()
     app.state.batch_rate = BatchRate(settings.batches_per_minute)
     app.state.whole_runs = WholeRuns()
     app.state.comparisons = Comparisons()
@@ -182,7 +188,7 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
     assert settings.database_url is not None, "create_app refuses settings without it"
     engine = read_engine = engine_for(settings.database_url, settings)
     if not settings.allow_unsafe_database:
-        look_at_every_connection(engine, refuse_unsafe)
+        look_at_every_connection(engine, durability.refuse_unsafe)
     if settings.database_read_url is not None:
         read_engine = engine_for(settings.database_read_url, settings)
     app.state.sessions = session_factory(engine)
@@ -190,6 +196,19 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
     yield
     await engine.dispose()
     await read_engine.dispose()
+
+
+async def look_at_database(app: FastAPI) -> None:
+    """Ask the database whether requests can be answered from it.
+
+    Raises:
+        DatabaseNotDurable: When it may forget what it has committed, and no setting allows that.
+        SchemaOutdated: When a migration of this release has not run.
+    """
+    async with app.state.sessions() as session:
+        if not app.state.settings.allow_unsafe_database:
+            await durability.check(session)
+        await health_service.check_ready(session, app.state.migrations)
 
 
 def engine_for(url: str, settings: Settings) -> AsyncEngine:

@@ -69,12 +69,11 @@ class Settings(BaseSettings):
     pool_wait_seconds: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 3.0
     statement_timeout_seconds: Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)] = 5.0
 
-    transaction_timeout_seconds: Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)] = 15.0
-
     max_body_bytes: Annotated[int, Field(ge=KIBIBYTE)] = 5 * MEBIBYTE
     max_inflated_body_bytes: Annotated[int, Field(ge=KIBIBYTE)] = 16 * MEBIBYTE
 
     batches_per_minute: Annotated[int, Field(ge=1)] = 60_000
+    reads_per_minute: Annotated[int, Field(ge=1)] = 3_000
 
     silent_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     crashed_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0

@@ -146,9 +146,7 @@ async def test_a_frozen_postgres_is_503_in_time_and_thawed_loses_and_doubles_not
     postgres: KillablePostgres,
 ) -> None:
     """Its own statement time-out does not fire: it is frozen too."""
-    app = create_app(
-        local_settings(database_url=postgres.url(), transaction_timeout_seconds=0.5, pool_wait_seconds=0.5)
-    )
+    app = create_app(local_settings(database_url=postgres.url(), statement_timeout_seconds=0.5, pool_wait_seconds=0.5))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),

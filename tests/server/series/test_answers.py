@@ -371,6 +371,7 @@ class TestMetrics:
                     "wall_time": [4.0, 9.0],
                 }
             ],
+            "next_cursor": None,
         }
 
     async def test_of_a_resumed_run_overtaken_values_are_not_shown(self, shared_client: httpx.AsyncClient) -> None:

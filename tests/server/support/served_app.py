@@ -38,7 +38,7 @@ def served_app(
         settings: Of the server.
     """
     number = port or free_port()
-    usual = {"pool_size": 4, "allow_unsafe_database": True, "local_token": TOKEN}
+    usual = {"pool_size": 4, "allow_unsafe_database": True, "local_token": TOKEN, "reads_per_minute": 1_000_000}
     app = create_app(Settings(database_url=database_url, **(usual | settings)))
     if extend is not None:
         extend(app)

@@ -16,7 +16,8 @@ from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.body import check_announced_length
 from noisescale_server.api.client_address import client_address
 from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
-from noisescale_server.services.access import Right
+from noisescale_server.api.read_rate import Busy, ReadRate, Turns, is_read
+from noisescale_server.services.access import Principal, Right
 from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated, refuse
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout", "/_favicon.ico"})
@@ -58,7 +59,20 @@ class Gate:
             refusal = domain_problem(error)
         except DATABASE_ERRORS as error:
             refusal = database_problem(scope["method"], scope["path"], error)
-        await (refusal or self.app)(scope, receive, send)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+        elif scope["path"].startswith(API) and is_read(scope["method"], scope["path"]):
+            await self._in_turn(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        turns: Turns = self.state.turns
+        try:
+            async with turns.of(self._sender(scope)):
+                await self.app(scope, receive, send)
+        except Busy as error:
+            await domain_problem(error)(scope, receive, send)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to who stays outside; None for who may enter, whose name the request then carries."""
@@ -69,6 +83,7 @@ class Gate:
             # the API counts what it reads; the dashboard reads whatever comes
             check_length(headers, self.state.settings.max_body_bytes)
         if is_public(path):
+            self._count(scope)
             return None
         try:
             visitor = await self._visitor(scope, headers)
@@ -87,12 +102,27 @@ class Gate:
         if not path.startswith(API) and not visitor.principal.may_anywhere(Right.READ):
             raise NotAllowed("this key or person may read nothing: ask an admin for a role in a project")
         scope.setdefault("state", {})["principal"] = visitor.principal
+        self._count(scope)
         return None
+
+    def _count(self, scope: Scope) -> None:
+        if is_read(scope["method"], scope["path"]):
+            reads: ReadRate = self.state.read_rate
+            reads.count(self._sender(scope))
 
     async def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
         credentials: Credentials = self.state.credentials
-        address = client_address(scope, headers, self.state.settings.trusted_proxies)
-        return await credentials.visitor(headers, address)
+        return await credentials.visitor(headers, self._address(scope))
+
+    def _address(self, scope: Scope) -> str:
+        return client_address(scope, Headers(scope=scope), self.state.settings.trusted_proxies)
+
+    def _sender(self, scope: Scope) -> str:
+        """Who reads: the key or person that was let in, else the address."""
+        principal = scope.get("state", {}).get("principal")
+        if isinstance(principal, Principal):
+            return f"{principal.kind} {principal.id}"
+        return f"address {self._address(scope)}"
 
 
 def is_public(path: str) -> bool:

@@ -130,7 +130,7 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
     405: problem_said("another method is needed; see Allow"),
     409: problem_said("contradicts what is stored"),
     422: problem_said("input cannot be accepted; `errors` names the fields"),
-    429: problem_said("too many wrong keys, or too many batches from one sender; see Retry-After"),
+    429: problem_said("too many wrong keys, or too many reads or batches from one sender; see Retry-After"),
     503: problem_said("database does not answer; see Retry-After"),
 }
 

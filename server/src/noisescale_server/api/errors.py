@@ -19,6 +19,7 @@ from noisescale_server.api.auth_credentials import TooManyAttempts
 from noisescale_server.api.body import BodyTooLarge, MediaTypeNotSupported, invalid_input
 from noisescale_server.api.login_provider import ProviderFailed
 from noisescale_server.api.rate_limit import TooManyBatches
+from noisescale_server.api.read_rate import Busy, TooManyReads
 from noisescale_server.api.rejection import VersionNotSupported
 from noisescale_server.services.errors import (
     DatabaseNotDurable,
@@ -73,8 +74,10 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     MediaTypeNotSupported: (415, "media-type-not-supported", "Content type or encoding not supported"),
     VersionNotSupported: (426, "version-not-supported", "Version of the wire format not supported"),
     TooManyBatches: (429, "too-many-batches", "Too many batches from one sender"),
+    TooManyReads: (429, "too-many-reads", "Too many reads from one sender"),
     TooManyAttempts: (429, "too-many-attempts", "Too many wrong keys"),
     ProviderFailed: (502, "login-failed", "The organisation's login failed"),
+    Busy: (503, "busy", "Too many reads of one sender wait"),
     DatabaseUnreachable: (503, "database-unreachable", "Database does not answer"),
     DatabaseNotDurable: (503, "database-not-durable", "Database may lose what it has committed"),
     SchemaOutdated: (503, "schema-outdated", "Database schema is older than this server"),
@@ -134,7 +137,11 @@ def domain_problem(error: DomainError) -> ProblemResponse:
 def _headers(error: DomainError) -> dict[str, str]:
     if isinstance(error, NotAuthenticated):
         return {"WWW-Authenticate": "Bearer"}
-    return {} if error.retry_after_seconds is None else {"Retry-After": str(error.retry_after_seconds)}
+    if error.retry_after_seconds is None:
+        return {}
+    # with the connection go the requests that wait on it: each of them would be refused, too
+    closing = {"Connection": "close"} if isinstance(error, TooManyReads) else {}
+    return {"Retry-After": str(error.retry_after_seconds), **closing}
 
 
 def status_problem(status: int, detail: str | None = None, headers: Mapping[str, str] | None = None) -> ProblemResponse:

@@ -5,8 +5,7 @@ from typing import Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from noisescale_server.api.deps import AppSettings, Session
-from noisescale_server.services import durability, health
+from noisescale_server.api.readiness import Readiness
 
 router = APIRouter(tags=["health"])
 
@@ -24,9 +23,8 @@ async def live() -> Health:
 
 
 @router.get("/readyz")
-async def ready(request: Request, session: Session, settings: AppSettings) -> Health:
+async def ready(request: Request) -> Health:
     """This process can answer: the database is there, keeps what it commits, and has the schema of this release."""
-    if not settings.allow_unsafe_database:
-        await durability.check(session)
-    await health.check_ready(session, request.app.state.migrations)
+    readiness: Readiness = request.app.state.readiness
+    await readiness.check()
     return Health()

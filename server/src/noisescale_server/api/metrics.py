@@ -9,9 +9,11 @@ from noisescale_server.api.deps import ReadSession, RunId, Step, Text, check_ran
 from noisescale_server.api.json_response import JsonColumns
 from noisescale_server.api.schemas_columns import MetricsAnswer, columns_of
 from noisescale_server.services import metrics
-from noisescale_server.services.metrics import MetricSeries
+from noisescale_server.services.metrics import Asked, MetricSeries
 
 router = APIRouter(tags=["metrics"])
+
+MAX_LIMIT = 200
 
 
 class MetricsQuery(BaseModel):
@@ -20,6 +22,10 @@ class MetricsQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Text | None, Field(description="default: all")] = None
+    cursor: Annotated[Text | None, Field(description="`next_cursor` of the page before")] = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="names; fewer where these have over 50,000 points")] = (
+        MAX_LIMIT
+    )
     from_: Annotated[Step | None, Field(alias="from")] = None
     to: Step | None = None
     points: Annotated[int, Field(ge=1, le=1_000)] = 500
@@ -27,12 +33,19 @@ class MetricsQuery(BaseModel):
 
 @router.get("/runs/{run_id}/metrics", response_class=JsonColumns, responses=columns_of(MetricsAnswer))
 async def get_metrics(run_id: RunId, query: Annotated[MetricsQuery, Query()], session: ReadSession) -> JsonColumns:
-    """The names logged, and per metric the last value of each point with the extremes; see docs/rest.md."""
+    """A page of the names logged, and per metric the last value of each point with the extremes; see docs/rest.md."""
     check_range("from", query.from_, "to", query.to)
-    found = await metrics.of_run(
-        session, run_id, name=query.name, low=query.from_, high=query.to, max_points=query.points
+    asked = Asked(
+        name=query.name,
+        after=query.cursor,
+        max_names=query.limit,
+        low=query.from_,
+        high=query.to,
+        max_points=query.points,
     )
-    return JsonColumns({"names": found.names, "metrics": [metric_answer(one) for one in found.metrics]})
+    found = await metrics.of_run(session, run_id, asked)
+    series = [metric_answer(one) for one in found.metrics]
+    return JsonColumns({"names": found.names, "metrics": series, "next_cursor": found.next_name})
 
 
 def metric_answer(one: MetricSeries) -> dict[str, Any]:

@@ -127,10 +127,11 @@ class MetricColumns(Columns):
 
 
 class MetricsAnswer(Columns):
-    """The names that a run has logged, and the metrics asked for."""
+    """A page of the names that a run has logged, and the metrics of these names."""
 
     names: list[str]
     metrics: list[MetricColumns]
+    next_cursor: str | None
 
 
 class SparklineColumns(Columns):

@@ -13,7 +13,6 @@ from noisescale_server.api.auth_route import enter_run, note_author, sessions_of
 from noisescale_server.api.body import BodyTooLarge, read_body
 from noisescale_server.api.deps import (
     RUN_DELETED,
-    AppSettings,
     ReadSession,
     RunId,
     Session,
@@ -29,6 +28,7 @@ from noisescale_server.api.wire_checks import Code
 from noisescale_server.api.wire_schemas import BatchBody, Finish, Groups, Measurements, Metrics, RunRecord
 from noisescale_server.services import ingestion, ledger, streams
 from noisescale_server.services.ingestion import Batch
+from noisescale_server.services.metric_names import MAX_NAMES, OneNameTooMany
 from noisescale_server.services.streams import StreamOfRun
 from noisescale_server.storage.groups import GroupRecord
 from noisescale_server.storage.measurements import COLUMN_NAMES, MeasurementColumns
@@ -123,9 +123,7 @@ class StreamsAnswer(Answer):
     openapi_extra=body_of(BatchBody),
     dependencies=[Depends(count_batch)],
 )
-async def post_batch(
-    stream_id: StreamId, request: Request, settings: AppSettings, behind_the_answer: BackgroundTasks
-) -> Acked:
+async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: BackgroundTasks) -> Acked:
     """Store a batch once, however often it is sent; the answer comes after COMMIT."""
     read = read_batch(await _counted_body(request))
     batch = batch_of(stream_id, read.body)
@@ -137,16 +135,18 @@ async def post_batch(
             await note_author(request, session, batch.run_id)
         return accepted
 
-    accepted = await commit_with_retry(
-        sessions_of(request),
-        store,
-        timeout_seconds=settings.transaction_timeout_seconds,
-    )
+    accepted = await commit_with_retry(sessions_of(request), store)
     if batch.finish is not None:
         state = request.app.state
         behind_the_answer.add_task(state.recalibrations.after_finish, state.sessions, batch.run_id)
     rejected = [RejectedRecord(**asdict(record)) for record in read.rejected]
-    return Acked(acked_seq=accepted.acked_seq, rejected=rejected, epoch=accepted.epoch)
+    rejected += [_one_name_too_many(record) for record in accepted.refused]
+    return Acked(acked_seq=accepted.acked_seq, rejected=sorted(rejected, key=lambda one: one.seq), epoch=accepted.epoch)
+
+
+def _one_name_too_many(record: OneNameTooMany) -> RejectedRecord:
+    message = f"{record.name[:80]!r} is one name too many: a run's metrics have at most {MAX_NAMES} names"
+    return RejectedRecord(seq=record.seq, code="too_many_names", field="metrics.name", message=message)
 
 
 class StandingAnswer(Answer):
@@ -162,7 +162,7 @@ async def post_heartbeat(stream_id: StreamId, session: Session) -> StandingAnswe
     return StandingAnswer(**asdict(await streams.hear(session, stream_id)))
 
 
-@router.get("/streams/{stream_id}")
+@router.get("/streams/{stream_id}", dependencies=[Depends(count_batch)])
 async def get_stream(stream_id: StreamId, session: Session) -> OneStreamAnswer:
     """The stream's cursor and ledger, never from a replica: a job that asks goes back to what it is told."""
     fields = _stream_fields(await streams.get(session, stream_id))

@@ -30,7 +30,7 @@ Place = tuple[int, int, str]
 Part = Literal["measurements", "metrics", "groups", "finish"]
 """The fields of a batch that hold records which can be left out."""
 
-Code = Literal["value_type", "out_of_range", "not_finite", "inconsistent"]
+Code = Literal["value_type", "out_of_range", "not_finite", "inconsistent", "too_many_names"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services import latest
+from noisescale_server.services import latest, metric_names
 from noisescale_server.services.errors import RunDeleted, RunNotFound, StreamConflict, StreamGap
 from noisescale_server.services.live import LiveSeries
+from noisescale_server.services.metric_names import OneNameTooMany
 from noisescale_server.storage import groups, measurements, metrics, progress, runs, streams
 from noisescale_server.storage.groups import GroupRecord
 from noisescale_server.storage.ledger import REJECTED
@@ -82,10 +83,12 @@ class Accepted:
     Attributes:
         acked_seq: The last record that is stored, rejected or declared lost, for the client to forget all up to there.
         epoch: Of the data; another one than before says that a backup was restored.
+        refused: Records that are rejected, since the run's metrics would have too many names.
     """
 
     acked_seq: int
     epoch: UUID
+    refused: Sequence[OneNameTooMany] = ()
 
 
 async def accept(session: AsyncSession, batch: Batch) -> Accepted:
@@ -105,11 +108,26 @@ async def accept(session: AsyncSession, batch: Batch) -> Accepted:
         raise StreamConflict(batch.stream_id, f"it is of kind {cursor.kind}, not {batch.run.stream.kind}")
     if batch.first_seq > cursor.next_seq:
         raise StreamGap(batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq, epoch=cursor.epoch)
+    refused = await _refused_before(session, batch) if batch.first_seq < cursor.next_seq else []
     if batch.last_seq < cursor.next_seq:
         _check_repeated(batch, cursor)
-        return Accepted(cursor.next_seq - 1, cursor.epoch)
-    await _store(session, batch.since(cursor.next_seq), cursor)
-    return Accepted(batch.last_seq, cursor.epoch)
+        return Accepted(cursor.next_seq - 1, cursor.epoch, refused)
+    refused += await _store(session, batch.since(cursor.next_seq), cursor)
+    return Accepted(batch.last_seq, cursor.epoch, refused)
+
+
+async def _refused_before(session: AsyncSession, batch: Batch) -> list[OneNameTooMany]:
+    """What was rejected when records of the batch came before: the answer may not have arrived."""
+    if batch.metrics is None:
+        return []
+    kept = await streams.losses_between(
+        session,
+        run_id=batch.run_id,
+        stream_id=batch.stream_id,
+        first_seq=batch.first_seq,
+        last_seq=batch.last_seq,
+    )
+    return metric_names.refused_before(batch.metrics, batch.lost, kept)
 
 
 async def _create(session: AsyncSession, batch: Batch) -> Cursor:
@@ -141,8 +159,13 @@ def _check_repeated(batch: Batch, cursor: Cursor) -> None:
         raise StreamConflict(batch.stream_id, reason)
 
 
-async def _store(session: AsyncSession, new: Batch, cursor: Cursor) -> None:
+async def _store(session: AsyncSession, new: Batch, cursor: Cursor) -> list[OneNameTooMany]:
+    """The records that are rejected all the same; the others are inserted, and the cursor is moved on."""
     run_id, stream_id = new.run_id, new.stream_id
+    refused = await metric_names.beyond_limit(session, run_id, new.metrics) if new.metrics else []
+    if new.metrics and refused:
+        kept = new.metrics.without({one.seq for one in refused})
+        new = replace(new, metrics=kept, lost=[*new.lost, *(Loss(one.seq, one.seq, REJECTED) for one in refused)])
     if new.run is not None:
         await streams.describe(session, run_id=run_id, stream_id=stream_id, info=new.run.stream)
     if new.measurements:
@@ -156,6 +179,7 @@ async def _store(session: AsyncSession, new: Batch, cursor: Cursor) -> None:
     if new.lost:
         await streams.store_losses(session, run_id=run_id, stream_id=stream_id, losses=new.lost)
     await _move_on(session, new, cursor, advance_of(new, cursor))
+    return refused
 
 
 def advance_of(new: Batch, cursor: Cursor) -> Advance:

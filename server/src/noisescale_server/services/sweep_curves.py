@@ -11,6 +11,7 @@ from noisescale_server.analysis.steps_to_target.crossing import Direction, Metri
 from noisescale_server.analysis.steps_to_target.setting import Setting, Trial, settings_of
 from noisescale_server.services import metrics
 from noisescale_server.services.live import LiveSeries
+from noisescale_server.services.metrics import Asked
 from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.sweeps import Goal
 from noisescale_server.storage import runs, series, streams, sweeps
@@ -79,7 +80,7 @@ async def _stored(session: AsyncSession, run_id: UUID, metric: str | None) -> li
         return []
     if metric is None:
         return await _training_loss(session, run_id)
-    found = await metrics.of_run(session, run_id, name=metric, low=None, high=None, max_points=MAX_POINTS)
+    found = await metrics.of_run(session, run_id, Asked(name=metric, max_points=MAX_POINTS))
     return [
         (step + 1, value)
         for one in found.metrics

@@ -17,7 +17,12 @@ async def read(session: AsyncSession, statement: str, *parameters: Any) -> list[
 
     On the session's own connection, so it sees what the session's transaction has written.
     """
-    connection = await (await session.connection()).get_raw_connection()
-    driver = connection.driver_connection
+    connection = await session.connection()
+    driver = (await connection.get_raw_connection()).driver_connection
     assert isinstance(driver, Connection), "storage.engine opens connections with asyncpg"
-    return list(await driver.fetch(statement, *parameters))
+    try:
+        return list(await driver.fetch(statement, *parameters))
+    except TimeoutError:
+        # past SQLAlchemy, so past what the engine does of itself: the roll-back would wait as long again
+        await connection.invalidate()
+        raise

@@ -1,9 +1,16 @@
 """Engine and session factory for one Postgres."""
 
-from sqlalchemy import URL, make_url
+from typing import Final
+
+from sqlalchemy import URL, event, make_url
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from noisescale_server.storage.visibility import KEY, ProjectSession
+
+SECONDS_AFTER_ITS_OWN_TIMEOUT: Final = 2.0
+"""What Postgres has not answered so long after it should have given a statement up, it will not answer: it is frozen,
+or cut off."""
 
 
 def async_url(url: str) -> URL:
@@ -22,7 +29,8 @@ def create_engine(
     """An engine of at most `pool_size + max_overflow` connections.
 
     What waits longer for a connection or runs longer than these limits is refused: one slow query must not hold
-    every worker.
+    every worker. A Postgres that says nothing at all, so that its own time-out does not fire, is given up 2 s later,
+    and with it every connection that was open to it.
     """
     server_settings = {
         "statement_timeout": str(round(1000 * statement_timeout_seconds)),
@@ -30,15 +38,27 @@ def create_engine(
         "jit": "off",
         "timezone": "UTC",
     }
-    return create_async_engine(
+    engine = create_async_engine(
         async_url(url),
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=pool_wait_seconds,
         # the connection used last has its statements prepared and planned; taking turns would keep all of them cold
         pool_use_lifo=True,
-        connect_args={"server_settings": server_settings},
+        connect_args={
+            "server_settings": server_settings,
+            "timeout": pool_wait_seconds,
+            "command_timeout": statement_timeout_seconds + SECONDS_AFTER_ITS_OWN_TIMEOUT,
+        },
     )
+    event.listen(engine.sync_engine, "handle_error", _give_up_silent_connections)
+    return engine
+
+
+def _give_up_silent_connections(context: ExceptionContext) -> None:
+    # else the roll-back would wait as long again on the same connection, and the next request on another one
+    if isinstance(context.original_exception, TimeoutError):
+        context.is_disconnect = True
 
 
 def session_factory(engine: AsyncEngine) -> async_sessionmaker[AsyncSession]:

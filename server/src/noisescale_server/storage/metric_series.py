@@ -4,13 +4,28 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.driver import fetch
 from noisescale_server.storage.series import Piece
 
-_NAMES = text("SELECT name, min(step), max(step) FROM metric WHERE run_id = :run_id GROUP BY name ORDER BY name")
+# from name to name along the index: to group the values of all of them would read all of them
+_NAMES = """
+WITH RECURSIVE page AS (
+  (SELECT name, 1 AS number FROM metric
+   WHERE run_id = $1::uuid AND ($4::text IS NULL OR name = $4::text) AND ($2::text IS NULL OR name > $2::text)
+   ORDER BY name LIMIT 1)
+  UNION ALL
+  SELECT next.name, page.number + 1 FROM page CROSS JOIN LATERAL (
+    SELECT name FROM metric WHERE run_id = $1::uuid AND name > page.name ORDER BY name LIMIT 1
+  ) AS next
+  WHERE page.number < $3::bigint AND $4::text IS NULL
+)
+SELECT name, steps.first, steps.last FROM page CROSS JOIN LATERAL (
+  SELECT min(step) AS first, max(step) AS last FROM metric WHERE run_id = $1::uuid AND metric.name = page.name
+) AS steps
+ORDER BY name
+"""
 
 _POINTS = """
 WITH piece AS MATERIALIZED (
@@ -32,9 +47,20 @@ SELECT name, last[1]::bigint, last[3], lowest, highest, last[4] FROM point ORDER
 """
 
 
-async def names(session: AsyncSession, run_id: UUID) -> list[tuple[str, int, int]]:
-    """(name, first step, last step) of every metric of the run, in order."""
-    return [(name, first, last) for name, first, last in await session.execute(_NAMES, {"run_id": run_id})]
+async def names(
+    session: AsyncSession, run_id: UUID, *, after: str | None, at_most: int, only: str | None
+) -> list[tuple[str, int, int]]:
+    """(name, first step, last step) of metrics of the run, in order.
+
+    Args:
+        session: Where to read.
+        run_id: The run.
+        after: Names behind this one; None: from the first on.
+        at_most: How many.
+        only: The one name to look for; None: any.
+    """
+    found = await fetch(session, _NAMES, run_id, after, at_most, only)
+    return [(name, first, last) for name, first, last in found]
 
 
 async def points(

@@ -66,6 +66,11 @@ async def hold(session: AsyncSession, run_id: UUID) -> bool:
     return await session.scalar(held) is not None
 
 
+async def lock(session: AsyncSession, run_id: UUID) -> None:
+    """Wait until no other transaction changes the run's row; none does until this one ends."""
+    await session.execute(select(Run.id).where(Run.id == run_id).with_for_update(key_share=True))
+
+
 async def is_deleted(session: AsyncSession, run_id: UUID) -> bool:
     """True if a run of this id was deleted.
 

@@ -198,6 +198,19 @@ async def of_run(session: AsyncSession, run_id: UUID) -> Sequence[Stream]:
     return (await session.scalars(chosen)).all()
 
 
+async def losses_between(
+    session: AsyncSession, *, run_id: UUID, stream_id: UUID, first_seq: int, last_seq: int
+) -> list[Loss]:
+    """The declared losses of a stream that reach into these records, in order."""
+    chosen = (
+        select(StreamLoss.from_seq, StreamLoss.to_seq, StreamLoss.reason)
+        .where(StreamLoss.run_id == run_id, StreamLoss.stream_id == stream_id)
+        .where(StreamLoss.from_seq <= last_seq, StreamLoss.to_seq >= first_seq)
+        .order_by(StreamLoss.from_seq)
+    )
+    return [Loss(*row) for row in await session.execute(chosen)]
+
+
 async def losses_of_run(session: AsyncSession, run_id: UUID) -> Sequence[StreamLoss]:
     """All declared losses of the run, in order."""
     chosen = select(StreamLoss).where(StreamLoss.run_id == run_id).order_by(StreamLoss.stream_id, StreamLoss.from_seq)
