@@ -131,6 +131,12 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
     return values
 
 
+def without_password(url: str) -> str:
+    """The address of a server as it may be written to disk and shown, the way `meta.json` names it."""
+    address = urlsplit(url)
+    return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl().rstrip("/")
+
+
 def state_folders(environ: Mapping[str, str]) -> list[Path]:
     """Folders for records that wait, the best first; none where this user has no home."""
     without_own = {name: value for name, value in environ.items() if name != "NOISESCALE_DIR"}

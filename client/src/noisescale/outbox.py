@@ -3,19 +3,25 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from urllib.parse import urlsplit
+from itertools import chain, repeat
+from pathlib import Path
 
 from noisescale import transport
-from noisescale.config import Config
+from noisescale.config import Config, without_password
 from noisescale.guard import announce, logger
+from noisescale.last_words import last_words
 from noisescale.transport.limits import Limits
 from noisescale.transport.wire import Record, RunRecord
 from noisescale.version import __version__
 
 SPOOL = "spool"
 """Folder of the records below a state folder."""
+
+ADOPTION_PAUSES = (60.0, 300.0, 900.0, 3600.0)
+"""Seconds between attempts to send what earlier processes have left; the last one again and again."""
 
 
 class Outbox:
@@ -35,7 +41,8 @@ class Outbox:
         self._url = config.url
         self._pid = os.getpid()
         self._disk = None if not config.folders else _disk_spool(config)
-        self._stream = transport.Stream(run_id, self._disk or transport.MemorySpool(), describe)
+        self._spool: transport.Spool = self._disk or transport.MemorySpool()
+        self._stream = transport.Stream(run_id, self._spool, describe)
         server = _server(config)
         self._uploader: transport.Uploader | None = None
         if config.mode == "online":
@@ -60,23 +67,35 @@ class Outbox:
     def close(self, timeout_seconds: float) -> None:
         """Deliver what is left for at most so long, and say what did not arrive."""
         start = time.monotonic()
-        has_arrived = self.flush(timeout_seconds)
+        self.flush(timeout_seconds)
         if self._uploader is not None:
             self._uploader.close()
         self._stream.end(max(0.5, timeout_seconds - (time.monotonic() - start)))
-        delivery = self._stream.delivery()
-        if self._uploader is None and self._disk is not None and self._disk.folder is not None:
-            announce(f"run {self._run_id} is on disk; to send it: noisescale sync {self._disk.folder.path}")
-        elif not has_arrived and delivery.num_waiting:
-            logger.warning(
-                "%d of %d records of run %s were not delivered to %s: %s%s",
-                delivery.num_waiting,
-                delivery.num_logged,
-                self._run_id,
-                self._url,
-                self._why(),
-                self._how_to_deliver(),
-            )
+        folder = self._folder
+        if self._uploader is None and folder is not None:
+            announce(f"run {self._run_id} is on disk; to send it: noisescale sync {folder}")
+        for sentence in self._last_words(is_on_purpose=self._uploader is None and folder is not None):
+            logger.warning("%s", sentence)
+
+    @property
+    def _folder(self) -> Path | None:
+        """Where the records are on disk; None where they are in memory only."""
+        return None if self._disk is None or self._disk.folder is None else self._disk.folder.path
+
+    def _last_words(self, *, is_on_purpose: bool) -> Iterator[str]:
+        """What became of the records, where that has to be said; that an offline run waits was said."""
+        account = self._stream.account()
+        if is_on_purpose:
+            account = replace(account, num_kept=self._spool.num_in_memory)
+        return last_words(
+            self._run_id,
+            self._url,
+            account,
+            why=self._why(),
+            folder=self._folder,
+            num_in_memory=self._spool.num_in_memory if account.num_kept else 0,
+            is_loss_unknown=self._disk is not None and self._disk.is_loss_unknown,
+        )
 
     def _why(self) -> str:
         if self._uploader is None:
@@ -84,14 +103,8 @@ class Outbox:
         if self._uploader.stop_reason is not None:
             return self._uploader.stop_reason
         if self._uploader.has_reached_server:
-            return "the server did not take them in time"
+            return self._uploader.trouble or "the server did not take them in time"
         return "no server answered; start one with `noisescale up`, or set NOISESCALE_URL"
-
-    def _how_to_deliver(self) -> str:
-        """What brings them there later; nothing where they were in memory only."""
-        if self._disk is None or self._disk.folder is None:
-            return ""
-        return f". They are kept: noisescale sync {self._disk.folder.path}"
 
 
 def _server(config: Config) -> "transport.HttpServer":
@@ -108,16 +121,30 @@ def _adopt_in_background(config: Config, epoch: str | None) -> None:
 
 
 def _adopt(config: Config, epoch: str | None) -> None:
+    """Again and again until all is sent, or the process ends: a server or a proxy may be away for a while."""
     server = _server(config)
-    for folder in config.folders:
-        for outcome in transport.adopt(folder / SPOOL, server, epoch):
-            logger.info(
-                "sent %d records that an earlier process of run %s had left, %d are left",
-                outcome.num_delivered,
-                outcome.run_id,
-                outcome.num_left,
-            )
+    for pause_seconds in chain(ADOPTION_PAUSES, repeat(ADOPTION_PAUSES[-1])):
+        left = [
+            one for folder in config.folders for one in transport.adopt(folder / SPOOL, server, epoch) if _is_left(one)
+        ]
+        if not left:
+            break
+        time.sleep(pause_seconds)
     server.close()
+
+
+def _is_left(outcome: "transport.Outcome") -> bool:
+    """Whether to try again; says what became of a stream."""
+    if outcome.num_left:
+        logger.warning(
+            "%d records that an earlier process of run %s has left still wait: %s; noisescale status says where",
+            outcome.num_left,
+            outcome.run_id,
+            outcome.reason,
+        )
+    else:
+        logger.info("sent %d records that an earlier process of run %s had left", outcome.num_delivered, outcome.run_id)
+    return outcome.num_left > 0
 
 
 _adopted: set[tuple[str, str | None]] = set()
@@ -127,7 +154,6 @@ _adopting = threading.Lock()
 def _disk_spool(config: Config) -> "transport.DiskSpool":
     """The meta file names the server, without what may be a password in its address."""
     folders = [folder / SPOOL for folder in config.folders]
-    address = urlsplit(config.url)
-    url = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl().rstrip("/")
+    meta: dict[str, object] = {"url": without_password(config.url)}
     limits = Limits(overflow=config.overflow)
-    return transport.DiskSpool(folders, {"url": url}, limits=limits, durability=config.durability)
+    return transport.DiskSpool(folders, meta, limits=limits, durability=config.durability)

@@ -39,6 +39,11 @@ class DatabaseNotReadyError(RuntimeError):
     """A command cannot work on the database as it is."""
 
 
+OTHER_SERVER = (
+    "jobs of this user go on to find {other}, which runs too; for this one set NOISESCALE_URL={url} and "
+    "NOISESCALE_API_KEY to the token of its link"
+)
+
 REFUSALS = (
     EmbeddedPostgresError,
     NoDatabaseError,
@@ -186,8 +191,10 @@ def _serve_on(settings: Settings, listener: socket.socket, database_url: str) ->
         print(f"noisescale is at {settings.public_url} (Ctrl-C stops it)", flush=True)
         return serving.serve(prepared, listener)
     url, token = serving.url_of(listener), settings.local_token.get_secret_value()
-    with discovery.announced(url, token, discovery.server_file(os.environ)):
+    with discovery.announced(url, token, discovery.server_file(os.environ)) as other:
         print(f"noisescale is at {url} (Ctrl-C stops it)\nopen {url}/login?token={token}", flush=True)
+        if other is not None:
+            print(OTHER_SERVER.format(other=other, url=url), file=sys.stderr, flush=True)
         return serving.serve(prepared, listener)
 
 

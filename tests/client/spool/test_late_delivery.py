@@ -10,15 +10,17 @@ import pytest
 
 import noisescale
 from noisescale import commands, outbox
+from noisescale.transport import late_delivery
 from noisescale.transport.frames import encode
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import adopt, has_arrived
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.wire import MetricRecord
-from spooled_streams import metric, spooled
+from spooled_streams import kill_after, metric, spooled
 from stub_server import http_stub
 
 NO_STREAM = b'{"type": "/errors/stream-not-found"}'
+DELETED = b'{"type": "/errors/run-deleted", "detail": "run was deleted"}'
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def test_sync_that_cannot_says_why(stub, tmp_path, capsys, folder, url, status, 
 
 def test_sync_with_a_refused_stream_says_so(stub, tmp_path, capsys):
     spooled(tmp_path, range(3))
-    stub.answers += [(404, {}, NO_STREAM), (410, {}, b'{"detail": "gone"}')]
+    stub.answers += [(404, {}, NO_STREAM), (410, {}, DELETED)]
 
     assert commands.main(["sync", str(tmp_path), "--url", stub.url]) == 1
     assert "was deleted" in capsys.readouterr().err
@@ -187,24 +189,10 @@ def test_arrived_streams_do_not_pile_up(stub, tmp_path, monkeypatch):
     server.close()
 
 
-def test_streams_of_a_deleted_run_are_tried_once_and_kept_for_a_week(stub, tmp_path):
-    spooled(tmp_path, range(3), url=stub.url)
-    stub.answers += [(404, {}, NO_STREAM), (410, {}, b'{"detail": "gone"}')]
-    server = HttpServer(stub.url, None, "noisescale/test")
-
-    [outcome] = adopt(tmp_path, server, "first")
-    assert "was deleted" in outcome.reason
-    assert [*adopt(tmp_path, server, "first")] == []
-    [folder] = stream_folders(tmp_path)
-    for path in folder.path.iterdir():
-        os.utime(path, (0, 0))
-
-    assert [*adopt(tmp_path, server, "first")] == []
-    assert [*stream_folders(tmp_path)] == []
-    server.close()
-
-
-def test_a_stream_whose_run_record_is_damaged_is_sent_where_the_run_is_known_and_holds_up_nothing(stub, tmp_path):
+def test_a_stream_whose_run_record_is_damaged_is_sent_where_the_run_is_known_and_holds_up_nothing(
+    stub, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(late_delivery, "PATIENCE_SECONDS", 0.3)
     stream = spooled(tmp_path, range(3), url=stub.url)
     [folder] = stream_folders(tmp_path)
     [path] = folder.segment_paths()
@@ -215,24 +203,14 @@ def test_a_stream_whose_run_record_is_damaged_is_sent_where_the_run_is_known_and
     unknown = b'{"type": "/errors/run-not-found", "detail": "no such run"}'
     stub.answers += [(404, {}, NO_STREAM), (404, {}, unknown)]
 
-    [refused] = adopt(tmp_path, server, "first")
-    (folder.path / ".refused").unlink()
+    [left] = adopt(tmp_path, server, "first")
     stub.ledger.acked[stream.stream_id] = 0
     [outcome] = adopt(tmp_path, server, "first")
 
-    assert "was damaged" in refused.reason
+    assert "was damaged" in left.reason
     assert (outcome.num_left, stub.ledger.lost[stream.stream_id]) == (0, {1: "spool_corrupt"})
     assert values(stub) == [0, 1, 2]
     server.close()
-
-
-def kill_after(folder, url, numbers):
-    """A process that logs these and dies."""
-    child = os.fork()
-    if child == 0:
-        spooled(folder, numbers, url=url, is_ended=False)
-        os.kill(os.getpid(), 9)
-    os.waitpid(child, 0)
 
 
 def test_a_job_that_reaches_its_server_sends_what_an_earlier_one_has_left(stub, tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """Streams with a spool on disk, and what a correct server would make of them."""
 
 import json
+import os
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,6 +31,15 @@ def spooled(folder: Path, values: Iterable[int], *, url: str = "http://any", is_
     if is_ended:
         stream.end(5)
     return stream
+
+
+def kill_after(folder: Path, url: str, values: Iterable[int]) -> None:
+    """A process that has logged these is killed: its stream has no end."""
+    child = os.fork()
+    if child == 0:
+        spooled(folder, values, url=url, is_ended=False)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def metric(number: int) -> MetricRecord:

@@ -49,7 +49,8 @@ class Ledger:
         """The cursor of a stream."""
         if stream_id not in self.acked:
             return Answer(404, {"type": "/errors/stream-not-found"})
-        return Answer(200, {"acked_seq": self.acked[stream_id], "epoch": self.epoch})
+        acked_seq = self.acked[stream_id]
+        return Answer(200, {"stream_id": stream_id, "acked_seq": acked_seq, "rejected": [], "epoch": self.epoch})
 
     def restored(self, acked: dict[str, int]) -> "Ledger":
         """What a backup holds that was made when these were acknowledged: another ledger, of another epoch."""
@@ -182,7 +183,7 @@ def http_stub() -> Iterator[HttpStub]:
                 standing = stub.ledger.standing(self.path.split("/")[4])
                 self.answer(standing.status, {}, json.dumps(standing.body).encode())
             else:
-                self.answer(200, {}, b"{}")
+                self.answer(200, {}, b'{"status": "ok"}')
 
         def answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
             self.send_response(status)

@@ -8,6 +8,10 @@ import pytest
 from noisescale.transport.answers import Action, Answer, Decision, decide, retry_after_seconds
 
 
+def problem(name):
+    return {"type": f"/errors/{name}"}
+
+
 @pytest.mark.parametrize(
     ("answer", "decision"),
     [
@@ -19,23 +23,31 @@ from noisescale.transport.answers import Action, Answer, Decision, decide, retry
         (Answer(404, {}), Decision(Action.BACK_OFF)),
         (Answer(409, {"type": "/errors/stream-gap", "expected_seq": 3}), Decision(Action.REWIND, seq=3)),
         (Answer(409, {"type": "/errors/stream-gap"}), Decision(Action.BACK_OFF)),
-        (Answer(409, {"type": "https://example.org/errors/stream-conflict"}), Decision(Action.NEW_STREAM)),
+        (Answer(409, {"type": "/errors/stream-conflict"}), Decision(Action.NEW_STREAM)),
+        (Answer(409, {"type": "https://example.org/errors/stream-conflict"}), Decision(Action.BACK_OFF)),
         (Answer(409, {}), Decision(Action.BACK_OFF)),
-        (Answer(413, {}), Decision(Action.SPLIT)),
-        (Answer(415, {}), Decision(Action.SPLIT)),
-        (Answer(422, {}), Decision(Action.SPLIT)),
-        (Answer(400, {}), Decision(Action.SPLIT)),
-        (Answer(401, {}), Decision(Action.WAIT, wait_seconds=60)),
-        (Answer(403, {}), Decision(Action.WAIT, wait_seconds=60)),
-        (Answer(426, {"supported": [2]}), Decision(Action.WAIT, wait_seconds=60)),
-        (Answer(410, {}), Decision(Action.STOP)),
-        (Answer(429, {}, "7"), Decision(Action.WAIT, wait_seconds=7)),
-        (Answer(503, {}, "7.5"), Decision(Action.WAIT, wait_seconds=7.5)),
+        (Answer(413, {}), Decision(Action.SHRINK)),
+        (Answer(413, problem("body-too-large")), Decision(Action.SPLIT)),
+        (Answer(422, {}), Decision(Action.BACK_OFF)),
+        (Answer(422, problem("invalid-input")), Decision(Action.SPLIT)),
+        (Answer(400, {}), Decision(Action.BACK_OFF)),
+        (Answer(400, problem("bad-request")), Decision(Action.BACK_OFF)),
+        (Answer(401, {}), Decision(Action.BACK_OFF)),
+        (Answer(401, problem("not-authenticated")), Decision(Action.WAIT, wait_seconds=60)),
+        (Answer(403, problem("not-allowed")), Decision(Action.WAIT, wait_seconds=60)),
+        (Answer(415, problem("media-type-not-supported")), Decision(Action.WAIT, wait_seconds=60)),
+        (Answer(426, problem("version-not-supported")), Decision(Action.WAIT, wait_seconds=60)),
+        (Answer(410, {}), Decision(Action.BACK_OFF)),
+        (Answer(410, problem("run-deleted")), Decision(Action.STOP)),
+        (Answer(429, problem("too-many-batches"), "7"), Decision(Action.WAIT, wait_seconds=7)),
+        (Answer(429, {}, "7"), Decision(Action.BACK_OFF, wait_seconds=7)),
+        (Answer(503, problem("database-unreachable"), "7.5"), Decision(Action.WAIT, wait_seconds=7.5)),
         (Answer(503, {}), Decision(Action.BACK_OFF)),
         (Answer(503, {}, "-1"), Decision(Action.BACK_OFF)),
         (Answer(503, {}, "soon"), Decision(Action.BACK_OFF)),
         (Answer(503, {}, "nan"), Decision(Action.BACK_OFF)),
-        (Answer(429, {}, "1e99"), Decision(Action.WAIT, wait_seconds=3600)),
+        (Answer(429, problem("too-many-batches"), "1e99"), Decision(Action.WAIT, wait_seconds=3600)),
+        (Answer(429, {}, "1e99"), Decision(Action.BACK_OFF, wait_seconds=60)),
         (Answer(500, {}), Decision(Action.BACK_OFF)),
         (Answer(301, {}), Decision(Action.BACK_OFF)),
         (Answer(204, {}), Decision(Action.BACK_OFF)),

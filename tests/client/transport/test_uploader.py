@@ -132,11 +132,11 @@ def test_a_run_that_the_server_lost_is_described_again(make_sender):
     sender.ledger.check()
 
 
-@pytest.mark.parametrize("status", [413, 415, 422])
-def test_a_refused_record_is_found_by_halving_and_declared_lost(make_sender, status):
+@pytest.mark.parametrize(("status", "problem"), [(413, "body-too-large"), (422, "invalid-input")])
+def test_a_refused_record_is_found_by_halving_and_declared_lost(make_sender, status, problem):
     def refuse_step_13(ledger, stream_id, batch):
         if 13 in batch.get("measurements", {"step": []})["step"]:
-            return Answer(status, {"detail": "step 13"})
+            return Answer(status, {"type": f"/errors/{problem}", "detail": "step 13"})
         return ledger.accept(stream_id, batch)
 
     sender = make_sender(*[refuse_step_13] * 100)
@@ -149,18 +149,20 @@ def test_a_refused_record_is_found_by_halving_and_declared_lost(make_sender, sta
     sender.ledger.check()
 
 
-def test_a_run_that_is_refused_stops_the_upload_with_a_sentence(make_sender, caplog):
-    sender = make_sender(*[answering(422, {"detail": "project: must not be blank"})] * 50)
+def test_a_run_that_is_refused_waits_for_people_with_a_sentence(make_sender, caplog):
+    refusal = {"type": "/errors/invalid-input", "detail": "project: must not be blank"}
+    sender = make_sender(*[answering(422, refusal)] * 50)
 
     sender.log(*range(3))
 
-    assert not sender.uploader.flush(5)
-    assert "must not be blank" in sender.uploader.stop_reason
+    assert not sender.uploader.flush(5), "at once, as the server has said that it takes nothing for a minute"
+    assert "must not be blank" in sender.uploader.trouble
     assert "must not be blank" in caplog.text
+    assert sender.uploader.stop_reason is None
 
 
 def test_a_deleted_run_stops_the_upload(make_sender):
-    sender = make_sender(answering(410))
+    sender = make_sender(answering(410, {"type": "/errors/run-deleted", "detail": "run was deleted"}))
 
     sender.log(0)
 
@@ -182,7 +184,7 @@ def test_a_full_memory_is_declared_lost(make_sender):
 
 
 def test_what_the_server_asks_to_wait_is_waited_also_by_flush(make_sender):
-    sender = make_sender(answering(503, retry_after="0.4"))
+    sender = make_sender(answering(503, {"type": "/errors/database-unreachable"}, retry_after="0.4"))
     start = time.monotonic()
     sender.log(0)
     while not sender.uploader.has_reached_server:

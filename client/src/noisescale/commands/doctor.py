@@ -8,6 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from noisescale.commands.waiting import waiting
 from noisescale.config import Config
 from noisescale.outbox import SPOOL
 from noisescale.transport.http import HttpServer
@@ -39,7 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
     is_safe = bool(config.folders) and _is_folder_good(config.folders[0] / SPOOL)
     if not is_safe:
         print("to do    set NOISESCALE_DIR to a folder on a local disk that can be written to")
-    return 0 if _is_server_good(config) and is_safe else 1
+    is_stuck = _is_anything_stuck(config)
+    return 0 if _is_server_good(config) and is_safe and not is_stuck else 1
+
+
+def _is_anything_stuck(config: Config) -> bool:
+    found = waiting(config)
+    for line in (line for one in found for line in one.lines()):
+        print(line)
+    return any(one.is_bad for one in found)
 
 
 def _is_folder_good(folder: Path) -> bool:

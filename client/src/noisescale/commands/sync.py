@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from noisescale.config import Config
+from noisescale.config import Config, without_password
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import Outcome, deliver, has_arrived
 from noisescale.transport.left_behind import stream_folders
@@ -15,6 +15,7 @@ from noisescale.version import __version__
 from noisescale_core.errors import ConfigError, TransportError
 
 TIMEOUT_SECONDS = 24 * 3600.0
+PATIENCE_SECONDS = 300.0
 REPORT_SECONDS = 0.1
 BAR_WIDTH = 30
 
@@ -22,7 +23,9 @@ BAR_WIDTH = 30
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
     parser = subparsers.add_parser("sync", help="send the records that jobs have left on disk")
-    parser.add_argument("folder", nargs="?", type=Path, help="of a stream, a run, or all; default: NOISESCALE_DIR")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, help="of a stream, a run, or all; default: what is meant for the server"
+    )
     parser.add_argument("--url", help="send to this server instead of the configured one")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_SECONDS, help="seconds to try for, default a day")
     parser.set_defaults(run=run)
@@ -40,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     roots = [arguments.folder] if arguments.folder is not None else list(config.folders)
     folders = [folder for root in roots for folder in stream_folders(root) if not folder.has_moved]
+    if arguments.folder is None:
+        folders = _meant_for(config, folders)
     if not folders:
         print(f"nothing to send in {', '.join(map(str, roots))}")
         return 0
@@ -51,6 +56,28 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(outcome is not None and not outcome.num_left for outcome in outcomes) else 1
 
 
+def _meant_for(config: Config, folders: Sequence[StreamFolder]) -> list[StreamFolder]:
+    """The streams whose writers sent to this server, or named none; of the others it is said how to send them.
+
+    Nobody has asked for another team's or project's records to be here, and what has arrived there would be twice.
+    """
+    url = without_password(config.url)
+    others = [folder for folder in folders if folder.meta().get("url") not in (None, url)]
+    for there in sorted({str(folder.meta()["url"]) for folder in others}):
+        meant = [folder for folder in others if folder.meta()["url"] == there]
+        num_arrived = sum(map(has_arrived, meant))
+        print(
+            f"{len(meant)} {_streams(len(meant))} left out: meant for {there}, where {num_arrived} have arrived. "
+            f"To send there: noisescale sync --url {there}; to {url} all the same: noisescale sync FOLDER, such as "
+            f"{meant[0].path}"
+        )
+    return [folder for folder in folders if folder not in others]
+
+
+def _streams(number: int) -> str:
+    return "stream" if number == 1 else "streams"
+
+
 def _print_totals(outcomes: Sequence[Outcome], folders: Sequence[StreamFolder]) -> None:
     """What became of all records."""
     num_sent = sum(outcome.num_delivered for outcome in outcomes)
@@ -60,10 +87,16 @@ def _print_totals(outcomes: Sequence[Outcome], folders: Sequence[StreamFolder]) 
     num_aside = sum(folder.num_quarantined() for folder in folders)
     num_unknown = len(folders) - len(outcomes)
     print(
-        f"{len(folders)} {'stream' if len(folders) == 1 else 'streams'}: {num_sent} records sent, "
+        f"{len(folders)} {_streams(len(folders))}: {num_sent} records sent, "
         f"{num_there} there already, {num_left} left{f', {num_unknown} streams unknown' if num_unknown else ''}; "
         f"in all {num_lost} declared lost, {num_aside} in quarantine"
     )
+    num_cut = sum(outcome.is_cut_off for outcome in outcomes)
+    if num_cut:
+        print(
+            f"{num_cut} {_streams(num_cut)} of killed jobs: whether they had more than that on their way to the disk "
+            "cannot be known"
+        )
 
 
 def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> Outcome | None:
@@ -73,9 +106,11 @@ def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> O
     bar = _Bar(name)
     try:
         folder.try_lock()  # where its writer is dead; else what it has written so far is sent
-        outcome = deliver(folder, server, bar.report, timeout_seconds)
+        outcome = deliver(folder, server, bar.report, timeout_seconds, PATIENCE_SECONDS)
     except (OSError, TransportError) as error:
         bar.clear()
+        if folder.is_ours:
+            folder.leave(str(error))
         print(f"{name}: {error}", file=sys.stderr)
         return None
     finally:

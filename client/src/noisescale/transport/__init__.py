@@ -7,7 +7,7 @@ from noisescale.lazy import exports
 if TYPE_CHECKING:
     from noisescale.transport.disk_spool import DiskSpool
     from noisescale.transport.http import HttpServer
-    from noisescale.transport.late_delivery import adopt
+    from noisescale.transport.late_delivery import Outcome, adopt
     from noisescale.transport.spool import MemorySpool, Spool
     from noisescale.transport.stream import Stream
     from noisescale.transport.uploader import Uploader
@@ -16,6 +16,7 @@ _MODULES = {
     "DiskSpool": "noisescale.transport.disk_spool",
     "HttpServer": "noisescale.transport.http",
     "adopt": "noisescale.transport.late_delivery",
+    "Outcome": "noisescale.transport.late_delivery",
     "MemorySpool": "noisescale.transport.spool",
     "Spool": "noisescale.transport.spool",
     "Stream": "noisescale.transport.stream",
@@ -24,4 +25,4 @@ _MODULES = {
 
 __getattr__, __dir__ = exports(__name__, _MODULES)
 
-__all__ = ["DiskSpool", "HttpServer", "MemorySpool", "Spool", "Stream", "Uploader", "adopt"]
+__all__ = ["DiskSpool", "HttpServer", "MemorySpool", "Outcome", "Spool", "Stream", "Uploader", "adopt"]

@@ -8,11 +8,12 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from noisescale.transport.frames import encode_loss, seq_of
+from noisescale.transport.frames import encode_loss, encode_seal, seq_of
+from noisescale.transport.held_frames import held_frames
 from noisescale.transport.limits import Limits
 from noisescale.transport.loss_book import LossBook
 from noisescale.transport.room import NoRoom, Room
@@ -47,6 +48,7 @@ class DiskSpool:
     Attributes:
         folder: Where the stream lies; None before the first record, and where no folder can be written to.
         num_failed_syncs: How often the disk did not confirm what was written.
+        is_loss_unknown: What was given up could not be written down: who finds the folder does not learn of it.
     """
 
     def __init__(
@@ -66,6 +68,8 @@ class DiskSpool:
     def _reset(self) -> None:
         self.folder: StreamFolder | None = None
         self.num_failed_syncs = 0
+        self.is_loss_unknown = False
+        self._newest_seq = 0
         self._segments = Segments(self._limits.segment_bytes)
         self._head = b""
         self._io = threading.Lock()  # of writing; the caller never waits for it
@@ -123,6 +127,7 @@ class DiskSpool:
         """Take a frame: into the file at once, or into memory where the disk cannot have it now."""
         if not self._head:
             self._head = frame  # the run's own record heads every file
+        self._newest_seq = seq_of(frame)
         if self.folder is not None and self._is_direct() and self._io.acquire(blocking=False):
             try:
                 if not self._waiting and self._write(frame):
@@ -156,6 +161,7 @@ class DiskSpool:
 
     def lose(self, lost: LostRange) -> None:
         """Have a loss written behind the records, so that whoever finds the folder knows the reason."""
+        self._newest_seq = max(self._newest_seq, lost.last)
         if self.folder is not None and self._head and self._losses.remember(lost):
             self._start_thread()
             self._wake.set()
@@ -317,32 +323,8 @@ class DiskSpool:
     # ---- the uploader
 
     def oldest(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
-        """Frames from the files, then those that wait in memory; read again where files went meanwhile."""
-        while True:
-            num_drops = self._segments.num_drops
-            held = self._read(after, until, max_records=max_records, max_bytes=max_bytes)
-            if self._segments.num_drops == num_drops:
-                return held
-
-    def _read(self, after: int, until: int, *, max_records: int, max_bytes: int) -> Held:
-        # before the files: what is written in between is found twice, never not at all
-        waiting = self._waiting.listed()
-        frames: list[bytes] = []
-        size = 0
-        for frame in self._in_order(after, until, waiting):
-            size += len(frame)
-            if frames and (len(frames) >= max_records or size > max_bytes):
-                return Held(frames, is_all=False)
-            frames.append(frame)
-        return Held(frames, is_all=True)
-
-    def _in_order(self, after: int, until: int, waiting: Sequence[bytes]) -> Iterator[bytes]:
-        last = after
-        for frames in (self._segments.records_after(after), iter(waiting)):
-            for frame in frames:
-                if last < seq_of(frame) <= until:
-                    last = seq_of(frame)
-                    yield frame
+        """Frames from the files, then those that wait in memory."""
+        return held_frames(self._segments, self._waiting, after, until, max_records=max_records, max_bytes=max_bytes)
 
     def acknowledge(self, seq: int, epoch: str | None) -> None:
         """Remember it, forget what waits in memory up to there, and delete files that are no longer kept."""
@@ -372,10 +354,18 @@ class DiskSpool:
         if self.folder is not None:
             self.folder.quarantine(seq_of(frame), frame)
 
+    @property
+    def num_in_memory(self) -> int:
+        """How many frames the disk could not have yet."""
+        return len(self._waiting.listed())
+
     # ---- the end
 
     def end(self, timeout_seconds: float) -> None:
-        """Seal the newest file, bring it to the disk for at most so long, and let the folder go."""
+        """Seal the newest file, bring it to the disk for at most so long, and let the folder go.
+
+        What the disk cannot have even now is given up, and that is written down where room was set aside for it.
+        """
         self._is_ending = True
         if self.folder is None:
             return
@@ -384,12 +374,22 @@ class DiskSpool:
             self._thread.join(timeout_seconds)
             if self._thread.is_alive():
                 return  # the disk hangs; what was written is with the kernel
+        self._give_up_what_waits(self.folder)
         with self._io:
-            self._segments.seal()
+            self._segments.seal(self._newest_seq)
         if self._thread is not None:
             self._finish_on_disk(timeout_seconds)
         self._segments.close()
         self.folder.release()
+
+    def _give_up_what_waits(self, folder: StreamFolder) -> None:
+        for seq in self._waiting.drop_all():
+            if seq > max(1, self._acked_seq):  # the run's own record is held by the stream
+                self._losses.give_up(LostRange(seq, seq, "disk_full"))
+        self._drain()
+        if self._losses.has_unwritten:
+            frames = [self._head, encode_seal(self._newest_seq), *map(encode_loss, self._losses.known())]
+            self.is_loss_unknown = not folder.write_given_up(frames)
 
     def _finish_on_disk(self, timeout_seconds: float) -> None:
         last = threading.Thread(target=self.sync, name="noisescale-spool", daemon=True)

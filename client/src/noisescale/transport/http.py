@@ -12,6 +12,7 @@ from noisescale_core.errors import TransportError
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
+MAX_ANSWER_BYTES = 64 << 20
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -43,13 +44,7 @@ class HttpServer:
         # small ones, too: the checksum of gzip tells a body that was damaged on its way
         content = gzip.compress(body, compresslevel=1)
         headers = self._headers | {"Content-Encoding": "gzip"}
-        try:
-            response = self._open().post(
-                f"{self.url}/api/v1/streams/{stream_id}/batches", content=content, headers=headers
-            )
-        except httpx.HTTPError as error:
-            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
-        return Answer(response.status_code, _json_object(response.content), response.headers.get("Retry-After"))
+        return self._answer("POST", f"/api/v1/streams/{stream_id}/batches", content, headers)
 
     def post_heartbeat(self, stream_id: str) -> Answer:
         """Where the server stands with a stream, after it has heard that the process lives.
@@ -66,11 +61,21 @@ class HttpServer:
             TransportError: Without an answer.
         """
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        return self._answer(method, path, content, self._headers)
+
+    def _answer(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> Answer:
+        """What comes back, read as far as an answer of ours may be long: a proxy's may have no end."""
         try:
-            response = self._open().request(method, f"{self.url}{path}", content=content, headers=self._headers)
+            with self._open().stream(method, f"{self.url}{path}", content=content, headers=headers) as response:
+                found = b""
+                for piece in response.iter_bytes():
+                    found += piece
+                    if len(found) > MAX_ANSWER_BYTES:
+                        found = b""
+                        break
+                return Answer(response.status_code, _json_object(found), response.headers.get("Retry-After"))
         except httpx.HTTPError as error:
             raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
-        return Answer(response.status_code, _json_object(response.content), response.headers.get("Retry-After"))
 
     def read(self, path: str) -> tuple[int, str]:
         """Status and text of a GET.
@@ -85,15 +90,13 @@ class HttpServer:
         return response.status_code, response.text
 
     def is_ready(self) -> bool:
-        """Whether `/readyz` answers 200.
+        """Whether a noisescale server says at `/readyz` that it is; the page of a proxy is none, whatever its status.
 
         Raises:
             TransportError: Without an answer.
         """
-        try:
-            return self._open().get(f"{self.url}/readyz", headers=self._headers).status_code == 200
-        except httpx.HTTPError as error:
-            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
+        answer = self.request("GET", "/readyz")
+        return answer.status == 200 and answer.body.get("status") == "ok"
 
     def close(self) -> None:
         """Give the connection back."""
@@ -122,6 +125,6 @@ class HttpServer:
 def _json_object(content: bytes) -> Mapping[str, object]:
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):  # a proxy's may be nested without end, too
         return {}
     return value if isinstance(value, dict) else {}

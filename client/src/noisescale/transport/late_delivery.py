@@ -1,16 +1,18 @@
 """Sends what other processes have left on disk: jobs that were killed, or that no server answered."""
 
 import contextlib
+import dataclasses
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisescale.transport.answers import acked_in, epoch_in
+from noisescale.transport.answers import cursor_in, epoch_in
+from noisescale.transport.given_up_book import book_of, write_down
 from noisescale.transport.http import HttpServer
-from noisescale.transport.left_behind import ended_at, open_stream, stream_folders
+from noisescale.transport.left_behind import ended_at, is_cut_off, open_stream, stream_folders
 from noisescale.transport.stream import Stream
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.uploader import Uploader
@@ -22,11 +24,15 @@ KEPT_STREAMS = 1000
 """How long streams that have arrived whole are kept, and how many, in case the server goes back."""
 
 REFUSED_SECONDS = 7 * 86_400.0
-"""How long the streams of deleted runs are kept, in case that was a mistake."""
+"""How long the streams of deleted runs are kept after a person was told, in case that was a mistake."""
 
 STREAM_SECONDS = 3600.0
+PATIENCE_SECONDS = 60.0
+"""How long nothing arrives of a stream before the next one has its turn."""
+
 END_SECONDS = 0.1
-POLL_SECONDS = 0.01
+WATCH_SECONDS = 0.1
+INTERVAL_SECONDS = 0.01
 
 logger = logging.getLogger("noisescale")
 
@@ -46,6 +52,7 @@ class Outcome:
         num_lost: Of which it knows now that they will never come.
         num_left: Without an account still.
         reason: Why, where any are left.
+        is_cut_off: Its writer died without ending it: whether it had more than that, nobody can know.
     """
 
     run_id: str
@@ -55,9 +62,16 @@ class Outcome:
     num_lost: int
     num_left: int
     reason: str = ""
+    is_cut_off: bool = False
 
 
-def deliver(folder: StreamFolder, server: HttpServer, on_progress: OnProgress, timeout_seconds: float) -> Outcome:
+def deliver(
+    folder: StreamFolder,
+    server: HttpServer,
+    on_progress: OnProgress,
+    timeout_seconds: float,
+    patience_seconds: float | None = None,
+) -> Outcome:
     """Send what the server lacks of one stream, as far as it is written.
 
     Args:
@@ -65,6 +79,7 @@ def deliver(folder: StreamFolder, server: HttpServer, on_progress: OnProgress, t
         server: Where to.
         on_progress: Told about the progress now and then.
         timeout_seconds: Longest wait for all of it.
+        patience_seconds: Longest wait for anything of it; None: a minute.
 
     Raises:
         TransportError: Where the server cannot say what it has.
@@ -75,26 +90,49 @@ def deliver(folder: StreamFolder, server: HttpServer, on_progress: OnProgress, t
     stream.epoch = epoch
     folder.acknowledge(stream.delivery().num_acked, epoch)
     faults: list[Exception] = []
-    uploader = Uploader(stream, server, faults.append, interval_seconds=POLL_SECONDS, keeps_connection=True)
-    deadline = time.monotonic() + timeout_seconds
+    uploader = Uploader(stream, server, faults.append, interval_seconds=INTERVAL_SECONDS, keeps_connection=True)
     if stream.delivery().num_waiting:
         uploader.notify(1)
-    while stream.delivery().num_waiting and time.monotonic() < deadline and not uploader.stop_reason and not faults:
-        time.sleep(POLL_SECONDS)
-        on_progress(stream.delivery().num_acked, stream.delivery().num_logged)
+    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+    _watch(stream, uploader, faults, on_progress, timeout_seconds, patience)
     uploader.close()
+    outcome = _outcome(stream, folder, acked_before, uploader.trouble or "".join(map(str, faults)))
     if uploader.stop_reason is not None:
         folder.refuse(uploader.stop_reason)
-    elif folder.is_ours and not stream.delivery().num_waiting:
-        folder.settle(stream.delivery().num_logged)
+        outcome = dataclasses.replace(outcome, reason=uploader.stop_reason)
+    elif folder.is_ours:
+        folder.leave(outcome.reason)
+        if not outcome.num_left:
+            folder.settle(stream.delivery().num_logged)
     stream.end(END_SECONDS)
-    return _outcome(stream, folder, acked_before, uploader.stop_reason or "".join(map(str, faults)))
+    return outcome
 
 
-def _outcome(stream: Stream, folder: StreamFolder, acked_before: int, reason: str) -> Outcome:
+def _watch(
+    stream: Stream,
+    uploader: Uploader,
+    faults: Sequence[Exception],
+    on_progress: OnProgress,
+    timeout_seconds: float,
+    patience_seconds: float,
+) -> None:
+    """Return when nothing waits, the sender has ended, or the time is over: all of it, or that without progress."""
+    acked, now = -1, time.monotonic()
+    deadline, moved_at = now + timeout_seconds, now
+    while (
+        stream.delivery().num_waiting
+        and not (uploader.stop_reason or faults)
+        and now < min(deadline, moved_at + patience_seconds)
+    ):
+        uploader.wait(WATCH_SECONDS)
+        now, delivery = time.monotonic(), stream.delivery()
+        if delivery.num_acked != acked:
+            acked, moved_at = delivery.num_acked, now
+        on_progress(delivery.num_acked, delivery.num_logged)
+
+
+def _outcome(stream: Stream, folder: StreamFolder, acked_before: int, trouble: str) -> Outcome:
     found = stream.delivery()
-    if found.num_waiting and not reason:
-        reason = "the server did not take them in time"
     return Outcome(
         run_id=folder.path.parent.name,
         stream_id=folder.path.name,
@@ -102,7 +140,8 @@ def _outcome(stream: Stream, folder: StreamFolder, acked_before: int, reason: st
         num_delivered=max(0, found.num_acked - acked_before),
         num_lost=found.num_lost,
         num_left=found.num_waiting,
-        reason=reason if found.num_waiting else "",
+        reason=(trouble or "the server did not take them in time") if found.num_waiting else "",
+        is_cut_off=folder.is_ours and is_cut_off(folder),
     )
 
 
@@ -113,9 +152,9 @@ def server_cursor(server: HttpServer, stream_id: str) -> tuple[int, str | None]:
         TransportError: Without an answer that says so.
     """
     answer = server.request("GET", f"/api/v1/streams/{stream_id}")
-    acked_seq = acked_in(answer)
+    acked_seq = cursor_in(answer, stream_id)
     if acked_seq is None:
-        raise TransportError(f"{server.url} answered {answer.status} {answer.body.get('detail', '')}".strip())
+        raise TransportError(f"{server.url} {answer}")
     return acked_seq, epoch_in(answer)
 
 
@@ -129,16 +168,62 @@ def adopt(root: Path, server: HttpServer, epoch: str | None) -> Iterator[Outcome
     """
     for folder in _meant_for(server, root):
         try:
-            if folder.is_refused:
+            if _tell_if_refused(folder):
                 continue
-            if not has_arrived(folder) or epoch not in (None, folder.epoch()):
+            if not _has_arrived_in(folder, epoch):
                 yield deliver(folder, server, lambda acked, logged: None, STREAM_SECONDS)
-        except (OSError, TransportError) as error:
-            logger.info("records of an earlier process stay in %s: %s", folder.path, error)
-    for folder in beyond_the_window(_meant_for(server, root)):
-        shutil.rmtree(folder.path, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            folder.path.parent.rmdir()  # of a run without other streams
+                _tell_if_refused(folder)
+        except TransportError as error:
+            yield _unsent(folder, str(error))
+        except OSError as error:
+            logger.warning("records of an earlier process stay in %s: %s", folder.path, error)
+    for folder in beyond_the_window(_meant_for(server, root), epoch):
+        _delete(folder)
+
+
+def _tell_if_refused(folder: StreamFolder) -> bool:
+    """Say at each start what will be deleted unsent, so that it is never age alone; whether that is so."""
+    if not folder.is_refused:
+        return False
+    logger.warning(
+        "%d records of run %s were never stored: %s. They stay for a week after this was first said; to try again: "
+        "noisescale sync %s",
+        num_waiting_in(folder),
+        folder.path.parent.name,
+        folder.left_because(),
+        folder.path,
+    )
+    folder.tell()
+    return True
+
+
+def _unsent(folder: StreamFolder, reason: str) -> Outcome:
+    """A stream of which the server did not even say what it has."""
+    folder.leave(reason)
+    num_waiting = num_waiting_in(folder)
+    return Outcome(folder.path.parent.name, folder.path.name, num_waiting, 0, 0, num_waiting, reason)
+
+
+def _delete(folder: StreamFolder) -> None:
+    """Take a stream away; what no server has of it is written down and said first."""
+    if folder.is_refused:
+        num_records, reason = num_waiting_in(folder), folder.left_because()
+        run_id, root = folder.path.parent.name, folder.path.parent.parent
+        try:
+            write_down(root, run_id, folder.path.name, num_records, reason)
+        except OSError as error:
+            logger.warning("%s is kept, as nobody could learn of its end: %s", folder.path, error)
+            return
+        logger.warning(
+            "%d records of run %s are lost, and their folder is deleted: %s. Listed in %s",
+            num_records,
+            run_id,
+            reason,
+            book_of(root),
+        )
+    shutil.rmtree(folder.path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.path.parent.rmdir()  # of a run without other streams
 
 
 def _meant_for(server: HttpServer, root: Path) -> Iterator[StreamFolder]:
@@ -153,8 +238,12 @@ def _meant_for(server: HttpServer, root: Path) -> Iterator[StreamFolder]:
             folder.release()
 
 
-def beyond_the_window(folders: Iterable[StreamFolder]) -> list[StreamFolder]:
-    """The streams that nobody needs any more: refused long ago, or arrived and too old, too large or too many.
+def beyond_the_window(folders: Iterable[StreamFolder], epoch: str | None = None) -> list[StreamFolder]:
+    """The streams that nobody needs any more: refused and told of long ago, or arrived and too old, large or many.
+
+    Args:
+        folders: To look at.
+        epoch: Of the server's data: what has arrived in another one has not arrived. None: it does not say.
 
     Raises:
         OSError: Where a folder cannot be read.
@@ -162,16 +251,21 @@ def beyond_the_window(folders: Iterable[StreamFolder]) -> list[StreamFolder]:
     now = time.time()
     arrived, gone = [], []
     for folder in folders:
-        age = now - folder.newest_change()
         if folder.is_refused:
-            gone += [folder] * (age > REFUSED_SECONDS)
-        elif has_arrived(folder):
-            arrived.append((age, folder.num_bytes(), folder))
+            told_at = folder.told_at()
+            gone += [folder] * (told_at is not None and now - told_at > REFUSED_SECONDS)
+        elif _has_arrived_in(folder, epoch):
+            arrived.append((now - folder.newest_change(), folder.num_bytes(), folder))
     num_bytes = 0
     for place, (age, size, folder) in enumerate(sorted(arrived, key=lambda one: one[0])):
         num_bytes += size
         gone += [folder] * (age > KEPT_SECONDS or num_bytes > KEPT_BYTES or place >= KEPT_STREAMS)
     return gone
+
+
+def _has_arrived_in(folder: StreamFolder, epoch: str | None) -> bool:
+    """Whether a server, in this life of its data, had an account of all of a stream."""
+    return has_arrived(folder) and epoch in (None, folder.epoch())
 
 
 def has_arrived(folder: StreamFolder) -> bool:
@@ -182,3 +276,11 @@ def has_arrived(folder: StreamFolder) -> bool:
     """
     last_seq = ended_at(folder)
     return last_seq is not None and folder.acked_seq() >= last_seq
+
+
+def num_waiting_in(folder: StreamFolder) -> int:
+    """How many records of a stream no server had an account of, for all its folder says; 0 where it is unreadable."""
+    try:
+        return open_stream(folder)[0].delivery().num_waiting
+    except OSError:
+        return 0

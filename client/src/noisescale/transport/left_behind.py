@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import SEAL, decode_loss, encode_seal, frames_in, is_run
+from noisescale.transport.frames import SEAL, Found, decode_loss, encode_seal, frames_in, is_run
 from noisescale.transport.segment import Segment
 from noisescale.transport.stream import LeftStream, Stream
 from noisescale.transport.stream_folder import StreamFolder
@@ -47,7 +47,10 @@ def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Str
         run_frame = run_frame or found.run_frame
         last_seq = max(last_seq, found.last_seq)
         lost += found.lost
-    last_seq = max([last_seq, *(one.last for one in lost)])
+    noted = _Noted(folder.given_up())
+    run_frame = run_frame or noted.run_frame
+    lost += noted.lost
+    last_seq = max([last_seq, noted.last_seq, *(one.last for one in lost)])
     acked = folder.acked_seq() if acked_seq is None else acked_seq
     left = LeftStream(folder.path.parent.name, folder.path.name, run_frame, last_seq, acked, lost)
     return Stream.left_behind(left, spool), spool
@@ -63,41 +66,68 @@ def ended_at(folder: StreamFolder) -> int | None:
     paths = folder.segment_paths()
     if settled_at is not None or not paths:
         return settled_at
-    descriptor = os.open(paths[-1], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    noted = _Noted(folder.given_up())
+    return max(noted.last_seq, sealed_at(paths[-1])) or None
+
+
+def sealed_at(path: Path) -> int:
+    """The last record of a stream by the seal that ends a file of it; 0 where it has none.
+
+    Raises:
+        OSError: Where the file cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         file.seek(max(0, os.fstat(descriptor).st_size - len(encode_seal(0))))
         found = list(frames_in(file.read()))
-    return found[-1].seq if found and found[-1].kind == SEAL else None
+    return found[-1].seq if found and found[-1].kind == SEAL else 0
 
 
-class _Contents:
-    """What a file holds: its range of records, the run's own record, and losses."""
+def is_cut_off(folder: StreamFolder) -> bool:
+    """Whether a dead writer has not ended its stream: what it held that is not in the folder cannot be known.
 
-    def __init__(self, path: Path) -> None:
+    Raises:
+        OSError: Where the folder cannot be read.
+    """
+    paths = folder.segment_paths()
+    return bool(paths) and not sealed_at(paths[-1]) and not _Noted(folder.given_up()).last_seq
+
+
+class _Noted:
+    """What frames say beside records: the run's own one, where the stream ended, and losses."""
+
+    def __init__(self, data: bytes) -> None:
         self.run_frame = b""
         self.last_seq = 0
         self.lost: list[LostRange] = []
+        for found in frames_in(data):
+            self.see(found)
+
+    def see(self, found: Found) -> bool:
+        """Take what is no record but the run's own; whether it was that."""
+        if found.kind == SEAL:
+            self.last_seq = max(self.last_seq, found.seq)
+        elif not found.is_record:
+            self.lost.append(decode_loss(found.frame))
+        elif found.seq == 1 and is_run(found.frame):
+            self.run_frame = found.frame
+        else:
+            return False
+        return True
+
+
+class _Contents(_Noted):
+    """What a file holds: its range of records as well."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(b"")
         self.segment = Segment(path)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
             data = file.read()
             self.segment.created_at = os.fstat(descriptor).st_mtime
-        numbers = []
-        for found in frames_in(data):
-            if not found.is_record:
-                self._see_loss_or_seal(found.kind, found.seq, found.frame)
-            elif found.seq == 1 and is_run(found.frame):
-                self.run_frame = found.frame
-                numbers.append(1)
-            else:
-                numbers.append(found.seq)
-        own = [seq for seq in numbers if seq > 1] or numbers
+        numbers = [found.seq for found in frames_in(data) if not self.see(found)]
+        own = numbers or ([1] if self.run_frame else [])
         self.segment.size = len(data)
         self.segment.first_seq, self.segment.last_seq = (min(own), max(own)) if own else (0, 0)
         self.last_seq = max(self.last_seq, self.segment.last_seq)
-
-    def _see_loss_or_seal(self, kind: int, seq: int, frame: bytes) -> None:
-        if kind == SEAL:
-            self.last_seq = max(self.last_seq, seq)
-        else:
-            self.lost.append(decode_loss(frame))

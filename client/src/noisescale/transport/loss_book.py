@@ -68,6 +68,11 @@ class LossBook:
         with self._lock:
             self._unwritten = deque(self._known)
 
+    def known(self) -> Sequence[LostRange]:
+        """All that the server has no account of, the newest first."""
+        with self._lock:
+            return sorted(self._known, key=lambda one: -one.first)
+
     def acknowledge(self, seq: int) -> None:
         """The server has an account of everything up to here."""
         with self._lock:

@@ -82,12 +82,16 @@ class Segment:
             self.last_seq = seq
         self.size += num_written
 
-    def seal(self) -> None:
-        """End the file, as far as the disk lets us."""
+    def seal(self, last_seq: int = 0) -> None:
+        """End the file, as far as the disk lets us.
+
+        Args:
+            last_seq: Of the stream, where nothing comes after it: what is lost behind the last record counts, too.
+        """
         if not self.is_sealed and self._descriptor is not None:
             self.is_sealed = True
             with contextlib.suppress(*FAULTS):
-                frame = encode_seal(self.last_seq)
+                frame = encode_seal(max(self.last_seq, last_seq))
                 os.write(self._descriptor, frame)
                 self.is_dirty = True
 

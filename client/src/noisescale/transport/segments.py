@@ -120,10 +120,10 @@ class Segments:
         """Delete the files after these."""
         self.drop(*(one for one in self._list if one.path > kept[-1].path))
 
-    def seal(self) -> None:
-        """End the newest file."""
+    def seal(self, last_seq: int) -> None:
+        """End the newest file, and with it the stream, at this number."""
         if self._list:
-            self._list[-1].seal()
+            self._list[-1].seal(last_seq)
 
     def close(self) -> None:
         """Give all descriptors back; the files are read by their paths from now on."""

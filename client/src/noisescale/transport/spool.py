@@ -53,6 +53,10 @@ class Spool(Protocol):
     def first_held(self, seq: int) -> int:
         """The first number from this one on from which on frames are held, also acknowledged ones."""
 
+    @property
+    def num_in_memory(self) -> int:
+        """How many frames are nowhere else, and gone with this process."""
+
     def quarantine(self, frame: bytes) -> None:
         """Put a frame aside that the server refused."""
 
@@ -129,6 +133,11 @@ class MemorySpool:
     def first_held(self, seq: int) -> int:
         """Nothing is held that was acknowledged."""
         return max(seq, self._acked_seq + 1)
+
+    @property
+    def num_in_memory(self) -> int:
+        """All of them."""
+        return len(self._frames)
 
     def quarantine(self, frame: bytes) -> None:
         """There is no place for it."""

@@ -6,7 +6,8 @@ import struct
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from noisescale.transport.frames import decode, encode, is_run, seq_of
@@ -36,6 +37,25 @@ class Delivery:
     def num_waiting(self) -> int:
         """Records the server has no account of yet."""
         return self.num_logged - self.num_acked
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What became of the records of a stream, when nothing more is logged or sent from here.
+
+    Attributes:
+        num_logged: Records handed over, the run record included.
+        num_stored: Of which the server has.
+        num_set_aside: Of which the server has taken note without storing them.
+        num_kept: Of which wait to be delivered.
+        num_lost_by_reason: Of which will never come.
+    """
+
+    num_logged: int
+    num_stored: int
+    num_set_aside: int
+    num_kept: int
+    num_lost_by_reason: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +100,7 @@ class Stream:
 
     Attributes:
         epoch: Which life of its data the server was in when it last answered; kept with what it had an account of.
+        is_left_behind: Another process has written it, and others may send it, too.
     """
 
     def __init__(self, run_id: str, spool: Spool, describe: Callable[[], RunRecord]) -> None:
@@ -99,7 +120,9 @@ class Stream:
         self._acked_seq = 0
         self._lost: list[LostRange] = []
         self._unanswered: Sending | None = None
+        self._set_aside: set[int] = set()
         self.epoch: str | None = None
+        self.is_left_behind = False
 
     @classmethod
     def left_behind(cls, found: "LeftStream", spool: Spool) -> "Stream":
@@ -114,6 +137,7 @@ class Stream:
             raise AssertionError("nothing is logged to a stream of another process")
 
         stream = cls(found.run_id, spool, describe)
+        stream.is_left_behind = True
         stream._id, stream._run_frame, stream._last_seq = found.stream_id, found.run_frame, found.last_seq
         stream._acked_seq = min(found.acked_seq, found.last_seq)
         for lost in found.lost:
@@ -134,9 +158,22 @@ class Stream:
         """How much was logged, acknowledged and lost."""
         return Delivery(self._last_seq, self._acked_seq, sum(one.last - one.first + 1 for one in self._lost))
 
+    def account(self) -> Account:
+        """What became of all records."""
+        lost, set_aside = Counter[str](), len(self._set_aside)
+        for one in self._lost:
+            lost[one.reason] += one.last - one.first + 1
+        acked, last = self._acked_seq, self._last_seq
+        num_lost_before = sum(one.last - one.first + 1 for one in clipped(self._lost, 1, acked))
+        num_kept = last - acked - (lost.total() - num_lost_before)
+        return Account(last, acked - num_lost_before - set_aside, set_aside, num_kept, lost)
+
     def end(self, timeout_seconds: float) -> None:
-        """Nothing more is logged; what waits stays in the spool."""
+        """Nothing more is logged; what waits stays in the spool, and what that cannot keep is declared lost."""
         self._spool.end(timeout_seconds)
+        with self._lock:
+            self._unanswered = None  # nobody waits for that answer any more
+            self._take_losses()
 
     # ---- the training thread
 
@@ -279,16 +316,20 @@ class Stream:
 
     def reject(self, seq: int) -> None:
         """Declare a record lost that the server refused, and put it aside."""
-        self.put_aside([seq])
+        list(self._quarantine([seq]))
         with self._lock:
             self._unanswered = None
             self._declare_lost(LostRange(seq, seq, "rejected"))
 
     def put_aside(self, numbers: Collection[int]) -> None:
-        """Keep refused records of the batch on its way, for people to look at."""
+        """Keep records of the batch on its way that the server will not store, for people to look at."""
+        self._set_aside.update(self._quarantine(numbers))
+
+    def _quarantine(self, numbers: Collection[int]) -> Iterator[int]:
         for frame in self._unanswered.frames if self._unanswered is not None else ():
             if seq_of(frame) in numbers:
                 self._spool.quarantine(frame)
+                yield seq_of(frame)
 
     def split(self) -> None:
         """The server has refused the batch as a whole: it need not come again as it was."""

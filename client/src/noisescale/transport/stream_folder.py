@@ -4,10 +4,19 @@ import contextlib
 import fcntl
 import json
 import os
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+
+GIVEN_UP = ".given-up"
+GIVEN_UP_BYTES = 16 << 10
+"""Room for what is given up because the disk is full, taken while it is not: what is overwritten needs none."""
+
+REFUSED = "/errors/run-deleted"
+"""What `.refused` begins with. Older clients wrote that file for any refusal, a proxy's, too: those count as none."""
 
 FAULTS = (OSError, MemoryError)
 """What a system call may raise."""
@@ -49,6 +58,8 @@ class StreamFolder:
         self.try_lock()
         inode = os.stat(self.path).st_ino
         self.write("meta.json", json.dumps({**meta, **_this_process(), "inode": inode}).encode())
+        with contextlib.suppress(*FAULTS):
+            self.write(GIVEN_UP, bytes(GIVEN_UP_BYTES))
 
     def try_lock(self) -> bool:
         """Whether nobody else writes here; from then on we do. Where a file system has no locks, nobody does."""
@@ -139,15 +150,77 @@ class StreamFolder:
         others = (path for path in self.path.parent.glob("*/*.seg") if path.parent != self.path)
         return sum(os.stat(path).st_size for path in others)
 
+    def write_given_up(self, frames: Sequence[bytes]) -> bool:
+        """Write down which records never reached this folder, over the room that was set aside for it.
+
+        Args:
+            frames: The run's own record, a seal and losses, the most important first; what has no room is left out.
+
+        Returns:
+            Whether all of them are there.
+        """
+        fitting = b""
+        for frame in frames:
+            fitting += frame if len(fitting) + len(frame) <= GIVEN_UP_BYTES else b""
+        try:
+            descriptor = os.open(self.path / GIVEN_UP, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                num_written = os.pwrite(descriptor, fitting, 0)
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        except FAULTS:
+            return False
+        return num_written == sum(map(len, frames))
+
+    def given_up(self) -> bytes:
+        """Frames of what never reached this folder; empty where nobody knows of any."""
+        try:
+            return self.read(GIVEN_UP)
+        except OSError:
+            return b""
+
     def refuse(self, reason: str) -> None:
-        """Note that the server takes nothing of it for good."""
+        """Note that the server has deleted the run, and takes nothing of it any more."""
         with contextlib.suppress(*FAULTS):
-            self.write(".refused", reason.encode())
+            self.write(".refused", f"{REFUSED} {reason}".encode())
 
     @property
     def is_refused(self) -> bool:
         """Whether the server takes nothing of it for good: its run was deleted."""
-        return (self.path / ".refused").exists()
+        return self._text(".refused").startswith(REFUSED)
+
+    def tell(self) -> None:
+        """Note that a person was told of the refusal now, unless one was before."""
+        if self.told_at() is None:
+            with contextlib.suppress(*FAULTS):
+                self.write(".told", str(time.time()).encode())
+
+    def told_at(self) -> float | None:
+        """When a person was first told of the refusal, Unix seconds; None: nobody was."""
+        try:
+            return float(self.read(".told"))
+        except (OSError, ValueError):
+            return None
+
+    def leave(self, reason: str) -> None:
+        """Note why its records were not delivered when somebody last tried; "" where they were."""
+        with contextlib.suppress(*FAULTS):
+            if reason:
+                self.write(".left", reason.encode())
+                return
+            for name in (".left", ".refused", ".told"):
+                (self.path / name).unlink(missing_ok=True)
+
+    def left_because(self) -> str:
+        """Why its records were not delivered when somebody last tried; empty where they were, or nobody has."""
+        return self._text(".left") or self._text(".refused").removeprefix(REFUSED).strip()
+
+    def _text(self, name: str) -> str:
+        try:
+            return self.read(name).decode(errors="replace")
+        except OSError:
+            return ""
 
     @property
     def is_ours(self) -> bool:

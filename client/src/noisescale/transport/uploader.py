@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
-from noisescale.transport.answers import Action, Answer, Decision, acked_in, decide, epoch_in
+from noisescale.transport.answers import REFUSED_RETRY_SECONDS, Action, Answer, Decision, decide, epoch_in, standing_in
+from noisescale.transport.batch_size import MAX_RECORDS, BatchSize
 from noisescale.transport.heartbeat import Heartbeat
 from noisescale.transport.stream import Stream
 from noisescale.transport.wire import Batch, to_json
 from noisescale_core.errors import TransportError
 
-MAX_RECORDS = 1000
 MAX_BYTES = 1 << 20
 INTERVAL_SECONDS = 0.5
 FIRST_BACKOFF_SECONDS = 0.5
@@ -60,6 +60,12 @@ class Uploader:
         on_epoch: Called by the thread when the server has taken the first batch, and again when it was restored: with
             the epoch of its data, or None where it does not say.
         keeps_connection: The server is somebody else's to close: one that sends many streams in turn.
+
+    Attributes:
+        has_reached_server: Something has answered, if only a proxy.
+        stop_reason: Why nothing more is sent: the server has deleted the run. Nothing else ends the delivery.
+        trouble: Why records wait, since the last one that arrived.
+        num_failures: How often something went wrong.
     """
 
     def __init__(
@@ -92,15 +98,16 @@ class Uploader:
         self._is_closing = False
         self._is_told_to_wait = False
         self._not_before = 0.0
-        self._num_failures = 0
+        self.num_failures = 0
         self._num_failures_in_a_row = 0
         self._last_complaint = -COMPLAINT_SECONDS
-        self._max_records = MAX_RECORDS
+        self._size = BatchSize()
         self._heartbeat = Heartbeat()
         self._must_ask = False
         self._has_delivered = False
         self.has_reached_server = False
         self.stop_reason: str | None = None
+        self.trouble: str | None = None
 
     def restart_after_fork(self) -> None:
         """Forget the parent's thread, locks, connection and records."""
@@ -120,22 +127,30 @@ class Uploader:
     def flush(self, timeout_seconds: float) -> bool:
         """Whether the server has an account of every record; waits until then, or for so long.
 
-        Where no server was ever reached it waits for one attempt only: nobody is there to wait for.
+        Where no server was ever reached it waits for one attempt only: nobody is there to wait for. Nor does it wait
+        where the server has said that it takes nothing before then.
         """
         start = time.monotonic()
-        failures_before = self._num_failures
+        failures_before = self.num_failures
         with self._changed:
             self._is_urgent = True
             self._num_flushing += 1
             self._changed.notify_all()
             while self._stream.delivery().num_waiting and not self.stop_reason and self._thread is not None:
                 waited = time.monotonic() - start
-                has_failed = self._num_failures > failures_before or waited > UNREACHED_SECONDS
+                has_failed = self.num_failures > failures_before or waited > UNREACHED_SECONDS
                 if waited >= timeout_seconds or (not self.has_reached_server and has_failed):
+                    break
+                if self._is_told_to_wait and self._not_before > start + timeout_seconds:
                     break
                 self._changed.wait(min(0.05, timeout_seconds - waited))
             self._num_flushing -= 1
         return self._stream.delivery().num_waiting == 0
+
+    def wait(self, seconds: float) -> None:
+        """Return when a batch was answered, or something went wrong; after so long at the latest."""
+        with self._changed:
+            self._changed.wait(seconds)
 
     def close(self) -> None:
         """Let the thread end; a request on its way is not waited for."""
@@ -164,8 +179,9 @@ class Uploader:
 
     def _pause(self) -> None:
         with self._changed:
-            is_full = self._stream.delivery().num_waiting >= MAX_RECORDS
-            if not (self._is_closing or self._num_flushing or is_full):
+            num_waiting = self._stream.delivery().num_waiting
+            is_hurried = num_waiting >= MAX_RECORDS or (num_waiting > 0 and self._num_flushing > 0)
+            if not (self._is_closing or is_hurried):
                 self._changed.wait(self._interval_seconds)
             while not self._is_closing and (seconds := self._not_before - time.monotonic()) > 0:
                 # A flush cuts our own backoff short, once; not the time that the server asked for.
@@ -188,17 +204,20 @@ class Uploader:
         if answer.status == 429 or answer.status >= 500:
             self._back_off()
             return
-        self._hear(answer)
-        self._must_ask = False
-        acked_seq = acked_in(answer)
+        self._heartbeat.was_heard()
+        acked_seq = standing_in(answer)
         if acked_seq is not None:
+            self._hear(answer)
+            self._must_ask = False
             self._stream.rewind(acked_seq + 1)
+        elif self._must_ask:
+            self._back_off(f"{self._server.url} {answer}")
 
     def _deliver(self) -> None:
         """Post batches while there is reason to hurry."""
         is_behind = True
         while is_behind and not self._is_closing:
-            batch = self._stream.next_batch(max_records=self._max_records, max_bytes=MAX_BYTES)
+            batch = self._stream.next_batch(max_records=self._size.num_records, max_bytes=MAX_BYTES)
             stream_id = self._stream.stream_id
             if batch is None or stream_id is None:
                 return
@@ -207,14 +226,29 @@ class Uploader:
             except TransportError as error:
                 self._back_off(str(error))
                 return
-            self._hear(answer)
-            is_behind = self._act(batch, answer, decide(answer))
+            decision = self._believed(batch, answer)
+            self.has_reached_server = True
+            if answer.problem is not None or decision.action is not Action.BACK_OFF:
+                self._hear(answer)
+            is_behind = self._act(batch, answer, decision)
             with self._changed:
                 self._changed.notify_all()
 
+    def _believed(self, batch: Batch, answer: Answer) -> Decision:
+        """What to do about an answer; an account of more than was sent, or of less, needs proof."""
+        decision = decide(answer)
+        if decision.action is not Action.ADVANCE or decision.seq == batch.last_seq:
+            return decision
+        epoch, num_logged = epoch_in(answer), self._stream.delivery().num_logged
+        is_whole = epoch is not None and isinstance(answer.body.get("rejected"), list)
+        if not is_whole or decision.seq < batch.last_seq:
+            return Decision(Action.BACK_OFF)
+        if decision.seq <= num_logged or self._stream.is_left_behind:
+            return decision  # somebody else sends the same folder, and has read further
+        return Decision(Action.NEW_STREAM if epoch == self._stream.epoch else Action.BACK_OFF)
+
     def _hear(self, answer: Answer) -> None:
-        """The server answers; another epoch than before says that a backup has taken the place of its data."""
-        self.has_reached_server = True
+        """A server of ours answers; another epoch than before says that a backup has taken the place of its data."""
         self._heartbeat.was_heard()
         known, said = self._stream.epoch, epoch_in(answer)
         is_another = said is not None and said != known
@@ -224,43 +258,46 @@ class Uploader:
                 if other is not self and other._server.url == self._server.url:
                     other.ask_where_it_stands(said)
         self._stream.epoch = said or known
-        if self._on_epoch is not None and (is_another or (answer.status == 200 and not self._has_delivered)):
+        has_taken = answer.acked_seq is not None
+        if self._on_epoch is not None and (is_another or (has_taken and not self._has_delivered)):
             self._on_epoch(said)
-        self._has_delivered = self._has_delivered or answer.status == 200
+        self._has_delivered = self._has_delivered or has_taken
 
     def _act(self, batch: Batch, answer: Answer, decision: Decision) -> bool:
         """Whether to post the next batch at once."""
-        told = f"{self._server.url} answered {answer.status} {answer.body.get('detail', '')}".strip()
+        told = f"{self._server.url} {answer}"
         match decision.action:
-            case Action.ADVANCE if decision.seq >= batch.last_seq:
+            case Action.ADVANCE:
                 self._put_aside(answer)
                 self._advance(decision.seq)
-                return self._stream.delivery().num_waiting >= self._max_records or self._num_flushing > 0
+                return self._stream.delivery().num_waiting >= self._size.num_records or self._num_flushing > 0
             case Action.RESEND_RUN if batch.first_seq > 1:
                 return self._stream.rewind(1)
             case Action.RESEND_RUN if not any(seq == 1 for seq, _ in batch.records):
-                self._stop(f"{told}: the run's own record was damaged on the disk")
-            case Action.REWIND if decision.seq != batch.first_seq and self._stream.rewind(decision.seq):
+                self._wait_for_people(f"{told}: the run's own record was damaged on the disk", REFUSED_RETRY_SECONDS)
+            case Action.REWIND if 0 < decision.seq < batch.first_seq and self._stream.rewind(decision.seq):
                 return True
-            case Action.NEW_STREAM | Action.REWIND if decision.seq != batch.first_seq:
+            case Action.NEW_STREAM:
                 self._complain(f"{told}: this stream is not ours, a new one takes over")
                 self._stream.start_anew()
                 return True
             case Action.SPLIT:
                 return self._split(batch, told)
+            case Action.SHRINK:
+                self._shrink(batch, told)
             case Action.STOP:
                 self._stop(f"{told}: the run was deleted")
             case Action.WAIT:
-                self._complain(f"{told}: trying again in {decision.wait_seconds:.0f} s, training goes on")
-                self._wait(decision.wait_seconds, is_told=True)
+                self._wait_for_people(told, decision.wait_seconds)
             case _:
-                self._back_off(told)
+                self._back_off(told, least_seconds=decision.wait_seconds)
         return False
 
     def _advance(self, seq: int) -> None:
         self._stream.acknowledge(seq)
         self._num_failures_in_a_row = 0
-        self._max_records = min(MAX_RECORDS, 2 * self._max_records)
+        self.trouble = None
+        self._size.take()
 
     def _put_aside(self, answer: Answer) -> None:
         """Keep what the server has taken note of and not stored."""
@@ -274,32 +311,55 @@ class Uploader:
             self._stream.put_aside([seq for one in refused if isinstance(seq := one.get("seq"), int)])
 
     def _split(self, batch: Batch, told: str) -> bool:
+        """The server itself refuses a batch: find the record that it cannot take, and go on without it."""
         if len(batch.records) > 1:
             self._stream.split()
-            self._max_records = len(batch.records) // 2
+            self._size.refuse(len(batch.records))
             return True
         if not batch.records or batch.first_seq == 1:
-            self._stop(f"{told}: nothing can be stored without the run's first record")
+            self._wait_for_people(
+                f"{told}: nothing can be stored without the run's first record", REFUSED_RETRY_SECONDS
+            )
             return False
-        self._complain(f"{told}: record {batch.records[0][0]} is declared lost")
+        logger.warning("%s: record %d is declared lost", told, batch.records[0][0])
         self._stream.reject(batch.records[0][0])
         return True
+
+    def _shrink(self, batch: Batch, told: str) -> None:
+        """Something on the way takes no batch of this size, or takes none at all now: nobody knows.
+
+        Smaller ones are tried soon, down to a single record; then all of it again, after the pause of any failure. No
+        record is to blame.
+        """
+        self._stream.split()
+        self._size.refuse(len(batch.records))
+        self._back_off(told, is_soon=len(batch.records) > 1)
 
     def _stop(self, reason: str) -> None:
         logger.warning("noisescale sends nothing more: %s", reason)
         self.stop_reason = reason
 
-    def _back_off(self, reason: str | None = None) -> None:
+    def _wait_for_people(self, reason: str, seconds: float) -> None:
+        """The server says that it will not take this now: another key, another release or its own time is needed."""
+        self.trouble = reason
+        self._complain(f"{reason}: trying again in {seconds:.0f} s, training goes on")
+        self._wait(seconds, is_told=True)
+
+    def _back_off(self, reason: str | None = None, *, least_seconds: float = 0.0, is_soon: bool = False) -> None:
         """Wait a random part of a time that doubles: a thousand jobs must not come back at the same moment."""
         if reason is not None:
+            self.trouble = reason
             self._complain(f"{reason}: records wait, training goes on")
         longest = min(LAST_BACKOFF_SECONDS, self._first_backoff_seconds * 2 ** min(self._num_failures_in_a_row, 20))
-        self._num_failures_in_a_row += 1
-        self._wait(random.uniform(0, longest), is_told=False)  # noqa: S311  # no secret, only spread
+        if is_soon:
+            longest = self._first_backoff_seconds
+        else:
+            self._num_failures_in_a_row += 1
+        self._wait(least_seconds + random.uniform(0, longest), is_told=False)  # noqa: S311  # no secret, only spread
 
     def _wait(self, seconds: float, *, is_told: bool) -> None:
         with self._changed:
-            self._num_failures += 1
+            self.num_failures += 1
             self._is_told_to_wait = is_told
             self._not_before = time.monotonic() + seconds
             self._changed.notify_all()

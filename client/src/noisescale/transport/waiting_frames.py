@@ -57,6 +57,11 @@ class WaitingFrames:
         with self._lock:
             return [*([] if self._in_flight is None else [self._in_flight]), *self._frames]
 
+    def drop_all(self) -> list[int]:
+        """Forget all frames; their numbers."""
+        with self._lock:
+            return [self._drop_oldest() for _ in range(len(self._frames))]
+
     def drop_until(self, seq: int) -> None:
         """Forget frames up to and including this number: the server has them."""
         with self._lock:
