@@ -36,8 +36,6 @@ MAX_REMEMBERED: Final = 10_000
 WRONG_KEYS_PER_MINUTE: Final = 60
 MINUTE: Final = 60.0
 NOTE_USE_EVERY: Final = timedelta(minutes=1)
-LOOK_SECONDS: Final = 5.0
-"""After which a database that says nothing is asked on another connection."""
 
 Sessions = async_sessionmaker[AsyncSession]
 
@@ -182,11 +180,11 @@ class Credentials:
 
     async def _look_at_keys(self, texts: Collection[KeyText]) -> Mapping[KeyText, RightKey]:
         look = partial(keys.recognized, texts=texts, pepper=self._pepper, now=datetime.now(UTC))
-        return await commit_with_retry(self._open_sessions(), look, timeout_seconds=LOOK_SECONDS)
+        return await commit_with_retry(self._open_sessions(), look)
 
     async def _look_at_cookies(self, cookies: Collection[Secret]) -> Mapping[Secret, Principal]:
         look = partial(sessions.principals_of, cookies=cookies, now=datetime.now(UTC))
-        return await commit_with_retry(self._open_sessions(), look, timeout_seconds=LOOK_SECONDS)
+        return await commit_with_retry(self._open_sessions(), look)
 
     def _count_wrong(self, address: str) -> None:
         if self._wrong.is_one_too_many(address, self._now()):
