@@ -138,7 +138,7 @@ def test_nobody_is_404_in_words(database: str, capsys: pytest.CaptureFixture[str
         ("keys", "list"),
         ("keys", "create", "job", "--project", "p"),
         ("people", "list"),
-        ("people", "disable", str(uuid4())),
+        ("people", "disable", "00000000-0000-4000-8000-000000000001"),
         ("audit",),
         ("new-epoch",),
     ],
