@@ -15,10 +15,11 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import select, text, update
 
+from app_in_process import running_app
 from noisescale_server.services import sessions
 from noisescale_server.services.access import LOCAL
 from noisescale_server.storage.access_tables import WebSession
-from principals import COOKIE, OURS, PUBLIC_URL, Team, as_browser, log_in, new_person, new_session, running_team
+from principals import COOKIE, OURS, PUBLIC_URL, SECRET, Team, as_browser, log_in, new_person, new_session, running_team
 from problems import assert_problem
 
 pytestmark = pytest.mark.processes
@@ -142,6 +143,26 @@ class TestProxyHeader:
         assert answer.status_code == 200
         assert "set-cookie" not in answer.headers
         assert direct.status_code == 401
+
+    async def test_who_is_disabled_is_not_let_in_by_it(self, team: Team) -> None:
+        headers = {"X-Remote-User": "leaver@example.com"}
+        async with visitor(team.app, "10.1.2.3") as browser, team.client("administrator") as admin:
+            first = await browser.get("/login", headers=headers)
+            person_id = (await browser.get("/api/v1/me")).json()["person_id"]
+            await admin.patch(f"/api/v1/people/{person_id}", json={"is_disabled": True})
+            again = await browser.get("/login", headers=headers)
+
+        assert (first.status_code, again.status_code) == (303, 403)
+        assert "not let in any more" in again.text
+        assert "set-cookie" not in again.headers
+
+    async def test_an_address_that_a_proxy_writes_down_is_no_proxy(self, team: Team) -> None:
+        """X-Forwarded-For tells whose wrong keys to count, never who vouches for a person."""
+        headers = {"X-Remote-User": "lin@example.com", "X-Forwarded-For": "10.1.2.3"}
+        async with visitor(team.app) as browser:
+            answer = await browser.get("/login", headers=headers)
+
+        assert "set-cookie" not in answer.headers
 
     async def test_a_header_given_twice_is_nobody(self, team: Team) -> None:
         twice = [("X-Remote-User", "lin"), ("X-Remote-User", "root")]
@@ -280,6 +301,18 @@ class TestSessions:
             answer = await browser.get("/api/v1/runs", headers=as_browser(cookie))
 
         assert (out.status_code, answer.status_code) == (303, 401)
+
+    async def test_logging_out_ends_it_at_once_in_every_server_process(self, new_database: Callable[[], str]) -> None:
+        url = new_database()
+        settings = {"auth": "required", "secret_key": SECRET, "public_url": PUBLIC_URL, "local_token": None}
+        async with running_team(url) as one, running_app(url, **settings) as other:
+            cookie = as_browser(await new_session(one.app, "x", {OURS: "viewer"}))
+            async with visitor(one.app) as here, visitor(other) as there:
+                before = await there.get("/api/v1/runs", headers=cookie)
+                await here.post("/logout", headers=cookie)
+                after = await there.get("/api/v1/runs", headers=cookie)
+
+        assert (before.status_code, after.status_code) == (200, 401)
 
     async def test_an_admin_logs_somebody_out_of_every_browser(self, team: Team) -> None:
         person_id = await new_person(team.app, "x", {OURS: "viewer"})

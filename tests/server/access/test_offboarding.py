@@ -131,6 +131,14 @@ class TestDisabling:
 
         assert (during, after) == (200, 401)
 
+    async def test_what_is_left_of_somebody_who_is_disabled_opens_nothing(self, team: Team) -> None:
+        """As where a session began while its person was disabled by hand."""
+        person_id, browser, key = await leaver(team, {OURS: "member"})
+        async with team.app.state.sessions.begin() as session:
+            await people.change(session, person_id, is_administrator=False, disabled_at=datetime.now(UTC))
+
+        assert [await status_of(team.app, headers) for headers in (browser, key)] == [401, 401]
+
     async def test_somebody_who_is_nobody_is_404(self, administrator: httpx.AsyncClient) -> None:
         assert_problem(await change(administrator, uuid4(), is_disabled=True), 404, "person-not-found")
 

@@ -19,6 +19,7 @@ from noisescale_server.services.access import EVERYTHING, LOCAL, Principal
 from noisescale_server.services.keys import NewKey
 from noisescale_server.settings import Settings
 from principals import PUBLIC_URL, SECRET
+from quick import quick_or_slow
 
 OURS = "ours"
 
@@ -131,19 +132,18 @@ def test_nobody_is_404_in_words(database: str, capsys: pytest.CaptureFixture[str
     assert "nobody has the id" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("keys", "create-admin", "Ada"),
-        ("keys", "list"),
-        ("keys", "create", "job", "--project", "p"),
-        ("people", "list"),
-        ("people", "disable", "00000000-0000-4000-8000-000000000001"),
-        ("audit",),
-        ("new-epoch",),
-    ],
-    ids=" ".join,
+COMMANDS = (
+    ("keys", "create-admin", "Ada"),
+    ("audit",),
+    ("keys", "list"),
+    ("keys", "create", "job", "--project", "p"),
+    ("people", "list"),
+    ("people", "disable", "00000000-0000-4000-8000-000000000000"),
+    ("new-epoch",),
 )
+
+
+@pytest.mark.parametrize("command", quick_or_slow(COMMANDS, COMMANDS[:2]), ids=" ".join)
 def test_a_fresh_database_is_said_to_need_a_migration(
     postgres: EmbeddedPostgres,
     monkeypatch: pytest.MonkeyPatch,

@@ -15,7 +15,7 @@ CHANGES: Mapping[str, tuple[str, dict[str, bool], str]] = {
     "disable": ("Disable", {"is_disabled": True}, "Disabled: logins have ended, keys are refused within 5 s."),
     "enable": ("Enable", {"is_disabled": False}, "Enabled: they can log in again, with new keys."),
     "promote": ("Make admin of all projects", {"is_administrator": True}, "An admin of all projects now."),
-    "demote": ("Take that away", {"is_administrator": False}, "No admin of all projects any more."),
+    "demote": ("Take administration away", {"is_administrator": False}, "No admin of all projects any more."),
 }
 """By the button's name: its words, what changes, and what is said then."""
 
@@ -51,7 +51,7 @@ def layout() -> html.Div:
         [
             html.H3("Logins of the chosen person", className="tt"),
             logins,
-            html.H3("What the chosen person is here", className="tt"),
+            html.H3("Access of the chosen person", className="tt"),
             html.P(
                 "Disabling ends their logins and keys for good. The last admin of all projects stays.", className="t2"
             ),
