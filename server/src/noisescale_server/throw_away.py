@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import uvicorn
 from pydantic import SecretStr
 
-from noisescale_server import main, migrating, serving
+from noisescale_server import app_role, main, migrating, serving
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.settings import Settings
 
@@ -32,9 +32,13 @@ def throw_away_server(read_from: str) -> Iterator[tuple[str, str]]:
     """
     key = secrets.token_urlsafe(TOKEN_BYTES)
     with serving.termination_as_interrupt(), EmbeddedPostgres.throw_away() as postgres:
-        migrating.migrate(postgres.url())
+        owner_url = postgres.url()
+        migrating.migrate(owner_url)
+        database_url = app_role.address(owner_url)
+        app_role.admit(owner_url, database_url)
         settings = Settings(
-            database_url=postgres.url(),
+            database_url=database_url,
+            migration_database_url=None,
             database_read_url=None,
             allow_unsafe_database=True,
             host="127.0.0.1",
