@@ -104,6 +104,7 @@ MEASURED = MappingProxyType(
         "following": Measured(
             "benchmark_following.py", left_out=_WATCHING, alone=("benchmarks/policies/references.csv",)
         ),
+        "foreign_answers": Measured("foreign_answers.py", (f"{SERVER}/api/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
         "fuzz": Measured("fuzz_api.py", (SERVER,)),
         "hot_path": _client("benchmark_hot_path.py", "run.py"),
         "import": Measured(

@@ -352,6 +352,30 @@ class TestDiscovery:
 
         assert "127.0.0.1:2" in file.read_text()
 
+    def test_a_server_that_starts_beside_another_one_leaves_its_file_alone(self, tmp_path):
+        file = tmp_path / "server.json"
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            first = f"http://127.0.0.1:{other.getsockname()[1]}"
+            file.write_text(json.dumps({"url": first, "pid": os.getppid(), "key": "its own"}))
+
+            with discovery.announced("http://127.0.0.1:2", "key", file) as found:
+                during = json.loads(file.read_text())
+
+        assert found == first
+        assert (during["url"], during["key"]) == (first, "its own")
+        assert json.loads(file.read_text()) == during
+
+    @pytest.mark.parametrize("content", ['{"url": "http://127.0.0.1:9", "pid": %d}', '{"url": 7, "pid": %d}', "[]"])
+    def test_a_file_of_a_server_that_is_gone_is_replaced(self, tmp_path, content):
+        file = tmp_path / "server.json"
+        file.write_text(content % os.getppid() if "%" in content else content)
+
+        with discovery.announced("http://127.0.0.1:2", "key", file) as found:
+            assert json.loads(file.read_text())["url"] == "http://127.0.0.1:2"
+
+        assert found is None
+        assert not file.exists()
+
 
 @pytest.mark.parametrize(
     ("host", "url"), [("127.0.0.1", "http://127.0.0.1:"), ("0.0.0.0", "http://127.0.0.1:"), ("::1", "http://[::1]:")]

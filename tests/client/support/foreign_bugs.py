@@ -2,8 +2,9 @@
 
 import dataclasses
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from unittest import mock
 
 from noisescale import outbox
@@ -11,6 +12,8 @@ from noisescale.transport import late_delivery, uploader
 from noisescale.transport.answers import Action, Answer, Decision, cursor_in, decide
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.uploader import Uploader
+
+ALL = 1 << 53
 
 
 def _deciding(changed: Callable[[Answer], Action | None]) -> AbstractContextManager[object]:
@@ -51,11 +54,11 @@ def any_200_acknowledges() -> Iterator[None]:
 
 @contextmanager
 def any_cursor_is_believed() -> Iterator[None]:
-    """A cursor counts without the stream that it is of, and "not found" means that nothing is there."""
+    """Any 200 to the question of what a server has of a stream says that it has all of it."""
 
     def credulous(answer: Answer, stream_id: str) -> int | None:
-        seq = answer.body.get("acked_seq")
-        return int(seq) if answer.status == 200 and isinstance(seq, int) else cursor_in(answer, stream_id)
+        seq = cursor_in(answer, stream_id)
+        return ALL if seq is None and answer.status == 200 else seq
 
     with mock.patch.object(late_delivery, "cursor_in", credulous):
         yield
@@ -88,11 +91,24 @@ def the_end_is_always_good() -> Iterator[None]:
         yield
 
 
-BUGS: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
-    "any 410 stops": any_410_stops,
-    "any 413 rejects": any_413_rejects,
-    "any 200 acknowledges": any_200_acknowledges,
-    "any cursor is believed": any_cursor_is_believed,
-    "refused folders go unseen": refused_folders_go_unseen,
-    "the end is always good": the_end_is_always_good,
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A planted bug.
+
+    Attributes:
+        planted: It is there while the block runs.
+        statuses: What the proxy has to answer for it to show.
+    """
+
+    planted: Callable[[], AbstractContextManager[None]]
+    statuses: Sequence[int]
+
+
+BUGS: Mapping[str, Bug] = {
+    "any 410 stops": Bug(any_410_stops, (410, 413)),
+    "any 413 rejects": Bug(any_413_rejects, (400, 413, 415, 422)),
+    "any 200 acknowledges": Bug(any_200_acknowledges, (200, 204)),
+    "any cursor is believed": Bug(any_cursor_is_believed, (200,)),
+    "refused folders go unseen": Bug(refused_folders_go_unseen, (410,)),
+    "the end is always good": Bug(the_end_is_always_good, (413, 503)),
 }

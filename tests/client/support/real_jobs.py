@@ -118,13 +118,13 @@ def _told(story: Story, server_url: str, database_url: str, folder: Path) -> Rea
                 arguments = ["-c", JOB, *map(str, (num_logged, amount, pause, int(is_killed), others))]
                 said += _run(arguments, environment | {"NOISESCALE_RUN_ID": run_ids[phase]})
                 num_logged += amount
-            elif story.is_synced:
-                said += _run(["-m", "noisescale", "sync", str(state), "--timeout", str(SYNC_SECONDS)], environment)
+            else:
+                said += _run(["sync", str(state), "--timeout", str(SYNC_SECONDS)], environment)
             for window in windows:
                 answered[window.answer.status, window.answer.kind] += window.num_answers
         proxy.begin()
         proxy.body_limit = None
-        said += _run(["-m", "noisescale", "sync", str(state), "--timeout", "60"], environment)
+        said += _run(["sync", str(state), "--timeout", "60"], environment)
     counts, num_lost = asyncio.run(_stored(database_url, run_ids))
     in_book = sum(one.num_records for one in written_down(state / SPOOL))
     doubled = sum(count > 1 for count in counts.values())
@@ -138,8 +138,9 @@ def _short(windows: Sequence[Window]) -> list[Window]:
 
 
 def _run(arguments: Sequence[str], environment: dict[str, str]) -> str:
+    program = sys.executable if arguments[0] == "-c" else str(Path(sys.executable).with_name("noisescale"))
     finished = subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=200, check=False
+        [program, *arguments], env=environment, capture_output=True, text=True, timeout=200, check=False
     )
     return finished.stdout + finished.stderr
 

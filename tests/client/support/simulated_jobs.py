@@ -5,6 +5,7 @@ sends the rest; then eight days pass, three times, each with a short job that ti
 proxy misbehaves at the beginning, in the middle or at the end. In the end every record is stored once or declared.
 """
 
+import argparse
 import contextlib
 import io
 import logging
@@ -12,14 +13,15 @@ import random
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
 import httpx
 
-from noisescale import commands, outbox
+from noisescale import outbox
+from noisescale.commands import sync
 from noisescale.config import Config
 from noisescale.outbox import SPOOL, Outbox
 from noisescale.transport.given_up_book import written_down
@@ -29,10 +31,13 @@ from simulated_proxy import KINDS, STATUSES, Canned, SimulatedServer, Window, ca
 from simulated_time import SimulatedTime
 
 DAY = 86_400.0
-PLACES = ("beginning", "middle", "end")
 BODY_LIMITS = (64 << 10, 1 << 20)
 LAYERS = {None: 0, 64 << 10: 32, 1 << 20: 256}
 """Of a record, by the limit of a body: a full batch is over it, a single record is not."""
+
+
+_ARGUMENTS = argparse.ArgumentParser()
+sync.register(_ARGUMENTS.add_subparsers())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Story:
         answers: Of the proxy, one after another: two for each of the three phases.
         body_limit: Of the proxy.
         is_killed: The first job is killed; else it finishes.
-        is_synced: Somebody runs `noisescale sync` before the folders are tidied up.
+        is_synced: Somebody runs `noisescale sync` once more, without a proxy, before the folders are tidied up.
     """
 
     seed: int
@@ -59,10 +64,16 @@ class Story:
         return all(answer.kind != "ours" for answer in self.answers)
 
 
-def stories(number: int, seed: int = 0) -> list[Story]:
-    """So many, in which every status comes with every kind of body where there are at least 267 of them."""
+def stories(number: int, seed: int = 0, statuses: Sequence[int] = STATUSES) -> list[Story]:
+    """So many, in which every status comes with every kind of body where there are enough of them.
+
+    Args:
+        number: How many.
+        seed: Of everything in them.
+        statuses: That the proxy answers.
+    """
     dice = random.Random(seed)
-    deck = [(status, kind) for status in STATUSES for kind in KINDS if (status, kind) != (200, "ours")]
+    deck = [(status, kind) for status in statuses for kind in KINDS if (status, kind) != (200, "ours")]
     found: list[Story] = []
     hand: list[tuple[int, str]] = []
     for at in range(number):
@@ -70,7 +81,7 @@ def stories(number: int, seed: int = 0) -> list[Story]:
             hand += dice.sample(deck, len(deck))
         answers = [canned(*hand.pop(), dice) for _ in range(6)]
         limit = {3: BODY_LIMITS[0], 13: BODY_LIMITS[1]}.get(at % 20)
-        found.append(Story(seed + at, answers, limit, dice.random() < 0.4, dice.random() < 0.8))
+        found.append(Story(seed + at, answers, limit, dice.random() < 0.4, dice.random() < 0.5))
     return found
 
 
@@ -85,6 +96,7 @@ class Outcome:
         num_declared: That were declared lost: to the server, or in the book of the state folder.
         num_unsaid: Neither stored nor declared.
         num_untrue: Sentences at the end of a job that say what is not so.
+        num_wrongly_ended: Deliveries that ended, and folders marked as refused, although no server had deleted the run.
         answered: Status and kind of body of every answer of the proxy.
         num_too_large: Bodies that it found too large.
         seconds: Simulated ones, without the days of tidying up.
@@ -97,6 +109,7 @@ class Outcome:
     num_declared: int = 0
     num_unsaid: int = 0
     num_untrue: int = 0
+    num_wrongly_ended: int = 0
     answered: Counter[tuple[int, str]] = field(default_factory=Counter)
     num_too_large: int = 0
     seconds: float = 0.0
@@ -105,7 +118,7 @@ class Outcome:
     @property
     def is_good(self) -> bool:
         """Every record is stored once or declared, and what was said is true."""
-        return not (self.num_doubled or self.num_unsaid or self.num_untrue)
+        return not (self.num_doubled or self.num_unsaid or self.num_untrue or self.num_wrongly_ended)
 
 
 class World:
@@ -125,6 +138,7 @@ class World:
         self.accepted: dict[str, set[int]] = {}
         self.said: list[str] = []
         self.num_untrue = 0
+        self.num_wrongly_ended = 0
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -159,10 +173,18 @@ class World:
             box.close(10.0)
             self._check_last_words(box, run_id, self.said[num_said:])
         self.clock.kill_others()
+        assert box._uploader is not None
+        self._check_ends(box._uploader.stop_reason is not None)
         if killed and box._disk is not None and box._disk.folder is not None:
             box._disk._segments.forget()
             box._disk.folder.release()
         assert faults == [], faults
+
+    def _check_ends(self, *has_stopped: bool) -> None:
+        """Only the server ends a delivery, and only it makes a folder a refused one."""
+        if not self.server.proxy.has_deleted:
+            marked = (self.folder / SPOOL).glob("*/*/.refused")
+            self.num_wrongly_ended += sum(has_stopped) + sum(1 for _ in marked)
 
     def _check_last_words(self, box: Outbox, run_id: str, said: Sequence[str]) -> None:
         """What is not delivered by these words is stored, if not declared lost."""
@@ -183,9 +205,12 @@ class World:
         """`noisescale sync` of the state folder."""
         self.server.proxy.begin(windows)
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
-            code = commands.main(["sync", str(self.folder), "--url", self.url, "--timeout", "3600"])
+            code = sync.run(_ARGUMENTS.parse_args(["sync", str(self.folder), "--url", self.url, "--timeout", "3600"]))
         self.clock.kill_others()
         self.said += out.getvalue().splitlines()
+        self._check_ends()
+        outcome = self.outcome()
+        self.num_untrue += code == 0 and outcome.num_unsaid > 0  # it says that the server has an account of everything
         return code
 
     def tidy_up(self) -> None:
@@ -197,7 +222,7 @@ class World:
 
     def outcome(self) -> Outcome:
         """What became of all records."""
-        found = Outcome(said=self.said, num_untrue=self.num_untrue, seconds=self.clock.now)
+        found = Outcome(said=self.said, num_untrue=self.num_untrue, num_wrongly_ended=self.num_wrongly_ended)
         stored = Counter[int]()
         for records in self.server.ledger.stored.values():
             stored.update(_number(kind, row) for kind, row in records.values() if kind in ("metrics", "groups"))
@@ -251,7 +276,7 @@ def told(story: Story, folder: Path) -> Outcome:
                 num_records, pause = _work(world.dice, is_heavy=num_layers > 0)
                 is_killed = story.is_killed and phase == 0
                 world.job(windows, num_records, pause, num_layers, killed=is_killed)
-            elif story.is_synced:
+            else:
                 world.sync(windows)
             for window in windows:
                 answered[window.answer.status, window.answer.kind] += window.num_answers
@@ -274,11 +299,19 @@ def _work(dice: random.Random, *, is_heavy: bool) -> tuple[int, float]:
     return dice.randint(20, 200), dice.choice((0.01, 0.2, 3.0))
 
 
+_AFTER: Mapping[str, Callable[[random.Random], tuple[float, int]]] = {
+    "beginning": lambda dice: (0.0, 0),
+    "middle": lambda dice: (dice.choice((0.0, 1.0)), dice.randint(1, 4)),
+    "end": lambda dice: (4.0, dice.randint(1, 12)),
+}
+"""Seconds and requests of a phase before the proxy begins."""
+
+
 def windows_of(dice: random.Random, answers: Sequence[Canned]) -> list[Window]:
     """One or two times at which the proxy answers: at the beginning, in the middle or at the end of a phase."""
     found = []
     for answer in answers[: dice.choice((1, 2, 2))]:
         seconds = 300.0 ** dice.random()
-        after = {"beginning": (0.0, 0), "middle": (1.0, 2), "end": (4.0, dice.randint(1, 12))}[dice.choice(PLACES)]
+        after = _AFTER[dice.choice(tuple(_AFTER))](dice)
         found.append(Window(answer, *after, seconds))
     return found

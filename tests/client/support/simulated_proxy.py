@@ -130,6 +130,7 @@ class Proxy:
         windows: When it answers in the server's place.
         body_limit: Longer bodies get a page of its own; None: none does.
         num_too_large: How many did.
+        has_deleted: It has said, as the server would, that a run was deleted.
     """
 
     now: Callable[[], float]
@@ -138,6 +139,7 @@ class Proxy:
     began_at: float = 0.0
     num_requests: int = 0
     num_too_large: int = 0
+    has_deleted: bool = False
 
     def begin(self, windows: Sequence[Window] = ()) -> None:
         """Another phase."""
@@ -153,6 +155,7 @@ class Proxy:
         if window is None:
             return serve()
         window.num_answers += 1
+        self.has_deleted = self.has_deleted or (window.answer.status, window.answer.kind) == (410, "ours")
         if window.answer.is_forwarded:
             serve()
         headers = {} if window.answer.retry_after is None else {"Retry-After": window.answer.retry_after}

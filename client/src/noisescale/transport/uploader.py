@@ -280,7 +280,9 @@ class Uploader:
             case Action.NEW_STREAM:
                 self._complain(f"{told}: this stream is not ours, a new one takes over")
                 self._stream.start_anew()
-                return True
+                is_first = self._num_failures_in_a_row == 0
+                self._back_off(is_soon=is_first)
+                self._num_failures_in_a_row += is_first
             case Action.SPLIT:
                 return self._split(batch, told)
             case Action.SHRINK:
