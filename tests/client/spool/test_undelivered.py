@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from noisescale import commands
+from noisescale import commands, outbox
 from noisescale.config import Config
 from noisescale.outbox import Outbox
 from noisescale.transport import late_delivery, segment
@@ -95,6 +95,32 @@ def test_what_the_server_itself_will_not_take_now_stays_and_is_tried_again(stub,
     stub.answers.clear()
     if answer is NOT_LIKED:
         assert adopted(root, server) == []
+
+
+def test_a_job_tries_again_what_it_could_not_adopt(stub, tmp_path, root, monkeypatch, caplog):
+    spooled(root, range(10), url=stub.url)
+    monkeypatch.setattr(outbox, "_adopted", set())
+    monkeypatch.setattr(outbox, "ADOPTION_PAUSES", (0.05,))
+    config = Config(url=stub.url, folders=(tmp_path / "own",))
+    box = Outbox("2" * 8, config, lambda: RunRecord({"project": "demo"}, {}), lambda fault: None)
+    server_cursor, asked = late_delivery.server_cursor, []
+
+    def in_the_way(server, stream_id):
+        asked.append(stream_id)
+        stub.answers += [(410, {}, HTML)] if len(asked) < 4 else []
+        return server_cursor(server, stream_id)
+
+    monkeypatch.setattr(late_delivery, "server_cursor", in_the_way)
+    box.send(metric(77))
+    assert box.flush(5)
+    deadline = time.monotonic() + 10
+    while len(values(stub)) < 11 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    box.close(1.0)
+
+    assert sorted(values(stub)) == [*range(10), 77]
+    assert "11 records that an earlier process of run run has left still wait" in caplog.text
+    assert "answered 410, and not as noisescale does" in caplog.text
 
 
 def test_what_an_older_client_took_for_refused_is_tried_again(stub, root, server):

@@ -138,9 +138,8 @@ class DiskSpool:
         self._wait_in_memory(frame)
 
     def _is_direct(self) -> bool:
-        if self._is_async or self._fault is not None:
-            return False
-        return self._durability == "direct" or not self._speed.is_slow
+        is_quick = self._durability == "direct" or not self._speed.is_slow
+        return is_quick and not self._is_async and self._fault is None
 
     def _wait_in_memory(self, frame: bytes) -> None:
         for seq in self._waiting.put(frame):
@@ -250,7 +249,7 @@ class DiskSpool:
         if self._is_ending:
             return 0.0
         if self._waiting or self._losses.has_unwritten:
-            return max(0.0, self._not_before - now) if self._fault is not None else 0.0
+            return 0.0 if self._fault is None else max(0.0, self._not_before - now)
         return max(0.0, synced_at + SYNC_SECONDS - now) if self._is_dirty else None
 
     def _drain(self) -> None:
@@ -291,8 +290,7 @@ class DiskSpool:
         if self._segments.first_to_write_again(self._acked_seq) is not None:
             with self._io, contextlib.suppress(*FAULTS):
                 # looked for anew under the lock: of two threads that sync, the second finds what the first has left
-                again = self._segments.first_to_write_again(self._acked_seq)
-                if again is not None:
+                if again := self._segments.first_to_write_again(self._acked_seq):
                     self._is_dirty = True
                     self._write_again(again)
         self._segments.close_dropped()
@@ -343,8 +341,7 @@ class DiskSpool:
 
     def first_held(self, seq: int) -> int:
         """The first number from this one on that a file may hold."""
-        first = self._segments.first_seq()
-        waiting = self._waiting.listed()
+        first, waiting = self._segments.first_seq(), self._waiting.listed()
         if first is None:
             first = seq_of(waiting[0]) if waiting else self._acked_seq + 1
         return max(seq, first)
@@ -378,11 +375,14 @@ class DiskSpool:
         with self._io:
             self._segments.seal(self._newest_seq)
         if self._thread is not None:
-            self._finish_on_disk(timeout_seconds)
+            last = threading.Thread(target=self.sync, name="noisescale-spool", daemon=True)
+            last.start()
+            last.join(timeout_seconds)
         self._segments.close()
         self.folder.release()
 
     def _give_up_what_waits(self, folder: StreamFolder) -> None:
+        self._drain()  # once more: a single fault costs nothing
         for seq in self._waiting.drop_all():
             if seq > max(1, self._acked_seq):  # the run's own record is held by the stream
                 self._losses.give_up(LostRange(seq, seq, "disk_full"))
@@ -390,11 +390,6 @@ class DiskSpool:
         if self._losses.has_unwritten:
             frames = [self._head, encode_seal(self._newest_seq), *map(encode_loss, self._losses.known())]
             self.is_loss_unknown = not folder.write_given_up(frames)
-
-    def _finish_on_disk(self, timeout_seconds: float) -> None:
-        last = threading.Thread(target=self.sync, name="noisescale-spool", daemon=True)
-        last.start()
-        last.join(timeout_seconds)
 
     def restart_after_fork(self) -> None:
         """Give the parent's descriptors back; the child's first record makes a folder of its own."""
