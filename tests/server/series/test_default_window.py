@@ -1,6 +1,13 @@
+from uuid import uuid4
+
 import pytest
 
+from factories import make_batch, make_measurements
+from noisescale_server.api.streams import batch_of
+from noisescale_server.api.wire_schemas import BatchBody
+from noisescale_server.services import ingestion, series
 from noisescale_server.services.series import default_window
+from noisescale_server.services.whole_run import WholeRuns
 
 
 @pytest.mark.parametrize(
@@ -21,3 +28,17 @@ def test_a_level_that_draws_a_smooth_line_gives_the_window_its_8_blocks(run_step
 
 def test_a_zoom_into_a_long_run_gets_the_finer_window():
     assert default_window(run_steps=10_000_000, shown_steps=1_000_000) == 100_000
+
+
+@pytest.mark.parametrize(("num_steps", "window"), [(1_981, 100), (2_000, 100), (2_001, 101)])
+async def test_a_run_is_as_long_as_its_first_and_last_step_say(session, num_steps, window):
+    run_id = uuid4()
+    rows = make_measurements(steps=[num_steps // 2, num_steps - 1], log_every=num_steps // 2)
+    rows["num_updates"] = [num_steps // 2 + 1, num_steps - num_steps // 2 - 1]
+    body = BatchBody.model_validate(make_batch(run_id=run_id, measurements=rows), strict=False)
+    await ingestion.accept(session, batch_of(uuid4(), body))
+
+    found = await series.of_run(session, WholeRuns(), run_id, low=None, high=None, max_points=500, window=None)
+
+    assert (found.low, found.high) == (0, num_steps - 1)
+    assert found.how.window_steps == window

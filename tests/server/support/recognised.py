@@ -1,0 +1,20 @@
+"""Whose a key or a cookie is at a given moment, asked of the services themselves."""
+
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.services import keys, sessions
+from noisescale_server.services.access import Principal
+from noisescale_server.services.key_text import KeyText
+from noisescale_server.services.sessions import Secret
+
+
+async def of_key(session: AsyncSession, text: KeyText, *, pepper: bytes, now: datetime) -> Principal | None:
+    """Who shows this key; None where it opens nothing."""
+    return await keys.principal_of_key(session, text, pepper=pepper, now=now)
+
+
+async def of_cookie(session: AsyncSession, cookie: Secret, *, now: datetime) -> Principal | None:
+    """Who is logged in with this cookie; None where nobody is."""
+    return await sessions.principal_of_cookie(session, cookie, now=now)
