@@ -9,7 +9,7 @@ SOURCES := client lab server dashboard migrations tests benchmarks examples
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up migrate check quick test test-fast test-full test-gpu torture fuzz bench docs audit clean
+.PHONY: help setup torch demo up migrate check quick test test-fast test-full test-gpu torture mutants fuzz bench docs audit clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -82,6 +82,10 @@ bench: setup  ## every benchmark; results in benchmarks/results, fresh ones in R
 
 torture: setup  ## a thousand kills and freezes: nothing lost, nothing doubled, each planted bug caught
 	$(BIN)/python benchmarks/torture.py
+
+# cosmic-ray and not mutmut, which mutates inside functions only: the pyramid is SQL in constants of modules.
+mutants: setup  ## a hundred small bugs drawn at random: which of them the quick tests see; half an hour
+	$(BIN)/python benchmarks/mutants.py $(if $(SEED),--seed $(SEED))
 
 fuzz: $(VENV)/installed  ## 20,000 requests that fit the OpenAPI or do not: no 5xx, no answer beside the description
 	$(BIN)/python benchmarks/fuzz_api.py

@@ -10,7 +10,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results"
-LONG = ("torture.py", "fuzz_api.py", "load_10k_runs.py", "foreign_answers.py")
+LONG = ("torture.py", "fuzz_api.py", "load_10k_runs.py", "foreign_answers.py", "mutants.py")
 SCRIPTS = sorted([*BENCHMARKS.rglob("benchmark_*.py"), *(BENCHMARKS / name for name in LONG)])
 """Found by their names: a new one cannot be forgotten."""
 

@@ -1,0 +1,151 @@
+"""`make mutants`: a hundred small bugs drawn at random, planted one by one; the quick tests have to see them.
+
+    python benchmarks/mutants.py --seed 2 --count 100 [--file part-of-a-path]
+
+Each goes into a copy of the checkout, where the tests of its file (`mutation/tests_of.py`) run up to the first that
+fails. What survives is explained in `mutation/explained.toml`.
+"""
+
+import argparse
+import csv
+import os
+import sys
+import tempfile
+import tomllib
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+
+from harness import RESULTS, provenance
+from mutation.drawing import Mutant, drawn, mutants_of
+from mutation.running_postgres import running_postgres
+from mutation.tests_of import TESTS
+from mutation.trying import Verdict, Workshop
+from smoke import IS_SMOKE, size
+
+ROOT = Path(__file__).parents[1]
+EXPLAINED = Path(__file__).parent / "mutation" / "explained.toml"
+COUNT = 100
+LONGEST_SECONDS = 300.0
+
+Tried = tuple[Mutant, Verdict]
+
+
+def main() -> int:
+    """The exit code: 1 where a survivor is not explained."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1, help="of the draw")
+    parser.add_argument("--count", type=int, default=size(COUNT, 2), help="how many")
+    parser.add_argument("--file", default=size("", "transport/losses.py"), help="only files with this in their path")
+    parser.add_argument("--jobs", type=int, default=size(os.cpu_count() or 1, 1), help="side by side")
+    asked = parser.parse_args()
+    files = {file: tests for file, tests in TESTS.items() if asked.file in file}
+    candidates = drawn((one for file in files for one in mutants_of(ROOT, file)), asked.seed)
+    print(f"{len(candidates)} mutants of {len(files)} files; seed {asked.seed}", flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="noisescale-mutants-") as folder,
+        running_postgres() as postgres,
+    ):
+        shops = [workshop(Path(folder) / f"{number}", postgres) for number in range(asked.jobs)]
+        check_sound(shops[0], {test for one in candidates[: asked.count] for test in TESTS[one.file]})
+        tried = try_out(candidates, asked.count, shops)
+    return report(tried, asked.seed)
+
+
+def workshop(folder: Path, postgres: str) -> Workshop:
+    """A copy of this checkout in a folder."""
+    return Workshop(ROOT, folder, postgres=postgres, longest_seconds=LONGEST_SECONDS)
+
+
+def check_sound(shop: Workshop, tests: Collection[str]) -> None:
+    """Return where the tests pass without any bug.
+
+    Raises:
+        RuntimeError: Where one fails: then it says nothing about mutants.
+    """
+    found = shop.run(sorted(tests), longest_seconds=4 * LONGEST_SECONDS)
+    if found.outcome != "survived":
+        raise RuntimeError(f"without any bug {found.by or 'a test'} fails ({found.outcome}): mend that first")
+    print(f"all tests without a bug: {found.seconds:.0f} s", flush=True)
+
+
+def try_out(candidates: Sequence[Mutant], count: int, shops: Sequence[Workshop]) -> list[Tried]:
+    """The first `count` candidates that are programs, each with its verdict."""
+    waiting = iter(candidates)
+    found: list[Tried] = []
+    lock = Lock()
+
+    def work(shop: Workshop) -> None:
+        for mutant in _still_wanted(waiting, lock, found, count):
+            verdict = shop.attempt(mutant, TESTS[mutant.file])
+            with lock:
+                if verdict.outcome != "stillborn" and len(found) < count:
+                    found.append((mutant, verdict))
+                    print(f"{len(found):>4} {told(mutant, verdict)}", flush=True)
+
+    with ThreadPoolExecutor(len(shops)) as pool:
+        for future in [pool.submit(work, shop) for shop in shops]:
+            future.result()
+    return found
+
+
+def told(mutant: Mutant, verdict: Verdict) -> str:
+    """One line about a mutant."""
+    place = f"{mutant.file}:{mutant.line} {mutant.operator}"
+    return f"{verdict.outcome:<14} {verdict.seconds:>5.1f} s {place} {verdict.by}"
+
+
+def _still_wanted(waiting: Iterator[Mutant], lock: Lock, found: Sequence[Tried], count: int) -> Iterator[Mutant]:
+    while True:
+        with lock:
+            mutant = next(waiting, None) if len(found) < count else None
+        if mutant is None:
+            return
+        yield mutant
+
+
+def report(tried: Sequence[Tried], seed: int) -> int:
+    """Write the table and say what survived."""
+    explained = tomllib.loads(EXPLAINED.read_text()).get("mutant", [])
+    rows, unexplained = [], 0
+    for mutant, verdict in tried:
+        before, after = mutant.difference((ROOT / mutant.file).read_text())
+        why = ""
+        if verdict.outcome == "survived":
+            known = (one["why"] for one in explained if (one["file"], one["after"]) == (mutant.file, after))
+            why = next(known, "")
+            unexplained += not why
+            print(f"survived: {mutant.file}:{mutant.line}\n  - {before}\n  + {after}\n  {why or 'not explained'}")
+        rows.append(
+            [
+                f"{mutant.operator} {mutant.occurrence}",
+                mutant.file,
+                mutant.line,
+                before,
+                after,
+                verdict.outcome,
+                verdict.by,
+                f"{verdict.seconds:.1f}",
+                why,
+                seed,
+            ]
+        )
+    caught = sum(verdict.outcome != "survived" for _, verdict in tried)
+    print(f"{caught} of {len(tried)} caught; {unexplained} survivors without an explanation")
+    if not IS_SMOKE:
+        _write(rows, seed)
+    return 1 if unexplained else 0
+
+
+def _write(rows: Sequence[Sequence[object]], seed: int) -> None:
+    about = provenance(f"python benchmarks/mutants.py --seed {seed} --count {len(rows)}")
+    names = ["mutant", "file", "line", "before", "after", "outcome", "caught by", "seconds", "explanation", "seed"]
+    with (RESULTS / "mutants.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow([*names, *about])
+        table.writerows([*row, *about.values()] for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""All mutants of some files, and a number of them drawn at random."""
+
+import ast
+import difflib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from mutation.operators import operators_for
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One small bug.
+
+    Attributes:
+        file: Relative to the checkout.
+        line: Where it is.
+        operator: What was done.
+        occurrence: Of the operator in the file.
+    """
+
+    file: str
+    line: int
+    operator: str
+    occurrence: int
+
+    def code(self, original: str) -> str:
+        """The whole file with the bug."""
+        mutated: str = mutate_code(original, operators_for(self.file)[self.operator], self.occurrence)
+        return mutated
+
+    def difference(self, original: str) -> tuple[str, str]:
+        """The changed lines, before and after."""
+        lines = list(difflib.ndiff(original.splitlines(), self.code(original).splitlines()))
+        before, after = ([line[2:].strip() for line in lines if line.startswith(sign)] for sign in "-+")
+        return " ".join(before), " ".join(after)
+
+
+def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
+    """All of a file that could behave in another way.
+
+    Args:
+        root: The checkout.
+        file: Relative to it.
+    """
+    code = (root / file).read_text()
+    nodes = list(ast_nodes(get_ast(code)))
+    silent = _Silent(code)
+    for name, operator in operators_for(file).items():
+        occurrence = 0
+        for node in nodes:
+            for start, _ in operator.mutation_positions(node):
+                if start not in silent:
+                    yield Mutant(file, start[0], name, occurrence)
+                occurrence += 1
+
+
+def drawn(mutants: Iterable[Mutant], seed: int) -> Sequence[Mutant]:
+    """All of them in random order: the first hundred are a draw of a hundred."""
+    found = list(mutants)
+    random.Random(seed).shuffle(found)
+    return found
+
+
+class _Silent:
+    """Where code says nothing of what it does: annotations, decorators, the stars of signatures."""
+
+    def __init__(self, code: str) -> None:
+        self._ranges: list[tuple[tuple[int, int], tuple[int, int]]] = []
+        self._lines = code.splitlines()
+        for node in ast.walk(ast.parse(code)):
+            for part in _silent_parts(node):
+                self._ranges.append((self._place(part.lineno, part.col_offset), self._end(part)))
+        self._stars = {
+            (number, line.index("*"))
+            for number, line in enumerate(self._lines, start=1)
+            if line.strip().startswith(("*,", "def ", "async def ")) and "*" in line
+        }
+
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        return place in self._stars or any(start <= place < end for start, end in self._ranges)
+
+    def _place(self, line: int, offset: int) -> tuple[int, int]:
+        return line, len(self._lines[line - 1].encode()[:offset].decode())
+
+    def _end(self, part: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert part.end_lineno is not None
+        assert part.end_col_offset is not None
+        return self._place(part.end_lineno, part.end_col_offset)
+
+
+def _silent_parts(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
+    if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+        yield node.annotation
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield from [*node.decorator_list, *([] if node.returns is None else [node.returns])]
+    if isinstance(node, ast.ClassDef):
+        yield from node.decorator_list
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        yield node

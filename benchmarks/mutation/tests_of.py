@@ -1,0 +1,86 @@
+"""Which quick tests have to see a bug in which file, the narrow ones first and the long ones last."""
+
+from collections.abc import Sequence
+from typing import Final
+
+SERVER: Final = "server/src/noisescale_server"
+TRANSPORT: Final = "client/src/noisescale/transport"
+
+
+def _of(folder: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"tests/{folder}/test_{name}.py" for name in names)
+
+
+_BUCKETS = _of("server/series", "buckets", "layer_buckets")
+_LAYERS = _of("server/series", "layer_buckets", "layers_of_long_runs", "answers")
+_SERIES = _of(
+    "server/series", "points", "default_window", "whole_run", "kept_history", "zoom", "signal", "resumed_runs"
+)
+_ANSWERS = _of("server/series", "layers_of_long_runs", "sliding", "latest", "answers")
+_INGESTION = _of("server/ingestion", "ingested_rows", "cursor", "ledger", "kinds", "overtaken", "deleted_runs", "retry")
+_INGESTED = _of("server/ingestion", "heartbeat", "refusals", "replicas")
+_RUNS = _of("server/api", "runs")
+_KEYS = _of("server/access", "key_rules", "owners", "keys")
+_PEOPLE = _of("server/access", "people_rules", "session_times", "logins")
+_GATE = _of("server/access", "credentials", "keys", "local_mode", "logins", "limits", "matrix")
+_PARTS = _of("client/spool", "waiting_and_lost", "segments", "stream_folder")
+_STREAM = (
+    *_of("client/transport", "stream_numbers", "stream", "complaints", "uploader_times", "uploader"),
+    *_of("client/transport", "restored_server", "status_matrix"),
+)
+_SPOOL = _of("client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy")
+_LEFT = _of("client/spool", "kept_streams", "late_delivery")
+_MODEL = _of("client/spool", "nth_fault", "spool_model")
+_PROMISED = _of("client/transport", "promised_numbers")
+
+TESTS: Final[dict[str, Sequence[str]]] = {
+    **{
+        f"{SERVER}/{name}.py": tests
+        for name, tests in {
+            "services/ingestion": (*_INGESTION, *_INGESTED, *_RUNS, *_BUCKETS, *_ANSWERS),
+            "storage/pyramid": (*_BUCKETS, *_SERIES),
+            "storage/group_pyramid": _LAYERS,
+            "storage/measurements": (*_BUCKETS, *_INGESTION),
+            "storage/streams": (*_INGESTION, *_INGESTED, *_SERIES),
+            "storage/series": (*_BUCKETS, *_SERIES, *_ANSWERS),
+            "storage/group_series": _LAYERS,
+            "services/live": (*_SERIES, *_ANSWERS),
+            "services/series": (*_SERIES, *_ANSWERS),
+            "services/windows": (*_SERIES, *_ANSWERS),
+            "services/sessions": (*_PEOPLE, *_GATE),
+            "services/keys": (*_KEYS, *_GATE),
+            "services/access": (*_KEYS, *_PEOPLE, *_GATE),
+            "services/people": (*_PEOPLE, *_KEYS, *_GATE),
+            "api/auth_gate": _GATE,
+            "api/auth_credentials": (*_GATE, *_KEYS),
+            "api/route_rights": _of("server/access", "matrix"),
+            "api/login_provider": (*_of("server/access", "login_provider"), *_PEOPLE),
+        }.items()
+    },
+    **{
+        f"{TRANSPORT}/{name}.py": tests
+        for name, tests in {
+            "__init__": _STREAM,
+            "answers": (*_of("client/transport", "answers"), *_STREAM),
+            "disk_spool": (*_PROMISED, *_SPOOL, *_STREAM, *_LEFT, *_MODEL),
+            "frames": (*_of("client/transport", "frames"), *_PARTS, *_STREAM, *_SPOOL),
+            "heartbeat": (*_PROMISED, *_STREAM),
+            "http": (*_of("client/transport", "http_questions", "http"), *_STREAM),
+            "late_delivery": (*_LEFT, *_of("client/transport", "restored_server")),
+            "left_behind": (*_PARTS, *_LEFT, *_SPOOL, *_STREAM, *_MODEL),
+            "limits": (*_PROMISED, *_LEFT),
+            "loss_book": (*_PARTS, *_SPOOL),
+            "losses": (*_PARTS, *_STREAM),
+            "room": (*_PARTS, *_SPOOL),
+            "segment": (*_PARTS, *_SPOOL, *_MODEL),
+            "segments": (*_PARTS, *_SPOOL, *_LEFT, *_MODEL),
+            "spool": (*_PARTS, *_STREAM),
+            "stream": (*_PROMISED, *_STREAM, *_SPOOL, *_LEFT, *_MODEL),
+            "stream_folder": (*_PROMISED, *_PARTS, *_SPOOL, *_LEFT),
+            "uploader": (*_PROMISED, *_STREAM, *_LEFT),
+            "waiting_frames": (*_PARTS, *_SPOOL),
+            "wire": (*_of("client/transport", "wire", "frames"), *_STREAM),
+            "write_speed": (*_PROMISED, *_PARTS, *_SPOOL),
+        }.items()
+    },
+}
