@@ -9,7 +9,7 @@ SOURCES := client lab server dashboard migrations tests benchmarks examples
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up migrate check quick test test-fast test-full test-gpu torture mutants fuzz bench docs audit clean
+.PHONY: help setup torch demo up migrate check quick test test-fast test-full test-gpu torture mutants fuzz bench docs lock audit clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,26 +18,30 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "noisescale needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# The wheels' own metadata decide what is installed; the stamp is renewed when one of them changes.
-$(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml lab/pyproject.toml server/pyproject.toml dashboard/pyproject.toml constraints.txt requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable client --editable lab --editable server --editable dashboard --requirement requirements-dev.txt
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Exactly the files that the lock names, by their hashes: nothing is looked up, and nothing is built. `make lock` writes them.
+LOCKED := $(PIP_INSTALL) --require-hashes --no-deps --only-binary :all: --requirement
+
+# The stamp is renewed when what is installed changes. Our own four, last: what builds them is locked, too.
+$(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml lab/pyproject.toml server/pyproject.toml dashboard/pyproject.toml locks/development.txt
+	$(LOCKED) locks/development.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable client --editable lab --editable server --editable dashboard
 	@touch $@
 
 setup: $(VENV)/integrations  ## virtual environment with everything that the tests want, PyTorch included
 
 # What the tests of callbacks and mirrors want: the frameworks and trackers themselves. After torch, which they would
 # replace; `make demo` and `make up` do without.
-$(VENV)/integrations: requirements-integrations.txt constraints.txt | torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--requirement requirements-integrations.txt
+$(VENV)/integrations: locks/integrations.txt requirements-torch.txt requirements-mutants.txt | torch
+	$(LOCKED) locks/integrations.txt
+	$(PIP_INSTALL) --requirement requirements-torch.txt --requirement requirements-mutants.txt
 	@touch $@
 
 torch: $(VENV)/installed
 	@$(BIN)/python -c 'import torch' 2>/dev/null || { \
 		echo "PyTorch is missing: installing torch==$(TORCH_VERSION) from the configured package index."; \
 		echo "A CPU build is about 200 MB, the CUDA build of PyPI several GB; README.md says how to choose."; \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH_VERSION); }
+		$(PIP_INSTALL) torch==$(TORCH_VERSION); }
 
 demo: torch  ## serve, and train four real runs that log into it; Ctrl-C ends it
 	@$(BIN)/python examples/run_demo.py
@@ -93,8 +97,20 @@ fuzz: $(VENV)/installed  ## 20,000 requests that fit the OpenAPI or do not: no 5
 docs: $(VENV)/installed  ## check that the documentation is whole
 	$(BIN)/pytest tests/docs
 
+# The versions stay as they are where they still fit; `make lock UPGRADE=--upgrade` takes the newest.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-sources --no-build --generate-hashes \
+	--no-annotate --custom-compile-command "make lock" --overrides locks/not-locked.txt
+DISTRIBUTIONS := client/pyproject.toml server/pyproject.toml dashboard/pyproject.toml
+
+lock: $(VENV)/installed  ## write the locks anew: every version and the hashes of its files, from the configured package index
+	$(COMPILE) $(UPGRADE) $(DISTRIBUTIONS) lab/pyproject.toml requirements-dev.txt requirements-integrations.txt \
+		--output-file locks/integrations.txt
+	$(COMPILE) --constraints locks/integrations.txt $(DISTRIBUTIONS) lab/pyproject.toml requirements-dev.txt \
+		--output-file locks/development.txt
+	$(COMPILE) --constraints locks/integrations.txt $(DISTRIBUTIONS) requirements-image.txt --output-file locks/image.txt
+
 audit: $(VENV)/installed  ## known holes in what is installed, by pip-audit; asks a public database
-	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off
+	$(BIN)/pip-audit --requirement locks/integrations.txt --no-deps --disable-pip --progress-spinner off
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
