@@ -115,6 +115,7 @@ MEASURED = MappingProxyType(
         "kinds": Measured("benchmark_kinds.py"),
         "limits": _server("benchmark_limits.py", "streams", "runs", left_out=_ADVICE),
         "load": _server("load_10k_runs.py", "streams", left_out=(*_ADVICE, *_READING)),
+        "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
         "outlook": Measured("benchmark_outlook.py"),
         "page": Measured(
             "benchmark_page.py",

@@ -7,7 +7,6 @@ fails. What survives is explained in `mutation/explained.toml`.
 """
 
 import argparse
-import csv
 import os
 import sys
 import tempfile
@@ -17,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 
-from harness import RESULTS, provenance
 from mutation.drawing import Mutant, drawn, mutants_of
 from mutation.running_postgres import running_postgres
 from mutation.tests_of import TESTS
 from mutation.trying import Verdict, Workshop
-from smoke import IS_SMOKE, size
+from results_file import write_rows
+from smoke import size
 
 ROOT = Path(__file__).parents[1]
 EXPLAINED = Path(__file__).parent / "mutation" / "explained.toml"
@@ -118,33 +117,23 @@ def report(tried: Sequence[Tried], seed: int) -> int:
             unexplained += not why
             print(f"survived: {mutant.file}:{mutant.line}\n  - {before}\n  + {after}\n  {why or 'not explained'}")
         rows.append(
-            [
-                f"{mutant.operator} {mutant.occurrence}",
-                mutant.file,
-                mutant.line,
-                before,
-                after,
-                verdict.outcome,
-                verdict.by,
-                f"{verdict.seconds:.1f}",
-                why,
-                seed,
-            ]
+            {
+                "mutant": f"{mutant.operator} {mutant.occurrence}",
+                "file": mutant.file,
+                "line": mutant.line,
+                "before": before,
+                "after": after,
+                "outcome": verdict.outcome,
+                "caught by": verdict.by,
+                "seconds": f"{verdict.seconds:.1f}",
+                "explanation": why,
+                "seed": seed,
+            }
         )
     caught = sum(verdict.outcome != "survived" for _, verdict in tried)
     print(f"{caught} of {len(tried)} caught; {unexplained} survivors without an explanation")
-    if not IS_SMOKE:
-        _write(rows, seed)
+    write_rows("mutants", rows, command=f"python benchmarks/mutants.py --seed {seed} --count {len(rows)}")
     return 1 if unexplained else 0
-
-
-def _write(rows: Sequence[Sequence[object]], seed: int) -> None:
-    about = provenance(f"python benchmarks/mutants.py --seed {seed} --count {len(rows)}")
-    names = ["mutant", "file", "line", "before", "after", "outcome", "caught by", "seconds", "explanation", "seed"]
-    with (RESULTS / "mutants.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow([*names, *about])
-        table.writerows([*row, *about.values()] for row in rows)
 
 
 if __name__ == "__main__":
