@@ -12,10 +12,12 @@ from fastapi import FastAPI
 
 from app_in_process import running_app
 from keys_of_tests import bearer, new_key
-from noisescale_server.services import offboarding, sessions
+from noisescale_server.services import keys, offboarding, sessions
 from noisescale_server.services.access import LOCAL
-from noisescale_server.services.errors import LastAdministrator
+from noisescale_server.services.errors import LastAdministrator, NotAllowed
+from noisescale_server.services.keys import NewKey
 from noisescale_server.services.offboarding import PersonChange
+from noisescale_server.services.people import principal_of
 from noisescale_server.storage import people
 from principals import OURS, PUBLIC_URL, SECRET, THEIRS, Team, as_browser, log_in, new_person, running_team
 from problems import assert_problem
@@ -139,6 +141,19 @@ class TestDisabling:
 
         assert [await status_of(team.app, headers) for headers in (browser, key)] == [401, 401]
 
+    async def test_a_request_that_was_let_in_before_makes_no_key_afterwards(self, team: Team) -> None:
+        person_id = await new_person(team.app, "leaving", {OURS: "member"})
+        async with team.app.state.sessions() as session:
+            let_in = await principal_of(session, person_id)
+        async with team.app.state.sessions.begin() as session:
+            await offboarding.change(session, LOCAL, person_id, PersonChange(is_disabled=True), now=datetime.now(UTC))
+        assert let_in is not None
+        new = NewKey("k", "write", [OURS])
+
+        with pytest.raises(NotAllowed, match="disabled"):
+            async with team.app.state.sessions.begin() as session:
+                await keys.create(session, let_in, new, pepper=SECRET.encode(), now=datetime.now(UTC))
+
     async def test_somebody_who_is_nobody_is_404(self, administrator: httpx.AsyncClient) -> None:
         assert_problem(await change(administrator, uuid4(), is_disabled=True), 404, "person-not-found")
 
@@ -222,6 +237,20 @@ class TestAdministration:
 
         assert statuses == [200, 403]
         assert await status_of(team.app, browser) == 200
+
+    async def test_an_admin_who_was_taken_out_meanwhile_takes_nobody_out(self, team: Team) -> None:
+        person_id = await new_person(team.app, "falling", {}, is_administrator=True)
+        other = await new_person(team.app, "other", {})
+        async with team.app.state.sessions() as session:
+            let_in = await principal_of(session, person_id)
+        now = datetime.now(UTC)
+        async with team.app.state.sessions.begin() as session:
+            await offboarding.change(session, LOCAL, person_id, PersonChange(is_administrator=False), now=now)
+        assert let_in is not None
+
+        with pytest.raises(NotAllowed, match="none any more"):
+            async with team.app.state.sessions.begin() as session:
+                await offboarding.change(session, let_in, other, PersonChange(is_disabled=True), now=now)
 
     @pytest.mark.parametrize("principal", ["admin", "admin key", "their admin", "member"])
     async def test_an_admin_of_one_project_changes_nobody(self, team: Team, principal: str) -> None:
