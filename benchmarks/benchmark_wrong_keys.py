@@ -40,7 +40,8 @@ async def send_wrong_keys(url: str, counts: Path) -> None:
 
     async def send(number: int) -> None:
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
-        begin, pause = time.perf_counter(), NUM_CONNECTIONS / WRONG_A_SECOND
+        # one after the other: eight at once would be a burst of eight
+        begin, pause = time.perf_counter() + number / WRONG_A_SECOND, NUM_CONNECTIONS / WRONG_A_SECOND
         for sent in range(10**9):
             await asyncio.sleep(max(0.0, begin + sent * pause - time.perf_counter()))
             key = keys[(number + sent * NUM_CONNECTIONS) % len(keys)]

@@ -186,6 +186,8 @@ def _serve(given: Settings) -> int:
 def _serve_on(settings: Settings, listener: socket.socket, database_url: str) -> int:
     """The exit code of a server that answers on the listener; the same user's jobs find a local one."""
     asyncio.run(_refuse_without_admin(database_url, settings))
+    # whoever serves has no use for the owner of the tables
+    os.environ.pop("NOISESCALE_MIGRATION_DATABASE_URL", None)
     prepared = serving.prepare(settings, listener, database_url=database_url)
     if settings.local_token is None:
         print(f"noisescale is at {settings.public_url} (Ctrl-C stops it)", flush=True)

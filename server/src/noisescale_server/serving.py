@@ -106,8 +106,6 @@ def prepare(settings: Settings, listener: socket.socket, *, database_url: str) -
         "NOISESCALE_WORKERS": str(settings.workers),
         "NOISESCALE_BEHIND_TLS_PROXY": str(settings.behind_tls_proxy).lower(),
     }
-    # whoever serves has no use for the owner of the tables
-    os.environ.pop("NOISESCALE_MIGRATION_DATABASE_URL", None)
     config = uvicorn.Config(
         _APPLICATION,
         factory=True,

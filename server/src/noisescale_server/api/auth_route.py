@@ -95,6 +95,19 @@ async def enter_project(request: Request, name: str) -> None:
         raise NotAllowed(f"{principal_of(request).name!r} may not write to project {name!r}: ask an admin for a key")
 
 
+async def enter_if_there(request: Request, kind: Kind, name: UUID | None) -> None:
+    """Raise where a body names something that is to be created and that others have already, as if it were not there.
+
+    Raises:
+        NotFound: Where it is another's.
+        NotAllowed: Where another role would be needed.
+    """
+    if name is None or projects_of(request) is None:
+        return
+    async with request.app.state.sessions() as session:
+        await enter(request, session, Right.APPEND, kind, name)
+
+
 async def enter_run(request: Request, run_id: UUID, project: str | None) -> None:
     """Nothing; what a body brings may be added to this run, or to the project where it is to be created.
 

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from noisescale_server.api import cursor as cursors
 from noisescale_server.api.answers import page_answer, run_answer, status_answer
-from noisescale_server.api.auth_route import enter_project, note_author, sees_only_status, sessions_of
+from noisescale_server.api.auth_route import enter_if_there, enter_project, note_author, sees_only_status, sessions_of
 from noisescale_server.api.body import parse, read_body
 from noisescale_server.api.deps import (
     RUN_DELETED,
@@ -130,6 +130,7 @@ async def create_run(
     """Create a run; the same id again gives the same run of that project. A write key is told its status only."""
     body = parse(NewRun, await read_body(request))
     await enter_project(request, body.project)
+    await enter_if_there(request, "run", body.id)
     new = StoredNewRun(**{**body.model_dump(), "id": body.id or uuid4()})
     view, is_created = await runs.create(session, new, now=now, patience=patience(settings))
     response.status_code = 201 if is_created else 200

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_server.api.auth_route import enter_project, principal_of
+from noisescale_server.api.auth_route import enter_if_there, enter_project, principal_of
 from noisescale_server.api.body import parse, read_body
 from noisescale_server.api.deps import ReadSession, Session, Text, body_of
 from noisescale_server.api.schemas_sweeps import (
@@ -53,6 +53,7 @@ async def create_sweep(request: Request, response: Response, session: Session) -
     """Create a sweep; the same id again gives the same sweep of that project."""
     body = parse(NewSweepBody, await read_body(request))
     await enter_project(request, body.project)
+    await enter_if_there(request, "sweep", body.id)
     row, is_created = await sweeps.create(session, NewSweep(**{**body.model_dump(), "id": body.id or uuid4()}))
     response.status_code = 201 if is_created else 200
     return _written(row) if principal_of(request).reads_only_its_own else SweepAnswer(**_fields(row))

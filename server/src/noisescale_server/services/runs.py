@@ -98,17 +98,14 @@ async def create(session: AsyncSession, new: NewRun, *, now: datetime, patience:
     """The run and True if it was created, False if the project already had it.
 
     Raises:
-        RunIdTaken: When another project that the caller may enter has a run of this id.
-        RunNotFound: When any other project has one.
+        RunIdTaken: When another project has a run of this id.
         RunDeleted: When a run of this id was deleted.
     """
     is_created = await runs.create_if_absent(session, new)
     if await runs.is_deleted(session, new.id):
         raise RunDeleted(new.id)
     row = await run_queries.get_row(session, new.id)
-    if row is None:
-        raise RunNotFound(new.id)
-    if row.project != new.project:
+    if row is None or row.project != new.project:
         raise RunIdTaken(new.id)
     return await _seen(session, row, now=now, patience=patience), is_created
 

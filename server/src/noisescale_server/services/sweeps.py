@@ -66,17 +66,14 @@ async def create(session: AsyncSession, new: NewSweep) -> tuple[SweepRow, bool]:
     """The sweep and True if it was created, False if the project already had it.
 
     Raises:
-        SweepIdTaken: When another project that the caller may enter has a sweep of this id, or it is of another kind.
-        SweepNotFound: When any other project has one.
+        SweepIdTaken: When another project has a sweep of this id, or it is of another kind.
         RunNotFound: When the run that branches left is not the project's.
     """
     if new.run_id is not None and not await sweeps.stored_runs(session, new.project, [new.run_id]):
         raise RunNotFound(new.run_id)
     is_created = await sweeps.create_if_absent(session, new)
     row = await sweeps.get_row(session, new.id)
-    if row is None:
-        raise SweepNotFound(new.id)
-    if row.project != new.project or row.sweep.kind != new.kind:
+    if row is None or row.project != new.project or row.sweep.kind != new.kind:
         raise SweepIdTaken(new.id)
     return row, is_created
 
