@@ -48,6 +48,7 @@ class ImpatientProtocol(HttpToolsProtocol):
     _has_ended_headers = False
     _num_unread = 0
     _look: asyncio.TimerHandle | None = None
+    _running: RequestResponseCycle | None = None
     _put_off: tuple[RequestResponseCycle, ASGI3Application] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
@@ -60,6 +61,7 @@ class ImpatientProtocol(HttpToolsProtocol):
         self._wait(None)
         self._put_off = None
         self._note_unread(0)
+        self._tell_the_running_one()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -100,14 +102,14 @@ class ImpatientProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP; with requests before it the answer would be taken for theirs."""
         if self.pipeline:
-            self.transport.abort()
+            self._abort()
         else:
             super().send_400_response(msg)
 
     def timeout_keep_alive_handler(self) -> None:
         """End a connection that brings nothing more; to close one that reads nothing would wait for it without end."""
         if self.transport.get_write_buffer_size():
-            self.transport.abort()
+            self._abort()
         else:
             super().timeout_keep_alive_handler()
 
@@ -119,7 +121,7 @@ class ImpatientProtocol(HttpToolsProtocol):
             self._note_unread(num_bytes)
             self._look_later()
         else:
-            self.transport.abort()
+            self._abort()
 
     def resume_writing(self) -> None:
         """They have been read: go on with the request that came meanwhile."""
@@ -127,13 +129,27 @@ class ImpatientProtocol(HttpToolsProtocol):
         super().resume_writing()
         if self._put_off is not None:
             put_off, self._put_off = self._put_off, None
-            super()._start_asgi_task(*put_off)
+            self._start(*put_off)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         if self.flow.write_paused:
             self._put_off = cycle, app
         else:
-            super()._start_asgi_task(cycle, app)
+            self._start(cycle, app)
+
+    def _start(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _abort(self) -> None:
+        self._tell_the_running_one()
+        self.transport.abort()
+
+    def _tell_the_running_one(self) -> None:
+        # uvicorn tells the newest request alone, which may still wait for this one
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     @property
     def _address(self) -> str:
@@ -145,7 +161,7 @@ class ImpatientProtocol(HttpToolsProtocol):
     def _end_unless_read(self) -> None:
         still_unread = self.transport.get_write_buffer_size()
         if self._num_unread - still_unread < LEAST_PROGRESS_BYTES:
-            self.transport.abort()
+            self._abort()
             return
         self._note_unread(still_unread)
         self._look_later()

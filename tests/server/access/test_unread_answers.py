@@ -1,6 +1,7 @@
 """Clients that ask and do not read: little lies in the server for them, not for long, and others are answered."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator
 
@@ -117,13 +118,16 @@ async def test_no_further_request_is_worked_on_while_answers_lie_unread(
     writer.close()
 
 
-async def test_a_connection_that_asks_without_end_ends(address: str) -> None:
+async def test_a_connection_that_asks_without_end_ends_and_leaves_no_error_in_the_log(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
     reader, writer = await connect(address)
     NUM_ASKED.clear()
     writer.write((MAX_WAITING + 10) * BIG)
 
     assert await rest_of(reader) < (MAX_WAITING + 1) * SIZE
     assert len(NUM_ASKED) <= MAX_WAITING
+    assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []
     writer.close()
 
 

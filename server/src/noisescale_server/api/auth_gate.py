@@ -16,7 +16,7 @@ from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.body import check_announced_length
 from noisescale_server.api.client_address import client_address
 from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
-from noisescale_server.api.read_rate import Busy, ReadRate, Turns, is_read
+from noisescale_server.api.read_rate import Busy, ReadRate, Turns, is_read, takes_a_turn
 from noisescale_server.services.access import Principal, Right
 from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated, refuse
 
@@ -61,7 +61,7 @@ class Gate:
             refusal = database_problem(scope["method"], scope["path"], error)
         if refusal is not None:
             await refusal(scope, receive, send)
-        elif scope["path"].startswith(API) and is_read(scope["method"], scope["path"]):
+        elif takes_a_turn(scope["method"], scope["path"]):
             await self._in_turn(scope, receive, send)
         else:
             await self.app(scope, receive, send)

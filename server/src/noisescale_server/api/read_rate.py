@@ -21,6 +21,7 @@ AT_ONCE: Final = 4
 LONGEST_WAIT_SECONDS: Final = 5.0
 STREAMS: Final = "/api/v1/streams/"
 """Where jobs send: counted as batches."""
+DESCRIPTIONS: Final = frozenset({"/openapi.json", "/docs"})
 PROBES: Final = frozenset({"/livez", "/readyz"})
 """Others behind the same address must not make a supervisor think that this process is dead."""
 
@@ -56,6 +57,11 @@ def is_read(method: str, path: str) -> bool:
     if path.startswith("/api/"):
         return method in ("GET", "HEAD") and not path.startswith(STREAMS)
     return path not in PROBES
+
+
+def takes_a_turn(method: str, path: str) -> bool:
+    """Whether a request waits for others of its sender; pages do not, as they read the API themselves meanwhile."""
+    return (path.startswith("/api/") or path in DESCRIPTIONS) and is_read(method, path)
 
 
 class ReadRate:
