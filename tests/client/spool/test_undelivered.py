@@ -187,6 +187,23 @@ def test_status_and_doctor_name_what_is_stuck_refused_or_gone_and_are_not_conten
     assert "state    ready" not in out
 
 
+def test_status_says_why_the_records_of_a_job_that_has_ended_wait(stub, tmp_path, capsys):
+    finished_job(tmp_path / "own", NOBODY, 3)
+
+    assert commands.main(["status", "--url", stub.url]) == 1
+
+    out = capsys.readouterr().out
+    assert "stuck    4 records of run 00000000: no server answered" in out
+    assert "state    ready" not in out
+
+
+def test_status_is_not_just_ready_while_records_wait_of_which_nobody_says_why(stub, root, capsys):
+    spooled(root, range(3), url=stub.url)
+
+    assert commands.main(["status", "--url", stub.url]) == 0
+    assert "what waits on disk was not sent to it yet" in capsys.readouterr().out
+
+
 def test_status_is_ready_again_when_all_has_arrived(stub, root, server, capsys):
     spooled(root, range(5), url=stub.url)
     [folder] = stream_folders(root)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import deliver
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.stream_folder import GIVEN_UP, StreamFolder
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 
@@ -91,7 +91,7 @@ def _copied(folder: StreamFolder, copies: Path, tell: Tell) -> StreamFolder | No
         tell(f"{folder.path} is a copy of another folder here, and is left out")
         return None
     target.mkdir(parents=True)
-    for path in folder.segment_paths():
+    for path in (*folder.segment_paths(), *folder.path.glob(GIVEN_UP)):
         try:
             shutil.copyfile(path, target / path.name, follow_symlinks=False)
         except OSError as error:
