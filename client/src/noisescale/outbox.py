@@ -14,7 +14,6 @@ from noisescale.config import Config, without_password
 from noisescale.guard import announce, logger
 from noisescale.last_words import last_words
 from noisescale.transport.limits import Limits
-from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.wire import Record, RunRecord
 from noisescale.version import __version__
 
@@ -75,10 +74,15 @@ class Outbox:
         folder = self._folder
         if self._uploader is None and folder is not None:
             announce(f"run {self._run_id} is on disk; to send it: noisescale sync {folder}")
-        if self._uploader is not None and folder is not None and self._stream.account().num_kept:
-            StreamFolder(folder).leave(self._why())  # `noisescale status` says it, too
+        if self._uploader is not None and self._stream.account().num_kept:
+            self._leave_note()
         for sentence in self._last_words(is_on_purpose=self._uploader is None and folder is not None):
             logger.warning("%s", sentence)
+
+    def _leave_note(self) -> None:
+        """Have `noisescale status` say why records wait."""
+        if self._disk is not None and self._disk.folder is not None:
+            self._disk.folder.leave(self._why())
 
     @property
     def _folder(self) -> Path | None:

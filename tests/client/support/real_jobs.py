@@ -191,7 +191,11 @@ def _proxied(proxy: Proxy, server_url: str) -> Iterator[str]:
         def log_message(self, *arguments: object) -> None:
             pass
 
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A job that was killed has left its connection."""
+
+    running = Quiet(("127.0.0.1", 0), Handler)
     running.daemon_threads = True
     thread = threading.Thread(target=running.serve_forever, args=(0.05,), daemon=True)
     thread.start()
