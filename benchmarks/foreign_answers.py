@@ -23,11 +23,13 @@ sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support"
 
 from foreign_bugs import BUGS
 from real_jobs import RealOutcome, real_jobs
-from simulated_jobs import Outcome, Story, stories, told
+from simulated_jobs import Outcome, Story, cards_of, stories, told
+from simulated_proxy import STATUSES
 
 JOBS = 1000
 REAL_JOBS = 60
 WORKERS = 2
+MORE_SEED = 100
 
 
 def one(story: Story, folder: str) -> Outcome:
@@ -43,6 +45,19 @@ def simulated(chosen: Sequence[Story], folder: str) -> list[Outcome]:
         if not is_good(story, outcome):
             print(f"seed {story.seed}: {outcome}", flush=True)
     return found
+
+
+def with_all_cards(chosen: list[Story], folder: str) -> list[Outcome]:
+    """The outcomes of these stories, and of more of them until everything that the proxy can say has come up."""
+    outcomes = simulated(chosen, folder)
+    for seed in range(MORE_SEED, MORE_SEED + size(10, 0)):
+        missing = set(cards_of(STATUSES)) - {card for outcome in outcomes for card in outcome.answered}
+        if not missing:
+            break
+        more = stories(max(20, len(missing) // 3), 1000 * seed, sorted(missing))
+        outcomes += simulated(more, folder)
+        chosen += more
+    return outcomes
 
 
 def is_good(story: Story, outcome: Outcome) -> bool:
@@ -91,7 +106,7 @@ def planted(folder: str, most: int) -> list[Figure]:
     """Which bugs are caught, each within so many stories in which it may show."""
     found = []
     for name, bug in itertools.islice(BUGS.items(), size(None, 0)):
-        chosen = stories(most, 11, bug.statuses)
+        chosen = stories(most, 11, cards_of(bug.statuses))
         with bug.planted():
             at = next((at for at, story in enumerate(chosen, 1) if not is_good(story, one(story, folder))), 0)
         print(f"planted {name}: {f'caught in story {at}' if at else 'NOT CAUGHT'}", flush=True)
@@ -127,7 +142,7 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = stories(arguments.jobs)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        outcomes = simulated(chosen, folder)
+        outcomes = with_all_cards(chosen, folder)
         real = real_jobs(arguments.real, Path(folder))
         bugs = planted(folder, arguments.planted)
     figures = [*figures_of(chosen, outcomes), *figures_of_real(real), *bugs]

@@ -27,7 +27,7 @@ from served_app import TOKEN, served_app
 from simulated_jobs import Story, stories, windows_of
 from simulated_proxy import Proxy, Window
 
-AT_ONCE = 4
+AT_ONCE = 6
 LONGEST_SECONDS = 20.0
 SYNC_SECONDS = 25.0
 

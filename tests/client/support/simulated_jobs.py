@@ -13,7 +13,7 @@ import random
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
@@ -64,18 +64,26 @@ class Story:
         return all(answer.kind != "ours" for answer in self.answers)
 
 
-def stories(number: int, seed: int = 0, statuses: Sequence[int] = STATUSES) -> list[Story]:
-    """So many, in which every status comes with every kind of body where there are enough of them.
+Card = tuple[int, str]
+"""A status and a kind of body."""
+
+
+def cards_of(statuses: Iterable[int]) -> list[Card]:
+    """All that the proxy can say with these; our own 200 is the server's to say."""
+    return [(status, kind) for status in statuses for kind in KINDS if (status, kind) != (200, "ours")]
+
+
+def stories(number: int, seed: int = 0, deck: Sequence[Card] = tuple(cards_of(STATUSES))) -> list[Story]:
+    """So many, in which every card comes up where there are enough of them.
 
     Args:
         number: How many.
         seed: Of everything in them.
-        statuses: That the proxy answers.
+        deck: What the proxy says.
     """
     dice = random.Random(seed)
-    deck = [(status, kind) for status in statuses for kind in KINDS if (status, kind) != (200, "ours")]
     found: list[Story] = []
-    hand: list[tuple[int, str]] = []
+    hand: list[Card] = []
     for at in range(number):
         while len(hand) < 6:
             hand += dice.sample(deck, len(deck))
@@ -110,7 +118,7 @@ class Outcome:
     num_unsaid: int = 0
     num_untrue: int = 0
     num_wrongly_ended: int = 0
-    answered: Counter[tuple[int, str]] = field(default_factory=Counter)
+    answered: Counter[Card] = field(default_factory=Counter)
     num_too_large: int = 0
     seconds: float = 0.0
     said: list[str] = field(default_factory=list)
@@ -269,7 +277,7 @@ def told(story: Story, folder: Path) -> Outcome:
     num_layers = LAYERS[story.body_limit]
     with world.running():
         world.server.proxy.body_limit = story.body_limit
-        answered = Counter[tuple[int, str]]()
+        answered = Counter[Card]()
         for phase in range(3):
             windows = windows_of(world.dice, story.answers[2 * phase : 2 * phase + 2])
             if phase < 2:
@@ -308,9 +316,9 @@ _AFTER: Mapping[str, Callable[[random.Random], tuple[float, int]]] = {
 
 
 def windows_of(dice: random.Random, answers: Sequence[Canned]) -> list[Window]:
-    """One or two times at which the proxy answers: at the beginning, in the middle or at the end of a phase."""
+    """When the proxy answers: at the beginning, in the middle or at the end of a phase."""
     found = []
-    for answer in answers[: dice.choice((1, 2, 2))]:
+    for answer in answers:
         seconds = 300.0 ** dice.random()
         after = _AFTER[dice.choice(tuple(_AFTER))](dice)
         found.append(Window(answer, *after, seconds))
