@@ -52,9 +52,15 @@ async def send_wrong_keys(url: str, counts: Path) -> None:
             await reader.readexactly(length)
             statuses[answer.split()[1].decode()] += 1
 
+    def report_once() -> None:
+        # as a whole: who reads meanwhile reads the one before
+        unfinished = counts.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps(statuses))
+        unfinished.replace(counts)
+
     async def report() -> None:
         while True:
-            await asyncio.to_thread(counts.write_text, json.dumps(statuses))
+            await asyncio.to_thread(report_once)
             await asyncio.sleep(0.1)
 
     await asyncio.gather(report(), *(send(number) for number in range(NUM_CONNECTIONS)))
@@ -66,8 +72,10 @@ def wrong_keys(url: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "counts"
         process = subprocess.Popen([sys.executable, __file__, "--attack", str(counts), "--url", url])
-        time.sleep(size(5.0, 3.0))
         try:
+            while not counts.exists() and process.poll() is None:
+                time.sleep(0.1)
+            time.sleep(size(5.0, 1.0))
             assert process.poll() is None, "the senders have ended"
             yield counts
             assert process.poll() is None, "the senders have ended"
