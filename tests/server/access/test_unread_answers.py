@@ -78,13 +78,15 @@ async def test_who_reads_nothing_is_cut_off(address: str) -> None:
     writer.write(BIG)
     lies = await until_something_lies_unread(10)
 
-    await until_nothing_lies_unread(10)
+    # before a connection that is not used any more would be closed
+    await until_nothing_lies_unread(3)
 
     assert lies <= SIZE + 1_000
     assert await rest_of(reader) < SIZE
     writer.close()
 
 
+@pytest.mark.slow
 async def test_who_reads_slowly_gets_all_of_it(address: str) -> None:
     reader, writer = await connect(address)
     writer.write(BIG)
@@ -112,8 +114,7 @@ async def test_no_further_request_is_worked_on_while_answers_lie_unread(
     while found < 5 * SIZE:
         found += len(await reader.read(1 << 20))
 
-    # one more may have begun before the buffer was full
-    assert asked_unread <= 2
+    assert asked_unread == 1
     assert len(NUM_ASKED) == 5
     writer.close()
 
@@ -131,6 +132,7 @@ async def test_a_connection_that_asks_without_end_ends_and_leaves_no_error_in_th
     writer.close()
 
 
+@pytest.mark.slow
 async def test_an_address_leaves_no_more_lying_than_it_may(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unread_answers, "MAX_BYTES", 2 * SIZE)
     monkeypatch.setattr(ImpatientProtocol, "unread_seconds", 5.0)
