@@ -10,7 +10,6 @@ import argparse
 import os
 import sys
 import tempfile
-import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,13 +17,14 @@ from threading import Lock
 
 from mutation.drawing import Mutant, drawn, mutants_of
 from mutation.running_postgres import running_postgres
+from mutation.table import explain, read, row_of, summary, write
 from mutation.tests_of import TESTS
 from mutation.trying import Verdict, Workshop
-from results_file import write_rows
-from smoke import size
+from results_file import RESULTS, provenance
+from smoke import IS_SMOKE, size
 
 ROOT = Path(__file__).parents[1]
-EXPLAINED = Path(__file__).parent / "mutation" / "explained.toml"
+TABLE = RESULTS / "mutants.csv"
 COUNT = 100
 LONGEST_SECONDS = 300.0
 
@@ -38,7 +38,10 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=size(COUNT, 2), help="how many")
     parser.add_argument("--file", default=size("", "transport/losses.py"), help="only files with this in their path")
     parser.add_argument("--jobs", type=int, default=size(os.cpu_count() or 1, 1), help="side by side")
+    parser.add_argument("--explain", action="store_true", help="try nothing: put the explanations into the last table")
     asked = parser.parse_args()
+    if asked.explain:
+        return explain_again()
     files = {file: tests for file, tests in TESTS.items() if asked.file in file}
     candidates = drawn((one for file in files for one in mutants_of(ROOT, file)), asked.seed)
     print(f"{len(candidates)} mutants of {len(files)} files; seed {asked.seed}", flush=True)
@@ -105,35 +108,22 @@ def _still_wanted(waiting: Iterator[Mutant], lock: Lock, found: Sequence[Tried],
 
 
 def report(tried: Sequence[Tried], seed: int) -> int:
-    """Write the table and say what survived."""
-    explained = tomllib.loads(EXPLAINED.read_text()).get("mutant", [])
-    rows, unexplained = [], 0
-    for mutant, verdict in tried:
-        before, after = mutant.difference((ROOT / mutant.file).read_text())
-        why = ""
-        if verdict.outcome == "survived":
-            known = (one["why"] for one in explained if (one["file"], one["after"]) == (mutant.file, after))
-            why = next(known, "")
-            unexplained += not why
-            print(f"survived: {mutant.file}:{mutant.line}\n  - {before}\n  + {after}\n  {why or 'not explained'}")
-        rows.append(
-            {
-                "mutant": f"{mutant.operator} {mutant.occurrence}",
-                "file": mutant.file,
-                "line": mutant.line,
-                "before": before,
-                "after": after,
-                "outcome": verdict.outcome,
-                "caught by": verdict.by,
-                "seconds": f"{verdict.seconds:.1f}",
-                "explanation": why,
-                "seed": seed,
-            }
-        )
-    caught = sum(verdict.outcome != "survived" for _, verdict in tried)
-    print(f"{caught} of {len(tried)} caught; {unexplained} survivors without an explanation")
-    write_rows("mutants", rows, command=f"python benchmarks/mutants.py --seed {seed} --count {len(rows)}")
-    return 1 if unexplained else 0
+    """Write the table and say what survived; the exit code is 1 where a survivor is not explained."""
+    rows = [row_of(mutant, verdict, (ROOT / mutant.file).read_text()) for mutant, verdict in tried]
+    if IS_SMOKE:
+        print(summary(rows))
+        return 0
+    write(TABLE, rows, {"seed": str(seed), **provenance("mutants", f"python benchmarks/mutants.py --seed {seed}")})
+    return explain_again()
+
+
+def explain_again() -> int:
+    """Put the explanations of today into the table."""
+    rows = read(TABLE)
+    explain(rows)
+    write(TABLE, rows, {})
+    print(summary(rows))
+    return int(any(row["outcome"] == "survived" and not row["explanation"] for row in rows))
 
 
 if __name__ == "__main__":

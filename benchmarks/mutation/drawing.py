@@ -53,8 +53,9 @@ def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
     for name, operator in operators_for(file).items():
         occurrence = 0
         for node in nodes:
+            is_of_a_signature = node.type == "operator" and node.parent.type == "parameters"
             for start, _ in operator.mutation_positions(node):
-                if start not in silent:
+                if start not in silent and not is_of_a_signature:
                     yield Mutant(file, start[0], name, occurrence)
                 occurrence += 1
 
@@ -67,7 +68,7 @@ def drawn(mutants: Iterable[Mutant], seed: int) -> Sequence[Mutant]:
 
 
 class _Silent:
-    """Where code says nothing of what it does: annotations, decorators, the stars of signatures."""
+    """Where code says nothing of what it does: annotations and decorators."""
 
     def __init__(self, code: str) -> None:
         self._ranges: list[tuple[tuple[int, int], tuple[int, int]]] = []
@@ -75,14 +76,9 @@ class _Silent:
         for node in ast.walk(ast.parse(code)):
             for part in _silent_parts(node):
                 self._ranges.append((self._place(part.lineno, part.col_offset), self._end(part)))
-        self._stars = {
-            (number, line.index("*"))
-            for number, line in enumerate(self._lines, start=1)
-            if line.strip().startswith(("*,", "def ", "async def ")) and "*" in line
-        }
 
     def __contains__(self, place: tuple[int, int]) -> bool:
-        return place in self._stars or any(start <= place < end for start, end in self._ranges)
+        return any(start <= place < end for start, end in self._ranges)
 
     def _place(self, line: int, offset: int) -> tuple[int, int]:
         return line, len(self._lines[line - 1].encode()[:offset].decode())

@@ -48,7 +48,7 @@ class Number(NumberReplacer):  # type: ignore[misc]
         """The other number."""
         if _is_small(node):
             return super().mutate(node, index)
-        doubled = 2 * _value(node)
+        doubled = 2 * _value(node) or 1.0
         return parso.python.tree.Number(f"{node.prefix}{doubled}", node.start_pos)
 
 

@@ -63,7 +63,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "__init__": _STREAM,
             "answers": (*_of("client/transport", "answers"), *_STREAM),
             "disk_spool": (*_PROMISED, *_SPOOL, *_STREAM, *_LEFT, *_MODEL),
-            "frames": (*_of("client/transport", "frames"), *_PARTS, *_STREAM, *_SPOOL),
+            "frames": (*_of("client/transport", "frames_on_disk", "frames"), *_PARTS, *_STREAM, *_SPOOL),
             "heartbeat": (*_PROMISED, *_STREAM),
             "http": (*_of("client/transport", "http_questions", "http"), *_STREAM),
             "late_delivery": (*_LEFT, *_of("client/transport", "restored_server")),

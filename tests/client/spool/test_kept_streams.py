@@ -99,13 +99,15 @@ def delivered(stub, server, tmp_path, number):
     return folders
 
 
-@pytest.mark.parametrize("mib", [128, 100], ids=["two are all of it", "two are within it"])
-def test_beyond_256_mib_the_oldest_delivered_streams_go(stub, server, tmp_path, monkeypatch, mib):
+@pytest.mark.parametrize(
+    ("num_bytes", "num_kept"), [(100 << 20, 2), (128 << 20, 2), (256 << 20, 1), ((256 << 20) + 1, 0)]
+)
+def test_beyond_256_mib_the_oldest_delivered_streams_go(stub, server, tmp_path, monkeypatch, num_bytes, num_kept):
     folders = delivered(stub, server, tmp_path, 3)
-    monkeypatch.setattr("noisescale.transport.stream_folder.StreamFolder.num_bytes", lambda folder: mib << 20)
+    monkeypatch.setattr("noisescale.transport.stream_folder.StreamFolder.num_bytes", lambda folder: num_bytes)
     monkeypatch.setattr("noisescale.transport.stream_folder.StreamFolder.settled_at", lambda folder: 4)
 
-    assert [one.path for one in beyond_the_window(folders)] == [folders[2].path]
+    assert [one.path for one in beyond_the_window(folders)] == [one.path for one in folders[num_kept:]]
 
 
 def test_beyond_a_thousand_the_oldest_delivered_streams_go(stub, server, tmp_path):

@@ -1,15 +1,14 @@
 """The spool's own thread: it brings to the disk what was written, each time anew, and writes what waits in memory."""
 
 import os
-import threading
 import time
 
 import pytest
 
 from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import encode, frames_in
+from noisescale.transport.frames import decode_loss, encode, frames_in
 from noisescale.transport.limits import Limits
-from noisescale.transport.wire import RunRecord
+from noisescale.transport.wire import LostRange, RunRecord
 from spooled_streams import metric
 
 ROOMY = Limits(free_share=0.0)
@@ -102,17 +101,18 @@ def test_what_waits_for_a_disk_that_failed_is_written_when_it_works_again(make, 
 
 
 def test_it_begins_with_the_first_record_and_ends_with_the_stream(make):
-    def threads():
-        return [one for one in threading.enumerate() if one.name == "noisescale-spool"]
-
-    before = len(threads())
     spool = make()
-    assert len(threads()) == before
-    for seq in range(1, 20):
+    before = spool._thread
+    spool.append(frame(1))
+    thread = spool._thread
+    was_alive = thread.is_alive()
+    for seq in range(2, 20):
         spool.append(frame(seq))
-    assert len(threads()) == before + 1
     spool.end(5)
-    assert len(threads()) == before
+
+    assert (before, was_alive) == (None, True)
+    assert spool._thread is thread
+    assert not thread.is_alive()
 
 
 def test_the_end_brings_the_last_records_to_the_disk_and_lets_the_folder_go(make, syncs, tmp_path):
@@ -123,6 +123,7 @@ def test_the_end_brings_the_last_records_to_the_disk_and_lets_the_folder_go(make
 
     assert syncs
     assert not spool.folder.is_ours
+    assert [one._descriptor for one in spool._segments.listed()] == [None]
     assert [one.kind for path in tmp_path.rglob("*.seg") for one in frames_in(path.read_bytes())][-1] == 65
 
 
@@ -203,19 +204,33 @@ def test_the_end_waits_for_the_disk(make, monkeypatch):
     spool.end(5)
 
     assert confirmed
-    assert not [one for one in threading.enumerate() if one.name == "noisescale-spool"]
+    assert not spool._thread.is_alive()
 
 
 def test_each_sync_that_fails_is_counted_once(make, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.disk_spool.SYNC_SECONDS", 60.0)
     spool = make()
-    spool.append(frame(1))
-    spool.append(frame(2))
-    wait_until(lambda: not spool._is_dirty)
-    spool.append(frame(3))
+    monkeypatch.setattr(spool, "_start_thread", lambda: None)
+    for seq in (1, 2, 3):
+        spool.append(frame(seq))
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", lambda descriptor: (_ for _ in ()).throw(OSError(5, "input/output error")))
         spool.sync()
 
     assert spool.num_failed_syncs == 1
     assert [frame(seq) for seq in (1, 2, 3)] == list(spool.oldest(0, 9, max_records=9, max_bytes=1 << 20).frames)
+
+
+def test_a_loss_that_could_not_be_written_is_written_later(make, tmp_path, monkeypatch):
+    spool = make()
+    spool.append(frame(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        spool.lose(LostRange(2, 5, "too_large"))
+        time.sleep(0.1)
+
+    def losses():
+        [path] = tmp_path.rglob("*.seg")
+        return [decode_loss(one.frame) for one in frames_in(path.read_bytes()) if not one.is_record]
+
+    wait_until(losses)
+    assert losses() == [LostRange(2, 5, "too_large")]

@@ -119,6 +119,22 @@ class TestFiles:
 
         assert (of_records, folder.newest_change()) == (300, 400)
 
+    def test_a_sync_brings_names_to_the_disk_and_leaves_nothing_open(self, folder, monkeypatch):
+        synced = []
+        fsync = os.fsync
+
+        def note(descriptor):
+            synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", note)
+        before = os.listdir("/proc/self/fd")
+
+        folder.sync()
+
+        assert synced == [str(folder.path.resolve())]
+        assert os.listdir("/proc/self/fd") == before
+
 
 class TestLock:
     def test_one_process_at_a_time_holds_it(self, folder):

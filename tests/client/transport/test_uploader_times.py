@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from noisescale.transport.answers import Answer
 from noisescale.transport.spool import MemorySpool
 from noisescale.transport.stream import Stream
 from noisescale.transport.uploader import Uploader
 from noisescale.transport.wire import Measurement, RunRecord
+from noisescale_core.errors import TransportError
 from stub_server import FakeServer, answering, no_answer
 
 A_MINUTE = 60.0
@@ -60,10 +62,6 @@ def wait_until(is_so, seconds=10.0):
         time.sleep(0.005)
 
 
-def threads():
-    return [one for one in threading.enumerate() if one.name == "noisescale-uploader"]
-
-
 def test_a_record_waits_for_company_until_its_time(make_sender):
     sender = make_sender(interval_seconds=0.3)
 
@@ -90,6 +88,7 @@ def test_a_flush_hurries_and_afterwards_records_wait_again(make_sender):
 
     assert sender.uploader.flush(20)
     took = time.monotonic() - start
+    time.sleep(0.3)  # until its thread waits again
     sender.log(1)
     time.sleep(0.3)
 
@@ -174,26 +173,114 @@ def test_a_flush_of_nothing_returns_at_once(make_sender):
 
 @pytest.mark.parametrize("keeps_connection", [False, True])
 def test_closed_its_thread_ends_at_once_and_gives_back_its_own_connection(make_sender, keeps_connection):
-    before = len(threads())
     sender = make_sender(keeps_connection=keeps_connection)
     sender.log(0)
-    wait_until(lambda: len(threads()) == before + 1)
+    thread = sender.uploader._thread
+    was_alive = thread.is_alive()
     start = time.monotonic()
 
     sender.uploader.close()
-    wait_until(lambda: len(threads()) == before)
+    wait_until(lambda: not thread.is_alive())
 
+    assert was_alive
     assert time.monotonic() - start < 5
     assert sender.server.is_closed != keeps_connection
-    sender.log(1)
-    assert len(threads()) == before, "a closed one does not begin again"
+
+
+def test_a_closed_one_does_not_begin(make_sender):
+    sender = make_sender()
+    sender.uploader.close()
+
+    sender.log(0)
+
+    assert sender.uploader._thread is None
 
 
 def test_one_thread_delivers_whoever_logs(make_sender):
-    before = len(threads())
     sender = make_sender(interval_seconds=0.001)
+    sender.log(0)
+    thread = sender.uploader._thread
 
-    sender.log(*range(50))
+    sender.log(*range(1, 50))
     wait_until(lambda: sender.steps == list(range(50)))
 
-    assert len(threads()) == before + 1
+    assert sender.uploader._thread is thread
+
+
+def test_our_own_fault_is_followed_by_a_pause_too(make_sender, monkeypatch):
+    monkeypatch.setattr(random, "uniform", lambda low, high: A_MINUTE)
+    sender = make_sender(interval_seconds=0.001)
+    tried = []
+
+    def fail(**_):
+        tried.append(time.monotonic())
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(sender.stream, "next_batch", fail)
+    sender.log(0)
+    wait_until(lambda: sender.faults)
+    time.sleep(0.2)
+    sender.faults.clear()
+
+    assert len(tried) == 1
+
+
+def test_a_flush_hurries_a_thread_that_is_about_to_fail(make_sender, monkeypatch):
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.0)
+    sender = make_sender()
+    sender.log(0)
+    assert sender.uploader.flush(20)
+    posting, may_fail = threading.Event(), threading.Event()
+
+    def fail_late(ledger, stream_id, batch):
+        posting.set()
+        assert may_fail.wait(20)
+        raise TransportError("no answer")
+
+    sender.server.faults.append(fail_late)
+    sender.log(*range(1, 1_000))
+    sender.log(1_000)  # a full batch: it is sent at once
+    assert posting.wait(20)
+    start = time.monotonic()
+    threading.Timer(0.1, may_fail.set).start()
+
+    assert sender.uploader.flush(20)
+
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (answering(401, {"type": "/errors/not-authenticated", "detail": "who are you"}), "trying again in 60 s"),
+        (answering(503, {"detail": "busy"}), "records wait, training goes on"),
+        (no_answer, "records wait, training goes on"),
+    ],
+)
+def test_why_records_wait_is_said(make_sender, caplog, fault, said):
+    sender = make_sender(fault, interval_seconds=0.001)
+
+    sender.log(0)
+    wait_until(lambda: said in caplog.text)
+
+    assert "http://fake" in caplog.text
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_fails_while_it_is_asked_is_asked_again(make_sender, monkeypatch, status):
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.0)
+    sender = make_sender(interval_seconds=0.001)
+    sender.log(0)
+    wait_until(lambda: sender.steps == [0])
+    asked = []
+    post = sender.server.post_heartbeat
+
+    def fail_once(stream_id):
+        asked.append(stream_id)
+        return Answer(status, {}) if len(asked) == 1 else post(stream_id)
+
+    sender.server.post_heartbeat = fail_once
+    sender.server.ledger.epoch = "another"
+    sender.uploader.ask_where_it_stands("another")
+
+    wait_until(lambda: len(asked) >= 2)

@@ -42,3 +42,17 @@ async def test_a_run_is_as_long_as_its_first_and_last_step_say(session, num_step
 
     assert (found.low, found.high) == (0, num_steps - 1)
     assert found.how.window_steps == window
+
+
+@pytest.mark.parametrize(("low", "window", "num_blocks"), [(20, 21, 21), (20, 22, 21), (20, 20, 20), (0, 21, 1)])
+async def test_a_window_reaches_back_to_the_first_step_of_a_run(session, low, window, num_blocks):
+    run_id = uuid4()
+    body = BatchBody.model_validate(
+        make_batch(run_id=run_id, measurements=make_measurements(steps=range(40))), strict=False
+    )
+    await ingestion.accept(session, batch_of(uuid4(), body))
+
+    found = await series.of_run(session, WholeRuns(), run_id, low=low, high=None, max_points=500, window=window)
+
+    assert found.how.level == 0
+    assert found.estimates[0].num_blocks == num_blocks

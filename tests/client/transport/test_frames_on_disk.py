@@ -1,0 +1,41 @@
+"""The bytes of a frame as they lie on disks since the first release, for the releases before and after this one."""
+
+import struct
+import zlib
+
+import pytest
+
+from noisescale.transport.frames import decode_loss, encode, encode_loss, encode_seal, frames_in
+from noisescale.transport.wire import FinishRecord, GroupRecord, LostRange, Measurement, MetricRecord, RunRecord
+
+ROW = Measurement(7, 50, 1.79e9, 12_800, 32.0, 8, 256.0, 1.5, -0.25, 2.5, 0.5, -0.125, 3.5, 50, 0.1, 16)
+LAYERS = GroupRecord(3, 1.0, ["a"], [2], [1.0], [0.5], [2.0], [0.25], [0.125])
+
+FRAMES = [
+    (encode(9, ROW), 1, struct.pack("<qqdqdqdddddddqdq", *ROW)),
+    (
+        encode(9, LAYERS),
+        2,
+        struct.pack("<qdII", 3, 1.0, 1, 15) + b'{"names":["a"]}' + struct.pack("<q5d", 2, 1, 0.5, 2, 0.25, 0.125),
+    ),
+    (encode(9, MetricRecord(4, 2.0, {"a": None})), 3, b'{"step":4,"wall_time":2.0,"values":{"a":null}}'),
+    (encode(9, RunRecord({"project": "p"}, {})), 4, b'{"run":{"project":"p"},"stream":{}}'),
+    (encode(9, FinishRecord("failed", 3.0)), 5, b'{"status":"failed","wall_time":3.0}'),
+    (encode_loss(LostRange(9, 12, "x")), 64, b'{"from":9,"to":12,"reason":"x"}'),
+    (encode_seal(9), 65, b"{}"),
+]
+
+
+@pytest.mark.parametrize(
+    ("frame", "kind", "payload"), FRAMES, ids=lambda value: value if isinstance(value, int) else ""
+)
+def test_a_frame_is_its_header_its_checksum_and_its_payload(frame, kind, payload):
+    header = struct.pack("<4sBBHIQ", b"\xf5\xb1MS", 1, kind, 0, len(payload), 9)
+
+    assert frame == header + struct.pack("<I", zlib.crc32(header + payload)) + payload
+    [found] = frames_in(frame)
+    assert (found.kind, found.seq, found.end, found.is_record) == (kind, 9, len(frame), kind < 64)
+
+
+def test_a_loss_is_read_back():
+    assert decode_loss(encode_loss(LostRange(9, 12, "x"))) == LostRange(9, 12, "x")
