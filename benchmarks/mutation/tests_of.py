@@ -62,9 +62,12 @@ TESTS: Final[dict[str, Sequence[str]]] = {
         for name, tests in {
             "__init__": _STREAM,
             "answers": (*_of("client/transport", "answers"), *_STREAM),
+            "batch_size": (*_of("client/transport", "foreign_answers"), *_STREAM),
             "disk_spool": (*_PROMISED, *_SPOOL, *_STREAM, *_LEFT, *_MODEL),
             "frames": (*_of("client/transport", "frames_on_disk", "frames"), *_PARTS, *_STREAM, *_SPOOL),
+            "given_up_book": (*_of("client/spool", "undelivered", "late_delivery"), *_LEFT),
             "heartbeat": (*_PROMISED, *_STREAM),
+            "held_frames": (*_of("client/spool", "undelivered"), *_SPOOL),
             "http": (*_of("client/transport", "http_questions", "http"), *_STREAM),
             "late_delivery": (*_LEFT, *_of("client/transport", "restored_server")),
             "left_behind": (*_PARTS, *_LEFT, *_SPOOL, *_STREAM, *_MODEL),

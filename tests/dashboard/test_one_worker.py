@@ -54,6 +54,7 @@ VALUES: dict[str, Any] = {
     "settings-sentence.id": "settings-sentence",
     "first-connection.id": "first-connection",
     "settings-me.data": {"makes_keys": True, "manages": True, "is_local": False},
+    "settings-person-disable.n_clicks": 1,
     "settings-key-make.n_clicks": 1,
     "settings-key-name.value": "job",
     "settings-key-scope.value": "write",

@@ -217,7 +217,7 @@ class TestSegments:
         assert not segments.needs_new(FRAME_BYTES)
         assert segments.needs_new(FRAME_BYTES + 1)
         assert not segments.needs_new(0)
-        segments.seal()
+        segments.seal(3)
         assert segments.needs_new(0)
 
     def test_an_empty_file_takes_any_frame(self, make):

@@ -78,7 +78,7 @@ class TestNotes:
         folder.quarantine(8, b"frame")
 
         assert (folder.is_refused, folder.has_moved, folder.num_quarantined()) == (True, True, 2)
-        assert (folder.path / ".refused").read_text() == "the run was deleted"
+        assert (folder.path / ".refused").read_text() == "/errors/run-deleted the run was deleted"
         assert (folder.path / ".moved").read_text() == "another"
         assert (folder.path / "quarantine" / "000000000007.frame").read_bytes() == b"frame"
 

@@ -42,7 +42,7 @@ def test_a_number_that_is_not_finite_is_not_sent(server):
 
 @pytest.mark.parametrize(("status", "expected"), [(200, True), (503, False), (204, False)])
 def test_a_server_is_ready_when_it_says_so(stub, server, status, expected):
-    stub.answers.append((status, {}, b"{}" if status != 204 else b""))
+    stub.answers.append((status, {}, b'{"status": "ok"}' if status != 204 else b""))
 
     assert server.is_ready() == expected
 
@@ -70,7 +70,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(stub, server, 
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
 
-    assert server.read("/x") == (200, "{}")
+    assert server.read("/x") == (200, '{"status": "ok"}')
 
 
 def test_a_proxy_of_the_environment_is_asked_for_other_machines(stub, monkeypatch):

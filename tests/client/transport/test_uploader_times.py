@@ -154,7 +154,7 @@ def test_a_flush_waits_as_long_as_the_server_has_asked_for(make_sender):
     sender = make_sender(interval_seconds=0.001)
     sender.log(0)
     wait_until(lambda: sender.steps == [0])
-    sender.server.faults.append(answering(429, retry_after="60"))
+    sender.server.faults.append(answering(429, {"type": "/errors/too-many-batches"}, retry_after="60"))
     sender.log(1)
     wait_until(lambda: len(sender.server.bodies) == 2)
 

@@ -70,8 +70,9 @@ class TestDeparture:
 
 
 class TestDescription:
-    @pytest.mark.parametrize("name", ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"])
-    @pytest.mark.parametrize("value", [None, 7])
+    @pytest.mark.parametrize(
+        ("name", "value"), [("issuer", None), ("authorization_endpoint", 7), ("token_endpoint", None), ("jwks_uri", 7)]
+    )
     async def test_one_that_lacks_something_is_none(self, stub: Stub, name: str, value: Any) -> None:
         stub.description[name] = value
 

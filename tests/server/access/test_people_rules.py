@@ -7,12 +7,13 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services import people
+from noisescale_server.services import offboarding, people
 from noisescale_server.services.access import LOCAL, PersonRole, Principal, Right
 from noisescale_server.services.errors import NotAllowed, PersonNotFound, ProjectNotFound
 from noisescale_server.storage import api_keys
 from noisescale_server.storage.access_tables import Audit, Person
 
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 OURS, THEIRS = "people ours", "people theirs"
 
 
@@ -90,11 +91,11 @@ async def test_who_manages_a_project_sets_and_takes_its_roles(
         with pytest.raises(error):
             await people.set_role(session, by, OURS, target.person_id, "admin")
         with pytest.raises(error):
-            await people.remove(session, by, OURS, target.person_id)
+            await offboarding.remove_member(session, by, OURS, target.person_id, now=NOW)
         return
     await people.set_role(session, by, OURS, target.person_id, "member")
     promoted = await people.principal_of(session, target.person_id)
-    await people.remove(session, by, OURS, target.person_id)
+    await offboarding.remove_member(session, by, OURS, target.person_id, now=NOW)
     removed = await people.principal_of(session, target.person_id)
 
     assert promoted is not None
@@ -116,7 +117,7 @@ async def test_nobody_is_no_member(session: AsyncSession) -> None:
     with pytest.raises(PersonNotFound):
         await people.set_role(session, LOCAL, OURS, uuid4(), "viewer")
     with pytest.raises(PersonNotFound):
-        await people.remove(session, LOCAL, OURS, outsider.person_id)
+        await offboarding.remove_member(session, LOCAL, OURS, outsider.person_id, now=NOW)
     with pytest.raises(ProjectNotFound):
         await people.set_role(session, LOCAL, "no such project", outsider.person_id, "viewer")
 

@@ -1,4 +1,4 @@
-"""Whose a key or a cookie is at a given moment, asked of the services themselves."""
+"""Whose a key or a cookie is at a given moment, asked of the services, which recognise many at once."""
 
 from datetime import datetime
 
@@ -12,9 +12,10 @@ from noisescale_server.services.sessions import Secret
 
 async def of_key(session: AsyncSession, text: KeyText, *, pepper: bytes, now: datetime) -> Principal | None:
     """Who shows this key; None where it opens nothing."""
-    return await keys.principal_of_key(session, text, pepper=pepper, now=now)
+    found = (await keys.recognized(session, [text], pepper=pepper, now=now)).get(text)
+    return None if found is None else found.principal
 
 
 async def of_cookie(session: AsyncSession, cookie: Secret, *, now: datetime) -> Principal | None:
     """Who is logged in with this cookie; None where nobody is."""
-    return await sessions.principal_of_cookie(session, cookie, now=now)
+    return (await sessions.principals_of(session, [cookie], now=now)).get(cookie)
