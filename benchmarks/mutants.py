@@ -17,14 +17,13 @@ from threading import Lock
 
 from mutation.drawing import Mutant, drawn, mutants_of
 from mutation.running_postgres import running_postgres
-from mutation.table import explain, read, row_of, summary, write
+from mutation.table import Row, explain, row_of, summary
 from mutation.tests_of import TESTS
 from mutation.trying import Verdict, Workshop
-from results_file import RESULTS, provenance
+from results_file import read, write_rows
 from smoke import IS_SMOKE, size
 
 ROOT = Path(__file__).parents[1]
-TABLE = RESULTS / "mutants.csv"
 COUNT = 100
 LONGEST_SECONDS = 300.0
 
@@ -110,20 +109,24 @@ def _still_wanted(waiting: Iterator[Mutant], lock: Lock, found: Sequence[Tried],
 def report(tried: Sequence[Tried], seed: int) -> int:
     """Write the table and say what survived; the exit code is 1 where a survivor is not explained."""
     rows = [row_of(mutant, verdict, (ROOT / mutant.file).read_text()) for mutant, verdict in tried]
-    if IS_SMOKE:
-        print(summary(rows))
-        return 0
-    write(TABLE, rows, {"seed": str(seed), **provenance("mutants", f"python benchmarks/mutants.py --seed {seed}")})
-    return explain_again()
+    explain(rows)
+    command = f"python benchmarks/mutants.py --seed {seed} --count {len(rows)}"
+    write_rows("mutants", rows, command=command, about={"seed": seed})
+    return verdict_of(rows)
 
 
 def explain_again() -> int:
-    """Put the explanations of today into the table."""
-    rows = read(TABLE)
+    """Put the explanations of today into the table of the last draw."""
+    rows = read("mutants")
     explain(rows)
-    write(TABLE, rows, {})
+    write_rows("mutants", [], command="", kept=rows)
+    return verdict_of(rows)
+
+
+def verdict_of(rows: Sequence[Row]) -> int:
+    """Say what survived; the exit code is 1 where a survivor is not explained, but for the smoke form."""
     print(summary(rows))
-    return int(any(row["outcome"] == "survived" and not row["explanation"] for row in rows))
+    return int(not IS_SMOKE and any(row["outcome"] == "survived" and not row["explanation"] for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """The table of a draw: what was planted, what caught it, and why the rest survived."""
 
-import csv
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mutation.drawing import Mutant
@@ -54,23 +53,3 @@ def summary(rows: Sequence[Row]) -> str:
         for row in survivors
     ]
     return "\n".join([*told, f"{len(rows) - len(survivors)} of {len(rows)} caught"])
-
-
-def read(path: Path) -> list[Row]:
-    """The rows of a table."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write(path: Path, rows: Sequence[Row], about: Mapping[str, str]) -> None:
-    """Write a table.
-
-    Args:
-        path: Where to.
-        rows: All of them.
-        about: What each row says besides.
-    """
-    with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, [*rows[0], *(name for name in about if name not in rows[0])])
-        table.writeheader()
-        table.writerows({**row, **about} for row in rows)
