@@ -10,7 +10,6 @@ import pytest
 
 import noisescale
 from noisescale import commands, outbox
-from noisescale.transport import late_delivery
 from noisescale.transport.frames import encode
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import adopt, has_arrived
@@ -189,10 +188,7 @@ def test_arrived_streams_do_not_pile_up(stub, tmp_path, monkeypatch):
     server.close()
 
 
-def test_a_stream_whose_run_record_is_damaged_is_sent_where_the_run_is_known_and_holds_up_nothing(
-    stub, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(late_delivery, "PATIENCE_SECONDS", 0.3)
+def test_a_stream_whose_run_record_is_damaged_is_sent_where_the_run_is_known_and_holds_up_nothing(stub, tmp_path):
     stream = spooled(tmp_path, range(3), url=stub.url)
     [folder] = stream_folders(tmp_path)
     [path] = folder.segment_paths()
@@ -203,11 +199,14 @@ def test_a_stream_whose_run_record_is_damaged_is_sent_where_the_run_is_known_and
     unknown = b'{"type": "/errors/run-not-found", "detail": "no such run"}'
     stub.answers += [(404, {}, NO_STREAM), (404, {}, unknown)]
 
+    start = time.monotonic()
     [left] = adopt(tmp_path, server, "first")
+    took = time.monotonic() - start
     stub.ledger.acked[stream.stream_id] = 0
     [outcome] = adopt(tmp_path, server, "first")
 
     assert "was damaged" in left.reason
+    assert took < 20  # a cliff: it waited a minute for a run that this stream cannot bring
     assert (outcome.num_left, stub.ledger.lost[stream.stream_id]) == (0, {1: "spool_corrupt"})
     assert values(stub) == [0, 1, 2]
     server.close()

@@ -70,6 +70,17 @@ def test_the_interval_leaves_a_gap_where_nothing_is_resolved() -> None:
     assert not [x for x in known(trace(figure, "interval").x) if first <= x <= last]
 
 
+def test_the_band_reaches_from_the_lower_to_the_upper_end_of_each_interval() -> None:
+    points = make_series().points
+
+    band = trace(noise_scale_over_training(make_series(), View()), "interval")
+
+    rows = zip(points.step, points.value, points.low, points.high, strict=True)
+    ends = {(step, end) for step, value, low, high in rows if value is not None and low and high for end in (low, high)}
+    assert len(ends) > 100
+    assert {(x, y) for x, y in zip(band.x, band.y, strict=True) if x is not None} == ends
+
+
 def test_tentative_points_are_drawn_at_half_opacity() -> None:
     series = make_series()
 

@@ -116,12 +116,12 @@ def _watch(
     timeout_seconds: float,
     patience_seconds: float,
 ) -> None:
-    """Return when nothing waits, the sender has ended, or the time is over: all of it, or that without progress."""
+    """Return when nothing waits, the sender has ended or cannot go on, or its time or our patience is over."""
     acked, now = -1, time.monotonic()
     deadline, moved_at = now + timeout_seconds, now
     while (
         stream.delivery().num_waiting
-        and not (uploader.stop_reason or faults)
+        and not (uploader.stop_reason or uploader.lacks_the_run or faults)
         and now < min(deadline, moved_at + patience_seconds)
     ):
         uploader.wait(WATCH_SECONDS)

@@ -65,6 +65,7 @@ class Uploader:
         has_reached_server: Something has answered, if only a proxy.
         stop_reason: Why nothing more is sent: the server has deleted the run. Nothing else ends the delivery.
         trouble: Why records wait, since the last one that arrived.
+        lacks_the_run: They wait for the run, which another stream of it would have to bring: this one cannot.
         num_failures: How often something went wrong.
     """
 
@@ -108,6 +109,7 @@ class Uploader:
         self.has_reached_server = False
         self.stop_reason: str | None = None
         self.trouble: str | None = None
+        self.lacks_the_run = False
 
     def restart_after_fork(self) -> None:
         """Forget the parent's thread, locks, connection and records."""
@@ -274,7 +276,7 @@ class Uploader:
             case Action.RESEND_RUN if batch.first_seq > 1:
                 return self._stream.rewind(1)
             case Action.RESEND_RUN if not any(seq == 1 for seq, _ in batch.records):
-                self._wait_for_people(f"{told}: the run's own record was damaged on the disk", REFUSED_RETRY_SECONDS)
+                self._wait_for_the_run(f"{told}: the run's own record was damaged on the disk")
             case Action.REWIND if 0 < decision.seq < batch.first_seq and self._stream.rewind(decision.seq):
                 return True
             case Action.NEW_STREAM:
@@ -298,7 +300,7 @@ class Uploader:
     def _advance(self, seq: int) -> None:
         self._stream.acknowledge(seq)
         self._num_failures_in_a_row = 0
-        self.trouble = None
+        self.trouble, self.lacks_the_run = None, False
         self._size.take()
 
     def _put_aside(self, answer: Answer) -> None:
@@ -319,9 +321,7 @@ class Uploader:
             self._size.refuse(len(batch.records))
             return True
         if not batch.records or batch.first_seq == 1:
-            self._wait_for_people(
-                f"{told}: nothing can be stored without the run's first record", REFUSED_RETRY_SECONDS
-            )
+            self._wait_for_the_run(f"{told}: nothing can be stored without the run's first record")
             return False
         logger.warning("%s: record %d is declared lost", told, batch.records[0][0])
         self._stream.reject(batch.records[0][0])
@@ -340,6 +340,10 @@ class Uploader:
     def _stop(self, reason: str) -> None:
         logger.warning("noisescale sends nothing more: %s", reason)
         self.stop_reason = reason
+
+    def _wait_for_the_run(self, reason: str) -> None:
+        self.lacks_the_run = True
+        self._wait_for_people(reason, REFUSED_RETRY_SECONDS)
 
     def _wait_for_people(self, reason: str, seconds: float) -> None:
         """The server says that it will not take this now: another key, another release or its own time is needed."""
