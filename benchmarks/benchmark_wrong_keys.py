@@ -19,7 +19,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from harness import AS_LOCAL_USER, Figure, percentile, server, write
+from harness import AS_LOCAL_USER, percentile, server
+from results_file import Figure, write
 from smoke import size
 
 from noisescale_server.services import key_text

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from harness import Figure, write
+from results_file import Figure, write
 from smoke import size
 
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
