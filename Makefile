@@ -69,8 +69,8 @@ quick: setup
 # The two know nothing of each other: `make --jobs 2 test` runs them side by side, as CI does.
 test: check quick  ## what a change can break, browser tests included
 
-test-fast: setup  ## the inner loop: no browser, no database, no processes of their own
-	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes" --numprocesses 3 --dist loadscope
+test-fast: setup  ## the inner loop: no browser, no database, no processes, nothing that takes a third of a second
+	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadscope
 
 # What computes runs side by side; what waits for processes and pages runs alone, as its clocks want the machine.
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well

@@ -40,6 +40,7 @@ def numbers_in(text):
     return [(printed, float(printed.replace(",", ""))) for printed in NUMBER.findall(text)]
 
 
+@pytest.mark.thorough
 def test_the_pages_of_figures_are_what_the_script_writes(tables):
     assert tables.PAGE.read_text() == tables.page(), "python benchmarks/tables.py"
     assert tables.readme() == README, "code has changed since it was measured: python benchmarks/tables.py"

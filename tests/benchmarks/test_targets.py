@@ -15,6 +15,7 @@ from digits_truth import exact_terms
 POINT = digits_mlp.Point(batch_size=256, learning_rate=0.5, steps=20)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("variances", [GAUSSIAN, HEAVY_TAILED], ids=["gaussian", "heavy_tailed"])
 def test_squared_norms_of_a_power_law_have_their_expectations(variances: tuple[tuple[float, float], ...]) -> None:
     target = PowerLaw("B 50", 50, 64, 40, variances, dimension=64)
@@ -36,6 +37,7 @@ def test_squared_norms_of_a_power_law_have_their_expectations(variances: tuple[t
         assert abs(measured.mean() - (1 + 50 / examples)) < 5 * error, count
 
 
+@pytest.mark.thorough
 def test_the_fourth_moment_of_a_heavy_tail_is_that_of_its_examples() -> None:
     """Var |g|² of examples drawn one by one, against the variance of means of 64 from class means and chi-squares."""
     target = PowerLaw("B 50", 50, 64, 40, HEAVY_TAILED, dimension=64)
@@ -110,6 +112,7 @@ def test_digits_training_takes_the_steps_of_sgd_and_knows_the_truth_at_each() ->
     assert (second.trace_cov[0], second.grad_sq_norm[0]) == pytest.approx(exact_terms(model), rel=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("small", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["small", "demo"])
 def test_gradients_of_every_sequence_are_those_of_one_backward_each(small: bool) -> None:
     model = characters.trained(0, small=small)
@@ -123,6 +126,7 @@ def test_gradients_of_every_sequence_are_those_of_one_backward_each(small: bool)
         assert gradients[index] == pytest.approx(expected.numpy(), abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_training_of_the_transformer_knows_the_truth_at_each_step() -> None:
     target = characters.CharacterTraining("characters", 0, learning_rate=0.1, num_steps=2, num_examples=32)
 

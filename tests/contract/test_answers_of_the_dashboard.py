@@ -28,6 +28,7 @@ def description() -> dict[str, Any]:
     return create_app(Settings(database_url="postgresql://nowhere/none")).openapi()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("path", "kind"), [(RECOMMENDATION, Recommendation), (TRADE_OFF, TradeOff)])
 def test_every_name_that_the_pages_read_is_in_the_description(
     description: dict[str, Any], path: str, kind: type

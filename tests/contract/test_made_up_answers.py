@@ -73,6 +73,7 @@ def test_every_get_of_the_stand_in_is_asked() -> None:
     assert {f"{API}{template}" for template, _, _ in asked()} == known
 
 
+@pytest.mark.thorough
 async def test_made_up_answers_are_what_the_api_describes(description: dict[str, Any]) -> None:
     transport = httpx.ASGITransport(app=FakeApi().app)
     misfits: dict[str, str] = {}

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import pytest
 
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
@@ -74,6 +75,7 @@ VALUES: dict[str, Any] = {
 }
 
 
+@pytest.mark.thorough
 async def test_every_callback_answers_in_one_process(address: str) -> None:
     async with httpx.AsyncClient(base_url=address, timeout=20) as client:
         callbacks = await Callbacks.of(client)

@@ -203,12 +203,14 @@ LONG = settings(
 )
 
 
+@pytest.mark.thorough
 @QUICK
 @given(st.lists(EVENT, max_size=14))
 def test_any_sequence_on_a_small_model(events):
     play(events, BY_MICRO_BATCHES)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("at_once")
 @QUICK
 @given(st.lists(EVENT, max_size=14))
@@ -216,6 +218,7 @@ def test_any_sequence_on_a_large_model(events):
     play(events, BY_MICRO_BATCHES)
 
 
+@pytest.mark.thorough
 @QUICK
 @given(
     st.lists(EVENT, max_size=14),

@@ -183,6 +183,7 @@ def test_tied_sparse_and_unused_parameters_equal_brute_force():
     assert row.sum_grad_sq_norm == pytest.approx(float(means.mean(0).square().sum()) - trace_cov / 12, rel=1e-3)
 
 
+@pytest.mark.thorough
 def test_terms_of_a_known_problem_are_within_five_standard_errors():
     """Linear regression, y = x·w* + noise, at fixed w: G and tr Σ are known in closed form."""
     torch.manual_seed(0)

@@ -98,6 +98,7 @@ def test_nothing_grows_over_ten_thousand_steps(mode, request):
     run.finish()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "mode", [mode if mode == "micro-batches" else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES]
 )

@@ -68,6 +68,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_either")
 @pytest.mark.parametrize("case", CASES)
 def test_a_device_is_never_asked_for_a_number(case, sent):

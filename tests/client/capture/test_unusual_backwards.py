@@ -79,6 +79,7 @@ def test_a_large_one_whose_parts_were_squared_already_is_flagged(at_once, monkey
     assert (row.sum_trace_cov, row.flags) == (None, Flags.UNMATCHED_GRADIENT)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("is_watched_compiled", [True, False])
 def test_a_compiled_model_has_the_same_terms(is_watched_compiled):

@@ -144,6 +144,7 @@ def compile_and_count(model):
     return torch.compile(model, backend=backend, fullgraph=True), compilations
 
 
+@pytest.mark.thorough
 def test_a_model_that_is_compiled_after_watch_does_not_compile_again_at_each_forward():
     """Traced, our hook must be empty: its counter would be a guard that fails."""
     model = make_model()

@@ -98,6 +98,7 @@ def assert_equal(kept, expected, rel=1e-4):
         assert row.sum_grad_sq_norm == pytest.approx(grad_sq_norm, abs=rel * trace_cov / row.global_batch)
 
 
+@pytest.mark.thorough
 def test_a_language_model_is_measured_by_tokens_and_before_clipping(tmp_path):
     _, seen, kept = train(tmp_path, make_llama(), make_sequences())
 

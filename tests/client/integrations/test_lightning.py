@@ -99,6 +99,7 @@ def assert_steps(kept, module, rel=1e-4):
     assert [(row.step, row.global_batch, row.num_micro_batches) for row in kept.rows()] == [(0, 16, 4), (1, 16, 4)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("package", [lightning, pytorch_lightning])
 def test_accumulated_steps_are_measured_before_clipping(tmp_path, package):
     _, module, kept = fit(tmp_path, make_module(package.LightningModule), package)

@@ -1,4 +1,7 @@
-"""Mirrors against the real trackers, offline: what the user logs there stays as it is without us."""
+"""Mirrors against the real trackers, offline: what the user logs there stays as it is without us.
+
+A tracker is imported by the tests that use it: three of them cost each process that only looks for tests two seconds.
+"""
 
 import json
 import struct
@@ -6,12 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mlflow
 import pytest
-import wandb
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from torch.utils.tensorboard import SummaryWriter
-from wandb.proto import wandb_internal_pb2
 
 import noisescale
 from noisescale import active_run
@@ -61,6 +59,8 @@ def test_an_unresolved_one_shows_its_state_and_no_number(noise_scale):
 
 @pytest.fixture
 def wandb_run(tmp_path, monkeypatch):
+    import wandb
+
     monkeypatch.setenv("WANDB_SILENT", "true")
     run = wandb.init(mode="offline", dir=tmp_path, project="mirror")
     yield run
@@ -69,6 +69,9 @@ def wandb_run(tmp_path, monkeypatch):
 
 def wandb_rows(run):
     """The rows of an offline run: LevelDB's log format, blocks of 32 KiB whose records begin with 7 bytes."""
+    import wandb
+    from wandb.proto import wandb_internal_pb2
+
     run.finish()
     wandb.teardown()  # only the end of its service has the file written
     [path] = Path(run.dir).parent.glob("*.wandb")
@@ -109,6 +112,8 @@ def test_wandb_shows_the_values_and_keeps_every_row_and_step_of_the_user(wandb_r
 
 
 def test_wandb_without_a_run_is_left_alone(caplog):
+    import wandb
+
     mirror = open_mirror("wandb")
 
     mirror.log(1, VALUES)
@@ -123,6 +128,8 @@ def test_wandb_without_a_run_is_left_alone(caplog):
 
 @pytest.fixture(scope="module")
 def mlflow_store(tmp_path_factory):
+    import mlflow
+
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db")
     yield mlflow.MlflowClient()
     mlflow.set_tracking_uri(None)
@@ -133,6 +140,8 @@ def history(client, run_id, name):
 
 
 def test_mlflow_shows_the_values_in_the_active_run(mlflow_store):
+    import mlflow
+
     mirror = open_mirror("mlflow")
 
     with mlflow.start_run() as run:
@@ -147,6 +156,8 @@ def test_mlflow_shows_the_values_in_the_active_run(mlflow_store):
 
 
 def test_mlflow_without_a_run_starts_none(mlflow_store, caplog):
+    import mlflow
+
     open_mirror("mlflow").log(1, VALUES)
 
     assert mlflow.active_run() is None
@@ -157,12 +168,16 @@ def test_mlflow_without_a_run_starts_none(mlflow_store, caplog):
 
 
 def scalars(folder):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     events = EventAccumulator(str(folder))
     events.Reload()
     return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 
 
 def test_tensorboard_takes_the_writer_of_the_user(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
     writer = SummaryWriter(tmp_path)
     mirror = open_mirror(writer)
 

@@ -261,6 +261,7 @@ def test_the_proxy_measures_the_normalisations_and_says_so():
     assert loop.stream.estimator == "layer_norm_proxy"
 
 
+@pytest.mark.thorough
 def test_a_proxy_is_calibrated_by_the_micro_batches_of_the_same_steps(caplog):
     """The note holds the ratio of the noise scales, as exact sums over the same steps give it."""
     loop = Loop(small_batches="layer_norm_proxy", num_examples=512)
@@ -293,6 +294,7 @@ def test_a_proxy_without_micro_batches_stays_uncalibrated():
     assert loop.run._recorders.main._calibrator.whole._hooks._step_handle is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("small_batches", ["per_example", "layer_norm_proxy", "auto"])
 def test_training_is_bit_identical(small_batches):
     results = []

@@ -301,6 +301,7 @@ def test_a_delivery_during_which_files_are_written_again_misses_nothing(tmp_path
     stream.end(5)
 
 
+@pytest.mark.thorough
 def test_a_disk_that_is_full_leaves_records_in_memory_and_gets_them_later(tmp_path, monkeypatch, caplog):
     stream, ledger = make_stream(tmp_path), Ledger()
     stream.append(metric(0))

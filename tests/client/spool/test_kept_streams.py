@@ -50,6 +50,7 @@ def test_a_delivered_stream_is_kept_for_a_day(stub, server, tmp_path, hours, num
     assert len([*stream_folders(tmp_path)]) == num_left
 
 
+@pytest.mark.thorough
 def test_what_was_not_taken_in_time_says_so_and_stays(stub, server, tmp_path):
     spooled(tmp_path, range(3), url=stub.url)
     stub.answers += [(404, {}, NO_STREAM), *[(503, {"Retry-After": "60"}, b"{}")] * 9]
@@ -110,6 +111,7 @@ def test_beyond_256_mib_the_oldest_delivered_streams_go(stub, server, tmp_path, 
     assert [one.path for one in beyond_the_window(folders)] == [one.path for one in folders[num_kept:]]
 
 
+@pytest.mark.thorough
 def test_beyond_a_thousand_the_oldest_delivered_streams_go(stub, server, tmp_path):
     [newer, older] = delivered(stub, server, tmp_path, 2)
 

@@ -87,6 +87,7 @@ def test_sync_says_in_the_end_what_became_of_all_records(stub, tmp_path, capsys)
     assert said in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_sync_shows_how_far_it_is_on_a_terminal_only(stub, tmp_path, capsys, monkeypatch, is_terminal):
     spooled(tmp_path, range(2500))
@@ -175,6 +176,7 @@ def test_a_killed_process_whose_records_have_arrived_is_settled_and_not_asked_fo
     server.close()
 
 
+@pytest.mark.thorough
 def test_arrived_streams_do_not_pile_up(stub, tmp_path, monkeypatch):
     monkeypatch.setattr("noisescale.transport.late_delivery.KEPT_STREAMS", 2)
     streams = [spooled(tmp_path, range(3), url=stub.url) for _ in range(4)]

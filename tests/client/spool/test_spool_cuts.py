@@ -121,6 +121,7 @@ def check_delivery(tmp_path, data: bytes) -> None:
         assert set(ledger.lost["stream"].values()) <= {"spool_corrupt", "spool_full"}
 
 
+@pytest.mark.thorough
 def test_what_a_damaged_file_lacks_is_declared_and_the_rest_delivered(tmp_path):
     for _, data in take(60_000, every=171):
         check_delivery(tmp_path, data)

@@ -64,6 +64,7 @@ def test_each_time_that_something_was_written_it_is_brought_to_the_disk(make, sy
         wait_until(lambda: not spool._is_dirty)
 
 
+@pytest.mark.thorough
 def test_while_nothing_is_written_the_disk_is_left_alone(make, syncs):
     spool = make()
     spool.append(frame(1))
@@ -171,6 +172,7 @@ def test_what_is_held_begins_with_the_files_then_with_memory_then_nowhere(make, 
     assert spool.first_held(1) == 8
 
 
+@pytest.mark.thorough
 def test_while_the_disk_fails_the_thread_sleeps_between_two_tries(make, monkeypatch):
     monkeypatch.setattr("noisescale.transport.disk_spool.RETRY_SECONDS", 60.0)
     spool = make()
@@ -188,6 +190,7 @@ def test_while_the_disk_fails_the_thread_sleeps_between_two_tries(make, monkeypa
     spool.end(2)
 
 
+@pytest.mark.thorough
 def test_the_end_waits_for_the_disk(make, monkeypatch):
     confirmed = []
     fdatasync = os.fdatasync

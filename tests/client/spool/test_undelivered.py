@@ -60,6 +60,7 @@ def adopted(root, server):
     return [outcome for outcome in adopt(root, server, "first") if outcome.num_left]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("status", [400, 403, 410, 413, 415, 422])
 def test_a_foreign_answer_to_sync_marks_no_folder(stub, root, server, capsys, status):
     spooled(root, range(10), url=stub.url)

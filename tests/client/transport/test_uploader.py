@@ -183,6 +183,7 @@ def test_a_full_memory_is_declared_lost(make_sender):
     sender.ledger.check()
 
 
+@pytest.mark.thorough
 def test_what_the_server_asks_to_wait_is_waited_also_by_flush(make_sender):
     sender = make_sender(answering(503, {"type": "/errors/database-unreachable"}, retry_after="0.4"))
     start = time.monotonic()
@@ -195,6 +196,7 @@ def test_what_the_server_asks_to_wait_is_waited_also_by_flush(make_sender):
     assert time.monotonic() - start >= 0.4
 
 
+@pytest.mark.thorough
 def test_flush_gives_up_at_its_time_limit(make_sender):
     sender = make_sender(answering(200, {"acked_seq": 1}), *[answering(500)] * 1000)
     sender.log(0)

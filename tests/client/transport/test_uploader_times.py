@@ -62,6 +62,7 @@ def wait_until(is_so, seconds=10.0):
         time.sleep(0.005)
 
 
+@pytest.mark.thorough
 def test_a_record_waits_for_company_until_its_time(make_sender):
     sender = make_sender(interval_seconds=0.3)
 
@@ -81,6 +82,7 @@ def test_a_full_batch_does_not_wait_for_company(make_sender):
     wait_until(lambda: len(sender.steps) >= 999)
 
 
+@pytest.mark.thorough
 def test_a_flush_hurries_and_afterwards_records_wait_again(make_sender):
     sender = make_sender()
     sender.log(0)
@@ -123,6 +125,7 @@ def test_a_thousand_failures_are_no_overflow(make_sender, monkeypatch):
     assert asked[-1] == 60
 
 
+@pytest.mark.thorough
 def test_a_pause_is_waited(make_sender, monkeypatch):
     monkeypatch.setattr(random, "uniform", lambda low, high: 0.3)
     sender = make_sender(no_answer, interval_seconds=0.001)

@@ -107,6 +107,7 @@ def test_a_rank_whose_data_overstate_the_trace_by_a_fifth_is_found_within_some_h
     assert np.median(alarms) < 250
 
 
+@pytest.mark.thorough
 def test_ranks_with_the_same_data_raise_no_alarm():
     alarms = [first_alarm(steps_of(np.random.default_rng(seed), num_steps=1500, dim=3)) for seed in range(30)]
 

@@ -88,6 +88,7 @@ def test_a_gradient_that_falls_by_orders_of_magnitude_is_shown_as_soon_as_one_th
         assert not has_signal([Evidence(400, values.sum(), (values**2).sum())])
 
 
+@pytest.mark.thorough
 def test_a_constant_gradient_is_shown_no_later_than_by_one_t_statistic():
     seen = []
     for seed in range(30):
@@ -146,6 +147,7 @@ def test_a_window_that_is_clear_by_itself_needs_no_signal_of_its_run():
     assert estimate(clear, has_signal=False).value is not None
 
 
+@pytest.mark.thorough
 def test_products_of_noise_are_skewed_to_the_right():
     """What makes the test safe: the third moment of the |G|² estimate is not negative where G = 0."""
     for setting in PURE_NOISE:
@@ -155,6 +157,7 @@ def test_products_of_noise_are_skewed_to_the_right():
         assert third.mean() > -3 * third.std() / math.sqrt(third.size), setting
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("setting", [Setting(5, 4, "3 equal"), PURE_NOISE[0]], ids=str)
 def test_the_simulation_says_what_the_product_says(setting):
     trace, square = simulated_terms(np.random.default_rng(7), setting, runs=2, steps=700)

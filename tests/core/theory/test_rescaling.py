@@ -43,6 +43,7 @@ def simulated_adam(settings, batch, examples, seed):
     return statistics.fmean(squares[len(squares) // 2 :])
 
 
+@pytest.mark.thorough
 def test_adam_explores_as_far_at_four_times_the_batch_after_the_square_root_rule():
     """One stochastic differential equation has one stationary variance; a run without the rule has another."""
     before = {"learning_rate": 0.02, "beta1": 0.9, "beta2": 0.99, "epsilon": 0.3}

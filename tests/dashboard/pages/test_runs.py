@@ -168,6 +168,7 @@ async def test_the_visitors_key_goes_with_the_callback(callbacks: Callbacks, fak
     assert fake_api.requests[-1].headers["authorization"] == "Bearer k"
 
 
+@pytest.mark.thorough
 async def test_the_table_may_not_run_code_from_its_data(client: httpx.AsyncClient) -> None:
     answer = await client.post(
         "/_dash-update-component",

@@ -4,6 +4,7 @@ import csv
 import io
 
 import httpx
+import pytest
 
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, FakeRun
@@ -14,6 +15,7 @@ def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
+@pytest.mark.thorough
 async def test_every_run_of_the_view_is_a_line_in_full_precision(client: httpx.AsyncClient, fake_api: FakeApi) -> None:
     fake_api.runs = tuple(FakeRun(number, f"run {number}", 700 + number, 64) for number in range(1, 1202))
 

@@ -82,6 +82,7 @@ def train(tmp_path, phi=4096.0, rows=None, resume=None, follow=None, **args):
     return trainer, script, callback.follower
 
 
+@pytest.mark.thorough
 def test_steps_grow_by_whole_micro_batches_and_every_row_is_seen_once_an_epoch(tmp_path):
     _, script, follower = train(tmp_path)
 
@@ -111,6 +112,7 @@ def test_the_rate_is_the_trainer_s_schedule_times_the_factor(tmp_path):
     assert script.rates == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_a_stream_trains_the_planned_steps_at_multiples_of_the_first_batch(tmp_path):
     """But for two: one is cut in two where the first batches would have ended, the last is as large as the first."""
     _, script, follower = train(tmp_path, rows=Stream(), max_steps=120)
@@ -131,6 +133,7 @@ class MeanOfRows(Mean):
         return {"loss": super().forward(row)}
 
 
+@pytest.mark.thorough
 def test_a_training_that_is_measured_and_followed_ends_at_the_right_batch(tmp_path):
     run, kept = make_kept_run()
     rows = [{"row": row} for row in torch.randn(3000, DIMENSIONS, generator=torch.Generator().manual_seed(5))]
@@ -158,6 +161,7 @@ def test_a_dry_run_leaves_the_trainer_alone(tmp_path):
     assert trainer.args.gradient_accumulation_steps == FIRST_COUNT
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [Stream(), [{"row": number} for number in range(3000)]])
 def test_a_resumed_training_goes_on_with_its_decisions(tmp_path, rows):
     arguments = {"rows": rows, "max_steps": 90, "save_strategy": "steps", "save_steps": 60}

@@ -84,6 +84,7 @@ def sizes_by_decisions(follower, num_steps, num_rows=NUM_ROWS, first=MICRO_BATCH
     return expected
 
 
+@pytest.mark.thorough
 def test_steps_grow_by_whole_micro_batches_and_every_row_is_seen_once_an_epoch(tmp_path):
     trainer, module, follower = fit(tmp_path)
 

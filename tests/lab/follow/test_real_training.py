@@ -37,6 +37,7 @@ def train(start, **arguments):
     return seen, right, follower, optimizer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", [16, 768])
 def test_a_run_that_starts_eight_times_off_ends_at_the_right_batch(start):
     seen, right, follower, _ = train(start, may_shrink=True)
@@ -47,6 +48,7 @@ def test_a_run_that_starts_eight_times_off_ends_at_the_right_batch(start):
     assert follower.faults.count == 0
 
 
+@pytest.mark.thorough
 def test_a_batch_that_only_grows_never_leaves_the_right_one_by_more_than_the_hysteresis():
     seen, right, _, optimizer = train(64)
 

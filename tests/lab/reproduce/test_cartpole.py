@@ -85,6 +85,7 @@ def test_gradients_of_fragments_and_their_norms_are_those_of_autograd() -> None:
     torch.testing.assert_close(found.example_sq_norm[0], exact.square().sum(1), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_episodes_grow_longer_and_weights_that_are_not_finite_have_no_length() -> None:
     task = ALL["cartpole_pg"]()
     replicas = Replicas.new(task, [0, 1, 2, 3])

@@ -48,6 +48,7 @@ def test_a_run_that_diverges_is_looked_at_for_its_whole_plan_and_shows_nothing_n
     assert whole.latest.value is None
 
 
+@pytest.mark.thorough
 def test_a_rate_that_decays_ends_where_its_plan_does():
     constant, decaying = (
         glimpses(ALL["digits_softmax"](), REFERENCE, [Start(1, 0.25, 5, decays)], (1.0,))[0] for decays in (False, True)

@@ -60,6 +60,7 @@ def steps_of(result):
     return {point.batch_size: point.steps.steps for point in result.points}
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_yielded_after_each_evaluation_is_a_yielded_evaluation():
     logged = Logged()
 
@@ -71,6 +72,7 @@ def test_a_run_that_is_yielded_after_each_evaluation_is_a_yielded_evaluation():
     assert all(curve.run_id is not None for trial in result.trials for curve in trial.curves)
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_returned_gives_its_whole_curve_and_the_same_steps():
     logged = Logged()
 
@@ -80,6 +82,7 @@ def test_a_run_that_is_returned_gives_its_whole_curve_and_the_same_steps():
     assert {trial.last_step for trial in result.trials} == {385}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["yields", "returns"])
 def test_every_run_is_finished_once(way):
     logged = Logged()
@@ -117,6 +120,7 @@ def test_a_run_that_diverges_is_infeasible():
     assert {(trial.setting.lr, trial.status) for trial in result.trials} == {(0.4, "complete"), (0.8, "infeasible")}
 
 
+@pytest.mark.thorough
 def test_the_runs_of_a_trial_are_in_the_state_file():
     result = sweep(Logged().returns)
 

@@ -47,6 +47,7 @@ def test_steps_at_each_batch_size_are_the_fewest_that_theory_knows():
     assert not any(point.is_at_grid_edge for point in result.points[:3])
 
 
+@pytest.mark.thorough
 def test_the_table_names_every_batch_size_the_cost_and_why_there_is_no_fit():
     result, said = sweep(batch_sizes=(64, 256), target=(noisy_quadratic.TARGET, 1.0))
 
@@ -58,6 +59,7 @@ def test_the_table_names_every_batch_size_the_cost_and_why_there_is_no_fit():
     assert result.cost.num_runs == 4 * len(result.trials)
 
 
+@pytest.mark.thorough
 def test_a_finished_sweep_trains_nothing_when_called_again(tmp_path):
     first, _ = sweep(state_file=tmp_path / "sweep.json", batch_sizes=(256, 1024))
     again = Counted()
@@ -68,6 +70,7 @@ def test_a_finished_sweep_trains_nothing_when_called_again(tmp_path):
     assert (second.points, second.sweep_id) == (first.points, first.sweep_id)
 
 
+@pytest.mark.thorough
 def test_an_interrupted_sweep_ends_as_one_that_ran_through(tmp_path):
     whole, _ = sweep(batch_sizes=(256, 1024))
 
@@ -80,6 +83,7 @@ def test_an_interrupted_sweep_ends_as_one_that_ran_through(tmp_path):
     assert 0 < rest.begun < 4 * len(whole.trials)
 
 
+@pytest.mark.thorough
 def test_a_larger_sweep_takes_what_the_state_file_has(tmp_path):
     sweep(state_file=tmp_path / "sweep.json", batch_sizes=(1024,))
     more = Counted()
@@ -90,6 +94,7 @@ def test_a_larger_sweep_takes_what_the_state_file_has(tmp_path):
     assert more.begun == 4 * len(at_256)
 
 
+@pytest.mark.thorough
 def test_a_state_file_of_another_question_is_refused(tmp_path):
     sweep(state_file=tmp_path / "sweep.json", batch_sizes=(1024,))
 
@@ -117,6 +122,7 @@ def test_a_budget_ends_the_sweep_and_keeps_what_is_known(tmp_path):
     assert steps_of(whole) == steps_of(sweep()[0])
 
 
+@pytest.mark.thorough
 def test_a_setting_is_stopped_soon_after_the_best_one_so_far_had_arrived():
     result, _ = sweep(batch_sizes=(64,), first_learning_rate=0.4)
 
@@ -131,6 +137,7 @@ def test_a_target_that_every_start_has_reached_ends_the_sweep_with_one_step_at_m
     assert "0 to 1" in said[-1]
 
 
+@pytest.mark.thorough
 def test_given_learning_rates_are_tried_and_no_others():
     result, _ = sweep(batch_sizes=(64, 256), learning_rates=[0.2, 0.4, 0.8])
 

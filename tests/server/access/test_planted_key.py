@@ -93,6 +93,7 @@ async def test_a_delivered_run_leaves_it_nowhere(address: str, database_url: str
     assert await rows_with(KEY.secret, database_url) == []
 
 
+@pytest.mark.thorough
 def test_records_that_wait_on_disk_do_not_hold_it(tmp_path: Path) -> None:
     said = job(tmp_path, f"http://127.0.0.1:{free_port()}")
 

@@ -43,6 +43,7 @@ def coverage(level: str, count: int, *, num_runs: int, trials: int, between: tup
     return hits / trials
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", quick_or_slow([1, 2, 3, 10], [1]))
 @pytest.mark.parametrize("level", ["task", "family"])
 def test_the_interval_of_the_next_run_holds_it_where_the_spreads_are_as_the_prior_says(level: str, count: int) -> None:
@@ -143,6 +144,7 @@ def test_the_less_is_known_the_wider_the_interval() -> None:
     assert sds[-1] == pytest.approx(0.87 * math.log(10), rel=0.06)
 
 
+@pytest.mark.thorough
 def test_contradicting_measurements_give_a_wide_interval_instead_of_a_failure() -> None:
     own = [Observation(-6.0, -6.0, 0.01), Observation(6.0, 6.0, 0.01), Observation(20.0, math.inf, 0.0)]
 

@@ -68,6 +68,7 @@ def test_runs_that_differ_widen_what_they_say() -> None:
     assert two.high / two.low > 3 * one.high / one.low
 
 
+@pytest.mark.thorough
 def test_its_interval_holds_the_next_training_in_95_of_100() -> None:
     rng = np.random.default_rng(7)
     hits, trials = 0, 200

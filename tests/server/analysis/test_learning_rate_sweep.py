@@ -71,6 +71,7 @@ class TestFits:
             assert found.estimates[parameter].value == pytest.approx(value, rel=1e-3)
         assert found.at(64.0).value == pytest.approx(truth(64.0), rel=1e-3)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("truth", "name", "parameter", "value"),
         [
@@ -107,6 +108,7 @@ class TestFits:
 
         assert inside / 500 > 0.925
 
+    @pytest.mark.thorough
     def test_the_true_curve_is_hardly_ever_excluded_and_a_short_range_cannot_tell(self) -> None:
         rng, kept, told = np.random.default_rng(7), 0, 0
 

@@ -71,6 +71,7 @@ def test_small_errors_have_the_covariance_of_a_straight_line():
     assert half_examples == pytest.approx(quantile * math.sqrt(fit.covariance.min_examples), rel=0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "setting",
     [
@@ -125,6 +126,7 @@ def test_coverage_over_1000_sweeps_with_censored_points_is_within_92_5_and_97_5(
         assert 0.925 <= share <= 0.975
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "setting",
     [Setting(exponent=0.7), Setting(exponent=1.4), Setting(scatter=(0.02, 0.2))],

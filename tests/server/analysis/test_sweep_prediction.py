@@ -23,6 +23,7 @@ def test_at_the_critical_batch_steps_and_examples_are_twice_their_minimum():
     assert not found.is_extrapolated
 
 
+@pytest.mark.thorough
 def test_the_band_of_one_run_holds_one_more_run_and_that_of_the_curve_the_curve_in_95_of_100_sweeps():
     rng = np.random.default_rng(1)
     setting, batch_size, sweeps = Setting(repeats=2), 3000.0, 200

@@ -47,6 +47,7 @@ def log_ratio(answer: TargetAnswer) -> float:
     return math.log(answer.outcome.critical_batch.high / answer.outcome.critical_batch.low)
 
 
+@pytest.mark.thorough
 def test_what_is_proposed_narrows_the_interval_as_foretold_in_the_median() -> None:
     found, foretold = [], []
 

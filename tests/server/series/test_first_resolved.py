@@ -30,6 +30,7 @@ def test_the_first_resolved_latest_window_holds_the_truth(first_step: int) -> No
     assert found.under_half <= 0.03
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("window", "level"), [(40, 0), pytest.param(300, 1, marks=pytest.mark.slow)])
 def test_the_first_resolved_point_of_a_chart_holds_the_truth(window: int, level: int) -> None:
     """Deep in the noise: z of a window is about 5, so that many windows are not resolved."""

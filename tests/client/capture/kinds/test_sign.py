@@ -200,6 +200,7 @@ def test_a_batch_far_below_the_noise_scale_gives_a_bracket_and_no_number(ratio):
     assert bracket.high is None or bracket.high > truth
 
 
+@pytest.mark.thorough
 def test_pure_noise_never_yields_a_number():
     _, noise = make_truth()
     zero = [torch.zeros_like(s) for s in noise]

@@ -2,16 +2,7 @@
 
 import pytest
 import torch
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    ViTConfig,
-    ViTForImageClassification,
-)
+import transformers
 
 from client.capture.per_example.brute_force_examples import assert_equal, brute_force, make_norms
 
@@ -23,24 +14,28 @@ B, T = 3, 7
 def make_gpt2():
     dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
     ends = {"bos_token_id": 0, "eos_token_id": 0}
-    config = GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2, **dropout, **ends)
-    return GPT2LMHeadModel(config)
+    config = transformers.GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2, **dropout, **ends)
+    return transformers.GPT2LMHeadModel(config)
 
 
 MODELS = {
     "GPT-2": (make_gpt2, lambda: torch.randint(0, 50, (B, T)), {"transformer.wpe.weight"}),
     "Llama": (
-        lambda: LlamaForCausalLM(LlamaConfig(**SIZES, max_position_embeddings=16)),
+        lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES, max_position_embeddings=16)),
         lambda: torch.randint(0, 50, (B, T)),
         set(),
     ),
     "BERT": (
-        lambda: BertForSequenceClassification(BertConfig(**SIZES, **NO_DROPOUT, max_position_embeddings=16)),
+        lambda: transformers.BertForSequenceClassification(
+            transformers.BertConfig(**SIZES, **NO_DROPOUT, max_position_embeddings=16)
+        ),
         lambda: torch.randint(0, 50, (B, T)),
         {"bert.embeddings.position_embeddings.weight"},
     ),
     "ViT": (
-        lambda: ViTForImageClassification(ViTConfig(**SIZES, **NO_DROPOUT, image_size=16, patch_size=8)),
+        lambda: transformers.ViTForImageClassification(
+            transformers.ViTConfig(**SIZES, **NO_DROPOUT, image_size=16, patch_size=8)
+        ),
         lambda: torch.randn(B, 3, 16, 16),
         {"vit.embeddings.cls_token", "vit.embeddings.position_embeddings"},
     ),

@@ -113,6 +113,7 @@ def test_flattened_positions_that_are_provably_in_order_are_measured():
     check(Flattened().double(), token, token, mean_of_tokens(5))
 
 
+@pytest.mark.thorough
 def test_frames_of_a_film_folded_into_the_batch_are_measured():
     class Film(nn.Module):
         def __init__(self):

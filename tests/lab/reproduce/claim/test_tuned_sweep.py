@@ -1,3 +1,5 @@
+import pytest
+
 from noisescale_lab.reproduce.claim.critical_fit import fit
 from noisescale_lab.reproduce.claim.effort import QUICK
 from noisescale_lab.reproduce.claim.stacked_trial import steps_of
@@ -5,6 +7,7 @@ from noisescale_lab.reproduce.claim.tuned_sweep import TunedSweep
 from noisescale_lab.reproduce.registry import ALL
 
 
+@pytest.mark.thorough
 def test_batch_sizes_lie_on_both_sides_of_the_critical_one_and_rates_at_no_edge() -> None:
     task = ALL["iris_softmax"]()
     sweep = TunedSweep(task, QUICK, 0, lambda line: None)
