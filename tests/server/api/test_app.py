@@ -8,11 +8,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
-from sqlalchemy import text
 
 from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
+from as_owner import execute
 from noisescale_server.app import create_app
-from noisescale_server.storage.engine import create_engine
 from problems import assert_problem
 from stored_runs import store_run
 
@@ -107,14 +106,6 @@ class TestHealth:
         await execute(owner_url, "UPDATE alembic_version SET version_num = 'of_the_future'")
 
         assert (await client.get("/readyz")).status_code == 200
-
-
-async def execute(url: str, statement: str) -> None:
-    """Run one statement and commit it."""
-    engine = create_engine(url, pool_size=1)
-    async with engine.begin() as connection:
-        await connection.execute(text(statement))
-    await engine.dispose()
 
 
 class TestDatabaseAway:

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage import metrics, runs
+from noisescale_server.storage.driver import plan_anew
 from noisescale_server.storage.ledger import REJECTED
 from noisescale_server.storage.metrics import MetricColumns
 from noisescale_server.storage.streams import Loss
@@ -29,6 +30,7 @@ async def beyond_limit(session: AsyncSession, run_id: UUID, columns: MetricColum
     given = sorted(set(columns.name))
     if not await metrics.new_names(session, run_id, given):
         return []
+    await plan_anew(session)
     # another stream of the run may be adding names: whoever holds the run's row knows all there are
     await runs.lock(session, run_id)
     new = await metrics.new_names(session, run_id, given)

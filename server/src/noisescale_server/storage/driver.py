@@ -3,6 +3,7 @@
 from typing import Any
 
 from asyncpg import Connection, Record
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 
@@ -26,3 +27,12 @@ async def read(session: AsyncSession, statement: str, *parameters: Any) -> list[
         # past SQLAlchemy, so past what the engine does of itself: the roll-back would wait as long again
         await connection.invalidate()
         raise
+
+
+async def plan_anew(session: AsyncSession) -> None:
+    """Until the transaction ends, statements are planned for tables as they are now.
+
+    A connection keeps the plan of a prepared statement until its tables are analyzed. One that was made when a table
+    was all but empty reads the whole of it each time: to walk along 10,000 names took 7 s instead of 0.02.
+    """
+    await session.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
