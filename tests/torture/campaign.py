@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
@@ -14,7 +15,10 @@ from noisescale.transport.left_behind import stream_folders
 from torture import mutants, oracle
 from torture.faults import KINDS, Faults
 from torture.verdict import Verdict, judge
-from torture.world import Process, World, world
+from torture.world import TOKEN, Process, World, world
+
+RUN_ID = "00000000-0000-4000-8000-000000000001"
+OTHER_RUN_ID = "00000000-0000-4000-8000-000000000002"
 
 PAYLOAD_OF_TRACE = 7 * 8
 """Where a measurement's frame holds `sum_trace_cov`, from the beginning of its payload."""
@@ -26,13 +30,15 @@ class Outcome:
 
     Attributes:
         verdict: What is stored beside what was accepted.
-        faults: What was done.
+        injected: How many faults of each kind.
+        landed: Of these, how many while unacknowledged records existed.
         has_drained: In the end everything has arrived.
         drain_seconds: How long that took after the last job had ended.
     """
 
     verdict: Verdict
-    faults: Faults
+    injected: Counter[str]
+    landed: Counter[str]
     has_drained: bool
     drain_seconds: float
 
@@ -45,18 +51,19 @@ def tortured(
     longest_freeze: float,
     mutant: str = "",
     kinds: dict[str, int] = KINDS,
+    statuses: Sequence[int] = (),
     seed: int = 0,
 ) -> Outcome:
     """A world in which so many faults happen, and what is there when all have done what they can."""
     with world(folder, postgres, mutant=mutant, seed=seed) as opened:
         opened.start_writers()
         opened.until(lambda: opened.num_acked() > 100)
-        faults = Faults(opened, longest_freeze=longest_freeze)
+        faults = Faults(opened, longest_freeze=longest_freeze, statuses=statuses)
         faults.run(num_faults, kinds=kinds)
         opened.calm_down()
         start = time.monotonic()
         has_drained = opened.sync(600.0 if not mutant else 10.0)
-        return Outcome(judge(opened), faults, has_drained, time.monotonic() - start)
+        return Outcome(judge(opened), faults.injected, faults.landed, has_drained, time.monotonic() - start)
 
 
 # ---- stories without luck
@@ -103,13 +110,27 @@ def run_until(opened: World, num_records: int, settings: dict[str, str], *, is_k
     )
     path = opened.oracle / f"{number}.accepted"
     if is_killed:
-        opened.until(lambda: path.exists() and len(oracle.read(path).indices) >= num_records)
+        opened.until(lambda: path.exists() and len(oracle.read(path).places) >= num_records)
         process.kill()
     else:
         assert process.wait(60)
 
 
-RUN_ID = "00000000-0000-4000-8000-000000000001"
+def two_servers(folder: Path, postgres: KillablePostgres, mutant: str) -> Verdict:
+    """Jobs of two servers leave their records in one folder: each goes to its own, whoever sends first."""
+    with (
+        world(folder / "here", postgres, mutant=mutant) as here,
+        world(folder / "there", postgres, mutant=mutant) as there,
+    ):
+        there.next_writer()  # no number is both worlds' own
+        for opened, run_id in ((here, RUN_ID), (there, OTHER_RUN_ID)):
+            settings = {"NOISESCALE_DIR": str(folder / "state"), "NOISESCALE_RUN_ID": run_id}
+            run_until(opened, 300, settings | {"NOISESCALE_URL": opened.servers[0].url})
+        for opened in (here, there):
+            environment = {"NOISESCALE_DIR": str(folder / "state"), "NOISESCALE_API_KEY": TOKEN}
+            with patch.dict(os.environ, environment), mutants.sending(mutant):
+                commands.main(["sync", "--url", opened.servers[0].url, "--timeout", "30"])
+        return judge(here) + judge(there)
 
 
 def damage(opened: World) -> None:
@@ -146,14 +167,15 @@ class Mutant:
         return bool(getattr(verdict, self.shows))
 
 
-def hit(num_faults: int, **kinds: int) -> Callable[[Path, KillablePostgres, str], Verdict]:
+def hit(
+    num_faults: int, statuses: Sequence[int] = (), **kinds: int
+) -> Callable[[Path, KillablePostgres, str], Verdict]:
     """A story of so many faults of these kinds."""
     shares = {name.replace("_", " "): share for name, share in kinds.items()}
 
     def story(folder: Path, postgres: KillablePostgres, mutant: str) -> Verdict:
-        return tortured(
-            folder, postgres, num_faults=num_faults, longest_freeze=2.0, mutant=mutant, kinds=shares
-        ).verdict
+        settings = {"num_faults": num_faults, "kinds": shares, "statuses": statuses}
+        return tortured(folder, postgres, longest_freeze=2.0, mutant=mutant, **settings).verdict
 
     return story
 
@@ -167,7 +189,12 @@ MUTANTS = {
     "resumes_stream": Mutant(lost_power, "lost"),
     "reader_without_crc": Mutant(damaged_spool, "wrong"),
     "reader_stops_at_damage": Mutant(damaged_spool, "lost"),
+    "any_200_acknowledges": Mutant(hit(8, (200,), foreign_answer=100), "forgotten"),
+    "any_413_rejects": Mutant(hit(8, (400, 413, 422), foreign_answer=100), "lost"),
+    "silent_on_a_full_disk": Mutant(hit(6, full_disk_at_the_end=100), "lost"),
+    "ends_every_stream": Mutant(hit(8, truncation=100), "lost"),
+    "sends_everybodys": Mutant(two_servers, "wrong"),
 }
 
-STORIES = {"damaged spool": damaged_spool, "lost power": lost_power}
+STORIES = {"damaged spool": damaged_spool, "lost power": lost_power, "two servers": two_servers}
 """Those without luck, which must end well without a bug."""

@@ -2,18 +2,38 @@
 
 import asyncio
 import math
+import os
 import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from noisescale.transport.frames import frames_in
+from torture.doors import Door, ProxiedDoor
 from torture.world import Server, World, Writer
 
 FREEZE_SECONDS = (0.2, 30.0)
 PATIENCE_SECONDS = 1.0
-KINDS = {"kill client": 45, "kill server": 18, "kill backend": 13, "kill postgres": 9, "freeze": 15}
+FULL_FOR_SECONDS = 0.3
+ENDS_WITHIN_SECONDS = 60.0
+BODY_LIMITS = (100, 2_000, 65_536)
+"""Bytes: below one record's, that of a few, and the proxy's usual one."""
+
+KINDS = {
+    "kill client": 32,
+    "kill server": 12,
+    "kill backend": 9,
+    "kill postgres": 6,
+    "freeze": 11,
+    "foreign answer": 14,
+    "body limit": 4,
+    "other server": 4,
+    "full disk at the end": 4,
+    "truncation": 4,
+}
 """How often each, of a hundred."""
 
 
@@ -22,12 +42,14 @@ class Faults:
     """Injects faults into a world and counts them.
 
     Attributes:
+        statuses: What proxies say; none named: anything.
         injected: How many of each kind.
         landed: Of these, how many while unacknowledged records existed.
     """
 
     world: World
     longest_freeze: float = FREEZE_SECONDS[1]
+    statuses: Sequence[int] = ()
     injected: Counter[str] = field(default_factory=Counter)
     landed: Counter[str] = field(default_factory=Counter)
     _thaws: list[threading.Timer] = field(default_factory=list)
@@ -42,6 +64,11 @@ class Faults:
             "kill backend": self._kill_backend,
             "kill postgres": self._kill_postgres,
             "freeze": self._freeze,
+            "foreign answer": self._answer_instead,
+            "body limit": self._limit_bodies,
+            "other server": self._lead_elsewhere,
+            "full disk at the end": self._end_on_full_disk,
+            "truncation": self._truncate,
         }
         # what those that are hit had to lose is counted just before, by the act itself
         done = act[kind]()
@@ -70,6 +97,8 @@ class Faults:
             timer.join()
         self._thaws.clear()
         self.world.postgres.thaw()
+        for proxy in self.world.proxies:
+            proxy.open()
         for one in (*self.world.writers, *self.world.servers):
             one.process.signal(signal.SIGCONT)
         self._frozen.clear()
@@ -132,13 +161,12 @@ class Faults:
     def _freeze(self) -> list[Writer] | None:
         """SIGSTOP of one process, or of all of Postgres, for 0.2 s to the longest, as many short as long ones."""
         random = self.world.random
-        low, high = FREEZE_SECONDS[0], self.longest_freeze
-        seconds = math.exp(random.uniform(math.log(low), math.log(high)))
+        seconds = self._seconds()
         target = random.choice([*self.world.writers, *self.world.servers, "postgres"])
         if target in self._frozen:
             return None
         if target == "postgres":
-            return self._freeze_postgres(min(seconds, high / 3))
+            return self._freeze_postgres(min(seconds, self.longest_freeze / 3))
         if not target.process.is_alive:
             return None
         hit = [target] if isinstance(target, Writer) else self._clients_of(target)
@@ -171,3 +199,85 @@ class Faults:
         timer.daemon = True
         timer.start()
         self._thaws.append(timer)
+
+    # ---- what stands between a job and its server
+
+    def _through(self, door: Door) -> list[Writer]:
+        return self._see([writer for writer in self.world.writers if writer.door is door])
+
+    def _answer_instead(self) -> list[Writer] | None:
+        """A proxy says something of its own to everybody, for as long as something may be frozen."""
+        door = self.world.random.choice(self.world.proxies)
+        clients = self._through(door)
+        door.answer_itself(self._seconds(), self.world.random, self.statuses)
+        return clients
+
+    def _limit_bodies(self) -> list[Writer] | None:
+        """A proxy refuses bodies as long as any batch, or as most of them."""
+        doors = [door for door in self.world.proxies if door not in self._frozen]
+        if not doors:
+            return None
+        door = self.world.random.choice(doors)
+        clients = self._through(door)
+        door.limit_bodies(self.world.random.choice(BODY_LIMITS))
+        self._thaw_later(door, self._seconds(), door.open)
+        return clients
+
+    def _lead_elsewhere(self) -> list[Writer] | None:
+        """A proxy hands on to the other server, in the middle of what it was handing to this one."""
+        door = self.world.random.choice(self.world.proxies)
+        clients = self._through(door)
+        [door.server] = [server for server in self.world.servers if server is not door.server]
+        return clients
+
+    def _seconds(self) -> float:
+        low, high = FREEZE_SECONDS[0], self.longest_freeze
+        return math.exp(self.world.random.uniform(math.log(low), math.log(high)))
+
+    # ---- what a disk does
+
+    def _end_on_full_disk(self) -> list[Writer] | None:
+        """A job ends when neither the disk nor the server takes what it has in memory."""
+        ending = [
+            writer
+            for writer in self.world.writers
+            if isinstance(writer.door, ProxiedDoor)
+            and writer.process.is_alive
+            and self._frozen.isdisjoint((writer, writer.door))
+        ]
+        if not ending:
+            return None
+        hit = self.world.random.choice(ending)
+        assert isinstance(hit.door, ProxiedDoor)
+        hit.door.shut()
+        hit.process.signal(signal.SIGUSR1)
+        self._see([hit])
+        time.sleep(FULL_FOR_SECONDS)
+        hit.process.signal(signal.SIGTERM)
+        if not hit.process.wait(ENDS_WITHIN_SECONDS):
+            raise TimeoutError("a job does not end on a full disk")
+        hit.door.open()
+        return [hit]
+
+    def _truncate(self) -> list[Writer] | None:
+        """A host loses power: a job is gone, and so is the end of what it had written."""
+        alive = [writer for writer in self.world.writers if writer.process.is_alive and writer.newest_file()]
+        if not alive:
+            return None
+        hit = self.world.random.choice(alive)
+        self._see([hit])
+        hit.process.kill()
+        self._frozen.discard(hit)
+        newest = hit.newest_file()
+        if newest is not None:
+            self.world.cut |= self._cut_off_end(*newest)
+        hit.start(is_resumed=self.world.random.random() < 0.5)
+        return [hit]
+
+    def _cut_off_end(self, stream_id: str, path: Path) -> set[tuple[str, int]]:
+        """Take up to half off a file; which records that were."""
+        content = path.read_bytes()
+        kept = self.world.random.randint(len(content) // 2, len(content) - 1)
+        os.truncate(path, kept)
+        left = {found.seq for found in frames_in(content[:kept])}
+        return {(stream_id, found.seq) for found in frames_in(content)} - {(stream_id, seq) for seq in left}

@@ -4,30 +4,53 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import foreign_bugs
+from noisescale.commands import sync
 from noisescale.transport import frames, left_behind, segments, stream
+from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import Found
 from noisescale.transport.left_behind import open_stream, stream_folders
 from noisescale.transport.stream import Stream
+from noisescale.transport.stream_folder import StreamFolder
 
 COMMIT_SECONDS = 0.3
 
 
 def apply_to_client(name: str) -> None:
     """Put a client's bug into this process; nothing for another's."""
-    bug = {"buffers_16": buffers_16, "ack_file_first": ack_file_first, "resumes_stream": resumes_stream}.get(name)
-    if bug is not None:
-        bug()
+    bugs: dict[str, Callable[[], None]] = {
+        "buffers_16": buffers_16,
+        "ack_file_first": ack_file_first,
+        "resumes_stream": resumes_stream,
+        "any_200_acknowledges": lambda: for_good(foreign_bugs.any_200_acknowledges()),
+        "any_413_rejects": lambda: for_good(foreign_bugs.any_413_rejects()),
+        "silent_on_a_full_disk": silent_on_a_full_disk,
+    }
+    bugs.get(name, lambda: None)()
+
+
+def for_good(bug: contextlib.AbstractContextManager[None]) -> None:
+    """Plant a bug until the process ends."""
+    _planted.enter_context(bug)
+
+
+_planted = contextlib.ExitStack()
 
 
 def apply_to_server(name: str) -> None:
     """Put a server's bug into this process; nothing for another's."""
-    bug = {"no_dedupe": no_dedupe, "ack_before_commit": ack_before_commit}.get(name)
-    if bug is not None:
-        bug()
+    bugs: dict[str, Callable[[], None]] = {
+        "no_dedupe": no_dedupe,
+        "ack_before_commit": ack_before_commit,
+        "ends_every_stream": ends_every_stream,
+    }
+    bugs.get(name, lambda: None)()
 
 
 # ---- the client
@@ -63,6 +86,16 @@ def ack_file_first() -> None:
     Stream.next_batch = acknowledged  # type: ignore[method-assign]
 
 
+def silent_on_a_full_disk() -> None:
+    """What is in memory when the job ends and the disk is full is forgotten, and the stream ends before it."""
+
+    def forgotten(self: DiskSpool, folder: StreamFolder) -> None:
+        self._drain()
+        self._waiting.drop_all()
+
+    DiskSpool._give_up_what_waits = forgotten  # type: ignore[method-assign]
+
+
 def resumes_stream() -> None:
     """A job that starts again goes on with the stream that its disk remembers, wherever the server is by now."""
     begin = Stream._open
@@ -79,6 +112,19 @@ def resumes_stream() -> None:
         begin(self, stream_id)
 
     Stream._open = resumed  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def sending(name: str) -> Iterator[None]:
+    """The block sends whatever it finds to whomever it knows, if that is the bug."""
+
+    def everybodys(_: object, folders: Any) -> Any:
+        return folders
+
+    with contextlib.ExitStack() as patches:
+        if name == "sends_everybodys":
+            patches.enter_context(patch.object(sync, "_meant_for", everybodys))
+        yield
 
 
 # ---- the reader of what dead processes have left
@@ -171,3 +217,15 @@ def ack_before_commit() -> None:
 
 
 _later: set[Any] = set()
+
+
+def ends_every_stream() -> None:
+    """A stream is said to be whole with whatever has come last."""
+    from noisescale_server.services import ingestion
+
+    advance = ingestion.advance_of
+
+    def ended(new: Any, cursor: Any) -> Any:
+        return replace(advance(new, cursor), finished_at=datetime.now(UTC))
+
+    ingestion.advance_of = ended

@@ -36,29 +36,29 @@ class Accepted:
     Attributes:
         writer: Number of the process.
         stream_id: Its stream; empty before the first record.
-        indices: Of the calls that returned.
+        places: Stream and record number of each call that returned, by its index.
         last_seq: The newest record number.
         num_streams: How many streams it wrote; more than one is a conflict.
     """
 
     writer: int
     stream_id: str
-    indices: list[int]
+    places: dict[int, tuple[str, int]]
     last_seq: int
     num_streams: int
 
 
 def read(path: Path) -> Accepted:
     """The lines of one process; one that was cut off says nothing."""
-    stream_ids, indices, seq = [""], [], 0
+    stream_ids, places, seq = [""], dict[int, tuple[str, int]](), 0
     for line in path.read_bytes().split(b"\n")[:-1]:
         first, _, second = line.decode().partition(" ")
         if first == "stream":
             stream_ids.append(second)
         else:
-            indices.append(int(first))
             seq = int(second)
-    return Accepted(int(path.stem), stream_ids[-1], indices, seq, len(stream_ids) - 1)
+            places[int(first)] = (stream_ids[-1], seq)
+    return Accepted(int(path.stem), stream_ids[-1], places, seq, len(stream_ids) - 1)
 
 
 def read_all(folder: Path) -> Iterator[Accepted]:

@@ -3,10 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from noisescale_server.services import ledger
 from noisescale_server.storage.engine import create_engine, session_factory
+from noisescale_server.storage.ledger import REJECTED
 from torture import content, oracle
 from torture.content import Row
 from torture.serving import num_redelivered
@@ -21,7 +22,9 @@ class Verdict:
         accepted: Calls that had returned.
         stored: Of all records with a number of ours.
         lost: Accepted, not stored, and nobody has said so.
-        declared: Accepted, not stored, and declared lost with a reason.
+        declared: Accepted, not stored, and declared lost with a reason, each by its own number.
+        declared_otherwise: Of these, for another reason than that the disk was full.
+        cut: Accepted, not stored, and cut off the file of a dead job, of whose stream nobody says that it has ended.
         doubled: Stored more than once.
         wrong: Stored with other content than logged, or never logged.
         forgotten: Acknowledged, and then not there when a job came back to it.
@@ -34,12 +37,18 @@ class Verdict:
     stored: int
     lost: int
     declared: int
+    declared_otherwise: int
+    cut: int
     doubled: int
     wrong: int
     forgotten: int
     redelivered: int
     conflicts: int
     wrong_ledgers: int
+
+    def __add__(self, other: "Verdict") -> "Verdict":
+        """The numbers of two worlds."""
+        return Verdict(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def is_good(self) -> bool:
@@ -54,17 +63,26 @@ def judge(world: World) -> Verdict:
 
 async def _judge(world: World) -> Verdict:
     accepted = list(oracle.read_all(world.oracle))
-    numbers = {writer.writer * content.PER_WRITER + index for writer in accepted for index in writer.indices}
+    numbers = {
+        writer.writer * content.PER_WRITER + index: place
+        for writer in accepted
+        for index, place in writer.places.items()
+    }
     counts, num_wrong = await _stored(world)
-    may_be = numbers | {writer.writer * content.PER_WRITER + len(writer.indices) for writer in accepted}
-    missing = numbers - set(counts)
-    num_declared = await _num_declared(world)
+    may_be = numbers.keys() | {writer.writer * content.PER_WRITER + len(writer.places) for writer in accepted}
+    missing = {place for number, place in numbers.items() if number not in counts}
+    reasons = await _declared(world)
+    declared = missing & reasons.keys()
+    ended = await _ended(world)
+    cut = {place for place in (missing - declared) & world.cut if place[0] not in ended}
     num_stored = sum(counts.values())
     return Verdict(
         accepted=len(numbers),
         stored=num_stored,
-        lost=max(0, len(missing) - num_declared),
-        declared=min(len(missing), num_declared),
+        lost=len(missing - declared - cut),
+        declared=len(declared),
+        declared_otherwise=sum(reasons[place] != "disk_full" for place in declared),
+        cut=len(cut),
         doubled=num_stored - len(counts),
         wrong=num_wrong + len(set(counts) - may_be),
         forgotten=oracle.num_forgotten(world.oracle),
@@ -105,12 +123,25 @@ def _metric_records(names: list[str], values: list[float]) -> Iterator[tuple[int
         yield int(number), place < len(roots) and roots[place] == expected["root"]
 
 
-async def _num_declared(world: World) -> int:
+async def _declared(world: World) -> dict[tuple[str, int], str]:
+    """Why each record is lost, by stream and number, as declared; to say that one was rejected is not true of any."""
     connection = await world.connect()
+    query = "SELECT stream_id, generate_series(from_seq, to_seq) AS seq, reason FROM stream_loss WHERE reason <> $1"
     try:
-        return int(await connection.fetchval("SELECT coalesce(sum(to_seq - from_seq + 1), 0) FROM stream_loss"))
+        rows = await connection.fetch(query, REJECTED)
     finally:
         await connection.close()
+    return {(str(row["stream_id"]), row["seq"]): row["reason"] for row in rows}
+
+
+async def _ended(world: World) -> set[str]:
+    """The streams of which the server says that they are whole."""
+    connection = await world.connect()
+    try:
+        rows = await connection.fetch("SELECT id FROM stream WHERE finished_at IS NOT NULL")
+    finally:
+        await connection.close()
+    return {str(row["id"]) for row in rows}
 
 
 async def _num_wrong_ledgers(database_url: str) -> int:

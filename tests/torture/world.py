@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,9 +16,11 @@ import asyncpg
 import httpx
 
 from killable_postgres import KillablePostgres
+from noisescale.transport.stream_folder import StreamFolder
 from places import with_support
 from served_app import free_port
 from torture import oracle
+from torture.doors import Door, ProxiedDoor, doors_of
 from torture.nursery import Nursery
 
 NUM_SERVERS = 2
@@ -93,11 +95,16 @@ class Server:
 class Writer:
     """One place in which a job runs after another, killed or finished."""
 
-    def __init__(self, world: "World", server: Server) -> None:
+    def __init__(self, world: "World", door: Door) -> None:
         self._world = world
-        self.server = server
+        self.door = door
         self._run_id = str(uuid4())
         self.start(is_resumed=False)
+
+    @property
+    def server(self) -> Server:
+        """Where what it sends arrives."""
+        return self.door.server
 
     def start(self, *, is_resumed: bool) -> None:
         """The next process: of the same run, as after a crash, or of a new one."""
@@ -112,7 +119,7 @@ class Writer:
             f"--pause={world.pause_seconds}",
             f"--mutant={world.mutant}",
         ]
-        environment = world.environment | {"NOISESCALE_URL": self.server.url, "NOISESCALE_RUN_ID": self._run_id}
+        environment = world.environment | {"NOISESCALE_URL": self.door.url, "NOISESCALE_RUN_ID": self._run_id}
         self.process = Process(arguments, environment, world.folder / "writer.log")
 
     def num_unacked(self) -> int:
@@ -123,6 +130,14 @@ class Writer:
         known = oracle.read(path)
         return max(0, known.last_seq - self._acked_seq(known.stream_id))
 
+    def newest_file(self) -> tuple[str, Path] | None:
+        """The stream that it writes and the newest file of its records; None where there is none yet."""
+        path = self._world.oracle / f"{self.number}.accepted"
+        stream_id = oracle.read(path).stream_id if path.exists() else ""
+        folder = self._world.spool / self._run_id / stream_id
+        files = StreamFolder(folder).segment_paths() if stream_id and folder.is_dir() else []
+        return (stream_id, files[-1]) if files else None
+
     def _acked_seq(self, stream_id: str) -> int:
         try:
             return int((self._world.spool / self._run_id / stream_id / ".ack").read_text().split()[0])
@@ -131,7 +146,11 @@ class Writer:
 
 
 class World:
-    """Everything that takes part, in a folder of its own and a database of its own."""
+    """Everything that takes part, in a folder of its own and a database of its own.
+
+    Attributes:
+        cut: Stream and number of the records that were cut off the files of dead jobs, as a loss of power does.
+    """
 
     def __init__(
         self,
@@ -163,12 +182,20 @@ class World:
         }
         self.nursery = Nursery(self.environment, folder / "server.log")
         self.servers = [Server(self) for _ in range(NUM_SERVERS)]
+        self._proxies = ExitStack()
+        self.doors = list(doors_of(self.servers, self._proxies))
+        self.cut: set[tuple[str, int]] = set()
         self.until(lambda: all(server.is_ready for server in self.servers))
         self.writers: list[Writer] = []
 
     def start_writers(self, num_writers: int = NUM_WRITERS) -> None:
-        """Jobs that log to one server or the other."""
-        self.writers = [Writer(self, self.servers[index % NUM_SERVERS]) for index in range(num_writers)]
+        """Jobs that log to one server or the other, half of them by a proxy."""
+        self.writers = [Writer(self, self.doors[index % len(self.doors)]) for index in range(num_writers)]
+
+    @property
+    def proxies(self) -> list[ProxiedDoor]:
+        """The doors that may misbehave."""
+        return [door for door in self.doors if isinstance(door, ProxiedDoor)]
 
     def next_writer(self) -> int:
         """A number that no process has had."""
@@ -224,6 +251,8 @@ class World:
 
     def calm_down(self) -> None:
         """No more jobs: those that are there finish as trainings do; servers and Postgres run."""
+        for proxy in self.proxies:
+            proxy.open()
         for writer in self.writers:
             writer.process.signal(signal.SIGCONT)
             writer.process.signal(signal.SIGTERM)
@@ -254,6 +283,7 @@ class World:
         """End every process of ours."""
         for one in (*self.writers, *self.servers):
             one.process.kill()
+        self._proxies.close()
         self.nursery.close()
 
 

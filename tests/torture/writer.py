@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import noisescale
-from noisescale.transport import answers, uploader
+from full_disk import FullDisk
+from noisescale.transport import answers, segment, uploader
 from noisescale.transport.uploader import Uploader
 from torture import content, mutants
 from torture.oracle import Oracle, watch_for_forgetting
@@ -25,6 +26,11 @@ def hurry() -> None:
     answers.MAX_RETRY_AFTER_SECONDS = LONGEST_WAIT_SECONDS
 
 
+def fill_the_disk(number: int, frame: object) -> None:
+    """From now on there is no space for records."""
+    segment.os = FullDisk()  # type: ignore[assignment]
+
+
 class Job:
     """One process."""
 
@@ -34,6 +40,7 @@ class Job:
         self._is_told_to_end = False
         self._run = noisescale.init(project="torture", task="torture", name=f"writer {writer}")
         signal.signal(signal.SIGTERM, self._end)
+        signal.signal(signal.SIGUSR1, fill_the_disk)
 
     def _end(self, number: int, frame: object) -> None:
         self._is_told_to_end = True

@@ -1,12 +1,12 @@
 """Records that no server has: kept, or declared lost where a person sees it; never gone by age alone."""
 
-import errno
 import json
 import os
 import time
 
 import pytest
 
+from full_disk import FullDisk
 from noisescale import commands, outbox
 from noisescale.config import Config
 from noisescale.outbox import Outbox
@@ -242,22 +242,6 @@ def test_sync_says_of_a_killed_job_that_its_end_cannot_be_known(stub, root, caps
 
 
 # ---- the disk is full and no server answers when the job ends
-
-
-class FullDisk:
-    """`os` for the files of records: a write beyond some bytes finds no space, until there is."""
-
-    def __init__(self, num_bytes):
-        self.num_free = num_bytes
-
-    def __getattr__(self, name):
-        return getattr(os, name)
-
-    def write(self, descriptor, content):
-        if len(content) > self.num_free:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        self.num_free -= len(content)
-        return os.write(descriptor, content)
 
 
 @pytest.fixture

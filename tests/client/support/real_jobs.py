@@ -5,24 +5,21 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
-import httpx
 
 from noisescale.outbox import SPOOL
 from noisescale.transport.given_up_book import written_down
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrate
+from real_proxy import proxied
 from served_app import TOKEN, served_app
 from simulated_jobs import Story, stories, windows_of
 from simulated_proxy import Proxy, Window
@@ -105,7 +102,7 @@ def _told(story: Story, server_url: str, database_url: str, folder: Path) -> Rea
     run_ids = [str(uuid4()), str(uuid4())]
     proxy = Proxy(time.monotonic, body_limit=story.body_limit)
     answered, said, num_logged = Counter[tuple[int, str]](), "", 0
-    with _proxied(proxy, server_url) as url:
+    with proxied(proxy, lambda: server_url) as url:
         environment = os.environ | {"NOISESCALE_URL": url, "NOISESCALE_API_KEY": TOKEN, "NOISESCALE_DIR": str(state)}
         environment["XDG_STATE_HOME"] = str(state / "home")
         for phase in range(3):
@@ -158,51 +155,3 @@ async def _stored(database_url: str, run_ids: Sequence[str]) -> tuple[Counter[in
     finally:
         await connection.close()
     return Counter(int(row["value"]) for row in rows), int(lost)
-
-
-@contextmanager
-def _proxied(proxy: Proxy, server_url: str) -> Iterator[str]:
-    """The address of a proxy before a server."""
-    upstream = httpx.Client(timeout=30, trust_env=False)
-    lock = threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _handle(self) -> None:
-            content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
-
-            def serve() -> httpx.Response:
-                return upstream.request(self.command, f"{server_url}{self.path}", content=content, headers=headers)
-
-            with lock:
-                answer = proxy.answer(content, serve)
-            body = b"" if answer.status_code in (204, 304) else answer.content
-            self.send_response(answer.status_code)
-            if "Retry-After" in answer.headers:
-                self.send_header("Retry-After", answer.headers["Retry-After"])
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = _handle
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    class Quiet(ThreadingHTTPServer):
-        def handle_error(self, request: object, client_address: object) -> None:
-            """A job that was killed has left its connection."""
-
-    running = Quiet(("127.0.0.1", 0), Handler)
-    running.daemon_threads = True
-    thread = threading.Thread(target=running.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{running.server_port}"
-    finally:
-        running.shutdown()
-        thread.join()
-        running.server_close()
-        upstream.close()

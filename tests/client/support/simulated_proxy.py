@@ -80,6 +80,11 @@ class Canned:
     retry_after: str | None = None
     is_forwarded: bool = False
 
+    def response(self) -> httpx.Response:
+        """It, as HTTP."""
+        headers = {} if self.retry_after is None else {"Retry-After": self.retry_after}
+        return httpx.Response(self.status, headers=headers, content=self.content)
+
 
 def canned(status: int, kind: str, dice: random.Random) -> Canned:
     """An answer of a kind."""
@@ -147,19 +152,25 @@ class Proxy:
 
     def answer(self, content: bytes, serve: Callable[[], httpx.Response]) -> httpx.Response:
         """Its own answer to a request with this body, or the server's."""
+        said = self.own_answer(content)
+        if said is None:
+            return serve()
+        if said.is_forwarded:
+            serve()
+        return said.response()
+
+    def own_answer(self, content: bytes) -> Canned | None:
+        """What it says to a request with this body in the server's place; None: it hands it on."""
         self.num_requests += 1
         if self.body_limit is not None and len(content) > self.body_limit:
             self.num_too_large += 1
-            return httpx.Response(413, content=HTML)
+            return Canned(413, "html", HTML)
         window = self._open_window()
         if window is None:
-            return serve()
+            return None
         window.num_answers += 1
         self.has_deleted = self.has_deleted or (window.answer.status, window.answer.kind) == (410, "ours")
-        if window.answer.is_forwarded:
-            serve()
-        headers = {} if window.answer.retry_after is None else {"Retry-After": window.answer.retry_after}
-        return httpx.Response(window.answer.status, headers=headers, content=window.answer.content)
+        return window.answer
 
     def _open_window(self) -> Window | None:
         now, since = self.now(), self.now() - self.began_at
