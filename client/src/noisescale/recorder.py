@@ -28,6 +28,7 @@ from noisescale.stream_description import StreamDescription
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
 from noisescale.updates import LoggedStep, Update, plain_number, update_from_two_batches, update_without_norms
 from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
     import torch
@@ -347,6 +348,7 @@ class Recorder:
             noise_scale=self._log.recent.estimate(),
             has_signal=self._log.recent.has_signal,
             history=self._log.history,
+            batch_size=self._log.batch_in_use,
             newest_step=self._log.steps.newest_step,
             is_silent=self._is_silent,
         )
@@ -382,7 +384,9 @@ class Recorder:
     def _on_norms(self, logged: LoggedStep, norms: "StepNorms", update: Update) -> None:
         """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""
         for kind, series in self._kinds.items():
-            series.see(update, norms.kind_terms.get(kind), norms.kind_brackets.get(kind))
+            is_left_out = update.flags & Flags.SMALLER_STEP
+            terms = None if is_left_out else norms.kind_terms.get(kind)
+            series.see(update, terms, norms.kind_brackets.get(kind))
         if self._hessian is not None:
             self._hessian.collect()
         if self._calibrator is not None:

@@ -83,14 +83,12 @@ class RunHistory:
 
     Attributes:
         newest: The last update; None before the first.
-        batch_size: The last one known, in examples.
         learning_rate: The last one known, of measured steps and others.
         num_updates: How many there were.
     """
 
     def __init__(self) -> None:
         self.newest: Update | None = None
-        self.batch_size: float | None = None
         self.learning_rate: float | None = None
         self.num_updates = 0
         self._started_at: float | None = None
@@ -118,7 +116,6 @@ class RunHistory:
         if update.global_batch is not None:
             last.num_batches += 1
             last.examples += update.global_batch
-            self.batch_size = update.global_batch
         if update.terms is not None:
             last.num_terms += 1
             last.trace_cov += update.terms.trace_cov

@@ -12,6 +12,7 @@ from noisescale.recording import Recording
 from noisescale.run_history import RunHistory
 from noisescale.step_counter import StepCounter, checked_size
 from noisescale.step_pace import StepPace
+from noisescale.step_sizes import StepSizes
 from noisescale.transport.wire import Record
 from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms
 from noisescale.weighting_check import WeightingCheck
@@ -71,6 +72,7 @@ class StepLog:
         self.pace = StepPace()
         self._ranks = RankCheck()
         self._weighting = WeightingCheck(notices)
+        self._sizes = StepSizes(notices)
         self.batch_size_source: str | None = None
         self.takes_examples = False
         self._unmeasured: deque[tuple[int, int, float | None, float | None]] = deque()
@@ -170,16 +172,22 @@ class StepLog:
                 update = update._replace(flags=update.flags | self._weighting.flags_of(norms))
             if not is_explained:
                 explain_update(update, norms, self._notices)
-            self.add(update)
-            self._on_norms(logged, norms, update)
+            self._on_norms(logged, norms, self.add(update))
 
-    def add(self, update: Update) -> None:
-        """Add one update to the row and to the window."""
+    @property
+    def batch_in_use(self) -> float | None:
+        """Examples of a step as they are now; None while unknown."""
+        return self._sizes.batch_in_use
+
+    def add(self, update: Update) -> Update:
+        """Add one update to the row and to the window; as it is taken, without terms where it is far smaller."""
+        update = self._sizes.see(update)
         self.newest_flags = update.flags
         self.history.add(update)
         if update.terms is not None:
             self.recent.add(update.terms, update.logged.step)
         self._recording.add(update)
+        return update
 
     def _new_recording(self, group_names: Sequence[str], log_every: int) -> Recording:
         return Recording(

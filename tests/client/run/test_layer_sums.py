@@ -19,7 +19,7 @@ from noisescale_core.estimators.noise_scale import solve_two_batches, solve_uneq
 SQ_NORMS = st.floats(0, 1e60) | st.sampled_from([0.0, 5e-324, 1e-300, 1e69, 1e71, math.inf, math.nan])
 NUMBERS = SQ_NORMS | st.integers(0, 2**60) | st.floats(0, 1e30).map(numpy.float64) | st.just(Fraction(1, 3))
 LAYERS = st.dictionaries(st.sampled_from(["embed", "blocks.0", "blocks.1", "head"]), st.tuples(NUMBERS, NUMBERS))
-STEPS = st.lists(st.tuples(LAYERS, st.sampled_from([1, 8, 7.5]), st.sampled_from([8, 64, 1e9])), max_size=6)
+STEPS = st.lists(st.tuples(LAYERS, st.sampled_from([1, 8, 7.5, 64]), st.just(64)), max_size=6)
 
 
 def log(run, layers, *, small=8, big=64):

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import make_batch, make_groups, make_measurements, make_stream, without_estimates
+from noisescale_core.estimators.flags import Flags
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion
@@ -167,9 +168,25 @@ class TestTheRun:
 
         row = await shown(session, run_id)
         assert (row.latest_step, row.latest_examples, row.latest_lr) == (5, 3, 0.3)
-        assert (row.latest_global_batch, row.latest_num_micro_batches, row.latest_flags) == (32.0, 6, 16)
+        assert (row.latest_global_batch, row.latest_num_micro_batches, row.latest_flags) == (16.0, 6, 16)
         assert row.latest_loss == pytest.approx(rows["sum_loss"][-1] / 2)
         assert row.first_step == 2
+
+    async def test_its_batch_is_that_of_most_steps_and_not_of_the_rest_of_an_epoch(self, session: AsyncSession) -> None:
+        run_id, stream_id = uuid4(), uuid4()
+        rows = make_measurements(steps=range(4), global_batch=256.0)
+        rows["global_batch"][-1], rows["flags"][-1] = 24.0, Flags.SMALLER_STEP
+        for name in rows:
+            if name.startswith(("sum_trace", "sum_grad")):
+                rows[name][-1] = None
+        later = make_measurements(first_seq=6, steps=[4], global_batch=24.0)
+        later["flags"] = [Flags.SMALLER_STEP]
+        later |= {name: [None] for name in later if name.startswith(("sum_trace", "sum_grad"))}
+
+        await accept(session, stream_id, run_id=run_id, measurements=rows)
+        await accept(session, stream_id, run_id=run_id, first_seq=6, measurements=later)
+
+        assert (await shown(session, run_id)).latest_global_batch == 256.0
 
     @pytest.mark.parametrize(("sum_loss", "num_loss"), [(None, 0), (0.0, 0), (None, 3)])
     async def test_without_a_loss_it_shows_none(

@@ -44,7 +44,7 @@ def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
     price = described.usd_per_device_hour if question.usd_per_device_hour is None else question.usd_per_device_hour
     return RunSoFar(
         noise_scale=measured.noise_scale,
-        batch_size=history.batch_size,
+        batch_size=measured.batch_size,
         optimizer=measured.optimizer,
         learning_rate=history.learning_rate,
         example=described.example,

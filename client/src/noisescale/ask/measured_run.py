@@ -17,6 +17,7 @@ class MeasuredRun:
         noise_scale: Of the latest window, in examples.
         has_signal: The run has shown a gradient.
         history: What was spent.
+        batch_size: In use now, in examples; None while unknown.
         newest_step: The last optimizer step that was logged.
         is_silent: Another rank of the job has the numbers.
     """
@@ -26,5 +27,6 @@ class MeasuredRun:
     noise_scale: NoiseScaleEstimate
     has_signal: bool
     history: RunHistory
+    batch_size: float | None
     newest_step: int
     is_silent: bool

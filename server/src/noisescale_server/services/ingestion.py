@@ -13,6 +13,8 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.step_sizes import SEEN, batch_in_use
 from noisescale_server.services import latest, metric_names
 from noisescale_server.services.errors import RunDeleted, RunNotFound, StreamConflict, StreamGap
 from noisescale_server.services.live import LiveSeries
@@ -278,7 +280,18 @@ def _of_newest_row(rows: MeasurementColumns) -> dict[str, Any]:
         "latest_examples": rows.examples[-1],
         "latest_loss": sum_loss / num_loss if sum_loss is not None and num_loss else None,
         "latest_lr": rows.lr[-1],
-        "latest_global_batch": rows.global_batch[-1],
+        "latest_global_batch": _batch_in_use(rows),
         "latest_num_micro_batches": rows.num_micro_batches[-1],
         "latest_flags": rows.flags[-1],
     }
+
+
+def _batch_in_use(rows: MeasurementColumns) -> float | None:
+    """The batch of these rows; None where none is known, or all rows are of far smaller steps."""
+    known = zip(rows.global_batch, rows.flags, rows.sum_trace_cov, strict=True)
+    sizes = [
+        size
+        for size, flags, trace_cov in known
+        if size is not None and not (flags & Flags.SMALLER_STEP and trace_cov is None)
+    ]
+    return batch_in_use(sizes[-SEEN:])

@@ -127,6 +127,16 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
                 "norms before acting on it."
             ),
         ),
+        Flags.SMALLER_STEP: Words(
+            warning=(
+                "a step of {size} examples among steps of {usual} is left out of the noise scale, which it would blur: "
+                "the rest of an epoch, as a DataLoader makes it; drop_last=True makes all steps alike"
+            ),
+            notice=(
+                "Steps with far fewer examples than the others, such as the rest of an epoch, are left out of the "
+                "noise scale: drop_last=True in the DataLoader makes all steps alike."
+            ),
+        ),
         Flags.COMPRESSED_GRADIENT: Words(
             notice=(
                 "Ranks exchange compressed gradients, whose error counts as noise or as signal: measure some steps "
