@@ -43,11 +43,11 @@ def test_five_images_at_the_end_of_each_epoch_hide_nothing(model, caplog):
     assert found.state in ("resolved", "tentative")  # it was unresolved, above 20 examples
     assert found.estimate.low < trace_cov / grad_sq_norm < found.estimate.high
     rests = [row for row in kept.rows() if row.global_batch == 5]
-    assert len(rests) > 6
+    assert rests
     assert {row.flags for row in rests} == {Flags.SMALLER_STEP}
     assert {row.sum_trace_cov for row in rests} == {None}
     measured = [row for row in kept.rows() if row.sum_trace_cov is not None]
-    assert len(measured) > 50
+    assert len(measured) > 10
     assert {row.global_batch for row in measured} == {256}
     said = [record.message for record in caplog.records if "left out of the noise scale" in record.message]
     assert len(said) == 1
