@@ -2,14 +2,19 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
+from noisescale.guard import announce
 from noisescale.integrations.mirrors import Mirror, open_mirror
 from noisescale.kernels.preference import PREFERENCE
 from noisescale.run import FINISH_SECONDS, Run
+
+if TYPE_CHECKING:
+    import torch
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,6 +62,8 @@ def init(
     mirror: "str | Mirror | None" = None,
 ) -> Run:
     """A new run, from now on the active one. What is left out comes from the environment, then from defaults.
+
+    In an interactive session, such as a notebook, it finishes the run before.
 
     Args:
         project: Groups runs; NOISESCALE_PROJECT.
@@ -114,10 +121,22 @@ def init(
         family=family,
         planned_steps=planned_steps,
     )
+    if hasattr(sys, "ps1") and (before := current()) is not None:
+        before.finish()  # in an interactive session a cell has run again
     PREFERENCE.kernels = settings.kernels
     run = Run(settings, description, mirror=None if mirror is None else open_mirror(mirror))
     _active[:] = [run]
     return run
+
+
+def _of_this_training(run: Run, model: "torch.nn.Module") -> Run:
+    """The run itself, or its successor where it has trained another model: a cell of a notebook that runs again."""
+    if not run.is_over_for(model):
+        return run
+    successor = run.successor()
+    announce(f"run {run.id} is finished: another model begins run {successor.id}")
+    _active[:] = [successor]
+    return successor
 
 
 def _of(method: Callable[Concatenate[Run, P], R], *, begins_a_training: bool = False) -> Callable[P, R]:
@@ -135,6 +154,8 @@ def _of(method: Callable[Concatenate[Run, P], R], *, begins_a_training: bool = F
         if run is None or (begins_a_training and run.is_finished):
             signature.bind(run, *args, **kwargs)  # a call that fits nothing makes no run
             run = init()
+        elif begins_a_training and (model := signature.bind(run, *args, **kwargs).arguments.get("model")) is not None:
+            run = _of_this_training(run, model)
         return method(run, *args, **kwargs)
 
     call.__signature__ = signature.replace(parameters=tuple(signature.parameters.values())[1:])  # type: ignore[attr-defined]

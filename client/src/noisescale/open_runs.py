@@ -2,14 +2,24 @@
 
 import atexit
 import sys
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from noisescale.guard import announce
+
+if TYPE_CHECKING:
+    import torch
 
 
 class OpenRun(Protocol):
     """What this file needs of a run."""
 
+    id: str
+
     def finish(self, status: Literal["finished", "failed"]) -> None:
         """Deliver what is left."""
+
+    def has_trained(self, model: "torch.nn.Module") -> bool:
+        """Whether steps of this model were logged, and it is watched still."""
 
 
 _open: set[OpenRun] = set()
@@ -23,6 +33,18 @@ def add(run: OpenRun) -> None:
 def discard(run: OpenRun) -> None:
     """It is finished."""
     _open.discard(run)
+
+
+def end_those_of(model: "torch.nn.Module", *, but: OpenRun) -> None:
+    """Finish the runs that have trained a model which another run watches from now on: nobody trains it twice at once.
+
+    Args:
+        model: Of the run that begins.
+        but: The run that begins.
+    """
+    for run in [one for one in _open if one is not but and one.has_trained(model)]:
+        announce(f"run {run.id} is finished: its model is watched by run {but.id} from here on")
+        run.finish("finished")
 
 
 def _finish_all() -> None:

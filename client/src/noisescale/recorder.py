@@ -81,6 +81,7 @@ class Recorder:
         self._stream = StreamDescription()
         self._outlook = Outlook()
         self._is_silent = False
+        self._first_watched = 0
         self._started_at = time.time()
         self._started_clock = time.monotonic()
         self._kinds: dict[str, KindSeries] = {}
@@ -123,10 +124,20 @@ class Recorder:
         """
         if log_every is not None and log_every < 1:
             raise ConfigError(f"log_every must be at least 1 update, got {log_every}")
+        before, is_further = self.watch, self.has_logged_watched
         watch: Watch[LoggedStep] = capture.Watch(
             model, optimizer, options, on_fault=self._faults.report, on_duty=self._on_duty, on_source=self._on_source
         )
+        if before is not None:
+            self.unwatch()
+        if before is not None and is_further and before.model is not model:
+            self._log.forget()
+            announce(
+                f"measuring another {type(model).__name__} from here on: the steps go on in the same run, what is "
+                "known of the noise scale begins anew; noisescale.init() begins a run of its own"
+            )
         self.watch = watch
+        self._first_watched = self._log.steps.next_step
         self._calibrator = calibrator_beside(watch, optimizer, options, self._faults.report, self._on_calibration)
         self._log.start_watch(watch.group_names, log_every or self._config.log_every)
         for kind in watch.kind_names:
@@ -141,6 +152,15 @@ class Recorder:
         self.description = replace(self.description, device=self.description.device or watch.device_name)
         announce(f"watching {type(model).__name__}: {watch.says}")
         self._note(watch)
+
+    @property
+    def has_logged_watched(self) -> bool:
+        """Whether steps were logged since the model is watched."""
+        return self.watch is not None and self._log.steps.next_step > self._first_watched
+
+    def is_watching(self, model: "torch.nn.Module", optimizer: "torch.optim.Optimizer | None") -> bool:
+        """Whether it is these that are watched."""
+        return self.watch is not None and self.watch.is_of(model, optimizer)
 
     def watches(self) -> "list[Watch[Any]]":
         """All that see the model's backward passes."""

@@ -55,20 +55,33 @@ class Recorders:
         known = [known for known in (self._main_name, *self._others) if known is not None]
         return ConfigError(f"name must be one that watch() was given ({', '.join(known) or 'none'}), got {name!r}")
 
-    def start(self, name: str | None, start: Callable[[Recorder], None]) -> None:
+    def start(
+        self,
+        model: "torch.nn.Module",
+        optimizer: "torch.optim.Optimizer | None",
+        name: str | None,
+        start: Callable[[Recorder], None],
+    ) -> None:
         """Begin to watch an optimizer: the run itself records the first, a run beside it each further one.
 
         Args:
+            model: That it trains.
+            optimizer: None: the steps end with the log.
             name: Of the optimizer.
             start: Begins it; an optimizer that it refuses leaves nothing behind.
 
         Raises:
-            ConfigError: While that optimizer is watched, or for a second one without a name.
+            ConfigError: For a second optimizer without a name, before a step of the first was logged: a set-up of
+                several. Later it is another training, as when a cell of a notebook runs again.
         """
         is_first = self.main.watch is None and not self._others
         is_main = is_first or name is None or name == self._main_name
         recorder = self.main if is_main else self._others.get(str(name)) or self._begin(str(name))
-        if recorder.watch is not None:
+        if (
+            recorder.watch is not None
+            and not recorder.has_logged_watched
+            and not recorder.is_watching(model, optimizer)
+        ):
             raise ConfigError(
                 "this run watches an optimizer already: call unwatch() first, or give each of several optimizers a "
                 'name of its own, as in watch(model, optimizer, name="generator")'

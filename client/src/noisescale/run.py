@@ -1,6 +1,7 @@
 """Run, the one object a training loop touches: capture -> estimators -> transport."""
 
 import contextlib
+import dataclasses
 import functools
 import time
 import uuid
@@ -68,6 +69,7 @@ class Run:
         self.config = config
         self.faults = Faults(is_strict=config.strict)
         self.is_finished = False
+        self._mirror = mirror
         self._open_outbox = open_outbox or (self._open_own_outbox if config.mode != "disabled" else None)
         mirroring = None if mirror is None else Mirroring(mirror, time.monotonic, self.faults)
         self._main = Recorder(self.id, config, description, self._open_outbox, self.faults, mirroring)
@@ -100,6 +102,24 @@ class Run:
     def is_watching(self) -> bool:
         """Whether hooks of ours are on a model."""
         return any(recorder.watch is not None for recorder in self._recorders.all())
+
+    def has_trained(self, model: "torch.nn.Module") -> bool:
+        """Whether steps of this model were logged, and it is watched still."""
+        return any(
+            one.watch is not None and one.watch.model is model and one.has_logged_watched
+            for one in self._recorders.all()
+        )
+
+    def is_over_for(self, model: "torch.nn.Module") -> bool:
+        """Whether another model was trained: to watch this one begins another training."""
+        first = self._main
+        return first.has_logged_watched and first.watch is not None and first.watch.model is not model
+
+    def successor(self) -> "Run":
+        """A new run of the same description, for the next training of a process; this one is finished."""
+        self.finish()
+        config = dataclasses.replace(self.config, run_id=None)
+        return Run(config, self.description, mirror=self._mirror)
 
     def __enter__(self) -> "Run":
         return self
@@ -160,7 +180,8 @@ class Run:
                 one a run beside it.
 
         Raises:
-            ConfigError: For wrong arguments, or while another optimizer of that name is watched.
+            ConfigError: For wrong arguments, or while another optimizer of that name is watched and no step of it was
+                logged. Later another model takes its place, and an older run that has trained this model is finished.
         """
         listed: Sequence[Kind] = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         options = capture.WatchOptions(
@@ -168,7 +189,10 @@ class Run:
             accumulate,
         )  # fmt: skip
         if self.is_recording:
-            self._recorders.start(name, lambda recorder: recorder.start_watch(model, optimizer, options, log_every))
+            open_runs.end_those_of(model, but=self)
+            self._recorders.start(
+                model, optimizer, name, lambda recorder: recorder.start_watch(model, optimizer, options, log_every)
+            )
         self._clippings[name] = capture.Clipping(model, optimizer)
 
     @never_raises

@@ -94,6 +94,13 @@ class StepLog:
         if group_names != self._recording.group_names:
             self.change_groups(group_names, log_every)
 
+    def forget(self) -> None:
+        """Another model is trained from here on: nothing of the one before is true of it."""
+        self.recent, self.history = RecentUpdates(), RunHistory()
+        self._ranks, self._weighting = RankCheck(), WeightingCheck(self._notices)
+        self._sizes = StepSizes(self._notices)
+        self.newest_flags = None
+
     def flush(self) -> None:
         """Hand out what has been added since the last records."""
         if self._unmeasured:

@@ -10,7 +10,10 @@ import noisescale
 from noisescale import active_run
 from noisescale.run import Run
 
-OF_A_RUN_ALONE = {"leave_out", "logged_metrics", "newest_step", "description", "is_watching"}
+OF_A_RUN_ALONE = {
+    "leave_out", "logged_metrics", "newest_step", "description", "is_watching", "has_trained", "is_over_for",
+    "successor",
+}  # fmt: skip
 """What Run shows to the parts around it; a training loop types none of it."""
 
 METHODS = sorted(name for name in vars(Run) if not name.startswith("_") and name not in OF_A_RUN_ALONE)

@@ -204,7 +204,8 @@ def test_a_second_optimizer_needs_a_name():
         run.watch(gan.generator, gan.of_generator)
     run.watch(gan.generator, gan.of_generator, name="generator")
     with pytest.raises(ConfigError, match="watches an optimizer already"):
-        run.watch(gan.generator, gan.of_generator, name="generator")
+        run.watch(gan.discriminator, gan.of_discriminator, name="generator")
+    run.watch(gan.generator, gan.of_generator, name="generator")  # the same once more
 
     assert len(kept.others) == 1
 

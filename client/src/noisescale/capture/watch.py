@@ -265,6 +265,10 @@ class Watch(Generic[Tag]):
             if self._source is not None:
                 self._source.pause(not are_on)
 
+    def is_of(self, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> bool:
+        """Whether this model and this optimizer are the watched ones."""
+        return self.model is model and self._optimizer is optimizer
+
     def has_logged_this_step(self) -> bool:
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
         if self._accumulation.has_been_logged and self._hooks.are_on:
