@@ -24,11 +24,13 @@ def running_postgres() -> Iterator[str]:
 if __name__ == "__main__":
     from shared_postgres import TEMPLATE
 
+    from noisescale_server.commands import bring_up_to_date
     from noisescale_server.embedded import EmbeddedPostgres
-    from noisescale_server.migrating import migrate
+    from noisescale_server.settings import Settings
 
     with EmbeddedPostgres.throw_away() as postgres:
         postgres.create_database(TEMPLATE)
-        migrate(postgres.url(TEMPLATE))
+        # with the role that servers work as
+        bring_up_to_date(Settings(database_url=None, migration_database_url=None), postgres.url(TEMPLATE))
         print(postgres.url("postgres"), flush=True)
         sys.stdin.read()
