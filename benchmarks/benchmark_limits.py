@@ -2,7 +2,8 @@
 
 Each attack A-B-B-A with the same readers: gzip bombs of 1 GiB, eight at a time; 200 connections that send a byte a
 second of headers that never end or of a body; 300 connections that ask for forty answers each and read none of them,
-again and again; and eight that read as fast as they are answered. They run in a process of their own, with a key in
+again and again; eight that read as fast as they are answered; and eight that do so with a page of metrics of 50,000
+values, ten times the work. They run in a process of their own, with a key in
 force, as an insider's would. As many refused bodies of two bytes tell what bombs cost beyond being requests at all.
 """
 
@@ -16,11 +17,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import psutil
 from harness import LOCAL_TOKEN, percentile, server
+from payloads import metrics_batch, run_batch
 from results_file import Figure, write
 from smoke import size
 
@@ -37,7 +39,13 @@ ATTACKS = {
     "slow": f"{NUM_SLOW} slow senders",
     "unread": f"{NUM_UNREAD} connections that ask for {NUM_PIPELINED} answers and read none",
     "greedy": f"{NUM_GREEDY} readers without end",
+    "dear": f"{NUM_GREEDY} readers without end of answers that take ten times the work",
 }
+DEAR_RUN, DEAR_STREAM = UUID(int=1), UUID(int=2)
+NUM_NAMES, NUM_STEPS = size(100, 5), 500
+CHEAP = "/api/v1/published-sweeps"
+DEAR = f"/api/v1/runs/{DEAR_RUN}/metrics?limit={NUM_NAMES}&points={NUM_STEPS}"
+WITH_KEY_OF_THEIR_OWN = ("unread", "greedy", "dear")
 KEY = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
 
 
@@ -102,7 +110,7 @@ def asking(url: str, token: str, path: str) -> bytes:
 async def read_nothing(url: str, token: str) -> None:
     """Until the process is ended: ask for large answers, leave them lying for a while, and come again."""
     place = urlsplit(url)
-    ask = asking(url, token, "/openapi.json") + asking(url, token, "/api/v1/published-sweeps")
+    ask = asking(url, token, "/openapi.json") + asking(url, token, CHEAP)
 
     async def ask_again() -> None:
         while True:
@@ -115,18 +123,28 @@ async def read_nothing(url: str, token: str) -> None:
     await asyncio.gather(*(ask_again() for _ in range(NUM_UNREAD)))
 
 
-async def read_greedily(url: str, token: str) -> None:
+async def read_greedily(url: str, token: str, path: str) -> None:
     """Until the process is ended: one read after the other, also right after each refusal."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
 
         async def read_again() -> None:
             while True:
-                answer = await client.get("/api/v1/published-sweeps")
+                answer = await client.get(path)
                 assert answer.status_code in (200, 429), answer
                 await asyncio.sleep(PAUSE_SECONDS if answer.status_code == 429 else 0)
 
         await asyncio.gather(*(read_again() for _ in range(NUM_GREEDY)))
+
+
+def store_metrics(url: str) -> None:
+    """Let the server hold what the dear answer is made of."""
+    batches = [run_batch(DEAR_RUN, name="dear")]
+    for step in range(NUM_STEPS):
+        batches.append(metrics_batch(DEAR_RUN, seq=step + 2, step=step, num_names=NUM_NAMES))
+    with httpx.Client(base_url=url, headers=KEY | {"Content-Type": "application/json"}, timeout=60) as client:
+        for batch in batches:
+            client.post(f"/api/v1/streams/{DEAR_STREAM}/batches", content=batch).raise_for_status()
 
 
 def new_key(url: str) -> str:
@@ -142,7 +160,7 @@ def attack(name: str, url: str) -> Iterator[None]:
         [sys.executable, __file__, "--attack", name, "--url", url], stdin=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
-    process.stdin.write(f"{new_key(url) if name in ('unread', 'greedy') else LOCAL_TOKEN}\n")
+    process.stdin.write(f"{new_key(url) if name in WITH_KEY_OF_THEIR_OWN else LOCAL_TOKEN}\n")
     process.stdin.flush()
     time.sleep(size(8.0, 2.0))  # the bomb is packed, and all connections stand
     assert process.poll() is None, "the senders have ended"
@@ -169,30 +187,44 @@ def reads(url: str, seconds: float) -> list[float]:
     return found
 
 
-def memory_bytes(url: str) -> int:
-    """Of the process that listens."""
+def listener(url: str) -> psutil.Process:
+    """The process that listens."""
     port = urlsplit(url).port
     [pid] = {one.pid for one in psutil.net_connections("tcp") if one.status == "LISTEN" and one.laddr.port == port}
-    return int(psutil.Process(pid).memory_info().rss)
+    return psutil.Process(pid)
+
+
+def busy_seconds(process: psutil.Process) -> float:
+    """Processor time that it has taken so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def measure(name: str, url: str, seconds: float) -> Iterator[Figure]:
     """A-B-B-A: readers alone, twice with the attack, alone."""
+    process = listener(url)
     alone = reads(url, seconds)
-    before = memory_bytes(url)
+    before = process.memory_info().rss
     with attack(name, url):
+        begin, busy = time.perf_counter(), busy_seconds(process)
         beside = reads(url, 2 * seconds)
-        during = memory_bytes(url)
+        share = (busy_seconds(process) - busy) / (time.perf_counter() - begin)
+        during = process.memory_info().rss
     time.sleep(2.0)
     alone += reads(url, seconds)
-    what = ATTACKS[name]
+    yield from as_figures(ATTACKS[name], alone, beside)
+    yield Figure(f"processor of the server, {ATTACKS[name]}", 100 * share, "%")
+    yield Figure(f"memory of the server before {ATTACKS[name]}", before / 1e6, "MB")
+    yield Figure(f"memory that the server takes more, {ATTACKS[name]}", (during - before) / 1e6, "MB", "bounded")
+
+
+def as_figures(what: str, alone: list[float], beside: list[float]) -> Iterator[Figure]:
+    """Seconds of requests, without the attack and with it."""
     for share in (0.5, 0.99):
         yield Figure(f"p{100 * share:g} of other requests, alone, around {what}", 1e3 * percentile(alone, share), "ms")
         yield Figure(f"p{100 * share:g} of other requests, {what}", 1e3 * percentile(beside, share), "ms")
     ratio = percentile(beside, 0.99) / percentile(alone, 0.99)
     yield Figure(f"p99 of other requests, {what}, against alone", ratio, "", "below 2")
-    yield Figure(f"memory of the server before {what}", before / 1e6, "MB")
-    yield Figure(f"memory that the server takes more, {what}", (during - before) / 1e6, "MB", "bounded")
 
 
 def main() -> None:
@@ -210,11 +242,13 @@ def main() -> None:
             "small": lambda: throw(url, token, gzip.compress(b"{}")),
             "slow": lambda: send_slowly(url, token),
             "unread": lambda: read_nothing(url, token),
-            "greedy": lambda: read_greedily(url, token),
+            "greedy": lambda: read_greedily(url, token, CHEAP),
+            "dear": lambda: read_greedily(url, token, DEAR),
         }
         asyncio.run(senders[arguments.attack]())
     names = [arguments.only] if arguments.only else size(list(ATTACKS), list(ATTACKS)[:1])
     with server(reads_per_minute=None) as url:
+        store_metrics(url)
         reads(url, size(5.0, 0.2))
         figures = [figure for name in names for figure in measure(name, url, arguments.seconds)]
     if arguments.only:

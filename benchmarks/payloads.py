@@ -36,6 +36,27 @@ def run_batch(run_id: UUID, *, name: str, project: str = "benchmark") -> bytes:
     return json.dumps(body).encode()
 
 
+def metrics_batch(run_id: UUID, *, seq: int, step: int, num_names: int) -> bytes:
+    """A batch of one record: a value of each of so many metrics."""
+    metrics = {
+        "seq": [seq] * num_names,
+        "step": [step] * num_names,
+        "wall_time": [STARTED + step] * num_names,
+        "name": [f"metric {number}" for number in range(num_names)],
+        "value": [step / (number + 1) for number in range(num_names)],
+    }
+    body = {
+        "proto": 1,
+        "run_id": str(run_id),
+        "first_seq": seq,
+        "last_seq": seq,
+        "crc32": seq,
+        "sent_at": "2026-11-20T13:02:40Z",
+        "metrics": metrics,
+    }
+    return json.dumps(body).encode()
+
+
 class MeasurementBatches:
     """Batches of consecutive steps of one stream, with values of full precision.
 

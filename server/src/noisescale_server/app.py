@@ -49,7 +49,8 @@ from noisescale_server.api.errors import register_error_handlers
 from noisescale_server.api.login_provider import Provider
 from noisescale_server.api.openapi import Api
 from noisescale_server.api.rate_limit import BatchRate
-from noisescale_server.api.read_rate import ReadRate, Turns
+from noisescale_server.api.read_rate import ReadRate
+from noisescale_server.api.read_turns import Turns
 from noisescale_server.api.readiness import Readiness
 from noisescale_server.api.recalibration import Recalibrations
 from noisescale_server.api.unknown import register_unknown_api_paths
@@ -114,6 +115,8 @@ def create_app(settings: Settings) -> FastAPI:
         description="Gradient noise scales of training runs, and the batch sizes they advise.",
         version="1",
         lifespan=connected,
+        # FastAPI's own routes encode the description for every request
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
     )

@@ -3,14 +3,16 @@
 import gzip
 import re
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
-from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
+from app_in_process import ADDRESS, AS_LOCAL_USER, client_of, local_settings, running_app
 from as_owner import execute
+from noisescale_server.api.openapi import Api
 from noisescale_server.app import create_app
 from problems import assert_problem
 from stored_runs import store_run
@@ -146,6 +148,24 @@ class TestDocumentation:
             for method in methods:
                 assert f"{method.upper()} {path}" in page
         assert not re.search(r"<script|<link|<img|https?://", page)
+
+    @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+    async def test_it_is_written_once_for_all_requests(
+        self, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, path: str
+    ) -> None:
+        written = []
+        before = Api.openapi
+
+        def openapi(app: Api) -> dict[str, Any]:
+            written.append(path)
+            return before(app)
+
+        monkeypatch.setattr(Api, "openapi", openapi)
+        async with running_app(new_database()) as app, client_of(app) as client:
+            answers = [(await client.get(path)).text for _ in range(3)]
+
+        assert len(set(answers)) == 1
+        assert written == [path]
 
     async def test_every_operation_of_version_1_documents_its_problems(self, shared_client: httpx.AsyncClient) -> None:
         openapi = (await shared_client.get("/openapi.json")).json()

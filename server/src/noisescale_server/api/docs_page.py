@@ -1,4 +1,4 @@
-"""GET /docs: the OpenAPI description as one page of plain HTML.
+"""GET /openapi.json, and GET /docs: the OpenAPI description as one page of plain HTML.
 
 Swagger UI, FastAPI's own page, loads its script from a content delivery network; this page asks for nothing but itself.
 """
@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 
 router = APIRouter(include_in_schema=False)
 
@@ -23,10 +23,16 @@ td { padding: .15rem 1rem .15rem 0; vertical-align: top; border-top: 1px solid #
 """
 
 
+@router.get("/openapi.json")
+async def get_openapi(request: Request) -> Response:
+    """The description itself."""
+    return Response(request.app.openapi_json, media_type="application/json")
+
+
 @router.get("/docs")
 async def show_docs(request: Request) -> HTMLResponse:
     """The page, made from the same description as /openapi.json."""
-    return HTMLResponse(docs_html(request.app.openapi()))
+    return HTMLResponse(request.app.openapi_html)
 
 
 def docs_html(openapi: dict[str, Any]) -> str:
