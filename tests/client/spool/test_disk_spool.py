@@ -409,6 +409,35 @@ def test_with_durability_async_a_thread_writes_and_the_end_waits_for_it(tmp_path
     assert numbers(ledger, found) == list(range(1000))
 
 
+@pytest.mark.parametrize(
+    ("durability", "is_on_a_network", "is_async"),
+    [("auto", True, True), ("auto", False, False), ("async", False, True), ("sync", True, False)],
+)
+def test_a_thread_writes_from_the_start_where_that_is_asked_for_or_the_folder_is_far(
+    tmp_path, monkeypatch, durability, is_on_a_network, is_async
+):
+    monkeypatch.setattr("noisescale.transport.disk_spool.is_on_a_network", lambda path: is_on_a_network)
+    writers, append = [], Segment.append
+    monkeypatch.setattr(
+        Segment, "append", lambda *given: (writers.append(threading.current_thread()), append(*given))[1]
+    )
+    spool = DiskSpool([tmp_path], limits=SMALL, durability=durability)
+
+    spool.begin("run", "stream")
+    spool.append(encode(2, metric(2)))
+    spool.end(5)
+
+    assert (threading.current_thread() not in writers) == is_async
+
+
+def test_a_new_stream_has_lost_nothing_that_is_unknown(tmp_path):
+    spool = DiskSpool([tmp_path], limits=SMALL)
+    spool.begin("run", "stream")
+    spool.end(5)
+
+    assert not spool.is_loss_unknown
+
+
 def test_a_refused_record_is_kept_aside(tmp_path):
     stream, ledger = make_stream(tmp_path), Ledger()
     for number in range(3):

@@ -12,7 +12,7 @@ import noisescale
 from noisescale import commands, outbox
 from noisescale.transport.frames import encode
 from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import adopt, has_arrived
+from noisescale.transport.late_delivery import adopt, has_arrived, num_waiting_in
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.wire import MetricRecord
 from spooled_streams import kill_after, metric, spooled
@@ -266,6 +266,19 @@ def test_the_doctor_looks_at_folder_and_server(stub, tmp_path, capsys, monkeypat
     assert "cannot be written to" in out
     assert "not reachable" in out
     assert commands.main(["doctor", "--url", "nonsense"]) == 2
+
+
+def test_of_a_folder_that_cannot_be_read_nobody_knows_of_a_record(stub, tmp_path, monkeypatch):
+    spooled(tmp_path / "own" / "spool", range(3))
+    [folder] = stream_folders(tmp_path / "own" / "spool")
+    before = num_waiting_in(folder)
+
+    def fail(_folder):
+        raise PermissionError
+
+    monkeypatch.setattr("noisescale.transport.late_delivery.open_stream", fail)
+
+    assert (before, num_waiting_in(folder)) == (4, 0)
 
 
 def wait_until(is_so, seconds=10.0):

@@ -358,6 +358,14 @@ class TestSegments:
 
         assert seqs(segments.records_after(0)) == [2, 3, 5, 6, 7, 8]
 
+    def test_what_lies_behind_the_last_whole_write_is_not_read(self, make, monkeypatch):
+        monkeypatch.setattr("noisescale.transport.segments.CHUNK_BYTES", 2 * FRAME_BYTES)
+        segments = make(5)
+        with segments.newest.path.open("ab") as file:
+            file.write(frame(7))
+
+        assert seqs(segments.records_after(0)) == [2, 3, 4, 5, 6]
+
     def test_what_is_in_doubt_or_gone_is_written_again(self, make, folder):
         segments = make(2, 2, 2)
         assert segments.first_to_write_again(0) is None

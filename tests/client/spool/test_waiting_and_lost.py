@@ -165,6 +165,14 @@ class TestMemorySpool:
 
         assert spool.oldest(0, 9, max_records=9, max_bytes=1 << 20).frames == []
 
+    def test_its_room_is_known_to_the_byte(self):
+        spool = MemorySpool(max_bytes=2 * FRAME_BYTES - 1)
+
+        for seq in (2, 3):
+            spool.append(frame(seq))
+
+        assert list(spool.take_losses()) == [LostRange(3, 3, "memory_full")]
+
     @pytest.mark.parametrize("limits", [{"max_records": 3}, {"max_bytes": 3 * FRAME_BYTES}], ids=["records", "bytes"])
     def test_what_finds_no_room_is_named_and_an_acknowledgement_makes_room(self, limits):
         spool = MemorySpool(**limits)

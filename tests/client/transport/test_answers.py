@@ -57,6 +57,11 @@ def test_each_answer_has_one_consequence(answer, decision):
     assert decide(answer) == decision
 
 
+@pytest.mark.parametrize(("status", "told"), [(500, 6), (204, 6), (200, -1)])
+def test_an_account_of_records_is_a_number_that_is_given_with_200_alone(status, told):
+    assert Answer(status, {"acked_seq": told}).acked_seq is None
+
+
 def test_a_date_to_retry_after_is_understood():
     date = email.utils.formatdate(time.time() + 100, usegmt=True)
 

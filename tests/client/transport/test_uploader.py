@@ -123,10 +123,12 @@ def test_a_run_that_the_server_lost_is_described_again(make_sender):
     stream_id = sender.stream.stream_id
     sender.ledger.__init__()
     sender.server.faults.append(answering(404, RUN_NOT_FOUND))
+    num_before = len(sender.server.bodies)
 
     sender.log(2)
 
     assert sender.uploader.flush(5)
+    assert [body["first_seq"] for body in sender.server.bodies[num_before:]] == [4, 1]
     assert sender.ledger.stored[stream_id][1][0] == "run"
     assert sender.ledger.steps() == [2]
     sender.ledger.check()

@@ -204,6 +204,15 @@ class TestLeavingAProject:
 
         assert (with_one_role, await status_of(team.app, key), await status_of(team.app, browser)) == (200, 401, 200)
 
+    async def test_a_key_for_other_projects_is_not_touched(self, team: Team, administrator: httpx.AsyncClient) -> None:
+        person_id, _, key = await leaver(team, {OURS: "member", THEIRS: "member"}, THEIRS)
+
+        await administrator.delete(f"/api/v1/projects/{OURS}/members/{person_id}")
+        entries = (await administrator.get("/api/v1/audit")).json()["entries"]
+        key_id = key["Authorization"].split("_")[2]
+
+        assert [one["action"] for one in entries if one["details"].get("key") == key_id] == ["key created"]
+
     async def test_keys_of_others_stay(self, team: Team, administrator: httpx.AsyncClient) -> None:
         person_id, _, _ = await leaver(team, {OURS: "member"}, OURS)
         _, _, key = await leaver(team, {OURS: "member"}, OURS)

@@ -60,12 +60,12 @@ async def run_id(shared_client: httpx.AsyncClient) -> str:
 
 
 async def layers_of(
-    app: FastAPI, run_id: str, ends: tuple[int, int], *, level: int, steps_per_point: int
+    app: FastAPI, run_id: str, ends: tuple[int, int], *, level: int, steps_per_point: int, name: str | None = None
 ) -> list[LayerPoints]:
     async with app.state.sessions() as session:
         live = LiveSeries.of(UUID(run_id), "simple", await streams.coverage_of_run(session, UUID(run_id)))
         pieces = live.pieces(*ends, level)
-        return await group_series.points(session, UUID(run_id), pieces, steps_per_point=steps_per_point)
+        return await group_series.points(session, UUID(run_id), pieces, steps_per_point=steps_per_point, name=name)
 
 
 def numbers(layer: LayerPoints) -> list[float]:
@@ -132,6 +132,21 @@ async def test_a_zoomed_layer_shows_what_it_would_if_all_of_the_run_were_read(
     for name in ("step", "value", "low", "high"):
         assert near["points"][name] == pytest.approx(whole["points"][name], rel=1e-9)
     assert all(math.isfinite(value) for value in near["points"]["value"])
+
+
+@pytest.mark.parametrize("level", [0, 2, 3])
+async def test_of_one_layer_exactly_the_same_is_read_as_of_it_among_all(
+    shared_app: FastAPI, run_id: str, level: int
+) -> None:
+    ends = (0, LAST_STEP)
+    all_layers = await layers_of(shared_app, run_id, ends, level=level, steps_per_point=ONE_POINT)
+    [among_all] = [one for one in all_layers if one.name == "blocks.0"]
+
+    [alone] = await layers_of(shared_app, run_id, ends, level=level, steps_per_point=ONE_POINT, name="blocks.0")
+
+    assert alone.name == "blocks.0"
+    # of floats the order of addition is not the same
+    assert numbers(alone) == pytest.approx(numbers(among_all), rel=1e-12)
 
 
 async def test_layers_that_come_without_a_step_are_in_the_next_answer(shared_client: httpx.AsyncClient) -> None:

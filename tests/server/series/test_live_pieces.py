@@ -89,3 +89,12 @@ def test_a_series_knows_where_it_begins_and_where_its_newest_stream_stands() -> 
     assert (series.first_step, series.newest_step) == (3, 600)
     assert LiveSeries.of(UUID(int=9), "simple", twins).newest_step == 20
     assert [one.level for one in series.pieces(0, 31, 1)] == [1]
+
+
+@pytest.mark.parametrize(("low", "high", "expected"), [(0, 5, (5, 5)), (9, 20, (9, 9)), (0, 4, None), (10, 20, None)])
+def test_a_range_that_only_touches_a_stream_reads_the_step_that_they_share(
+    low: int, high: int, expected: tuple[int, int] | None
+) -> None:
+    found = cut(live_intervals([coverage(1, 5, 9)]), low, high)
+
+    assert [(one.low, one.high) for one in found] == ([expected] if expected else [])
