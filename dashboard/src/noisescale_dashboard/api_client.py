@@ -99,7 +99,13 @@ class ApiClient:
 
     async def streams(self, visitor: Mapping[str, str], run_id: str) -> tuple[answers.Stream, ...]:
         """The processes that logged into the run, with what was stored and lost."""
-        return answers.streams(await self._api.get(visitor, f"{_run_path(run_id)}/streams"))
+        place = f"{_run_path(run_id)}/streams"
+        page = await self._api.get(visitor, place)
+        found = list(answers.streams(page))
+        while page["next_cursor"] is not None:
+            page = await self._api.get(visitor, place, {"cursor": page["next_cursor"]})
+            found += answers.streams(page)
+        return tuple(found)
 
     async def recommendation(
         self, visitor: Mapping[str, str], run_id: str, preference: float, limits: Query | None = None

@@ -440,7 +440,9 @@ def streams_json(run: FakeRun) -> dict[str, Any]:
                 "num_lost": run.lost,
                 "first_step": 0,
                 "last_step": half,
+                "num_live_ranges": 1,
                 "live_steps": [[0, half - 1]],
+                "num_lost_ranges": len(lost),
                 "lost": lost,
             },
             {
@@ -451,8 +453,11 @@ def streams_json(run: FakeRun) -> dict[str, Any]:
                 "num_lost": 0,
                 "first_step": half,
                 "last_step": run.steps - 1,
+                "num_live_ranges": 1,
                 "live_steps": [[half, run.steps - 1]],
+                "num_lost_ranges": 0,
                 "lost": [],
             },
-        ]
+        ],
+        "next_cursor": None,
     }

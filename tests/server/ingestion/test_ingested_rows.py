@@ -15,6 +15,7 @@ from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion
 from noisescale_server.services.ingestion import Accepted, Batch
 from noisescale_server.storage import streams
+from noisescale_server.storage.streams import Loss
 from noisescale_server.storage.tables import Run, Stream
 
 FINISH = {"status": "finished", "wall_time": 1.8e9}
@@ -309,15 +310,12 @@ class TestTheCursor:
         await accept(session, newer, run_id=run_id, first_seq=6, lost=lost)
 
         covered = await streams.coverage_of_run(session, run_id)
-        losses = await streams.losses_of_run(session, run_id)
+        losses = await streams.first_losses(session, run_id, [newer, older, silent], at_most=10)
 
         assert [one.stream_id for one in covered] == [older, newer]
         assert [(one.first_step, one.last_step, one.num_measurements) for one in covered] == [(0, 3, 4)] * 2
         assert [one.id for one in await streams.of_run(session, run_id)] == [older, newer, silent]
-        assert [(one.stream_id, one.from_seq, one.to_seq, one.reason) for one in losses] == [
-            (newer, 6, 7, "a"),
-            (newer, 8, 9, "b"),
-        ]
+        assert losses == {newer: (2, [Loss(6, 7, "a"), Loss(8, 9, "b")])}
         assert await streams.cursors_of_run(session, run_id) == ((newer, 10), (older, 6), (silent, 3))
 
     async def test_a_heartbeat_says_where_a_stream_stands(self, session: AsyncSession) -> None:

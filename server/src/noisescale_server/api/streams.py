@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, BackgroundTasks, Depends, Request
-from pydantic import Field
+from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.api.auth_route import enter_run, note_author, sessions_of
@@ -26,7 +26,7 @@ from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.api.transactions import commit_with_retry
 from noisescale_server.api.wire_checks import Code
 from noisescale_server.api.wire_schemas import BatchBody, Finish, Groups, Measurements, Metrics, RunRecord
-from noisescale_server.services import ingestion, ledger, streams
+from noisescale_server.services import ingestion, streams
 from noisescale_server.services.ingestion import Batch
 from noisescale_server.services.metric_names import MAX_NAMES, OneNameTooMany
 from noisescale_server.services.streams import StreamOfRun
@@ -38,6 +38,9 @@ from noisescale_server.storage.streams import Loss, StreamInfo
 from noisescale_server.storage.tables import Stream
 
 router = APIRouter(tags=["streams"])
+
+MAX_STREAMS = 200
+"""Of one answer."""
 
 
 class RejectedRecord(Answer):
@@ -92,9 +95,11 @@ class OneStreamAnswer(StreamAnswer):
 
 
 class StreamOfRunAnswer(StreamAnswer):
-    """A stream with the steps that views take from it."""
+    """A stream with the steps that views take from it and what is lost: how many ranges, and the first 100 of each."""
 
+    num_live_ranges: int
     live_steps: list[tuple[int, int]]
+    num_lost_ranges: int
     lost: list[LostRange]
 
 
@@ -111,10 +116,20 @@ class Ledger(Answer):
 
 
 class StreamsAnswer(Answer):
-    """All streams of a run, oldest first, with the run's ledger."""
+    """A page of a run's streams, oldest first, with the ledger of all of them."""
 
     ledger: Ledger
     streams: list[StreamOfRunAnswer]
+    next_cursor: UUID | None
+
+
+class StreamsQuery(BaseModel):
+    """Which page."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cursor: Annotated[UUID | None, Field(description="`next_cursor` of the page before")] = None
+    limit: Annotated[int, Field(ge=1, le=MAX_STREAMS)] = MAX_STREAMS
 
 
 @router.post(
@@ -170,11 +185,16 @@ async def get_stream(stream_id: StreamId, session: Session) -> OneStreamAnswer:
 
 
 @router.get("/runs/{run_id}/streams")
-async def get_streams_of_run(run_id: RunId, session: ReadSession) -> StreamsAnswer:
-    """The run's streams, the steps that views take from each, what was lost, and whether the ledger is true."""
-    found = await streams.of_run(session, run_id)
-    sums = ledger.of_streams(one.stream for one in found)
-    return StreamsAnswer(ledger=Ledger(**asdict(sums)), streams=[_stream_of_run(one) for one in found])
+async def get_streams_of_run(
+    run_id: RunId, query: Annotated[StreamsQuery, Query()], session: ReadSession
+) -> StreamsAnswer:
+    """A page of the run's streams: steps that views take from each, what was lost; is the ledger of all true?"""
+    found = await streams.of_run(session, run_id, after=query.cursor, at_most=query.limit)
+    return StreamsAnswer(
+        ledger=Ledger(**asdict(found.ledger)),
+        streams=[_stream_of_run(one) for one in found.streams],
+        next_cursor=found.next_id,
+    )
 
 
 async def _counted_body(request: Request) -> bytes:
@@ -229,7 +249,13 @@ def _utc(unix_seconds: float) -> datetime:
 
 def _stream_of_run(one: StreamOfRun) -> StreamOfRunAnswer:
     lost = [LostRange(**{"from": loss.from_seq, "to": loss.to_seq, "reason": loss.reason}) for loss in one.lost]
-    return StreamOfRunAnswer(**_stream_fields(one.stream), live_steps=one.live_steps, lost=lost)
+    return StreamOfRunAnswer(
+        **_stream_fields(one.stream),
+        num_live_ranges=one.num_live_ranges,
+        live_steps=one.live_steps,
+        num_lost_ranges=one.num_lost_ranges,
+        lost=lost,
+    )
 
 
 def _stream_fields(stream: Stream) -> dict[str, object]:

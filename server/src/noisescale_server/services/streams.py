@@ -1,25 +1,50 @@
 """Streams as people see them: cursor, ledger, and the steps that views take from each."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services.errors import RunNotFound, StreamNotFound
+from noisescale_server.services import ledger
+from noisescale_server.services.errors import RunNotFound, StreamNotFound, refuse
+from noisescale_server.services.ledger import RunLedger
 from noisescale_server.services.live import live_intervals
 from noisescale_server.storage import epochs, runs, streams
-from noisescale_server.storage.streams import KINDS, Coverage, Kind
-from noisescale_server.storage.tables import Stream, StreamLoss
+from noisescale_server.storage.streams import KINDS, Coverage, Kind, Loss
+from noisescale_server.storage.tables import Stream
+
+MAX_RANGES = 100
+"""Of lost records, and of live steps, that one stream of a list shows; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOfRun:
-    """A stream with the steps that views take from it, and what it declared lost."""
+    """A stream with the steps that views take from it, and what it declared lost: the first ranges of each.
+
+    Attributes:
+        stream: The stream.
+        num_live_ranges: Ranges of steps that views take from it.
+        live_steps: The first of these.
+        num_lost_ranges: Ranges of records that it declared lost.
+        lost: The first of these.
+    """
 
     stream: Stream
+    num_live_ranges: int
     live_steps: list[tuple[int, int]]
-    lost: list[StreamLoss]
+    num_lost_ranges: int
+    lost: list[Loss]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsOfRun:
+    """A page of a run's streams, oldest first, with the ledger of all; `next_id`: its last one, where more follow."""
+
+    ledger: RunLedger
+    streams: list[StreamOfRun]
+    next_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +89,49 @@ async def epoch(session: AsyncSession) -> UUID:
     return await epochs.current(session)
 
 
-async def of_run(session: AsyncSession, run_id: UUID) -> list[StreamOfRun]:
-    """The run's streams of every kind, oldest first; each kind has its own live steps.
+async def of_run(session: AsyncSession, run_id: UUID, *, after: UUID | None, at_most: int) -> StreamsOfRun:
+    """A page of the run's streams of every kind, oldest first; each kind has its own live steps.
+
+    Args:
+        session: Of the database.
+        run_id: The run.
+        after: Those behind this stream; None: from the oldest on.
+        at_most: How many.
 
     Raises:
         RunNotFound: When no run has this id.
+        InvalidInput: When the run has no stream `after`.
     """
     if await runs.get(session, run_id) is None:
         raise RunNotFound(run_id)
     found = await streams.of_run(session, run_id)
-    live = [interval for kind in KINDS for interval in live_intervals(_coverage(found, kind))]
-    losses = await streams.losses_of_run(session, run_id)
-    return [
-        StreamOfRun(
-            stream,
-            [(interval.low, interval.high) for interval in live if interval.stream_id == stream.id],
-            [loss for loss in losses if loss.stream_id == stream.id],
-        )
-        for stream in found
-    ]
+    page, next_id = _page(found, after, at_most)
+    losses = await streams.first_losses(session, run_id, [one.id for one in page], at_most=MAX_RANGES)
+    live = _live_steps(found)
+    rows = []
+    for stream in page:
+        num_lost_ranges, lost = losses.get(stream.id, (0, []))
+        steps = live.get(stream.id, [])
+        rows.append(StreamOfRun(stream, len(steps), steps[:MAX_RANGES], num_lost_ranges, lost))
+    return StreamsOfRun(ledger.of_streams(found), rows, next_id)
+
+
+def _page(found: Sequence[Stream], after: UUID | None, at_most: int) -> tuple[Sequence[Stream], UUID | None]:
+    first = 0
+    if after is not None:
+        first = next((place for place, one in enumerate(found, start=1) if one.id == after), 0)
+        if not first:
+            raise refuse("cursor", "is no stream of this run: start without one", str(after))
+    page = found[first : first + at_most]
+    return page, page[-1].id if first + at_most < len(found) else None
+
+
+def _live_steps(found: Sequence[Stream]) -> dict[UUID, list[tuple[int, int]]]:
+    live: dict[UUID, list[tuple[int, int]]] = defaultdict(list)
+    for kind in KINDS:
+        for interval in live_intervals(_coverage(found, kind)):
+            live[interval.stream_id].append((interval.low, interval.high))
+    return live
 
 
 def _coverage(found: Iterable[Stream], kind: Kind) -> list[Coverage]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, Literal, get_args
 from uuid import UUID
 
@@ -211,10 +213,27 @@ async def losses_between(
     return [Loss(*row) for row in await session.execute(chosen)]
 
 
-async def losses_of_run(session: AsyncSession, run_id: UUID) -> Sequence[StreamLoss]:
-    """All declared losses of the run, in order."""
-    chosen = select(StreamLoss).where(StreamLoss.run_id == run_id).order_by(StreamLoss.stream_id, StreamLoss.from_seq)
-    return (await session.scalars(chosen)).all()
+_FIRST_LOSSES = """
+SELECT stream_id, from_seq, to_seq, reason, num_ranges FROM (
+  SELECT *, row_number() OVER (PARTITION BY stream_id ORDER BY from_seq) AS place,
+    count(*) OVER (PARTITION BY stream_id) AS num_ranges
+  FROM stream_loss WHERE run_id = $1::uuid AND stream_id = ANY($2::uuid[])
+) AS numbered
+WHERE place <= $3::bigint
+ORDER BY stream_id, from_seq
+"""
+
+
+async def first_losses(
+    session: AsyncSession, run_id: UUID, stream_ids: Sequence[UUID], *, at_most: int
+) -> dict[UUID, tuple[int, list[Loss]]]:
+    """Of those of the streams that declared losses: how many ranges each has, and the first of these, in order."""
+    rows = await fetch(session, _FIRST_LOSSES, run_id, list(stream_ids), at_most)
+    found = {stream_id: list(of_stream) for stream_id, of_stream in groupby(rows, key=itemgetter(0))}
+    return {
+        stream_id: (of_stream[0][4], [Loss(row[1], row[2], row[3]) for row in of_stream])
+        for stream_id, of_stream in found.items()
+    }
 
 
 async def coverage_of_run(session: AsyncSession, run_id: UUID, kind: Kind = SIMPLE) -> list[Coverage]:
