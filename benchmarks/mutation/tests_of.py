@@ -44,7 +44,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "storage/streams": (*_INGESTION, *_INGESTED, *_SERIES),
             "storage/series": (*_BUCKETS, *_SERIES, *_ANSWERS),
             "storage/group_series": _LAYERS,
-            "services/live": (*_SERIES, *_ANSWERS),
+            "services/live": (*_of("server/series", "live_pieces"), *_SERIES, *_ANSWERS),
             "services/series": (*_SERIES, *_ANSWERS),
             "services/windows": (*_SERIES, *_ANSWERS),
             "services/sessions": (*_PEOPLE, *_GATE),
