@@ -53,6 +53,20 @@ async def test_the_visitors_key_and_cookie_go_with_the_call(api: ApiClient, fake
     assert "x-other" not in sent
 
 
+async def test_all_pages_of_streams_are_read() -> None:
+    pages = {None: (["a", "b"], "b"), "b": (["c"], None)}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        names, next_cursor = pages[request.url.params.get("cursor")]
+        return httpx.Response(
+            200, json={"streams": [{"stream_id": name} for name in names], "next_cursor": next_cursor}
+        )
+
+    api = ApiClient(base_url="http://api", transport=httpx.MockTransport(answer))
+
+    assert [one.stream_id for one in await api.streams({}, NOBODY)] == ["a", "b", "c"]
+
+
 async def test_a_missing_run_is_a_problem_that_says_so(api: ApiClient) -> None:
     with pytest.raises(ApiProblem) as raised:
         await api.run({}, NOBODY)
