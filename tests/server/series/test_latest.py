@@ -156,8 +156,32 @@ async def test_a_late_batch_of_an_older_stream_does_not_move_the_run_back(sessio
     assert run.latest_step == 99
 
 
+async def test_a_job_that_was_killed_and_is_sent_later_shows_the_noise_scale_of_its_last_rows(
+    session: AsyncSession,
+) -> None:
+    """Its batches come in one second, and none of them says that the run has ended."""
+    run_id = uuid4()
+    rows = rows_with([100.0] * 6_000, [2.0 - step / 4_000 for step in range(6_000)])
+
+    await log_rows(session, run_id, rows)
+
+    await assert_shows_its_rows(session, run_id)
+
+
+async def test_a_late_batch_of_an_older_stream_that_the_window_reaches_into_is_in_it(session: AsyncSession) -> None:
+    run_id, old = uuid4(), uuid4()
+    parts = [rows_with([100.0] * 1_000, [float(1 + (step >= 900)) for step in range(1_000)])]
+    first = {name: column[:900] for name, column in parts[0].items()}
+    late = {name: column[900:] for name, column in parts[0].items()}
+    await accept(session, old, make_batch(run_id=run_id, stream=make_stream(started_at=1e9), measurements=first))
+    await log(session, run_id, range(1_000, 1_005), started_at=2e9)
+
+    await accept(session, old, make_batch(run_id=run_id, first_seq=902, with_run=False, measurements=late))
+
+    await assert_shows_its_rows(session, run_id)
+
+
 async def test_what_a_resumed_run_ends_with_holds_its_last_batch(session: AsyncSession) -> None:
-    """The batch that ends a run is the last chance: nothing refreshes its noise scale afterwards."""
     run_id = uuid4()
     await log(session, run_id, range(1_000))
     rows = make_measurements(steps=range(400, 450))
@@ -167,8 +191,17 @@ async def test_what_a_resumed_run_ends_with_holds_its_last_batch(session: AsyncS
 
     await accept(session, uuid4(), body)
 
+    await assert_shows_its_rows(session, run_id)
     run = await runs.get(session, run_id)
-    whole = await latest_noise_scale(session, run_id)
     assert run is not None
     assert (run.latest_step, run.noise_scale_num_updates) == (449, 23)
-    assert run.noise_scale_value == pytest.approx(whole.value)
+
+
+async def assert_shows_its_rows(session: AsyncSession, run_id: UUID) -> None:
+    """The run's row says what the newest window of its stored rows says."""
+    run = await runs.get(session, run_id)
+    of_rows = await latest_noise_scale(session, run_id)
+    assert run is not None
+    assert run.noise_scale_value == pytest.approx(of_rows.value)
+    assert (run.noise_scale_num_updates, run.noise_scale_z) == (of_rows.num_updates, pytest.approx(of_rows.z))
+    assert run.noise_scale_step == run.latest_step

@@ -42,7 +42,7 @@ class Measured:
         Args:
             run: Whose noise scale it is.
         """
-        return LatestNoiseScale.of(run.noise_scale, run.reason)
+        return LatestNoiseScale.of(run.noise_scale, run.reason, run.noise_scale_step)
 
     def critical_batch(self, run: RunSoFar) -> Estimate | None:
         """κ × the noise scale with both errors; None without a bounded one, or where an end leaves float64.

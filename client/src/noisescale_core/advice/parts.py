@@ -79,6 +79,7 @@ class RunSoFar:
         config: What the run was described with, by the names that trainers use.
         run_id: UUID of the run; None before its first step.
         step: The newest optimizer step that is known; None before the first.
+        noise_scale_step: The last step that is in the noise scale; None where that is not known.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -100,6 +101,7 @@ class RunSoFar:
     config: Mapping[str, Any] = field(default_factory=dict)
     run_id: str | None = None
     step: int | None = None
+    noise_scale_step: int | None = None
 
     @property
     def steps_left(self) -> int:
@@ -142,6 +144,7 @@ class LatestNoiseScale:
         num_updates: Updates of the window.
         num_blocks: Blocks whose spread gives the interval.
         updates_needed: Length of a window that would be resolved; None where nobody can say.
+        step: The last step that is in it; None where that is not said.
     """
 
     state: Literal["resolved", "tentative", "unresolved"]
@@ -155,14 +158,16 @@ class LatestNoiseScale:
     num_updates: int | None = None
     num_blocks: int | None = None
     updates_needed: int | None = None
+    step: int | None = None
 
     @classmethod
-    def of(cls, found: NoiseScaleEstimate, reason: str | None) -> "LatestNoiseScale":
+    def of(cls, found: NoiseScaleEstimate, reason: str | None, step: int | None = None) -> "LatestNoiseScale":
         """An estimate as an answer says it.
 
         Args:
             found: Of a window, in examples.
             reason: Why it has no value.
+            step: The last step that is in it.
         """
         return cls(
             state=found.state.value,
@@ -176,6 +181,7 @@ class LatestNoiseScale:
             num_updates=found.num_updates,
             num_blocks=found.num_blocks,
             updates_needed=found.updates_needed,
+            step=step,
         )
 
 

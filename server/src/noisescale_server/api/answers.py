@@ -57,7 +57,7 @@ def run_answer(view: RunView) -> RunAnswer:
         global_batch=run.latest_global_batch,
         num_micro_batches=run.latest_num_micro_batches,
         loss=run.latest_loss,
-        noise_scale=LatestNoiseScale.of(view.noise_scale, view.reason),
+        noise_scale=LatestNoiseScale.of(view.noise_scale, view.reason, run.noise_scale_step),
         example_efficiency=interval_answer(view.example_efficiency),
         step_efficiency=interval_answer(view.step_efficiency),
         decision=decision_answer(view.decision),

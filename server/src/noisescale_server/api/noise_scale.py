@@ -74,7 +74,7 @@ def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
         "widened": found.is_widened,
         "num_points": len(found.points),
         "points": point_columns(found, x),
-        "latest": estimate_answer(found.latest, reason=reason_of_newest(found)),
+        "latest": estimate_answer(found.latest, reason=reason_of_newest(found), step=found.latest_step),
         "run_average": estimate_answer(found.run_average, reason=reason_of_newest(found)),
         "events": event_answers(found.events),
     }
@@ -157,9 +157,9 @@ def reason_of_newest(found: Series) -> str | None:
     return reason_without_estimate(found.points.flags[-1]) if found.points else None
 
 
-def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None) -> LatestNoiseScale:
+def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None, step: int | None = None) -> LatestNoiseScale:
     """An estimate as in every answer; `reason` says more than that there are no estimates."""
-    return LatestNoiseScale.of(one, (reason or one.reason) if one.reason == "no_estimates" else one.reason)
+    return LatestNoiseScale.of(one, (reason or one.reason) if one.reason == "no_estimates" else one.reason, step)
 
 
 def means(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:

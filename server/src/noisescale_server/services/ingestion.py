@@ -24,7 +24,7 @@ from noisescale_server.storage.groups import GroupRecord
 from noisescale_server.storage.ledger import REJECTED
 from noisescale_server.storage.measurements import MeasurementColumns
 from noisescale_server.storage.metrics import MetricColumns
-from noisescale_server.storage.progress import Advance, RunNews
+from noisescale_server.storage.progress import Advance, LatestWindow, RunNews
 from noisescale_server.storage.runs import NewRun
 from noisescale_server.storage.streams import SIMPLE, Coverage, Cursor, Loss, StreamInfo
 
@@ -213,8 +213,9 @@ def _first_step(rows: MeasurementColumns) -> int:
 
 
 async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
-    """Nothing; the cursor is moved, the run shows what came, and once a second the latest window's noise scale.
+    """Nothing; the cursor is moved, the run shows what came and the noise scale of the latest window with it.
 
+    Nobody says that a job was killed: its last batch is like any other, so each one brings the window up to date.
     What a run shows comes from kind simple alone: streams of the other kinds only add their name to its row.
     """
     run_id, stream_id = new.run_id, new.stream_id
@@ -224,15 +225,33 @@ async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Ad
             session, run_id=run_id, stream_id=stream_id, advance=change, new_kind=cursor.kind if begins else None
         )
         return
-    if not cursor.is_newest:
+    if cursor.is_newest:
+        window = await _latest_window(session, new, cursor, change)
+        news = news_of(new, cursor, change)
+        is_shown = await progress.store(
+            session, run_id=run_id, stream_id=stream_id, advance=change, news=news, window=window
+        )
+    else:
         await progress.store_of_overtaken(session, run_id=run_id, stream_id=stream_id, advance=change)
-        return
-    window = None
-    if cursor.is_due or new.finish is not None:
-        covered = await _coverage(session, new, cursor, change)
+        is_shown = False
+    if new.measurements and not is_shown:
+        # the run's row is locked by now: all that its other streams have stored is seen
+        covered = await streams.coverage_of_run(session, run_id)
         window = await latest.window(session, LiveSeries.of(run_id, SIMPLE, covered))
-    news = news_of(new, cursor, change)
-    await progress.store(session, run_id=run_id, stream_id=stream_id, advance=change, news=news, window=window)
+        await progress.store_window(session, run_id, window)
+
+
+async def _latest_window(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> LatestWindow | None:
+    """The window with this batch; None where it brings no rows.
+
+    Batches of several streams of one run wait for each other here, or each would miss the other's rows.
+    """
+    if not new.measurements:
+        return None
+    if not cursor.is_alone:
+        await runs.lock(session, new.run_id)
+    covered = await _coverage(session, new, cursor, change)
+    return await latest.window(session, LiveSeries.of(new.run_id, SIMPLE, covered))
 
 
 async def _coverage(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> list[Coverage]:

@@ -4,7 +4,7 @@ The window is the one of the training job's own `noise_scale()`, in the same blo
 before it. So both say the same number and the same state.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -90,7 +90,9 @@ async def window(session: AsyncSession, live: LiveSeries) -> LatestWindow:
         if sums.num_blocks >= MIN_BLOCKS or num_steps > last - first or not has_estimates:
             before = _sums(one for one in blocks if one.number < wanted.low)
             newest = estimate(sums, has_signal=has_signal, before=before)
-            return LatestWindow(newest, reduce(or_, (one.flags for one in own), 0), has_signal)
+            flags = reduce(or_, (one.flags for one in own), 0)
+            step = await _last_step(session, live, wanted, last, [one.number for one in own if one.num_updates])
+            return LatestWindow(newest, flags, has_signal, step)
         num_steps *= LONGER
 
 
@@ -104,6 +106,17 @@ async def _read(session: AsyncSession, live: LiveSeries, wanted: Span, last: int
         buckets_per_block=wanted.buckets_per_block,
         kind=live.kind,
     )
+
+
+async def _last_step(
+    session: AsyncSession, live: LiveSeries, wanted: Span, last: int, numbers: Sequence[int]
+) -> int | None:
+    """The last step of the blocks of these numbers that has an estimate: rows without one may follow it."""
+    if not numbers:
+        return None
+    low = numbers[-1] * wanted.steps_per_block
+    pieces = live.pieces(low, min(last, low + wanted.steps_per_block - 1), 0)
+    return await series.last_estimated_step(session, live.run_id, pieces)
 
 
 def _sums(blocks: Iterable[Block]) -> WindowSums:

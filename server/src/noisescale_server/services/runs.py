@@ -304,6 +304,7 @@ def run_so_far(run: Run) -> RunSoFar:
         usd_per_device_hour=run.usd_per_device_hour,
         config=run.config,
         run_id=str(run.id),
+        noise_scale_step=run.noise_scale_step,
     )
 
 

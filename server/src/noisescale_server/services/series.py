@@ -44,6 +44,7 @@ class Series:
         latest: Over the last 5 % of the steps.
         run_average: Mean over steps of the resolved window values.
         events: Changes along the points; of kind simple alone.
+        latest_step: The last step that is in `latest`; None where none is.
     """
 
     run: Run
@@ -57,6 +58,7 @@ class Series:
     latest: NoiseScaleEstimate
     run_average: NoiseScaleEstimate
     events: list[Event]
+    latest_step: int | None = None
 
 
 def default_window(*, run_steps: int, shown_steps: int) -> int:
@@ -117,6 +119,7 @@ async def of_run(
         events=events_of(shown.points, shown_intervals, run_low=wanted.run_low, branch_steps=branch_steps)
         if kind == SIMPLE
         else [],
+        latest_step=whole.latest_step,
     )
 
 

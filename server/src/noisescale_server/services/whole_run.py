@@ -39,12 +39,14 @@ class WholeRun:
     Attributes:
         latest: Over the last 5 % of the steps.
         run_average: Mean over steps of the resolved window values.
+        latest_step: The last step that is in the latest window's estimate; None where none is.
         signal_step: The earliest step by which the run is known to have shown a gradient; None while it has not.
     """
 
     latest: NoiseScaleEstimate
     run_average: NoiseScaleEstimate
     signal_step: int | None
+    latest_step: int | None = None
 
 
 class WholeRuns:
@@ -116,6 +118,7 @@ async def _compute(session: AsyncSession, live: LiveSeries) -> WholeRun:
         latest=newest.noise_scale,
         run_average=await _run_average(session, live, has_signal=newest.has_signal),
         signal_step=live.newest_step if newest.has_signal else None,
+        latest_step=newest.step,
     )
 
 

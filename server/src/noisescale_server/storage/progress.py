@@ -41,11 +41,13 @@ class LatestWindow:
         noise_scale: The estimate over them.
         flags: All bits that their rows carry.
         has_signal: The run up to there has shown a gradient.
+        step: The last step that is in the estimate; None where none is.
     """
 
     noise_scale: NoiseScaleEstimate
     flags: int
     has_signal: bool
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +91,8 @@ _NEWS_TYPES = (
     "timestamptz", "boolean", "bigint", "timestamptz", "text", "bigint", "bigint", "text[]", "text", "text", "text",
     "bigint", "bigint", "float8", "float8", "float8", "bigint", "bigint",
 )  # fmt: skip
-_WINDOW_FIELDS = (*_ESTIMATE_FIELDS, "flags")
-_WINDOW_TYPES = ("text", "float8", "float8", "float8", "float8", "text", "bigint", "bigint", "bigint", "bigint")
+_WINDOW_FIELDS = (*_ESTIMATE_FIELDS, "flags", "step")
+_WINDOW_TYPES = ("text", "float8", "float8", "float8", "float8", "text", *("bigint",) * 5)
 
 
 def _placeholders(names: tuple[str, ...], types: tuple[str, ...], start: int) -> dict[str, str]:
@@ -134,12 +136,10 @@ def _set_run() -> str:
   newest_stream_id = $2::uuid, newest_started_at = {_NEWS["newest_started_at"]}"""
 
 
-def _set_window() -> str:
-    value = _WINDOW["value"]
-    estimate = ", ".join(f"noise_scale_{name} = {_WINDOW[name]}" for name in _WINDOW_FIELDS)
-    return f"""
-  latest_refreshed_at = clock_timestamp(), {estimate},
-  example_efficiency = {value} / (coalesce({_NEWS["latest_global_batch"]}, latest_global_batch) + {value})"""
+def _set_window(window: dict[str, str], batch: str) -> str:
+    value = window["value"]
+    estimate = ", ".join(f"noise_scale_{name} = {window[name]}" for name in _WINDOW_FIELDS)
+    return f"{estimate}, example_efficiency = {value} / ({batch} + {value})"
 
 
 _ADVANCE = f"""
@@ -153,7 +153,11 @@ WHERE id = $1::uuid AND (newest_stream_id IS NULL OR newest_stream_id = $2::uuid
 RETURNING id"""
 
 _WITHOUT_WINDOW = f"{_ADVANCE} {_set_run()} {_IF_STILL_NEWEST}"
-_WITH_WINDOW = f"{_ADVANCE} {_set_run()}, {_set_window()} {_IF_STILL_NEWEST}"
+_NEW_BATCH = f"coalesce({_NEWS['latest_global_batch']}, latest_global_batch)"
+_WITH_WINDOW = f"{_ADVANCE} {_set_run()}, {_set_window(_WINDOW, _NEW_BATCH)} {_IF_STILL_NEWEST}"
+_WINDOW_ALONE = f"""
+UPDATE run SET {_set_window(_placeholders(_WINDOW_FIELDS, _WINDOW_TYPES, 2), "latest_global_batch")}
+WHERE id = $1::uuid"""  # noqa: S608
 _OF_OVERTAKEN = f"{_ADVANCE} {_saw_data(_STREAM['first_step'])} WHERE id = $1::uuid"
 _RUN_OF_OVERTAKEN = f"UPDATE run SET {_saw_data('$2::bigint')} WHERE id = $1::uuid"  # noqa: S608
 _ONE_MORE_KIND = """
@@ -169,19 +173,28 @@ async def store(
     advance: Advance,
     news: RunNews,
     window: LatestWindow | None,
-) -> None:
-    """Nothing; cursor and ledger are moved on, and the run shows the news and the latest window if one was read.
+) -> bool:
+    """True if cursor and ledger are moved on, and the run shows the news and the latest window if one was read.
 
-    If a newer stream has taken over meanwhile, the run keeps what that one said.
+    False if a newer stream has taken over meanwhile: then the run keeps what that one said.
     """
     parameters = [*_advance(run_id, stream_id, advance), *(getattr(news, name) for name in _NEWS_FIELDS)]
     if window is None:
         updated = await fetch(session, _WITHOUT_WINDOW, *parameters)
     else:
-        estimate = (getattr(window.noise_scale, name) for name in _ESTIMATE_FIELDS)
-        updated = await fetch(session, _WITH_WINDOW, *parameters, *estimate, window.flags)
+        updated = await fetch(session, _WITH_WINDOW, *parameters, *_window(window))
     if not updated:
         await fetch(session, _RUN_OF_OVERTAKEN, run_id, news.first_step)
+    return bool(updated)
+
+
+async def store_window(session: AsyncSession, run_id: UUID, window: LatestWindow) -> None:
+    """Show the window as the run's latest one."""
+    await fetch(session, _WINDOW_ALONE, run_id, *_window(window))
+
+
+def _window(window: LatestWindow) -> list[Any]:
+    return [*(getattr(window.noise_scale, name) for name in _ESTIMATE_FIELDS), window.flags, window.step]
 
 
 async def store_of_overtaken(session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance) -> None:

@@ -326,6 +326,24 @@ async def evidence(
     return [(first_step, Evidence(*sums)) for first_step, *sums in rows]
 
 
+_LAST_ESTIMATED_STEP = f"""
+WITH {_PIECES}
+SELECT max(m.step)
+FROM piece CROSS JOIN LATERAL (
+  SELECT step FROM measurement
+  WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high
+    AND sum_trace_cov IS NOT NULL
+  ORDER BY step DESC LIMIT 1
+) AS m
+"""  # noqa: S608 - a table expression of our own
+
+
+async def last_estimated_step(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece]) -> int | None:
+    """The last step of these rows that has an estimate; None where none has."""
+    rows = await read(session, _LAST_ESTIMATED_STEP, *_parameters(run_id, pieces))
+    return rows[0][0] if rows else None
+
+
 def _parameters(run_id: UUID, pieces: Sequence[Piece]) -> tuple[object, ...]:
     return (
         run_id,

@@ -125,7 +125,6 @@ class Run(Table):
     latest_global_batch: Mapped[float | None]
     latest_num_micro_batches: Mapped[int | None]
     latest_flags: Mapped[int] = mapped_column(server_default="0")
-    latest_refreshed_at: Mapped[datetime | None]
 
     noise_scale_state: Mapped[str | None]
     noise_scale_value: Mapped[float | None]
@@ -137,6 +136,7 @@ class Run(Table):
     noise_scale_num_updates: Mapped[int | None]
     noise_scale_num_blocks: Mapped[int | None]
     noise_scale_flags: Mapped[int] = mapped_column(server_default="0")
+    noise_scale_step: Mapped[int | None]
     example_efficiency: Mapped[float | None]
 
 
