@@ -39,6 +39,13 @@ async def test_one_of_several_questions_without_an_answer_is_an_outage(
     assert await said(client, "run-law-figures.data", OF_RUN) == "down"
 
 
+async def test_an_unexpected_error_of_one_answer_is_no_outage(client: httpx.AsyncClient, fake_api: FakeApi) -> None:
+    """Asking again gives the same: a page that took it for an outage loaded itself again without end."""
+    fake_api.failing_ends, fake_api.failing_status = ("/forecast",), 500
+
+    assert await said(client, "run-law-figures.data", OF_RUN) == "up"
+
+
 async def test_what_does_not_exist_is_no_outage(client: httpx.AsyncClient) -> None:
     values = {**OF_RUN, "run-id.data": "00000000-0000-4000-8000-000000009999"}
 

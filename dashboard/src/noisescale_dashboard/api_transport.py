@@ -11,6 +11,8 @@ import orjson
 from noisescale_dashboard import outages
 
 FORWARDED_HEADERS = ("authorization", "cookie", "origin", "sec-fetch-site", "host")
+AWAY = (502, 503, 504)
+"""Answers of a server or database that is away and comes back; a 500 is an answer, and asking again gives the same."""
 
 
 @dataclass(eq=False)
@@ -74,7 +76,7 @@ class ApiTransport:
         except httpx.TransportError as error:
             outages.remember(has_answered=False)
             raise ApiProblem(request, None, "The server did not answer", str(error)) from error
-        outages.remember(has_answered=not response.is_server_error)
+        outages.remember(has_answered=response.status_code not in AWAY)
         if response.is_success:
             return response
         raise _problem(request, response)
@@ -89,7 +91,7 @@ class ApiTransport:
         except httpx.TransportError as error:
             outages.remember(has_answered=False)
             raise ApiProblem(request, None, "The server did not answer", str(error)) from error
-        outages.remember(has_answered=not response.is_server_error)
+        outages.remember(has_answered=response.status_code not in AWAY)
         if response.is_success:
             return response.json() if response.content else None
         raise _problem(request, response)

@@ -106,9 +106,20 @@ async def test_panels_and_events_come_for_the_runs_that_are_shown(callbacks: Cal
     assert "noise scale" in changed["overview-small-sentence"]["children"].lower()
 
 
+async def test_panels_and_events_that_never_came_say_so(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    shown = (await callbacks.post("overview-figures.data", view()))["overview-shown"]["data"]
+    fake_api.failing_ends = ("/sparklines",)
+
+    changed = await callbacks.post("overview-panels.data", {"overview-shown.data": shown, "narrow.data": False})
+
+    assert "not loaded: Service unavailable" in str(changed["overview-events"]["children"])
+    assert changed["overview-small-card-subtitle"]["children"] == "not loaded: Service unavailable"
+
+
 async def test_panels_stay_where_the_api_does_not_answer(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.failing = True
-    known = {"overview-shown.data": {"stamps": {RUNS[0].id: ""}}, "narrow.data": False}
+    stamps = {"stamps": {RUNS[0].id: ""}}
+    known = {"overview-shown.data": stamps, "narrow.data": False, "overview-panels.data": {"small": {}}}
 
     answer = await callbacks.client.post(
         "/_dash-update-component", json=callbacks.payload("overview-panels.data", known)

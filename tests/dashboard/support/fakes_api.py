@@ -37,8 +37,8 @@ from fakes_sweeps import (
 
 
 class FakeApi:
-    """Runs, and what is asked of them; `requests` remembers each call, `failing` makes every answer a 503,
-    `failing_ends` those of paths that end so, `delay_seconds` makes each late."""
+    """Runs, and what is asked of them; `requests` remembers each call, `failing` makes every answer a `failing_status`,
+    503 unless told, `failing_ends` those of paths that end so, `delay_seconds` makes each late."""
 
     def __init__(self, runs: tuple[FakeRun, ...] = RUNS, sweeps: tuple[FakeSweep, ...] = SWEEPS) -> None:
         self.runs = runs
@@ -47,6 +47,7 @@ class FakeApi:
         self.reproductions: tuple[dict[str, Any], ...] = REPRODUCTIONS
         self.requests: list[Request] = []
         self.failing = False
+        self.failing_status = 503
         self.failing_ends: tuple[str, ...] = ()
         self.delay_seconds = 0.0
         self.refused_groups: tuple[str, ...] = ()
@@ -66,7 +67,9 @@ class FakeApi:
         self.requests.append(request)
         await asyncio.sleep(self.delay_seconds)
         if self.failing or request.url.path.endswith(self.failing_ends):
-            return problem(503, "Service unavailable", "the database does not answer")
+            if self.failing_status == 503:
+                return problem(503, "Service unavailable", "the database does not answer")
+            return problem(self.failing_status, "Internal server error", "an unexpected error, logged by the server")
         return await call_next(request)
 
     def find(self, run_id: str) -> FakeRun | None:

@@ -1,6 +1,7 @@
 """What branches add to the noise scale of the moment at which they left."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,8 @@ def test_kappa_lies_between_the_ends_of_both_intervals():
     assert found == KappaBounds(64 / scale.high, 256 / scale.low)
     assert kappa_bounds(point, 64, None) == KappaBounds(64 / scale.high, None)
     assert kappa_bounds(point, None, 256) == KappaBounds(None, 256 / scale.low)
+    to_zero = replace(point, noise_scale=replace(scale, low=0.0))
+    assert kappa_bounds(to_zero, 64, 256) == KappaBounds(64 / scale.high, None)
 
 
 def test_branches_that_bound_nothing_or_a_noise_scale_that_is_not_resolved_say_nothing_of_kappa():

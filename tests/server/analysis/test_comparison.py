@@ -119,6 +119,12 @@ def test_averages_of_a_run_are_four_different_numbers() -> None:
     assert averages([]) is None
 
 
+def test_a_number_that_may_be_zero_bounds_no_factor() -> None:
+    order = task_order("chain", "noise_scale", [Rung("a", 0.0, 2.0), Rung("b", 3.0, 4.0)])
+
+    assert (order.factor_low, order.factor_high) == (1.5, None)
+
+
 @pytest.mark.parametrize(
     ("rungs", "holds"),
     [

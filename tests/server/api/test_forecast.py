@@ -15,19 +15,32 @@ NUM_STEPS, POWER = 400, 0.5
 
 
 async def growing_run(
-    client: httpx.AsyncClient, *, cold_from: int = NUM_STEPS, planned_steps: int | None = None, power: float = POWER
+    client: httpx.AsyncClient,
+    *,
+    cold_from: int = NUM_STEPS,
+    planned_steps: int | None = None,
+    power: float = POWER,
+    outlier_at: int | None = None,
 ) -> str:
     """A run whose noise scale is 100 √steps and whose loss is 4 / steps^0.1, so that it is 100 (4 / loss)^5."""
-    return (await growing_stream(client, cold_from=cold_from, planned_steps=planned_steps, power=power))[0]
+    growing = growing_stream(
+        client, cold_from=cold_from, planned_steps=planned_steps, power=power, outlier_at=outlier_at
+    )
+    return (await growing)[0]
 
 
 async def growing_stream(
-    client: httpx.AsyncClient, *, cold_from: int = NUM_STEPS, planned_steps: int | None = None, power: float = POWER
+    client: httpx.AsyncClient,
+    *,
+    cold_from: int = NUM_STEPS,
+    planned_steps: int | None = None,
+    power: float = POWER,
+    outlier_at: int | None = None,
 ) -> tuple[str, str]:
     """The same run and the stream that writes it."""
     rows = make_measurements(steps=range(NUM_STEPS), noise_scale=100.0)
     for place in range(NUM_STEPS):
-        factor = (place + 1) ** power
+        factor = (place + 1) ** power * (1_000 if place == outlier_at else 1)
         for name, degree in (("sum_trace_cov", 1), ("sum_trace_cov_sq", 2), ("sum_trace_cov_grad_sq_norm", 1)):
             rows[name][place] *= factor**degree
         rows["sum_loss"][place] = 4 * (place + 1) ** -0.1
@@ -61,6 +74,17 @@ class TestRun:
         assert (found["quantity"], found["axis"], found["unit"]) == ("noise_scale", axis, "images")
         assert law["num_clusters"] == 6
         assert len(found["observed"]) == law["num_observations"]
+
+    async def test_a_window_whose_interval_reaches_zero_is_left_out_and_counted(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        """One step with a huge tr Σ in it: no width on the log scale, which the law is fitted on."""
+        clean = await forecast(shared_client, await growing_run(shared_client), axis="steps")
+        found = await forecast(shared_client, await growing_run(shared_client, outlier_at=390), axis="steps")
+
+        assert found["num_unresolved"] == clean["num_unresolved"] + 1
+        assert found["law"] is not None
+        assert all(one["low"] > 0 for one in found["observed"])
 
     async def test_over_the_loss_alpha_has_its_interval(self, shared_client: httpx.AsyncClient) -> None:
         law = (await forecast(shared_client, await growing_run(shared_client)))["law"]

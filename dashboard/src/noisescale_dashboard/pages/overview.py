@@ -45,6 +45,7 @@ WITH_SERIES = (
     Output("overview-events-card-footer", "children"),
     Output("overview-small-sentence", "children"),
     Output("overview-small", "style"),
+    Output("overview-small-card-subtitle", "children"),
 )
 """What takes the series of the runs: it comes a moment later than the answer of the page."""
 
@@ -147,15 +148,20 @@ def _register_load(app: Dash, api: ApiClient) -> None:
 
 
 def _register_series(app: Dash, api: ApiClient) -> None:
-    @app.callback(*WITH_SERIES, Input("overview-shown", "data"), State("narrow", "data"))
-    async def load_series(shown: Mapping[str, Any] | None, narrow: bool) -> tuple[Any, ...]:
+    @app.callback(
+        *WITH_SERIES, Input("overview-shown", "data"), State("narrow", "data"), State("overview-panels", "data")
+    )
+    async def load_series(shown: Mapping[str, Any] | None, narrow: bool, panels: Any) -> tuple[Any, ...]:
         if not shown:
             raise PreventUpdate
         try:
             runs, series = await find_series(api, visitor_headers(ctx.headers), list(shown["stamps"]))
-        except ApiProblem:
-            # what is shown stays; the page itself says what is wrong
-            raise PreventUpdate from None
+        except ApiProblem as problem:
+            if panels:
+                # what is shown stays; the banner says until when it was true
+                raise PreventUpdate from None
+            said = f"not loaded: {problem.title}"
+            return no_update, html.P(said, className="t2"), None, said, no_update, said
         return _with_series(runs, series, narrow=narrow, now=datetime.now(UTC))
 
 
@@ -216,6 +222,7 @@ def _with_series(
         f"{earlier} earlier" if earlier > 0 else None,
         small_sentence(panels),
         _style(small_multiples.height_of(len(panels), narrow=narrow)),
+        overview_cards.SMALL_SUBTITLE,
     )
 
 

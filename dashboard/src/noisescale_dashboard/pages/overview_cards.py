@@ -9,6 +9,7 @@ from noisescale_dashboard.pages.parts import Child, aria, card, figure_box
 SCOPES = (("running", "Running"), ("7d", "7 days"), ("30d", "30 days"))
 PREFERENCES = (("0.2", "Save examples"), ("0.5", "Balanced"), ("0.8", "Save time"))
 """From fewest examples to fewest steps."""
+SMALL_SUBTITLE = "Since the start · log, each panel with its own unit and scale · band: 95 % interval"
 
 
 def choices() -> list[Child]:
@@ -75,7 +76,7 @@ def small_card(narrow: bool) -> html.Section:
     ]
     return card(
         "Noise scale and batch",
-        "Since the start · log, each panel with its own unit and scale · band: 95 % interval",
+        SMALL_SUBTITLE,
         figure_box("overview-small", card_id="overview-small-card", height=small_multiples.height_of(6, narrow=narrow)),
         card_id="overview-small-card",
         actions=html.Div(key, className="row key"),

@@ -74,10 +74,12 @@ def register(app: Dash, api: ApiClient) -> None:
         try:
             known = await api.published_sweeps(visitor_headers(ctx.headers))
         except ApiProblem as problem:
-            return (no_update, states.not_loaded(problem), *[no_update] * 5)
+            said = f"not loaded: {problem.title}"
+            return no_update, states.not_loaded(problem), no_update, no_update, said, no_update, no_update
         chosen = chosen_sweep(known.sweeps, view["workload"])
         if chosen is None:
-            return (no_update, "The server has no published sweeps.", *[no_update] * 5)
+            said = "The server has no published sweeps."
+            return no_update, said, no_update, no_update, said, no_update, no_update
         return (
             {"sweep": published_sweep.published_sweep(chosen, narrow=narrow)},
             table(known.sweeps, chosen),

@@ -142,8 +142,9 @@ def register(app: Dash, api: ApiClient) -> None:
 
 
 def _unchanged(subtitle: str) -> tuple[Any, ...]:
-    """What is already shown stays, under a subtitle that says why."""
-    return tuple(subtitle if one.component_id == f"{CARD}-subtitle" else no_update for one in CHANGED)
+    """What is already shown stays, beside a line in both cards that says why."""
+    said = (f"{CARD}-subtitle", "run-tradeoff-card-footer")
+    return tuple(subtitle if one.component_id in said else no_update for one in CHANGED)
 
 
 def _shown(

@@ -91,6 +91,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
                 [
                     html.Div([main, recommendation_card.layout()], className="grid cols run-columns"),
                     html.Div(id="run-records", className="grid cols two mt16"),
+                    html.Div(id="run-records-note"),
                 ],
                 id="run-parts",
             ),

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
@@ -33,8 +33,13 @@ def register(app: Dash, api: ApiClient) -> None:
         State("run-records", "children"),
     )
 
-    @app.callback(Output("run-records", "children"), Input("run-records-asked", "data"), State("run-id", "data"))
-    async def load_records(asked: dict[str, Any] | None, run_id: str) -> Still:
+    @app.callback(
+        Output("run-records", "children"),
+        Output("run-records-note", "children"),
+        Input("run-records-asked", "data"),
+        State("run-id", "data"),
+    )
+    async def load_records(asked: dict[str, Any] | None, run_id: str) -> tuple[Any, ...]:
         if asked is None:
             raise PreventUpdate
         visitor = visitor_headers(ctx.headers)
@@ -44,10 +49,10 @@ def register(app: Dash, api: ApiClient) -> None:
                 api.streams(visitor, run_id),
                 api.metrics(visitor, run_id, {"points": METRIC_POINTS}),
             )
-        except ApiProblem:
+        except ApiProblem as problem:
             # what is shown stays; where nothing is, it is asked for again
-            raise PreventUpdate from None
-        return Still(layout(run, streams, metrics))
+            return no_update, note(f"Newest records, metrics and configuration are not loaded: {problem.title}.")
+        return Still(layout(run, streams, metrics)), None
 
 
 def layout(run: Run, streams: Sequence[Stream], metrics: Sequence[Metric]) -> list[Child]:

@@ -102,8 +102,8 @@ def register(app: Dash, api: ApiClient) -> None:
             raise PreventUpdate
         try:
             return connection(await api.me(visitor_headers(ctx.headers)))
-        except ApiProblem:
-            raise PreventUpdate from None
+        except ApiProblem as problem:
+            return [html.P(f"How a job finds this server is not loaded: {problem.title}.", className="t2")]
 
     settings_keys.register(app, api)
     settings_people.register(app, api)

@@ -1,7 +1,8 @@
 """Members and the audit log on the page of settings."""
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, TypeVar
 
 import dash_mantine_components as dmc
 from dash import Dash, Input, Output, State, ctx, html, no_update
@@ -13,6 +14,7 @@ from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.pages import settings_logins
 from noisescale_dashboard.pages.parts import Child, card, note
 
+T = TypeVar("T")
 ROLES = (("viewer", "Viewer: reads"), ("member", "Member: writes too"), ("admin", "Admin: keys, members, deleting"))
 NUM_ENTRIES = 50
 
@@ -70,12 +72,10 @@ def register(app: Dash, api: ApiClient) -> None:
         if not me or not me["manages"]:
             raise PreventUpdate
         visitor = visitor_headers(ctx.headers)
-        try:
-            people = await api.people(visitor)
-            entries = await api.audit(visitor, limit=NUM_ENTRIES)
-        except ApiProblem as problem:
-            return note(problem.detail), [], ""
-        return people_table(people), [{"value": one.id, "label": one.name} for one in people], log_table(entries)
+        people, entries = await asyncio.gather(
+            _found(api.people(visitor)), _found(api.audit(visitor, limit=NUM_ENTRIES))
+        )
+        return *_people(people), _entries(entries)
 
     @app.callback(
         Output("settings-person-said", "children"),
@@ -102,6 +102,27 @@ def register(app: Dash, api: ApiClient) -> None:
         return note("Saved.", quiet=True), f"{person_id} {project} {wanted} {settings} {removals}"
 
     settings_logins.register(app, api)
+
+
+async def _found(asked: Awaitable[Sequence[T]]) -> Sequence[T] | ApiProblem:
+    try:
+        return await asked
+    except ApiProblem as problem:
+        return problem
+
+
+def _people(found: Sequence[Person] | ApiProblem) -> tuple[Child, list[dict[str, str]]]:
+    """The members and those among them that can be chosen, or why there are none."""
+    if isinstance(found, ApiProblem):
+        return note(f"Members are not loaded: {found.detail}"), []
+    return people_table(found), [{"value": one.id, "label": one.name} for one in found]
+
+
+def _entries(found: Sequence[AuditEntry] | ApiProblem) -> Child:
+    """The log, or why there is none."""
+    if isinstance(found, ApiProblem):
+        return note(f"The audit log is not loaded: {found.detail}")
+    return log_table(found)
 
 
 def people_table(people: Sequence[Person]) -> Child:

@@ -52,7 +52,9 @@ def kappa_bounds(point: BranchingPoint | None, low: float | None, high: float | 
     scale = point.noise_scale
     if scale.value is None or scale.low is None or scale.high is None:
         return None
-    return KappaBounds(None if low is None else low / scale.high, None if high is None else high / scale.low)
+    # an interval that reaches 0 bounds κ on one side only
+    above = high / scale.low if high is not None and scale.low > 0 else None
+    return KappaBounds(None if low is None else low / scale.high, above)
 
 
 def said(point: BranchingPoint, bounds: KappaBounds | None) -> str:

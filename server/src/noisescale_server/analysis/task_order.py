@@ -35,7 +35,7 @@ class TaskOrder:
         holds: True where each number lies wholly above the one before; False where one lies wholly below it; None
             where two overlap and none falls.
         factor_low: The last is at least so many times the first.
-        factor_high: And at most so many times; None where there is no upper end.
+        factor_high: And at most so many times; None where there is no upper end, or the first may be 0.
     """
 
     chain: str
@@ -56,7 +56,7 @@ def task_order(chain: str, quantity: str, rungs: Sequence[Rung]) -> TaskOrder:
         rungs=tuple(rungs),
         holds=_holds(rungs),
         factor_low=0.0 if first.high is None else last.low / first.high,
-        factor_high=None if last.high is None else last.high / first.low,
+        factor_high=last.high / first.low if last.high is not None and first.low > 0 else None,
     )
 
 

@@ -44,13 +44,13 @@ class RunWindow:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether decisions may rest on it."""
-        return self.estimate.state is State.RESOLVED
+        """Whether a law may rest on it: an interval that reaches 0 has no width on the log scale."""
+        return self.estimate.state is State.RESOLVED and bool(self.estimate.low)
 
     @property
     def log_standard_error(self) -> float:
         """Of the log of a resolved noise scale, from its interval."""
-        assert self.estimate.low is not None, "a resolved estimate has both ends"
+        assert self.estimate.low, "windows whose interval reaches 0 are left out"
         assert self.estimate.high is not None, "a resolved estimate has both ends"
         return math.log(self.estimate.high / self.estimate.low) / (2 * _NORMAL_QUANTILE)
 
