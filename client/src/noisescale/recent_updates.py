@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from noisescale.missing_estimates import why_no_estimate
 from noisescale.readable import readable, readable_seconds, several
+from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words.reasons import words_of
+from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import RunningSignal
 from noisescale_core.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved
@@ -43,6 +45,8 @@ class NoiseScale:
             k-th step is measured.
         seconds_per_step: How long a step takes lately; None: not known, so no time is foretold.
         why_nothing: Why there is no estimate at all, where there is none.
+        divergence: Since when loss or gradients are not finite; None where they are.
+        step: The last step that is in the estimate; None where there is none.
     """
 
     estimate: NoiseScaleEstimate
@@ -53,6 +57,8 @@ class NoiseScale:
     steps_per_update: float = 1.0
     seconds_per_step: float | None = None
     why_nothing: str = why_no_estimate(None, is_silent=False)
+    divergence: Divergence | None = None
+    step: int | None = None
 
     @classmethod
     def of_nothing(cls) -> "NoiseScale":
@@ -70,17 +76,26 @@ class NoiseScale:
         return self.estimate.state
 
     def __str__(self) -> str:
+        if self.divergence is not None:
+            until = "" if self.step is None else f"; until step {self.step}: {self._known() or 'not resolved'}"
+            return f"{of_divergence.said(self.divergence)}{until}"
+        known = self._known()
+        if known is None:
+            return f"not resolved yet: {self._what_is_missing(several(self.example))}"
+        wait = self._wait() if self.estimate.state is State.TENTATIVE else None
+        return f"{known}: resolved in {wait}" if wait else known
+
+    def _known(self) -> str | None:
+        """Value, interval and state; None where there is no value."""
         now = self.estimate
         examples = several(self.example)
         if now.value is None or now.low is None or now.high is None or now.z is None:
-            return f"not resolved yet: {self._what_is_missing(examples)}"
+            return None
         in_units = (
             f" = {readable(now.value * self.units_per_example)} {self.unit}" if self.units_per_example != 1 else ""
         )
         interval = f"[{readable(now.low)}, {readable(now.high)}]"
-        what = f"{readable(now.value)} {examples} {interval}{in_units}, z = {now.z:.1f}, {now.state}"
-        wait = self._wait() if now.state is State.TENTATIVE else None
-        return f"{what}: resolved in {wait}" if wait else what
+        return f"{readable(now.value)} {examples} {interval}{in_units}, z = {now.z:.1f}, {now.state}"
 
     def _what_is_missing(self, examples: str) -> str:
         now = self.estimate

@@ -353,6 +353,8 @@ class Recorder:
             steps_per_update=1 if self.watch is None else self.watch.duty.every,
             seconds_per_step=self._log.pace.seconds_per_step,
             why_nothing=why_nothing,
+            divergence=self._log.finite.divergence,
+            step=self._log.finite.estimated_step,
         )
 
     @property
@@ -371,6 +373,8 @@ class Recorder:
             batch_size=self._log.batch_in_use,
             newest_step=self._log.steps.newest_step,
             is_silent=self._is_silent,
+            divergence=self._log.finite.divergence,
+            noise_scale_step=self._log.finite.estimated_step,
         )
 
     def collect(self) -> None:

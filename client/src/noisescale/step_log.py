@@ -1,9 +1,11 @@
 """Turns logged steps into rows, layer records and the latest window; one for each watched optimizer."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from noisescale.divergence import FiniteWatch
 from noisescale.explanations import explain_ranks, explain_sizes, explain_update
 from noisescale.guard import Notices
 from noisescale.rank_check import RankCheck
@@ -44,6 +46,7 @@ class StepLog:
         steps: Numbers the steps and counts examples.
         recent: The latest window.
         history: The run so far.
+        finite: Since when loss or gradients are not finite.
         pace: How long a step takes.
         batch_size_source: Where the batch size comes from; None while unknown.
         newest_flags: Of the newest update; None before the first.
@@ -68,6 +71,7 @@ class StepLog:
         self.steps = StepCounter()
         self.recent = RecentUpdates()
         self.history = RunHistory()
+        self.finite = FiniteWatch(notices)
         self.newest_flags: int | None = None
         self.pace = StepPace()
         self._ranks = RankCheck()
@@ -134,8 +138,13 @@ class StepLog:
         unmeasured = self._unmeasured
         while unmeasured and unmeasured[0][0] < num_steps:
             _, number, lr, loss = unmeasured.popleft()
-            self._recording.add_unmeasured(number, lr, loss)
-            self.history.see_rate(lr)
+            self._add_unmeasured(number, lr, loss)
+
+    def _add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
+        self._recording.add_unmeasured(step, lr, loss)
+        self.history.see_rate(lr)
+        if loss is not None:
+            self.finite.see_loss(step, is_finite=math.isfinite(loss))
 
     def log_watched(
         self,
@@ -164,8 +173,7 @@ class StepLog:
             if self._unmeasured:
                 self._record_unmeasured(logged.num_steps)
             if not logged.is_measured:
-                self._recording.add_unmeasured(logged.step, logged.lr, norms.loss)
-                self.history.see_rate(logged.lr)
+                self._add_unmeasured(logged.step, logged.lr, norms.loss)
                 continue
             is_explained = explain_ranks(norms, self._notices)
             if not is_explained:
@@ -191,6 +199,7 @@ class StepLog:
         update = self._sizes.see(update)
         self.newest_flags = update.flags
         self.history.add(update)
+        self.finite.see(update)
         if update.terms is not None:
             self.recent.add(update.terms, update.logged.step)
         self._recording.add(update)

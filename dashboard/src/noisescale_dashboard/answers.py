@@ -64,6 +64,7 @@ class Estimate:
     num_updates: int | None = None
     num_blocks: int | None = None
     updates_needed: float | None = None
+    step: int | None = None
 
 
 NOT_MEASURED = Estimate()
@@ -104,6 +105,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Divergence:
+    """Since which step the loss or the gradients of a run are not finite, as a sentence too."""
+
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One training run with its latest values."""
 
@@ -118,6 +127,7 @@ class Run:
     example_efficiency: Interval
     step_efficiency: Interval
     decision: Decision
+    divergence: Divergence | None = None
     kappa: Kappa = Kappa()
     tags: tuple[str, ...] = ()
     config: Json | None = None
@@ -156,6 +166,7 @@ def run(data: Json) -> Run:
         "example_efficiency": interval(data.get("example_efficiency")),
         "step_efficiency": interval(data.get("step_efficiency")),
         "decision": picked(Decision, data.get("decision") or {}),
+        "divergence": picked(Divergence, data["divergence"]) if data.get("divergence") else None,
         "kappa": picked(Kappa, data.get("kappa") or {}),
         "tags": tuple(data.get("tags") or ()),
         "notes": tuple(data.get("notes") or ()),

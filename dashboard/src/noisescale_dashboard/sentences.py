@@ -19,6 +19,7 @@ STATUS_WORDS = {
     "failed": "failed",
     "silent": "silent, no data for a minute",
     "crashed": "crashed, no data for ten minutes",
+    "diverged": "diverged",
 }
 SMALL_BATCHES = {
     "ranks": "{ranks}",
@@ -30,6 +31,18 @@ SMALL_BATCHES = {
 }
 """Where small batches come from, apart from micro-batches; docs/wire.md."""
 DECISIONS = ("increase", "decrease", "keep", "insufficient_evidence")
+
+
+def state_of(run: Run) -> str:
+    """What is said of a run before anything else: that it has diverged, or what its process is doing."""
+    return "diverged" if run.divergence is not None else run.status
+
+
+def state_words(run: Run) -> str:
+    """The same in words, with since when and up to which step the noise scale is."""
+    if run.divergence is not None:
+        return f"{run.divergence.text} Its process: {STATUS_WORDS.get(run.status, run.status)}."
+    return STATUS_WORDS.get(run.status, run.status)
 
 
 def noun_of(run: Run) -> str:
@@ -95,13 +108,20 @@ def runs_sentence(runs: Sequence[Run], total: int) -> str:
         return about
     running = sum(run.status == "running" for run in runs)
     off = sum(run.decision.decision in ("increase", "decrease") for run in runs)
-    unsure = sum(run.decision.decision not in ("increase", "decrease", "keep") for run in runs)
+    diverged = sum(run.divergence is not None for run in runs)
+    unsure = sum(run.decision.decision not in ("increase", "decrease", "keep") for run in runs) - diverged
     scope = f"Of the {len(runs)} shown, " if total > len(runs) else ""
-    parts = [f"{scope}{number_word(off)} would gain from another batch size"]
+    first = f"{diverged_words(diverged)}, " if diverged else ""
+    parts = [f"{scope}{first}{number_word(off)} would gain from another batch size"]
     parts += [f"{number_word(unsure)} {'is' if unsure == 1 else 'are'} undecided"] if unsure else []
     said = ", ".join(parts)
     said += f"; {number_word(running)} {'is' if running == 1 else 'are'} running" if running else ""
     return f"{said[0].upper()}{said[1:]}. {about}"
+
+
+def diverged_words(number: int) -> str:
+    """How many have diverged."""
+    return f"{number_word(number)} {'has' if number == 1 else 'have'} diverged"
 
 
 def number_word(n: int) -> str:
@@ -168,6 +188,8 @@ def batch_since(series: NoiseScaleSeries) -> str:
 
 def progress_words(run: Run, series: NoiseScaleSeries) -> str:
     """How fast training goes, and how long it still takes where the end is planned."""
+    if run.divergence is not None:
+        return f"diverged at step {count(run.divergence.step)}"
     times = [t for t in series.points.wall_time if t is not None]
     steps = series.points.step
     if len(times) < 2 or times[-1] <= times[0]:

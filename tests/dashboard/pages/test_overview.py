@@ -128,6 +128,18 @@ async def test_panels_stay_where_the_api_does_not_answer(callbacks: Callbacks, f
     assert answer.status_code == 204
 
 
+async def test_a_run_that_has_diverged_is_the_first_thing_said(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = (RUNS[0], replace(RUNS[1], diverged_at=101))
+
+    changed = await callbacks.post("overview-figures.data", view())
+    shown = changed["overview-shown"]["data"]
+    later = await callbacks.post("overview-panels.data", {"overview-shown.data": shown, "narrow.data": False})
+
+    assert changed["overview-head"]["children"] == "1 of 2 running jobs has diverged"
+    assert changed["overview-lede"]["children"].startswith("One has diverged: moe-1b3-fineweb-s7. ")
+    assert "Diverged: loss or gradients not finite" in str(later["overview-events"]["children"])
+
+
 async def test_where_nothing_runs_the_page_says_where_to_look(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.runs = (RUNS[4],)
 

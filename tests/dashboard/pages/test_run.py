@@ -77,6 +77,17 @@ async def test_without_a_change_to_make_the_answer_says_why(callbacks: Callbacks
     assert rest == " The noise scale is above 344 utterances; no upper bound can be given."
 
 
+async def test_a_run_that_has_diverged_says_so_before_its_numbers(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = (replace(RUNS[0], diverged_at=101), *RUNS[1:])
+
+    changed = await opened(callbacks, series_view())
+
+    head, facts = str(changed["run-head"]["children"]), str(changed["run-facts"]["children"])
+    assert "Loss and gradients are not finite since step 101. The noise scale is until step 100." in head
+    for said in ("until step 100 · ", "not finite since step 101", "diverged at step 101"):
+        assert said in facts
+
+
 async def test_the_head_says_what_one_example_is(callbacks: Callbacks) -> None:
     changed = await opened(callbacks, series_view())
 

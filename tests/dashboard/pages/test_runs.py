@@ -1,5 +1,6 @@
 """The page of runs: rows, filters, paging, sparklines, and what it says when there is nothing."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -34,6 +35,18 @@ async def test_an_unresolved_run_has_a_bound_and_no_number(callbacks: Callbacks)
     assert (row["noise"], row["interval"], row["efficiency"]) == ("> 344", "", "–")
     assert row["decisionWords"] == "not resolved"
     assert row["fit"]["open"] is True
+
+
+async def test_a_run_that_has_diverged_is_in_a_state_of_its_own(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = (replace(RUNS[4], diverged_at=101), RUNS[1])
+
+    changed = await callbacks.post("runs-rows.data", view())
+
+    row = changed["runs-rows"]["data"][0]
+    assert (row["status"], row["decisionWords"], row["loss"]) == ("diverged", "diverged", "–")
+    assert row["statusWords"].startswith("Loss and gradients are not finite since step 101.")
+    assert row["noiseTitle"].endswith("until step 100")
+    assert changed["runs-sentence"]["children"].startswith("One has diverged, ")
 
 
 async def test_the_sentence_says_how_many_runs_are_off(callbacks: Callbacks) -> None:

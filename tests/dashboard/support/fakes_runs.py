@@ -41,6 +41,7 @@ class FakeRun:
     notices: tuple[tuple[str, str], ...] = ()
     is_calibrated: bool = False
     remarks: str = ""
+    diverged_at: int | None = None
 
     @property
     def id(self) -> str:
@@ -235,13 +236,22 @@ def run_json(run: FakeRun) -> dict[str, Any]:
         "kinds": list(run.kinds),
         "remarks": run.remarks,
         "notices": [{"code": code, "text": text} for code, text in run.notices],
-        "loss": round(2.847 + 0.01 * run.number, 3),
-        "noise_scale": estimate_json(run),
+        "loss": round(2.847 + 0.01 * run.number, 3) if run.diverged_at is None else None,
+        "noise_scale": {**estimate_json(run), "step": (run.diverged_at or run.steps) - 1},
+        "divergence": divergence_json(run),
         "example_efficiency": efficiency_json(efficiency),
         "step_efficiency": efficiency_json(None if efficiency is None else 1 - efficiency),
         "decision": decision_json(run),
         "kappa": kappa_json(run),
     }
+
+
+def divergence_json(run: FakeRun) -> dict[str, Any] | None:
+    if run.diverged_at is None:
+        return None
+    text = f"Loss and gradients are not finite since step {run.diverged_at:,}."
+    text += f" The noise scale is until step {run.diverged_at - 1:,}."
+    return {"step": run.diverged_at, "loss": True, "gradients": True, "text": text}
 
 
 def kappa_json(run: FakeRun) -> dict[str, Any]:

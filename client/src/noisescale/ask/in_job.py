@@ -61,6 +61,8 @@ def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
         usd_per_device_hour=price,
         config=described.config,
         step=measured.newest_step if history.num_updates else None,
+        noise_scale_step=measured.noise_scale_step,
+        divergence=measured.divergence,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from noisescale.description import RunDescription
 from noisescale.run_history import RunHistory
+from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 
@@ -20,6 +21,8 @@ class MeasuredRun:
         batch_size: In use now, in examples; None while unknown.
         newest_step: The last optimizer step that was logged.
         is_silent: Another rank of the job has the numbers.
+        divergence: Since when loss or gradients are not finite; None where they are.
+        noise_scale_step: The last step that is in the noise scale.
     """
 
     description: RunDescription
@@ -30,3 +33,5 @@ class MeasuredRun:
     batch_size: float | None
     newest_step: int
     is_silent: bool
+    divergence: Divergence | None = None
+    noise_scale_step: int | None = None

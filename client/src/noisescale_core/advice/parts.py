@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from noisescale_core.advice.words import reasons
+from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 Share = Callable[[float, float], float]
@@ -80,6 +81,7 @@ class RunSoFar:
         run_id: UUID of the run; None before its first step.
         step: The newest optimizer step that is known; None before the first.
         noise_scale_step: The last step that is in the noise scale; None where that is not known.
+        divergence: Since when its loss or gradients are not finite; None where they are.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -102,6 +104,7 @@ class RunSoFar:
     run_id: str | None = None
     step: int | None = None
     noise_scale_step: int | None = None
+    divergence: Divergence | None = None
 
     @property
     def steps_left(self) -> int:

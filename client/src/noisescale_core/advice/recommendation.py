@@ -35,6 +35,7 @@ from noisescale_core.advice.surer import Surer, surer
 from noisescale_core.advice.verdict import Verdict
 from noisescale_core.advice.waste import waste
 from noisescale_core.advice.words import of_a_run as wording
+from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.worth import SPLIT, Missing, worth_of
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 
@@ -61,6 +62,11 @@ class _Case:
     found: Inside | None = None
     missing: Missing | None = None
 
+    @property
+    def has_diverged(self) -> bool:
+        """Whether the run itself has no finite loss or gradients any more."""
+        return self.run.divergence is not None and isinstance(self.evidence, Measured)
+
 
 def decide(run: RunSoFar, evidence: Evidence = UNCALIBRATED, asked: Question = NOTHING_ASKED) -> Decision:
     """The decision for a run, for a table row.
@@ -73,6 +79,9 @@ def decide(run: RunSoFar, evidence: Evidence = UNCALIBRATED, asked: Question = N
     Raises:
         DomainError: If the preference or the exchange rate is out of range.
     """
+    if run.divergence is not None:
+        why = of_divergence.sentence(run.divergence, until_step=run.noise_scale_step)
+        return Decision("insufficient_evidence", None, None, None, why)
     worth = worth_of(asked, run)
     priced = None if isinstance(worth, Missing) else price(evidence.critical_batch(run), asked, worth)
     if priced is None or run.batch_size is None or not _is_plausible(run, priced):
@@ -105,6 +114,8 @@ def recommend(
     case = _Case(run, evidence, asked, pace, is_of_list)
     if isinstance(worth, Missing):
         return _answer(replace(case, missing=worth))
+    if case.has_diverged:
+        return _answer(case)
     priced = price(evidence.critical_batch(run), asked, worth)
     if priced is None or run.batch_size is None:
         return _answer(case)
@@ -140,7 +151,7 @@ def _answer(case: _Case) -> Recommendation:
     run, evidence, priced, found = case.run, case.evidence, case.priced, case.found
     to_batch = None if found is None else found.batch
     foretold = _foretold(case)
-    options = surer(run, evidence, None if found is None else priced, case.pace)
+    options = () if case.has_diverged else surer(run, evidence, None if found is None else priced, case.pace)
     factors = _factors(case)
     said = _verdict(case, factors, foretold, options)
     answer = Recommendation(
@@ -230,6 +241,8 @@ def _factors(case: _Case) -> Predicted | None:
 
 def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | None, options: Sequence[Surer]) -> Verdict:
     run, evidence = case.run, case.evidence
+    if run.divergence is not None and case.has_diverged:
+        return verdict.diverged(run, run.divergence)
     if case.priced is None or case.found is None:
         return verdict.without_value(run, evidence, case.missing, options)
     if factors is None:

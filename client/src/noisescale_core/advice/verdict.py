@@ -13,8 +13,9 @@ from noisescale_core.advice.predictions import Prediction, Predictions
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.surer import Surer
 from noisescale_core.advice.words import of_a_run as wording
-from noisescale_core.advice.words import of_a_task
+from noisescale_core.advice.words import of_a_task, of_divergence
 from noisescale_core.advice.worth import Missing
+from noisescale_core.estimators.divergence import Divergence
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,17 @@ def without_value(run: RunSoFar, evidence: Evidence, missing: Missing | None, op
         return Verdict(word, wording.NOT_ENOUGH, missing.text, None, missing.way_out)
     reason, hint = wording.missing(run), wording.bound_hint(run)
     return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, evidence, options))
+
+
+def diverged(run: RunSoFar, divergence: Divergence) -> Verdict:
+    """The verdict on a run whose loss or gradients are not finite: no batch mends it.
+
+    Args:
+        run: As it stands.
+        divergence: Since when.
+    """
+    reason = of_divergence.sentence(divergence, until_step=run.noise_scale_step)
+    return Verdict("insufficient_evidence", of_divergence.HEADLINE, reason, None, of_divergence.NEXT_STEP)
 
 
 def infeasible(

@@ -235,7 +235,7 @@ def table(chosen: Chosen, *, narrow: bool) -> html.Table:
 
 
 def _name(run: Run, name: str, slot: int | None) -> list[Child]:
-    return [swatch(slot), status_dot(run.status), link(name[:120], f"/runs/{run.id}")]
+    return [swatch(slot), status_dot(run), link(name[:120], f"/runs/{run.id}")]
 
 
 def _row(run: Run, name: str, slot: int | None) -> html.Tr:

@@ -11,7 +11,7 @@ from noisescale_dashboard.answers import Event, Run, ShortSeries
 from noisescale_dashboard.figures.labels import event_words
 from noisescale_dashboard.number_format import count, duration, si, significant
 from noisescale_dashboard.pages.parts import Child, aria, icon, link
-from noisescale_dashboard.sentences import short_noun_of
+from noisescale_dashboard.sentences import short_noun_of, state_of
 
 NAME_LIMIT = 40
 STATUS_WORDS = {
@@ -19,6 +19,7 @@ STATUS_WORDS = {
     "crashed": ("warn", "No data for ten minutes"),
     "failed": ("warn", "Failed"),
     "finished": ("check", "Finished"),
+    "diverged": ("warn", "Diverged: loss or gradients not finite"),
 }
 JUST_NOW_SECONDS = 120
 
@@ -37,13 +38,20 @@ class Happening:
 def happenings(run: Run, series: ShortSeries | None) -> list[Happening]:
     """Events of one run, in no order; of each kind the last one."""
     found = []
-    if run.status in STATUS_WORDS:
-        name, words = STATUS_WORDS[run.status]
+    state = state_of(run)
+    if state in STATUS_WORDS:
+        name, words = STATUS_WORDS[state]
         at = datetime.fromisoformat(run.finished_at or run.updated_at).timestamp()
-        found.append(Happening(at, name, words, f"last step {si(run.last_step)}", run))
+        found.append(Happening(at, name, words, _since(run), run))
     if series is not None:
         found += [*_first_resolved(run, series), *_last_crossing(run, series), *_changes(run, series)]
     return found
+
+
+def _since(run: Run) -> str:
+    if run.divergence is not None:
+        return f"since step {si(run.divergence.step)}"
+    return f"last step {si(run.last_step)}"
 
 
 def _first_resolved(run: Run, series: ShortSeries) -> Iterator[Happening]:

@@ -7,9 +7,11 @@ from noisescale_dashboard.advice import Prediction, Recommendation
 from noisescale_dashboard.answers import Interval, Run
 from noisescale_dashboard.figures.misfit import MisfitRow
 from noisescale_dashboard.number_format import count
-from noisescale_dashboard.sentences import number_word, short_noun_of
+from noisescale_dashboard.sentences import diverged_words, number_word, short_noun_of
 
 CHANGES = ("increase", "decrease")
+MAX_NAMED = 3
+"""Diverged runs that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,9 @@ class Savings:
 
 
 def misfit_row(judged: Judged) -> MisfitRow | None:
-    """A row of the misfit figure; None without a batch or anything to compare it with."""
+    """A row of the misfit figure; None without a batch, without anything to compare it with, or after a divergence."""
     run, advice = judged.run, judged.advice
-    if not run.global_batch:
+    if not run.global_batch or run.divergence is not None:
         return None
     row = MisfitRow(run.id, run.name, short_noun_of(run), run.global_batch, decision="insufficient_evidence")
     if advice is not None and advice.recommended_batch_size:
@@ -104,6 +106,9 @@ def headline(judged: Sequence[Judged], total: int, *, scope: str) -> str:
     """The answer: "5 of 8 running jobs would gain from another batch size"."""
     off = sum(one.decision in CHANGES for one in judged)
     which = _which(len(judged), total, scope=scope)
+    diverged = sum(one.run.divergence is not None for one in judged)
+    if diverged:
+        return f"{count(diverged)} of {which} {'has' if diverged == 1 else 'have'} diverged"
     if off == 0:
         return f"None of {which} is known to gain from another batch size"
     verb = "would gain" if scope == "running" else "would have gained"
@@ -128,7 +133,14 @@ def lede(judged: Sequence[Judged]) -> str:
     if large:
         said.append(f"{number_word(large)} {'wastes' if large == 1 else 'waste'} examples")
     first = _sentence(", ".join(said))
-    return " ".join(part for part in (first, _undecided_words(judged), _aside_words(judged)) if part)
+    parts = (_diverged_names(judged), first, _undecided_words(judged), _aside_words(judged))
+    return " ".join(part for part in parts if part)
+
+
+def _diverged_names(judged: Sequence[Judged]) -> str:
+    runs = [one.run for one in judged if one.run.divergence is not None]
+    names = ", ".join(run.name[:60] for run in runs[:MAX_NAMED]) + (", …" if len(runs) > MAX_NAMED else "")
+    return _sentence(f"{diverged_words(len(runs))}: {names}") if runs else ""
 
 
 def _lose(number: int) -> str:
@@ -136,9 +148,10 @@ def _lose(number: int) -> str:
 
 
 def _undecided_words(judged: Sequence[Judged]) -> str:
-    open_runs = [one for one in judged if one.run.noise_scale.state != "resolved"]
+    finite = [one for one in judged if one.run.divergence is None]
+    open_runs = [one for one in finite if one.run.noise_scale.state != "resolved"]
     undecided = [
-        one for one in judged if one.decision not in (*CHANGES, "keep") and one.run.noise_scale.state == "resolved"
+        one for one in finite if one.decision not in (*CHANGES, "keep") and one.run.noise_scale.state == "resolved"
     ]
     said = []
     if open_runs:

@@ -11,7 +11,7 @@ from noisescale_dashboard.answers import Run
 from noisescale_dashboard.number_format import count, unbroken
 from noisescale_dashboard.pages.how_computed import HOW, NOTHING_COMPUTED
 from noisescale_dashboard.pages.still import Still
-from noisescale_dashboard.sentences import STATUS_WORDS
+from noisescale_dashboard.sentences import state_of, state_words
 
 Child = Component | str
 Children = Child | Sequence[Child] | None
@@ -193,16 +193,18 @@ def fact(
     )
 
 
-def status_dot(status: str) -> html.Span:
-    """The run's status as a mark of its own shape, with its word."""
-    words = STATUS_WORDS.get(status, status)
-    style = STATUS_STYLES.get(status, status)
+def status_dot(run: Run) -> html.Span:
+    """The run's state as a mark of its own shape, with its words."""
+    words, state = state_words(run), state_of(run)
+    style = STATUS_STYLES.get(state, state)
     return html.Span(className=f"dot {style}", title=words, role="img", **aria({"aria-label": words}))
 
 
 def decision_label(run: Run) -> str:
     """The words in a decision's pill; undecided is not unresolved: the noise scale may be known well."""
     batch = count(run.decision.batch_size)
+    if run.divergence is not None:
+        return "diverged"
     labels = {"increase": f"raise to {batch}", "decrease": f"lower to {batch}", "keep": "keep"}
     return labels.get(run.decision.decision, "not resolved" if run.noise_scale.value is None else "undecided")
 

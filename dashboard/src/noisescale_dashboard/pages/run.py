@@ -267,7 +267,7 @@ def _only(changes: dict[str, Any]) -> tuple[Any, ...]:
 def live_state(run: Run) -> dict[str, Any]:
     """Whether news can be expected and how often to ask for them, until when the page's data reach, what is counted."""
     is_running = run.status in ("running", "silent")
-    words = sentences.STATUS_WORDS.get(run.status, run.status).split(",")[0]
+    words = sentences.STATUS_WORDS.get(sentences.state_of(run), run.status).split(",")[0]
     at = datetime.now(UTC).strftime("%H:%M:%S UTC")
     return {
         "running": is_running,

@@ -7,8 +7,8 @@ from dash import html
 from noisescale_dashboard import sentences
 from noisescale_dashboard.advice import Waste
 from noisescale_dashboard.answers import Interval, NoiseScaleSeries, Run
-from noisescale_dashboard.number_format import count, money, share, share_span, si, significant, span
-from noisescale_dashboard.pages.parts import Child, fact, status_dot
+from noisescale_dashboard.number_format import NOTHING, count, money, share, share_span, si, significant, span
+from noisescale_dashboard.pages.parts import Child, fact, note, status_dot
 
 MAX_TAGS = 6
 WASTE = "run-waste-words"
@@ -20,7 +20,8 @@ def head(run: Run) -> list[Child]:
     if run.units_per_example != 1:
         chips.insert(0, html.Span(f"{run.example} = {count(run.units_per_example)} {run.unit}", className="chip"))
     return [
-        html.Div([status_dot(run.status), html.H1(run.name, className="h1")], className="row"),
+        html.Div([status_dot(run), html.H1(run.name, className="h1")], className="row"),
+        *([note(run.divergence.text)] if run.divergence is not None else []),
         html.Div([html.Span(described(run)), *chips], className="row wrap t2 sub"),
         *([html.P(run.remarks, className="remarks")] if run.remarks else []),
     ]
@@ -50,7 +51,7 @@ def facts(run: Run, series: NoiseScaleSeries, *, is_zoomed: bool) -> Sequence[ht
     A zoomed series says nothing about the end, so trends are left out then.
     """
     since = "in use" if is_zoomed else sentences.batch_since(series)
-    trend = "latest" if is_zoomed else loss_context(series)
+    trend = "latest" if is_zoomed else loss_context(run, series)
     pace = run.status if is_zoomed else sentences.progress_words(run, series)
     planned = f"/ {si(run.planned_steps)} steps" if run.planned_steps else "steps"
     return [
@@ -60,7 +61,7 @@ def facts(run: Run, series: NoiseScaleSeries, *, is_zoomed: bool) -> Sequence[ht
             "Example efficiency", run.example_efficiency, "of an example", more=html.Div(id=WASTE, className="s")
         ),
         _efficiency_fact("Step efficiency", run.step_efficiency, "of the best"),
-        fact("Loss", significant(run.loss, 4), "", trend),
+        fact("Loss", significant(run.loss, 4) if run.loss is not None else NOTHING, "", trend),
         fact("Progress", _progress(run.last_step), planned, pace),
     ]
 
@@ -70,7 +71,8 @@ def _noise_fact(run: Run) -> html.Div:
     tone = "" if estimate.state == "resolved" else "t2" if estimate.value is not None else "dim"
     value = sentences.estimate_words(estimate)
     unit = "" if value == "not resolved" else sentences.short_noun_of(run)
-    return fact("Noise scale", value, unit, sentences.interval_words(estimate), swatch="n", tone=tone)
+    until = f"until step {count(estimate.step)} · " if run.divergence is not None and estimate.step is not None else ""
+    return fact("Noise scale", value, unit, f"{until}{sentences.interval_words(estimate)}", swatch="n", tone=tone)
 
 
 def _efficiency_fact(label: str, efficiency: Interval, words: str, more: Child | None = None) -> html.Div:
@@ -106,8 +108,10 @@ def _progress(last_step: int | None) -> str:
     return si(last_step + 1, 4) if last_step >= 10_000 else count(last_step + 1)
 
 
-def loss_context(series: NoiseScaleSeries) -> str:
+def loss_context(run: Run, series: NoiseScaleSeries) -> str:
     """How far the loss moved over the last tenth of the run."""
+    if run.divergence is not None:
+        return f"not finite since step {count(run.divergence.step)}" if run.loss is None else "gradients not finite"
     known = [(step, v) for step, v in zip(series.points.step, series.points.loss, strict=True) if v is not None]
     if len(known) < 10:
         return "too few points for a trend"

@@ -8,7 +8,7 @@ from noisescale_dashboard.answers import Points, Run
 from noisescale_dashboard.number_format import NOTHING, count, share, share_span, si, significant, span
 from noisescale_dashboard.pages import runs_columns
 from noisescale_dashboard.pages.parts import DECISION_STYLES, decision_label
-from noisescale_dashboard.sentences import STATUS_WORDS, interval_words, noun_of, short_noun_of
+from noisescale_dashboard.sentences import interval_words, noun_of, short_noun_of, state_of, state_words
 
 PAGE_SIZE = 50
 ROW_HEIGHT, NARROW_ROW_HEIGHT, HEADER_HEIGHT = 40, 74, 36
@@ -61,8 +61,8 @@ def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
     return {
         "id": run.id,
         "name": run.name[:NAME_LIMIT],
-        "status": run.status,
-        "statusWords": STATUS_WORDS.get(run.status, run.status),
+        "status": state_of(run),
+        "statusWords": state_words(run),
         "tags": [tag[:NAME_LIMIT] for tag in run.tags],
         "project": run.project,
         "archived": run.archived,
@@ -70,9 +70,7 @@ def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
         "noise": si(estimate.value) if estimate.value is not None else _bound(estimate.low),
         "state": estimate.state,
         "interval": span(estimate.low, estimate.high, dense=True) if estimate.value is not None else "",
-        "noiseTitle": f"{significant(estimate.value)} {noun_of(run)}, {interval_words(estimate)}"
-        if estimate.value is not None
-        else interval_words(estimate),
+        "noiseTitle": _noise_title(run),
         "unit": short_noun_of(run),
         "batch": count(run.global_batch),
         "fit": fit(run),
@@ -89,6 +87,13 @@ def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
         ),
         "stepTitle": f"step {count(run.last_step)}" if run.last_step is not None else "no step yet",
     }
+
+
+def _noise_title(run: Run) -> str:
+    estimate = run.noise_scale
+    value = "" if estimate.value is None else f"{significant(estimate.value)} {noun_of(run)}, "
+    until = "" if estimate.step is None else f", until step {count(estimate.step)}"
+    return f"{value}{interval_words(estimate)}{until}"
 
 
 def _bound(low: float | None) -> str:

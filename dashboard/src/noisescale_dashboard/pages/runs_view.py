@@ -8,7 +8,7 @@ from typing import Any, Final
 from noisescale_dashboard.pages import runs_table
 
 DEFAULT_SORT = "-misfit"
-STATUSES = ("running", "finished", "failed", "silent", "crashed")
+STATUSES = ("running", "finished", "failed", "silent", "crashed", "diverged")
 DECISIONS = ("increase", "decrease", "keep", "insufficient_evidence")
 SINCE: Final[Mapping[str, timedelta | None]] = MappingProxyType(
     {

@@ -3,12 +3,15 @@
 from noisescale_core.advice import parts as advice
 from noisescale_core.advice.kappa import Kappa
 from noisescale_core.advice.parts import LatestNoiseScale
+from noisescale_core.advice.words import of_divergence
+from noisescale_core.estimators.divergence import Divergence
 from noisescale_server.api import cursor
 from noisescale_server.api.schemas_runs import (
     Interval,
     Notice,
     RowDecision,
     RunAnswer,
+    RunDivergence,
     RunKappa,
     RunPage,
     RunStatusAnswer,
@@ -56,13 +59,22 @@ def run_answer(view: RunView) -> RunAnswer:
         examples=run.latest_examples,
         global_batch=run.latest_global_batch,
         num_micro_batches=run.latest_num_micro_batches,
-        loss=run.latest_loss,
+        loss=None if view.divergence is not None and view.divergence.loss else run.latest_loss,
         noise_scale=LatestNoiseScale.of(view.noise_scale, view.reason, run.noise_scale_step),
+        divergence=divergence_answer(view.divergence, run.noise_scale_step),
         example_efficiency=interval_answer(view.example_efficiency),
         step_efficiency=interval_answer(view.step_efficiency),
         decision=decision_answer(view.decision),
         kappa=kappa_answer(view.kappa, view.noise_scale.level),
     )
+
+
+def divergence_answer(found: Divergence | None, until_step: int | None) -> RunDivergence | None:
+    """Since when a run is not finite, in words too."""
+    if found is None:
+        return None
+    text = of_divergence.sentence(found, until_step=until_step)
+    return RunDivergence(step=found.step, loss=found.loss, gradients=found.gradients, text=text)
 
 
 def status_answer(view: RunView) -> RunStatusAnswer:

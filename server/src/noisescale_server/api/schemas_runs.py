@@ -201,6 +201,15 @@ class Notice(Answer):
     text: str
 
 
+class RunDivergence(Answer):
+    """Since which step loss or gradients are not finite, and what to do."""
+
+    step: int
+    loss: bool
+    gradients: bool
+    text: str
+
+
 class RunStatusAnswer(Answer):
     """What a run is doing."""
 
@@ -248,6 +257,7 @@ class RunAnswer(Answer):
     num_micro_batches: int | None
     loss: float | None
     noise_scale: LatestNoiseScale
+    divergence: RunDivergence | None
     example_efficiency: Interval | None
     step_efficiency: Interval | None
     decision: RowDecision

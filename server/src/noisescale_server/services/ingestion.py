@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_core.estimators.divergence import broken_since, seen_of_gradients, seen_of_loss
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.step_sizes import SEEN, batch_in_use
 from noisescale_server.services import latest, metric_names
@@ -302,6 +303,24 @@ def _of_newest_row(rows: MeasurementColumns) -> dict[str, Any]:
         "latest_global_batch": _batch_in_use(rows),
         "latest_num_micro_batches": rows.num_micro_batches[-1],
         "latest_flags": rows.flags[-1],
+        **_of_finite_values(rows),
+    }
+
+
+def _of_finite_values(rows: MeasurementColumns) -> dict[str, Any]:
+    """Since which step losses and gradients are not finite, as far as these rows tell."""
+    # a row without a finite loss covers the steps since the row before it
+    first_steps = [step - updates + 1 for step, updates in zip(rows.step, rows.num_updates, strict=True)]
+    losses = list(map(seen_of_loss, rows.flags, rows.num_loss))
+    gradients = [
+        seen_of_gradients(flags, has_terms=trace_cov is not None)
+        for flags, trace_cov in zip(rows.flags, rows.sum_trace_cov, strict=True)
+    ]
+    return {
+        "has_finite_loss": any(one.is_finite for one in losses),
+        "loss_broken_since": broken_since(None, zip(first_steps, losses, strict=True)),
+        "has_finite_gradients": any(one.is_finite for one in gradients),
+        "gradients_broken_since": broken_since(None, zip(rows.step, gradients, strict=True)),
     }
 
 

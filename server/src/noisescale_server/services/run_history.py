@@ -94,6 +94,8 @@ def _at_end(now: RunSoFar, past: History) -> RunSoFar:
         learning_rate=None if end is None else end.learning_rate,
         reason=now.reason if end is None else scale.reason,
         flags=past.flags,
+        noise_scale_step=None,
+        divergence=None,
     )
 
 

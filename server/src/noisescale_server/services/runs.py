@@ -14,6 +14,7 @@ from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.parts import Caution, Decision, Interval, RunSoFar
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.advice.words.flags import notices, reason_without_estimate
+from noisescale_core.estimators.divergence import Divergence, divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
@@ -72,6 +73,7 @@ class RunView:
         decision: What to do with the batch size, for a balanced reader.
         kappa: What its project knows of κ, by which it is decided.
         notices: What to know of the latest window's measurement.
+        divergence: Since when its loss or gradients are not finite; None where they are.
     """
 
     row: RunRow
@@ -83,6 +85,7 @@ class RunView:
     decision: Decision
     kappa: Kappa
     notices: tuple[Caution, ...]
+    divergence: Divergence | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +258,7 @@ def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience) -> Run
         decision=judged.decision,
         kappa=kappa,
         notices=judged.notices,
+        divergence=so_far.divergence,
     )
 
 
@@ -305,6 +309,7 @@ def run_so_far(run: Run) -> RunSoFar:
         config=run.config,
         run_id=str(run.id),
         noise_scale_step=run.noise_scale_step,
+        divergence=divergence(run.loss_broken_since, run.gradients_broken_since, run.latest_step),
     )
 
 

@@ -59,6 +59,10 @@ class RunNews:
         is_resumed: A stream newer than all others begins: what an older one said about finishing is over.
         first_step: Of this stream; the run's is the smallest of all.
         notes: None where the stream did not say how it measures; then `measure_every` and `num_ranks` stay too.
+        has_finite_loss: A row has a finite loss: what was known of `loss_broken_since` is over.
+        loss_broken_since: The first step since then without one.
+        has_finite_gradients: Likewise of the gradients.
+        gradients_broken_since: Likewise.
     """
 
     newest_started_at: datetime
@@ -69,6 +73,10 @@ class RunNews:
     measure_every: int | None = None
     num_ranks: int | None = None
     notes: Sequence[str] | None = None
+    has_finite_loss: bool = False
+    loss_broken_since: int | None = None
+    has_finite_gradients: bool = False
+    gradients_broken_since: int | None = None
     optimizer: str | None = None
     estimator: str | None = None
     loss_reduction: str | None = None
@@ -88,7 +96,8 @@ _ESTIMATE_FIELDS = ("state", "value", "low", "high", "z", "reason", "updates_nee
 
 _STREAM_TYPES = ("bigint",) * 10 + ("timestamptz",)
 _NEWS_TYPES = (
-    "timestamptz", "boolean", "bigint", "timestamptz", "text", "bigint", "bigint", "text[]", "text", "text", "text",
+    "timestamptz", "boolean", "bigint", "timestamptz", "text", "bigint", "bigint", "text[]",
+    "boolean", "bigint", "boolean", "bigint", "text", "text", "text",
     "bigint", "bigint", "float8", "float8", "float8", "bigint", "bigint",
 )  # fmt: skip
 _WINDOW_FIELDS = (*_ESTIMATE_FIELDS, "flags", "step")
@@ -132,7 +141,13 @@ def _set_run() -> str:
         f"{name} = CASE WHEN {_NEWS['notes']} IS NULL THEN {name} ELSE {_NEWS[name]} END"
         for name in ("measure_every", "num_ranks", "notes")
     )
-    return f"""{_saw_data(_NEWS["first_step"])}, {finished}, {told}, {plain},
+    broken = ", ".join(
+        f"{what}_broken_since = CASE WHEN {_NEWS['is_resumed']} OR {_NEWS[f'has_finite_{what}']}"
+        f" THEN {_NEWS[f'{what}_broken_since']}"
+        f" ELSE coalesce({what}_broken_since, {_NEWS[f'{what}_broken_since']}) END"
+        for what in ("loss", "gradients")
+    )
+    return f"""{_saw_data(_NEWS["first_step"])}, {finished}, {told}, {broken}, {plain},
   newest_stream_id = $2::uuid, newest_started_at = {_NEWS["newest_started_at"]}"""
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_core.estimators.divergence import MIN_GRADIENT_STEPS
 from noisescale_server.storage.tables import Calibration, Run
 
 SMALLEST, LARGEST = math.log(1e-9), math.log(1e15)
@@ -81,7 +82,14 @@ def _nothing_to_decide() -> list[ColumnElement[bool]]:
         func.coalesce(Run.noise_scale_value, 0) <= 0,
         Run.noise_scale_high.is_(None),
         func.coalesce(Run.latest_global_batch, 0) <= 0,
+        has_diverged(),
     ]
+
+
+def has_diverged() -> ColumnElement[bool]:
+    """Whether `estimators.divergence` says so."""
+    num_steps = Run.latest_step - Run.gradients_broken_since + 1
+    return or_(Run.loss_broken_since.is_not(None), func.coalesce(num_steps, 0) >= MIN_GRADIENT_STEPS)
 
 
 def _of_run(values: dict[KappaOfKind, float]) -> ColumnElement[float]:

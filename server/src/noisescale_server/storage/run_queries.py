@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
-from noisescale_server.storage.run_decisions import KappaOfKind, decision_word
+from noisescale_server.storage.run_decisions import KappaOfKind, decision_word, has_diverged
 from noisescale_server.storage.tables import DeletedRun, Project, Run, Stream, Table, Task
 
 SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
@@ -98,7 +98,7 @@ class RunFilter:
     """Which runs; None or empty means any.
 
     Attributes:
-        statuses: Any of running, silent, crashed, finished, failed.
+        statuses: Any of running, silent, crashed, finished, failed, and diverged, which may go with any of the others.
         tags: All of them.
         text: Part of the name, in any case.
         silent_before: Runs without data since this moment are silent.
@@ -327,6 +327,8 @@ def _ranges(wanted: RunFilter) -> list[ColumnElement[bool]]:
 def _has_status(status: str, wanted: RunFilter) -> ColumnElement[bool]:
     is_open = Run.finish_status.is_(None)
     match status:
+        case "diverged":
+            return has_diverged()
         case "running":
             return and_(is_open, Run.updated_at > wanted.silent_before)
         case "silent":

@@ -137,6 +137,9 @@ class Run(Table):
     noise_scale_num_blocks: Mapped[int | None]
     noise_scale_flags: Mapped[int] = mapped_column(server_default="0")
     noise_scale_step: Mapped[int | None]
+    # since which step in a row, up to the newest, none was finite
+    loss_broken_since: Mapped[int | None]
+    gradients_broken_since: Mapped[int | None]
     example_efficiency: Mapped[float | None]
 
 
