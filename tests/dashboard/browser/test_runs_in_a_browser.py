@@ -1,6 +1,7 @@
 """Overview and Runs in Chromium: views in the address, clicks that open runs, changes that can be undone."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from playwright.async_api import BrowserContext, expect
@@ -10,6 +11,7 @@ from fakes_api import FakeApi
 from fakes_runs import RUNS
 
 pytestmark = pytest.mark.browser
+LARGE = (262_144, 1_048_576, 9_437_184, 3 * 2**40)
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ async def visit(reader: BrowserContext, address: str) -> AsyncIterator[Visit]:
 @pytest.mark.slow
 async def test_scope_and_preference_are_in_the_address_and_go_back(visit: Visit) -> None:
     page = await visit.open("/")
-    await expect(page.locator("h1")).to_have_text("4 of 5 running jobs would gain from another batch size")
+    await expect(page.locator("h1")).to_have_text("4 of 5 running or silent jobs would gain from another batch size")
 
     await page.locator("#overview-scope").get_by_text("7 days").click()
 
@@ -36,7 +38,7 @@ async def test_scope_and_preference_are_in_the_address_and_go_back(visit: Visit)
     await page.wait_for_url("**/?scope=7d&pref=0.8")
     await page.go_back()
     await page.go_back()
-    await expect(page.locator("h1")).to_have_text("4 of 5 running jobs would gain from another batch size")
+    await expect(page.locator("h1")).to_have_text("4 of 5 running or silent jobs would gain from another batch size")
     await expect(page.locator("#overview-pref")).to_have_value("Balanced")
 
 
@@ -277,3 +279,25 @@ async def test_sparklines_are_asked_for_once_and_again_only_for_runs_with_news(
     assert sorted(asked[0].split(",")) == sorted(run.id for run in RUNS)
     # the runs of the fake API have news whenever they are asked for: what is stale is judged on rows of its own
     assert await page.evaluate(WANTED) == {"stale": {"news": "2", "unknown": "1"}, "none": True, "ofATurn": 16}
+
+
+CUT_CELLS = """() => [...document.querySelectorAll('.ag-row .ag-right-aligned-cell')]
+  .filter((cell) => [...cell.querySelectorAll('*')].some((part) => {
+    const own = part.getBoundingClientRect(), box = cell.getBoundingClientRect();
+    return own.width && (own.left < box.left - 1 || own.right > box.right + 1);
+  }))
+  .map((cell) => cell.getAttribute('col-id') + ' ' + cell.innerText)"""
+"""Numbers in the table that reach beyond their cell, which cuts them."""
+
+
+async def test_no_number_in_the_table_is_cut(
+    visit: Visit, served_api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """262,144 that reads "62,144" is another number."""
+    large = [replace(RUNS[3], number=60 + place, batch=batch) for place, batch in enumerate(LARGE)]
+    monkeypatch.setattr(served_api, "runs", (*RUNS, *large))
+    page = await visit.open("/runs")
+    await expect(page.get_by_text("9,437,184")).to_be_visible()
+
+    assert await page.evaluate(CUT_CELLS) == []
+    await expect(page.get_by_text("262,144").first).to_be_visible()

@@ -13,6 +13,7 @@ from fakes_api import FakeApi
 from fakes_runs import RUNS, FakeRun, run_json, series_json
 from noisescale_dashboard.advice import recommendation
 from noisescale_dashboard.answers import ShortSeries, noise_scale_series, run
+from noisescale_dashboard.pages import overview_facts
 from noisescale_dashboard.pages.overview_events import age_words, happenings
 from noisescale_dashboard.pages.overview_judged import Judged, headline, hours_to_gain, lede, usd_to_save
 
@@ -33,7 +34,7 @@ LOWER = replace(RUNS[3], is_calibrated=True)
 async def test_the_first_sentence_says_which_runs_should_change(callbacks: Callbacks) -> None:
     changed = await callbacks.post("overview-figures.data", view())
 
-    assert changed["overview-head"]["children"] == "4 of 5 running jobs would gain from another batch size"
+    assert changed["overview-head"]["children"] == "4 of 5 running or silent jobs would gain from another batch size"
     assert changed["overview-lede"]["children"].startswith(
         "Three are too small and lose time, one wastes examples. One is not resolved yet"
     )
@@ -197,10 +198,21 @@ def test_without_a_calibrated_run_there_is_no_sum() -> None:
     assert (gain.num_counted, gain.num_aside) == (0, 1)
 
 
+def test_a_count_of_the_runs_that_are_judged_says_of_how_many_it_is() -> None:
+    """Eight that are worth a change are not eight of 23."""
+    words = str(overview_facts.facts([judged(RUNS[0]), judged(RUNS[4])], 23, scope="running"))
+
+    assert words.count("of the 2 furthest off") == 2
+    assert "Running or silent" in words
+    all_of_them = str(overview_facts.facts([judged(RUNS[0]), judged(RUNS[1])], 2, scope="running"))
+    assert "furthest off" not in all_of_them
+    assert "silent" not in all_of_them
+
+
 def test_where_more_run_than_are_judged_the_sentence_says_so() -> None:
     said = headline([judged(RUNS[0]), judged(RUNS[4])], 812, scope="running")
 
-    assert said == "1 of the 2 running jobs furthest off, of 812, would gain from another batch size"
+    assert said == "1 of the 2 running or silent jobs furthest off, of 812, would gain from another batch size"
 
 
 def test_none_off_is_said_without_a_promise() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dash import html
 
 from noisescale_dashboard.number_format import NOTHING, count, money, significant, span
-from noisescale_dashboard.pages.overview_judged import Judged, Savings, hours_to_gain, usd_to_save
+from noisescale_dashboard.pages.overview_judged import Judged, Savings, hours_to_gain, is_all_running, usd_to_save
 from noisescale_dashboard.pages.parts import fact
 
 LABELS = {"running": "Running", "7d": "Runs, 7 days", "30d": "Runs, 30 days"}
@@ -17,24 +17,31 @@ def facts(judged: Sequence[Judged], total: int, *, scope: str) -> list[html.Div]
     lowered = sum(one.decision == "decrease" for one in judged)
     resolved = sum(one.run.noise_scale.state == "resolved" for one in judged)
     gain, save = hours_to_gain(judged), usd_to_save(judged)
+    label = "Running or silent" if scope == "running" and not is_all_running(judged, total) else LABELS.get(scope)
+    # what is judged is a sample of the runs, the furthest off: a count of it is not one of them all
+    judged_words = f"of {count(len(judged))}" if total == len(judged) else f"of the {count(len(judged))} furthest off"
     return [
-        fact(LABELS.get(scope, "Runs"), count(total), "", _devices(judged, total)),
-        fact("Worth changing", count(raised + lowered), "", f"{raised} raise, {lowered} lower"),
+        fact(label or "Runs", count(total), "", _devices(judged, total)),
+        fact("Worth changing", count(raised + lowered), judged_words, f"{raised} raise, {lowered} lower"),
         fact(
             "Time to gain",
             significant(gain.total.value, 2) if gain.num_counted else NOTHING,
             "h" if gain.num_counted else "",
-            f"95 %: {span(gain.total.low, gain.total.high)} h" if gain.num_counted else _why(gain, "raise"),
+            f"95 %: {span(gain.total.low, gain.total.high)} h, {_counted(gain)}"
+            if gain.num_counted
+            else _why(gain, "raise"),
             tone="" if gain.num_counted else "dim",
         ),
         fact(
             "Compute to save",
             money(save.total.value) if save.num_counted else NOTHING,
             "",
-            f"95 %: ${span(save.total.low, save.total.high)}" if save.num_counted else _why(save, "lower"),
+            f"95 %: ${span(save.total.low, save.total.high)}, {_counted(save)}"
+            if save.num_counted
+            else _why(save, "lower"),
             tone="" if save.num_counted else "dim",
         ),
-        fact("Resolved", f"{resolved}", f"of {len(judged)}", _open_words(len(judged) - resolved)),
+        fact("Resolved", f"{resolved}", judged_words, _open_words(len(judged) - resolved)),
     ]
 
 
@@ -44,6 +51,10 @@ def _devices(judged: Sequence[Judged], total: int) -> str:
     said = [f"on {count(devices)} device{'' if devices == 1 else 's'}"] if devices and total == len(judged) else []
     said += [f"{silent} silent"] if silent else []
     return " · ".join(said) or "noise scale and batch known"
+
+
+def _counted(savings: Savings) -> str:
+    return f"of {savings.num_counted} run{'' if savings.num_counted == 1 else 's'}"
 
 
 def _why(savings: Savings, verb: str) -> str:

@@ -105,7 +105,7 @@ def _saved(one: Judged, quantity: Callable[[Prediction], Interval]) -> tuple[flo
 def headline(judged: Sequence[Judged], total: int, *, scope: str) -> str:
     """The answer: "5 of 8 running jobs would gain from another batch size"."""
     off = sum(one.decision in CHANGES for one in judged)
-    which = _which(len(judged), total, scope=scope)
+    which = _which(judged, total, scope=scope)
     diverged = sum(one.run.divergence is not None for one in judged)
     if diverged:
         return f"{count(diverged)} of {which} {'has' if diverged == 1 else 'have'} diverged"
@@ -115,8 +115,14 @@ def headline(judged: Sequence[Judged], total: int, *, scope: str) -> str:
     return f"{count(off)} of {which} {verb} from another batch size"
 
 
-def _which(num_judged: int, total: int, *, scope: str) -> str:
-    kind = "running job" if scope == "running" else "run"
+def is_all_running(judged: Sequence[Judged], total: int) -> bool:
+    """Whether no run of the scope "running" is silent; of runs that are not judged nobody knows."""
+    return total == len(judged) and all(one.run.status == "running" for one in judged)
+
+
+def _which(judged: Sequence[Judged], total: int, *, scope: str) -> str:
+    jobs = "running job" if is_all_running(judged, total) else "running or silent job"
+    num_judged, kind = len(judged), jobs if scope == "running" else "run"
     plural = "" if num_judged == 1 else "s"
     if total > num_judged:
         return f"the {count(num_judged)} {kind}s furthest off, of {count(total)},"

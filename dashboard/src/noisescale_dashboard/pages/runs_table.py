@@ -23,6 +23,8 @@ SORTS = {
 }
 """Column → the word by which the API sorts."""
 NAME_LIMIT = 200
+LONGEST_BATCH, LONGEST_LOSS = 1e7, 7
+"""Larger batches, and losses of more characters, are shortened: a cell that is too narrow cuts digits off."""
 
 THEME = (
     "themeQuartz.withParams({backgroundColor:'var(--panel)',foregroundColor:'var(--t1)',borderColor:'var(--line)',"
@@ -72,14 +74,14 @@ def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
         "interval": span(estimate.low, estimate.high, dense=True) if estimate.value is not None else "",
         "noiseTitle": _noise_title(run),
         "unit": short_noun_of(run),
-        "batch": count(run.global_batch),
+        "batch": _exact(run.global_batch),
         "fit": fit(run),
         "decision": DECISION_STYLES.get(run.decision.decision, "ins"),
         "decisionWords": decision_label(run),
         "decisionTitle": run.decision.reason or "",
         "efficiency": share(efficiency.value),
         "efficiencyTitle": "" if efficiency.value is None else f"95 %: {share_span(efficiency.low, efficiency.high)}",
-        "loss": significant(run.loss, 4) if run.loss is not None else NOTHING,
+        "loss": _loss(run.loss),
         "step": si(run.last_step) if run.last_step is not None else NOTHING,
         "more": {f"more {name}": runs_columns.words(run, name) for name in chosen},
         "moreLine": " · ".join(
@@ -87,6 +89,16 @@ def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
         ),
         "stepTitle": f"step {count(run.last_step)}" if run.last_step is not None else "no step yet",
     }
+
+
+def _exact(batch: float | None) -> str:
+    """All digits of a batch where they fit into the column."""
+    return count(batch) if batch is None or abs(batch) < LONGEST_BATCH else si(batch, 4)
+
+
+def _loss(loss: float | None) -> str:
+    words = significant(loss, 4)
+    return words if len(words) <= LONGEST_LOSS else si(loss, 4)
 
 
 def _noise_title(run: Run) -> str:
@@ -149,7 +161,7 @@ def columns(sort: str, chosen: Sequence[str] = (), *, narrow: bool) -> list[dict
         {"field": "name", "headerName": "Run", "cellRenderer": "RunName", "minWidth": 200, "flex": 1},
         {"field": "spark", "headerName": "Over training", "cellRenderer": "Spark", "width": 142, "sortable": False},
         {"field": "noise", "headerName": "Noise scale, 95 %", "cellRenderer": "NoiseScale", "width": 156},
-        {"field": "batch", "headerName": "Batch", "cellRenderer": "Batch", "width": 102},
+        {"field": "batch", "headerName": "Batch", "cellRenderer": "Batch", "width": 124},
         {"field": "fit", "headerName": "Fit", "cellRenderer": "Fit", "width": 122, "sortable": False},
         {"field": "decision", "headerName": "Decision", "cellRenderer": "Decision", "width": 142},
         {"field": "efficiency", "headerName": "Efficiency", "cellRenderer": "Efficiency", "width": 98},
