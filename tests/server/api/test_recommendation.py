@@ -109,6 +109,21 @@ class TestAdvice:
         assert found["noise_scale"]["value"] == pytest.approx(NOISE_SCALE, rel=0.5)
         assert found["waste"]["examples"]["value"] < 300 * 256
 
+    @pytest.mark.parametrize("num_steps", [40, 100, 250])
+    async def test_a_young_run_is_advised_by_the_window_that_it_had(
+        self, shared_client: httpx.AsyncClient, trained: UUID, num_steps: int
+    ) -> None:
+        """Before step 320 that is 16 updates, more than 5 % of the run."""
+        young = uuid4()
+        rows = make_measurements(steps=range(600), noise_scale=NOISE_SCALE, global_batch=256.0)
+        await send(shared_client, young, measurements={name: column[:num_steps] for name, column in rows.items()})
+
+        live = (await recommendation(shared_client, young))["noise_scale"]
+        then = (await recommendation(shared_client, trained, to_step=num_steps - 1))["noise_scale"]
+
+        assert then["num_updates"] == live["num_updates"] == 16
+        assert then["value"] == pytest.approx(live["value"])
+
     async def test_to_step_beyond_the_end_is_now(self, shared_client: httpx.AsyncClient, trained: UUID) -> None:
         found = await recommendation(shared_client, trained, to_step=2**63 - 1)
 

@@ -20,6 +20,7 @@ from noisescale_server.storage import series
 from noisescale_server.storage.progress import LatestWindow
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
 from noisescale_server.storage.series import Block
+from noisescale_server.storage.streams import Coverage
 
 LATEST_SHARE = 20
 """The latest window is a twentieth of the steps."""
@@ -60,6 +61,11 @@ class Span:
         return self.steps_per_block >> (BITS_PER_LEVEL * self.level)
 
 
+def steps_of_window(num_steps: int, covered: Iterable[Coverage]) -> int:
+    """Steps of the latest window of a run so long: 5 %, and at least 16 of the updates that its streams measure."""
+    return max(-(-num_steps // LATEST_SHARE), MIN_UPDATES * spacing_of(covered))
+
+
 def span(*, first: int, last: int, num_steps: int) -> Span:
     """The blocks of the last `num_steps` of the steps from `first` to `last`, and of four times as many before them."""
     num_steps = min(num_steps, last - first + 1)
@@ -81,7 +87,7 @@ async def window(session: AsyncSession, live: LiveSeries) -> LatestWindow:
     first, last = live.first_step, live.newest_step
     has_estimates = any(stream.num_estimates for stream in live.covered)
     has_signal = has_estimates and await evidence.has_signal(session, live, last)
-    num_steps = max(-(-(last - first + 1) // LATEST_SHARE), MIN_UPDATES * spacing_of(live.covered))
+    num_steps = steps_of_window(last - first + 1, live.covered)
     while True:
         wanted = span(first=first, last=last, num_steps=num_steps)
         blocks = await _read(session, live, wanted, last)

@@ -13,7 +13,7 @@ from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleE
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_server.services import windows
 from noisescale_server.services.events import resumptions
-from noisescale_server.services.latest import LATEST_SHARE
+from noisescale_server.services.latest import LATEST_SHARE, steps_of_window
 from noisescale_server.services.live import LiveSeries, cut
 from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.runs import run_so_far
@@ -56,7 +56,7 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
         wanted: From the first step on.
         has_signal: The run up to the end has shown a gradient.
     """
-    window = -(-wanted.num_steps // LATEST_SHARE)
+    window = steps_of_window(wanted.num_steps, live.covered)
     how = choose(wanted, window=window, max_points=NUM_STRETCHES, spacing=spacing_of(live.covered))
     found = await windows.read(session, live, wanted, how, has_signal=has_signal)
     resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)

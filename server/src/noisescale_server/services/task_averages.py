@@ -9,7 +9,7 @@ from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_server.analysis.averages import Averages, Window, averages
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.services import evidence, windows
-from noisescale_server.services.latest import LATEST_SHARE
+from noisescale_server.services.latest import steps_of_window
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.whole_run import NUM_AVERAGED
@@ -31,7 +31,7 @@ async def read_windows(session: AsyncSession, run: MeasuredRun, to_step: int | N
     first, last = live.first_step, live.newest_step
     high = last if to_step is None else min(max(to_step, first), last)
     wanted = Range(first, high, first, high)
-    window = -(-wanted.num_steps // LATEST_SHARE)
+    window = steps_of_window(wanted.num_steps, live.covered)
     how = choose(wanted, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(live.covered))
     has_signal = await evidence.has_signal(session, live, high)
     return await windows.read(session, live, wanted, how, has_signal=has_signal)

@@ -126,7 +126,7 @@ async def _run_average(session: AsyncSession, live: LiveSeries, *, has_signal: b
     """The average up to where the newest stream stands, at one resolution whatever range is shown."""
     first, last = live.first_step, live.newest_step
     whole = Range(first, last, first, last)
-    window = -(-whole.num_steps // latest.LATEST_SHARE)
+    window = latest.steps_of_window(whole.num_steps, live.covered)
     how = choose(whole, window=window, max_points=NUM_AVERAGED, spacing=spacing_of(live.covered))
     found = await windows.read(session, live, whole, how, has_signal=has_signal)
     return run_average(found.points.num_updates, found.estimates)
