@@ -9,7 +9,10 @@ from noisescale_server.analysis.batch_sweep.fit import fit_sweep
 from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
 from noisescale_server.analysis.batch_sweep.target_answer import target_answer
 from noisescale_server.analysis.steps_to_target.best_of_grid import as_sweep_point, best_of_grid
+from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.steps_to_target.seed_average import seed_average
 from noisescale_server.analysis.steps_to_target.setting import Setting, settings_of
+from noisescale_server.analysis.steps_to_target.steps import Outcome
 from synthetic_grids import TARGET, GridSetting, findings, trial
 
 
@@ -63,12 +66,33 @@ def test_seeds_scatter_as_their_own_crossings_do():
     assert repeats.squares == pytest.approx(expected, rel=0.05)
 
 
-def test_runs_without_a_common_step_are_not_averaged():
-    odd, even = trial(64, 0.1, 500, seed=0), trial(64, 0.1, 500, seed=1, shift=0.5)
+def test_seeds_that_were_evaluated_at_shifted_steps_all_count():
+    """On a power law what lies between two evaluations is known exactly: so is the crossing of the average."""
+    shifted = [trial(64, 0.1, 500, seed=place, shift=shift) for place, shift in enumerate((0.0, 3.5, 7.25))]
+    aligned = [trial(64, 0.1, 500, seed=place) for place in range(3)]
 
-    [point] = best_of_grid((Setting(64, 0.1, (odd, even)),), TARGET)
+    [found] = best_of_grid((Setting(64, 0.1, tuple(shifted)),), TARGET)
+    [expected] = best_of_grid((Setting(64, 0.1, tuple(aligned)),), TARGET)
 
-    assert point.average.num_seeds == 1
+    assert found.average.num_seeds == expected.average.num_seeds == 3
+    assert found.average.steps.steps == pytest.approx(expected.average.steps.steps, rel=1e-4)
+
+
+def test_seeds_that_share_only_their_first_step_all_count_where_they_reach_the_target():
+    first = MetricCurve((0, 10, 20, 30), (1.0, 0.5, 0.3, 0.2), Direction.MIN)
+    second = MetricCurve((0, 14, 24, 30.5), (1.0, 0.45, 0.28, 0.2), Direction.MIN)
+
+    found = seed_average([first, second], 0.25)
+
+    assert (found.num_seeds, found.steps.outcome) == (2, Outcome.REACHED)
+    assert 20 < found.steps.steps < 30
+
+
+def test_seeds_that_were_never_evaluated_at_the_same_time_are_not_averaged():
+    early = MetricCurve((10, 20), (1.0, 0.5), Direction.MIN)
+    late = MetricCurve((30, 40), (0.4, 0.3), Direction.MIN)
+
+    assert seed_average([early, late], 0.25).num_seeds == 1
 
 
 def test_a_grid_too_narrow_for_large_batches_is_found_by_the_fit():

@@ -14,6 +14,9 @@ from noisescale_server.analysis.batch_sweep.sweep import Repeats
 from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve, steps_to_target
 from noisescale_server.analysis.steps_to_target.steps import StepsToTarget
 
+FEW_IN_COMMON = 0.5
+"""Of the evaluations that the least evaluated run has where all were: with fewer in common, most would go unused."""
+
 
 @dataclass(frozen=True, slots=True)
 class SeedAverage:
@@ -40,7 +43,7 @@ class SeedAverage:
 
 @dataclass(frozen=True, slots=True)
 class CommonCurves:
-    """Runs at the steps at which all of them were evaluated.
+    """Runs at the steps at which all of them were evaluated; where few are, at each one's, interpolated in the others.
 
     Attributes:
         steps: Optimizer steps, rising, [T].
@@ -54,18 +57,31 @@ class CommonCurves:
 
     @classmethod
     def of(cls, curves: Sequence[MetricCurve]) -> "CommonCurves":
-        """The runs together; the first one alone where no step is common to all."""
+        """The runs together; the first one alone where no step lies between evaluations of all."""
         common = set(curves[0].steps).intersection(*(curve.steps for curve in curves[1:]))
-        used = curves if common else curves[:1]
-        steps = tuple(sorted(common or curves[0].steps))
-        rows = [dict(zip(curve.steps, curve.values, strict=True)) for curve in used]
-        values = np.array([[row[step] for step in steps] for row in rows], dtype=np.float64)
-        return cls(steps, values, curves[0].direction)
+        first, last = max(curve.steps[0] for curve in curves), min(curve.steps[-1] for curve in curves)
+        inside = [[step for step in curve.steps if first <= step <= last] for curve in curves]
+        if len(common) < FEW_IN_COMMON * min(map(len, inside)) or not common:
+            common = {step for steps in inside for step in steps}
+        used, steps = (curves, tuple(sorted(common))) if common else (curves[:1], curves[0].steps)
+        return cls(steps, np.array([_at(curve, steps) for curve in used]), curves[0].direction)
 
     def mean(self, weights: Array | None = None) -> MetricCurve:
         """The mean over the runs, or with a weight for each, [N]."""
         found = self.values.mean(axis=0) if weights is None else weights @ self.values / weights.sum()
         return MetricCurve(self.steps, tuple(found.tolist()), self.direction)
+
+
+def _at(curve: MetricCurve, steps: Sequence[float]) -> Array:
+    """The metric at these steps: as logged, and between evaluations on the line that a crossing is found on."""
+    known, values = np.array(curve.steps, dtype=np.float64), np.array(curve.values, dtype=np.float64)
+    # a metric near 0 or below it, and the way from step 0, are straight by themselves
+    is_power = bool((values > 0).all())
+    drawn = np.log(values) if is_power else values
+    found: Array = np.interp(np.log1p(steps), np.log1p(known), drawn)
+    found = np.exp(found) if is_power else found
+    logged = dict(zip(curve.steps, curve.values, strict=True))
+    return np.array([logged.get(step, between) for step, between in zip(steps, found, strict=True)], dtype=np.float64)
 
 
 def seed_average(curves: Sequence[MetricCurve], target: float, *, with_repeats: bool = True) -> SeedAverage:
