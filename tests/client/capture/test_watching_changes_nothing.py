@@ -203,7 +203,7 @@ def test_reentrant_checkpointing_gives_one_small_batch_a_backward():
         run, kept = make_kept_run()
         run.watch(model)
         for x, y in zip(*(part.split(4) for part in make_batch()), strict=True):
-            run._main.watch._hooks._accumulation.see_forward(4, is_training=True)
+            run._main.watch._hooks._forward(4, True)
             hidden = x.clone().requires_grad_()
             for layer in model:
                 hidden = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from noisescale.capture.followed_forwards import Forward, whose_examples
 from noisescale.capture.gradient_source import GradientSource
 from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum
 
 LocalGradients = Callable[[], list[Tensor | None]]
+
+TWICE = (
+    "two backward passes went through one forward: add the losses and call backward() once, or put both passes into "
+    "`with run.micro_batch():`; where they hold different examples, each into one with their number"
+)
 
 
 class Accumulation:
@@ -112,6 +118,8 @@ class Accumulation:
         self._ignored: dict[int, Tensor] = {}
         self._ignored_now: dict[int, Tensor] = {}
         self._before: tuple[int, Tensor | None, int] | None = None
+        self._step = object()  # what `Forward.counted_in` holds
+        self._reached: dict[Forward, None] = {}
         self.exchanged: list[RankSum] = []
         self.kinds_in_step = [kind for kind in self._kinds if kind.is_ready()]
         for kind in self.kinds_in_step:
@@ -121,20 +129,22 @@ class Accumulation:
         """Forget forwards that no backward has followed."""
         self._is_training = False
         self._are_used = False
-        self._forward_sizes: list[float | None] = []
+        self._forwards: list[Forward] = []
 
     @property
     def num_forwards(self) -> int:
         """Forwards since the last small batch."""
-        return len(self._forward_sizes)
+        return len(self._forwards)
 
     def drop_forwards(self, number: int) -> list[float | None]:
         """Take the first forwards off: their numbers of examples."""
-        dropped, self._forward_sizes = self._forward_sizes[:number], self._forward_sizes[number:]
-        return dropped
+        dropped, self._forwards = self._forwards[:number], self._forwards[number:]
+        return [forward.num_examples for forward in dropped]
 
-    def see_forward(self, num_examples: float | None, *, is_training: bool, num_followed: int = 0) -> None:
-        """Count the examples of a forward.
+    def see_forward(self, num_examples: float | None, *, is_training: bool, num_followed: int = 0) -> Forward | None:
+        """Count the examples of a forward; None of one inside `ignore()`.
+
+        Whether a backward comes through its output decides, where that is known; else its mode does.
 
         Args:
             num_examples: None where its input does not tell.
@@ -142,17 +152,19 @@ class Accumulation:
             num_followed: Forwards since the last small batch that a backward has followed.
         """
         if self.is_ignoring:
-            return
+            return None
+        forward = Forward(num_examples)
         if self._are_used:
             self.clear_forwards()
-        if len(self._forward_sizes) == num_followed:
+        if len(self._forwards) == num_followed:
             self._is_training = is_training
         elif self._is_training and not is_training:
-            return
+            return forward
         elif is_training and not self._is_training:
-            del self._forward_sizes[num_followed:]
+            del self._forwards[num_followed:]
             self._is_training = True
-        self._forward_sizes.append(num_examples)
+        self._forwards.append(forward)
+        return forward
 
     def begin_backward(self, index: int) -> None:
         """Look whether the gradients are still those of the small batches so far.
@@ -206,16 +218,22 @@ class Accumulation:
         else:
             self.pending.add(index, gradient, may_reduce=not self.is_marked)
 
-    def end_backward(self) -> None:
-        """Close the small batch, unless it is marked and may hold several backward passes."""
+    def end_backward(self, reached: Sequence[Forward] = ()) -> None:
+        """Close the small batch, unless it is marked and may hold several backward passes.
+
+        Args:
+            reached: Forwards that the backward has come through, as far as they were followed.
+        """
         if self.main is not None:
             self.main.finish()
         if not self._has_moved():
             self._forget_backward()
         elif self.is_ignoring:
             self._keep_ignored()
-        elif not self.is_marked:
-            self.end_small_batch(None)
+        else:
+            self._reached.update(dict.fromkeys(reached))
+            if not self.is_marked:
+                self.end_small_batch(None)
 
     def break_off(self) -> None:
         """Leave out what a backward has handed over that failed half-way."""
@@ -243,17 +261,26 @@ class Accumulation:
             self._take_apart(self._source)
             return
         indices = self._take_pending()
+        reached = list(self._reached) or self._forwards
+        self._reached = {}
         if not indices:
             return
         self.adds_up &= self.pending.is_complete
-        is_segment = self.sizes and not self._forward_sizes and num_examples is None
-        if is_segment and not indices & self._last_indices:
-            # Reentrant checkpointing runs a backward for each segment: other parameters, the same examples.
+        counted = [forward for forward in reached if forward.counted_in is self._step]
+        if self.sizes and num_examples is None and len(counted) == len(reached) and not indices & self._last_indices:
+            # Other parameters, the same examples: a loss for each of two networks, or reentrant checkpointing, which
+            # runs a backward for each segment.
             self._merge_last_two()
             self._last_indices |= indices
             self.kinds_in_step = []  # they have closed the small batch already
             return
-        size = total_size(self._forward_sizes) if num_examples is None else num_examples
+        if counted and num_examples is None:
+            self.adds_up, self.reason = False, TWICE
+        size = num_examples
+        if size is None:
+            size = total_size([forward.num_examples for forward in whose_examples(reached)])
+        for forward in reached:
+            forward.counted_in = self._step
         self.clear_forwards()
         self._count(indices, size, num_examples is not None)
         if isinstance(size, Tensor):
@@ -276,7 +303,9 @@ class Accumulation:
             self.reason = source.reason
             if not entries:  # its examples are part of the step all the same
                 nothing_P = self.member_PC.new_zeros(len(self._parameters))
-                entries = [(nothing_P, SmallBatchSize(total_size(self._forward_sizes)))]
+                entries = [
+                    (nothing_P, SmallBatchSize(total_size([forward.num_examples for forward in self._forwards])))
+                ]
         self.clear_forwards()
         for sq_norm_P, size in entries:
             self._sq_norm_rows.append(sq_norm_P)

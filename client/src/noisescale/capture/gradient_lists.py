@@ -35,11 +35,13 @@ class Passes:
         whole: The first of them, each with one forward and a gradient for every parameter.
         others: Those behind.
         is_regular: Nothing but these passes has changed the gradients.
+        is_paired: It is clear which forwards each belongs to: at most one was made since each was followed by one.
     """
 
     whole: Sequence[Gradients]
     others: Sequence[Pass]
     is_regular: bool
+    is_paired: bool
 
     def all(self) -> list[Pass]:
         """Of both sorts."""
@@ -141,7 +143,7 @@ class GradientLists:
                 self._is_known = False
             for gradients in self._lists:
                 gradients.clear()
-        taken = Passes(whole, others, self._is_regular)
+        taken = Passes(whole, others, self._is_regular, num_forwards - self._num_paired <= 1 or not num_passes)
         self._is_regular = True
         self._num_paired = self._num_looked_at = 0
         return taken

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
+from noisescale.capture.followed_forwards import FollowedForwards, Forward
 from noisescale.capture.main_gradients import MainGradients
 from noisescale.capture.model_calls import see_calls
 from noisescale.capture.small_model import SmallModelAccumulation
@@ -82,6 +83,9 @@ class Hooks:
         self._queue_callback = getattr(torch.autograd.Variable._execution_engine, "queue_callback", None)
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
         self._open_backwards: set[int] = set()
+        self._tasks: list[int] = []
+        self._followed = FollowedForwards(self._graph_task_id)
+        self._newest_forward: Forward | None = None
         self._small_model = accumulation if isinstance(accumulation, SmallModelAccumulation) else None
         self._after_backward = self._guarded(self._end_of_backward)
         self._put_back_handles: list[RemovableHandle] = []
@@ -99,7 +103,10 @@ class Hooks:
             return
         self._job.arm([self._leaf_hook(index) for index in range(len(self._parameters))])
         forward_hook = ForwardHook(self._model, self._guarded(self._forward))
-        self._forward_handle = see_calls(self._model, forward_hook)
+        # In a small model a hook on each output would cost a tenth of the step; see `SmallModelAccumulation`.
+        is_followed = self._small_model is None and self._queue_callback is not None
+        output_hook = OutputHook(self._model, self._guarded(self._follow)) if is_followed else None
+        self._forward_handle = see_calls(self._model, forward_hook, output_hook)
         main = self._accumulation.main
         if main is not None and self._queue_callback is not None:
             main.is_on = True
@@ -195,6 +202,8 @@ class Hooks:
         assert self._queue_callback is not None
         if not self._open_backwards:
             self._accumulation.begin_backward(index)
+            self._tasks = []
+        self._tasks.append(task)
         self._queue_callback(self._guarded(self._close_backward, task))
         self._open_backwards.add(task)
 
@@ -204,7 +213,7 @@ class Hooks:
         if not self._open_backwards:
             if self._exchange is not None:
                 self._exchange.before_averaging()
-            self._accumulation.end_backward()
+            self._accumulation.end_backward([forward for one in self._tasks for forward in self._followed.of_task(one)])
             assert self._queue_callback is not None
             # Behind the callbacks of others: DistributedDataParallel writes the gradients once more in its own.
             self._queue_callback(self._after_backward)
@@ -230,10 +239,15 @@ class Hooks:
             small.see_forward(num_examples, is_training=is_training, num_followed=small.num_forwards)
             return
         self.settle()
-        self._accumulation.see_forward(num_examples, is_training=is_training)
+        self._newest_forward = self._accumulation.see_forward(num_examples, is_training=is_training)
         self._job.see_forward()
         if self._exchange is not None:
             self._exchange.advance()
+
+    def _follow(self, inputs: object, output: object) -> None:
+        forward, self._newest_forward = self._newest_forward, None
+        if forward is not None:
+            self._followed.follow(forward, inputs, output)
 
     def _step(self, *_: Any) -> None:
         if self._forward_handle is not None:  # a step that is not measured has microseconds only
@@ -262,6 +276,22 @@ class ForwardHook:
         if torch.compiler.is_compiling() or module is not self._model or not torch.is_grad_enabled():
             return
         self._see(leading_dimension([*args, *kwargs.values()] if kwargs else args), module.training)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+class OutputHook:
+    """Shows what the model was given and returns; it does not come along where the module is copied, either."""
+
+    def __init__(self, model: nn.Module, see: Callable[[object, object], None]) -> None:
+        self._model = model
+        self._see = see
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: object) -> None:
+        """Show a forward that was counted."""
+        if not torch.compiler.is_compiling() and module is self._model and torch.is_grad_enabled():
+            self._see([*args, *kwargs.values()], output)
 
     def __reduce__(self) -> tuple[object, ...]:
         return getattr, (contextlib.nullcontext(), "__exit__")

@@ -20,6 +20,8 @@ NUM_FIRST_LOOKS = 4
 LOOK_EVERY = 64
 """Steps from one such comparison to the next after those."""
 
+UNPAIRED = "several forwards came before it, and none of them was followed yet; from the next step on each is"
+
 
 class SmallModelAccumulation(Accumulation):
     """The small batches of a model for which each call into Python would show.
@@ -39,7 +41,7 @@ class SmallModelAccumulation(Accumulation):
         self._rows = GradientRows(parameters, membership(group_of_parameter, num_groups, parameters[0].device))
         self._everything = set(range(len(parameters)))
         self.lists = GradientLists(parameters, self._rows.capacity)
-        self.is_at_a_loss = False
+        self.is_at_a_loss = self._has_been_unpaired = False
         self._num_looks = 0
         super().__init__(parameters, group_of_parameter, num_groups)
 
@@ -49,6 +51,7 @@ class SmallModelAccumulation(Accumulation):
         self._rows.clear()
         self._folded: list[Tensor] = []
         self._marked: Gradients | None = None
+        self._is_paired = self._is_mark_paired = True
         self._needs_proof = False
 
     def keeps_pace(self) -> bool:
@@ -62,6 +65,10 @@ class SmallModelAccumulation(Accumulation):
             is_last: The step is about to be logged.
         """
         taken = self.lists.take(self.num_forwards)
+        if self.is_marked:
+            self._is_mark_paired &= taken.is_paired
+        elif not (taken.is_paired or self.is_ignoring):
+            self._lose_pairs()
         if taken.is_regular and is_last and not (self.is_marked or self.is_ignoring):
             self._add_whole(taken.whole)
             passes: Sequence[Pass] = taken.others
@@ -72,6 +79,14 @@ class SmallModelAccumulation(Accumulation):
         for one in passes:
             self._add(one)
         return len(taken.whole) + len(taken.others)
+
+    def _lose_pairs(self) -> None:
+        """Give up on sizes that are read from the forwards: what reached no parameter is no example."""
+        sizes = {forward.num_examples for forward in self._forwards}
+        self._is_paired = False
+        self._has_been_unpaired = self.is_at_a_loss = True
+        self.reason = UNPAIRED
+        self.adds_up &= len(sizes) == 1  # else a `batch_size` that was given is not spread evenly
 
     def _not_thrown_away(self, passes: Sequence[Pass], *, is_regular: bool, is_last: bool) -> Sequence[Pass]:
         """The passes whose gradients are still there, as far as can be told before the step is logged."""
@@ -127,14 +142,20 @@ class SmallModelAccumulation(Accumulation):
             before = self._marked or [None] * len(one.gradients)
             self._marked = [total(pair) for pair in zip(before, one.gradients, strict=True)]
         else:
-            self._add_small_batch(one.gradients, total_size(self.drop_forwards(one.num_forwards)), is_marked=False)
+            size = total_size(self.drop_forwards(one.num_forwards))
+            self._add_small_batch(one.gradients, size if self._is_paired else None, is_marked=False)
 
     def end_small_batch(self, num_examples: float | Tensor | None) -> None:
         """Count a marked small batch; see `Accumulation`."""
         if self._marked is None:
             return
         gradients, self._marked = self._marked, None
-        size = total_size(self.drop_forwards(self.num_forwards)) if num_examples is None else num_examples
+        size = num_examples
+        if size is None and not self._is_mark_paired:
+            self._lose_pairs()
+        elif size is None:
+            size = total_size(self.drop_forwards(self.num_forwards))
+        self._is_mark_paired = True
         self.clear_forwards()
         self._add_small_batch(gradients, size, is_marked=num_examples is not None)
 
@@ -160,8 +181,9 @@ class SmallModelAccumulation(Accumulation):
         # a loss scaler divides the gradients without a trace: the loop that does it does it at each step
         is_due = self._num_looks <= NUM_FIRST_LOOKS or self._num_looks % LOOK_EVERY == 0
         if (self._needs_proof or (is_due and self._rows.num_rows and not self._folded)) and self.sizes:
-            self.is_at_a_loss = self._folded != [] or not self._is_sum_of_rows(undone_scale)
-            self.adds_up &= not self.is_at_a_loss
+            is_changed = self._folded != [] or not self._is_sum_of_rows(undone_scale)
+            self.is_at_a_loss = is_changed or self._has_been_unpaired
+            self.adds_up &= not is_changed
 
     def _is_sum_of_rows(self, undone_scale: Tensor | None) -> bool:
         for index, gradient in reversed(list(enumerate(self._own_gradients()))):  # the last one is most often a bias
