@@ -115,6 +115,7 @@ class Accumulation:
         self.sizes: list[SmallBatchSize] = []
         self._sq_norm_rows: list[Tensor] = []
         self._last_indices: set[int] = set()
+        self._before_last: tuple[bool, set[int]] = False, set()  # `is_partial` and indices before the last small batch
         self._ignored: dict[int, Tensor] = {}
         self._ignored_now: dict[int, Tensor] = {}
         self._before: tuple[int, Tensor | None, int] | None = None
@@ -271,13 +272,15 @@ class Accumulation:
             # Other parameters, the same examples: a loss for each of two networks, or reentrant checkpointing, which
             # runs a backward for each segment.
             self._merge_last_two()
-            self._last_indices |= indices
+            self._last_indices = self._last_indices | indices
+            was_partial, before = self._before_last
+            self.is_partial = was_partial or (bool(before) and self._last_indices != before)
             self.kinds_in_step = []  # they have closed the small batch already
             return
-        if counted and num_examples is None:
-            self.adds_up, self.reason = False, TWICE
         size = num_examples
-        if size is None:
+        if counted and size is None:
+            self.adds_up, self.reason, size = False, TWICE, 0.0
+        elif size is None:
             size = total_size([forward.num_examples for forward in whose_examples(reached)])
         for forward in reached:
             forward.counted_in = self._step
@@ -291,6 +294,7 @@ class Accumulation:
 
     def _count(self, indices: set[int], size: float | Tensor | None, is_marked: bool) -> None:
         """Count a small batch in which these parameters had a gradient."""
+        self._before_last = self.is_partial, self._last_indices
         self.is_partial |= bool(self._last_indices) and indices != self._last_indices
         self.sizes.append(SmallBatchSize(size, is_marked))
         self._last_indices = indices
@@ -303,13 +307,12 @@ class Accumulation:
             self.reason = source.reason
             if not entries:  # its examples are part of the step all the same
                 nothing_P = self.member_PC.new_zeros(len(self._parameters))
-                entries = [
-                    (nothing_P, SmallBatchSize(total_size([forward.num_examples for forward in self._forwards])))
-                ]
+                size = total_size([forward.num_examples for forward in self._forwards]) if self._forwards else 0.0
+                entries = [(nothing_P, SmallBatchSize(size))]
         self.clear_forwards()
-        for sq_norm_P, size in entries:
+        for sq_norm_P, entry in entries:
             self._sq_norm_rows.append(sq_norm_P)
-            self.sizes.append(size)
+            self.sizes.append(entry)
 
     def keep_pending(self) -> None:
         """Keep what is pending from being written over, where it is the memory of `p.grad`."""

@@ -48,7 +48,12 @@ class ExampleSource:
         fused_norm_layers: bool = False,
     ) -> None:
         self._norms = PerExampleNorms(
-            model, parameters, on_fault=on_fault, layers=layers, fused_norm_layers=fused_norm_layers
+            model,
+            parameters,
+            on_fault=on_fault,
+            layers=layers,
+            fused_norm_layers=fused_norm_layers,
+            joins_forwards=True,
         )
         if not self._norms.covered:
             self._norms.remove()
@@ -70,6 +75,10 @@ class ExampleSource:
         """Leave backward passes out from here on, or no longer."""
         self._norms.is_paused = is_paused
 
+    def hold(self, is_holding: bool) -> None:
+        """Add backward passes up from here on, or no longer."""
+        self._norms.is_holding = is_holding
+
     def clear(self) -> None:
         """Forget what was captured."""
         self._norms.clear()
@@ -78,7 +87,9 @@ class ExampleSource:
         """The per-example norms have hooks of their own."""
 
     def take(self) -> list[tuple[Tensor, SmallBatchSize]]:
-        """Σ |s_i|² of each parameter over the examples of the last backward, [P], and their number, as one entry.
+        """Σ |s_i|² of each parameter over the examples of the last small batch, [P], and their number, as one entry.
+
+        Examples of forwards of the same size are one small batch, pair by pair.
 
         Empty where there was no backward, or it could not be taken apart.
         """
@@ -90,9 +101,9 @@ class ExampleSource:
             self._look_at_share()
         if taken is None:
             return []
-        sq_norm_N, num_examples = taken
+        sq_norm_N, num_small = taken
         sq_norm_P = spread([([self._index_of[name] for name in covered], sq_norm_N)], len(self._index_of))
-        return [(sq_norm_P, SmallBatchSize(num_examples, num_small=num_examples))]
+        return [(sq_norm_P, SmallBatchSize(self._norms.num_taken, num_small=num_small))]
 
     @property
     def covered_share(self) -> float:

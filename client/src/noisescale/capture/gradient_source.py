@@ -37,6 +37,9 @@ class GradientSource(Protocol):
     def pause(self, is_paused: bool) -> None:
         """Leave what comes out from here on, or no longer."""
 
+    def hold(self, is_holding: bool) -> None:
+        """Add up what backward passes through the same forward bring from here on, or no longer."""
+
     def clear(self) -> None:
         """Forget what was captured."""
 

@@ -67,6 +67,7 @@ class Split:
         self._is_proven = False
         self.is_refused = False
         self._is_paused = True
+        self._is_holding = False
         self._checked = _to_check(list(parameters.values()))
         self._reason: str | None = None
         self.clear()
@@ -88,6 +89,10 @@ class Split:
                 del self._model.forward
             else:
                 self._model.forward = self._own_forward
+
+    def hold(self, is_holding: bool) -> None:
+        """Keep the gradients of parts until a marked small batch is over, or no longer."""
+        self._is_holding = is_holding
 
     def clear(self) -> None:
         """Forget what was captured."""
@@ -190,7 +195,7 @@ class Split:
             return
         try:
             self._seen.add(index)
-            part.pending.add(index, gradient, may_reduce=True)
+            part.pending.add(index, gradient, may_reduce=not self._is_holding)
             if index in self._checked:
                 before = self._sums.get(index)
                 self._sums[index] = gradient.detach().clone() if before is None else before + gradient.detach()

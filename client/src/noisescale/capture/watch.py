@@ -378,6 +378,8 @@ class Watch(Generic[Tag]):
         """Several backward passes from here on are one small batch."""
         self._hooks.settle()
         self._accumulation.is_marked = True
+        if self._source is not None:
+            self._source.hold(True)
 
     def end_micro_batch(self, num_examples: float | Tensor | None) -> None:
         """Close the marked small batch; nothing where its beginning was refused."""
@@ -385,6 +387,8 @@ class Watch(Generic[Tag]):
             self._hooks.settle()
             self._accumulation.is_marked = False
             self._accumulation.end_small_batch(num_examples)
+            if self._source is not None:
+                self._source.hold(False)
             if self._exchange is not None:
                 self._exchange.send_if_due()
 

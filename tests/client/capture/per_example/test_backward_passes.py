@@ -104,7 +104,7 @@ def test_each_of_two_backward_passes_through_one_forward_can_be_taken_but_not_bo
     assert_equal(first, truth, 1e-10)
     assert both is None
     assert norms.is_incomplete
-    assert "take each by itself" in norms.reason
+    assert "with run.micro_batch()" in norms.reason
 
 
 def test_what_was_cleared_is_forgotten():

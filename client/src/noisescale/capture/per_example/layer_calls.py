@@ -33,6 +33,7 @@ class Forward:
         number: Later forwards have higher ones.
         num_examples: Leading dimension of its first input tensor, looked for one level deep; None where there is none.
         storages: Memory of its input tensors.
+        is_taken: The norms of its examples were handed out.
     """
 
     def __init__(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -41,6 +42,7 @@ class Forward:
         inner = [list(value.values()) if isinstance(value, Mapping) else value for value in values]
         flat = [item for value in inner for item in (value if isinstance(value, list | tuple) else [value])]
         tensors = [item for item in flat if isinstance(item, Tensor) and item.dim() and item.layout == torch.strided]
+        self.is_taken = False
         self.num_examples = tensors[0].shape[0] if tensors else None
         self.storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
 

@@ -7,7 +7,7 @@ computed yet, so what a layer held is free again as early as without us. See doc
 
 # B examples of a forward, b groups of examples, P covered parameters
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +42,10 @@ ELSEWHERE = (
 
 BLIND = "no layer ran its hooks: torch.compile leaves them out"
 
+TWICE = "two backward passes went through one forward: add the losses, or put both into `with run.micro_batch():`"
+
+UNEVEN = "forwards of different sizes in one micro_batch(): their examples cannot be put together"
+
 NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
 
 
@@ -51,6 +55,9 @@ class PerExampleNorms:
     Attributes:
         is_incomplete: The last `take()` could not tell: its answer was None though a backward had run.
         reason: Why, as a clause; None with it.
+        is_holding: Backward passes from here on are one small batch: what an example adds in each of them is summed
+            before the norm is taken. Layers' inputs are kept so long.
+        num_taken: Examples behind the last answer, of all forwards.
     """
 
     def __init__(
@@ -63,6 +70,7 @@ class PerExampleNorms:
         examples_per_group: int = 1,
         fused_norm_layers: bool = False,
         kernels: Kernels | None = None,
+        joins_forwards: bool = False,
     ) -> None:
         """Put hooks on the model's layers.
 
@@ -75,6 +83,8 @@ class PerExampleNorms:
             fused_norm_layers: Replace the backward of the measured LayerNorms and RMSNorms by one that gives the norms,
                 too. This changes the rounding of the training.
             kernels: Whose may be taken; None: what this process prefers.
+            joins_forwards: Forwards of one size in one small batch count as one, example by example: two views of the
+                same examples, or a real and a generated one. Else their examples come one after another.
 
         Raises:
             ConfigError: If examples_per_group is below 1.
@@ -86,6 +96,9 @@ class PerExampleNorms:
         self.reason: str | None = None
         self._on_fault = on_fault
         self._examples_per_group = examples_per_group
+        self._joins_forwards = joins_forwards
+        self.is_holding = False
+        self.num_taken = 0
         self._kernels: Kernels = PREFERENCE.kernels if kernels is None else kernels
         self._num_parameters = len(parameters)
         self._left_out = coverage.left_out
@@ -140,6 +153,8 @@ class PerExampleNorms:
         """Forget everything captured."""
         self._open_calls: dict[tuple[int, str], list[tuple[LayerCall, Tensor]]] = {}
         self._sq_norms: dict[str, dict[Forward, Tensor]] = {}
+        self._held: dict[tuple[str, Forward], list[Contribution]] = {}
+        self._stands_for: dict[Forward, Forward] = {}
         self._new_mismatches: dict[str, Tensor] = {}
         self._to_drop: dict[str, tuple[Kind, str]] = {}
         self._has_backward = False
@@ -231,21 +246,44 @@ class PerExampleNorms:
             return
         checksum = Checksum(self._signs_of(name)) if self._is_checked(name) else None
         sq_norms = self._sq_norms.setdefault(name, {})
-        for forward in dict.fromkeys(call.forward for call, _ in calls):
-            assert forward is not None
-            of_forward = [(call, grad_output) for call, grad_output in calls if call.forward is forward]
-            is_short = checksum is None and len(of_forward) == 1
+        of_backward = []
+        for forward, of_forward in self._by_examples(calls).items():
+            is_short = checksum is None and len(of_forward) == 1 and not self.is_holding
             contributions = [
                 self._contribution(name, call, grad_output, is_short=is_short) for call, grad_output in of_forward
             ]
-            if forward in sq_norms:
-                self._fault = "two backward passes through one forward: take each by itself"
+            if (self._joins_forwards and forward.is_taken) or (forward in sq_norms and not self.is_holding):
+                self._fault = TWICE
                 return
-            sq_norms[forward] = sq_norms_of_sum(contributions, checksum)
+            of_backward.append(sq_norms_of_sum(contributions, checksum))
+            sq_norms[forward] = of_backward[-1]
+            if self.is_holding:
+                held = self._held.setdefault((name, forward), [])
+                if held:
+                    sq_norms[forward] = sq_norms_of_sum([*held, *contributions], None)
+                held += contributions
         if checksum is not None:
-            mismatch = checksum.mismatches(gradient, torch.cat(list(sq_norms.values())))
+            mismatch = checksum.mismatches(gradient, torch.cat(of_backward))
             before = self._new_mismatches.get(name)
             self._new_mismatches[name] = mismatch if before is None else mismatch | before
+
+    def _by_examples(self, calls: Sequence[tuple[LayerCall, Tensor]]) -> dict[Forward, list[tuple[LayerCall, Tensor]]]:
+        """The calls by the forward whose examples theirs are added to."""
+        found: dict[Forward, list[tuple[LayerCall, Tensor]]] = {}
+        for call, grad_output in calls:
+            assert call.forward is not None
+            found.setdefault(self._first_of(call.forward), []).append((call, grad_output))
+        return found
+
+    def _first_of(self, forward: Forward) -> Forward:
+        """The first forward of its size in this small batch; itself where each stands for itself."""
+        if forward not in self._stands_for:
+            others = self._stands_for.values() if self._joins_forwards else ()
+            same = (other for other in others if other.num_examples == forward.num_examples)
+            first = self._stands_for[forward] = next(same, forward)
+            if self.is_holding and first is forward and len(self._stands_for) > 1:
+                self._fault = UNEVEN
+        return self._stands_for[forward]
 
     def _is_checked(self, name: str) -> bool:
         """Small parameters are not, most of the time: there the check takes as long as all else."""
@@ -339,6 +377,9 @@ class PerExampleNorms:
         """[b, P]; zero for the examples of a forward that did not use a parameter."""
         forwards = sorted({f for norms in self._sq_norms.values() for f in norms}, key=lambda f: f.number)
         device = next(iter(self._parameters.values())).device
+        for forward in self._stands_for:
+            forward.is_taken = True
+        self.num_taken = sum(f.num_examples or 0 for f in self._stands_for) // self._examples_per_group
         columns = []
         for name in self._parameters:
             norms = self._sq_norms.get(name, {})
