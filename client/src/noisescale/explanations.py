@@ -83,7 +83,7 @@ def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None
         notices.once(norms.reason, f"a backward could not be taken apart, so its step has no estimate: {norms.reason}")
     elif update.flags & Flags.UNMATCHED_GRADIENT:
         _warn(Flags.UNMATCHED_GRADIENT, notices)
-    for flag in (Flags.HETEROGENEOUS_RANKS, Flags.DUPLICATED_SMALL_BATCHES):
+    for flag in (Flags.HETEROGENEOUS_RANKS, Flags.DUPLICATED_SMALL_BATCHES, Flags.DIFFERENT_SMALL_BATCHES):
         if update.flags & flag:
             _warn(flag, notices)
     if update.flags & Flags.WEIGHTING_MISMATCH and norms.weighting == "equal":

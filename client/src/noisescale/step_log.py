@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from noisescale.divergence import FiniteWatch
 from noisescale.explanations import explain_ranks, explain_sizes, explain_update
 from noisescale.guard import Notices
+from noisescale.order_check import OrderCheck
 from noisescale.rank_check import RankCheck
 from noisescale.recent_updates import RecentUpdates
 from noisescale.recording import Recording
@@ -75,6 +76,7 @@ class StepLog:
         self.newest_flags: int | None = None
         self.pace = StepPace()
         self._ranks = RankCheck()
+        self._order = OrderCheck()
         self._weighting = WeightingCheck(notices)
         self._sizes = StepSizes(notices)
         self.batch_size_source: str | None = None
@@ -183,6 +185,8 @@ class StepLog:
             update = update_from_norms(logged.counted(examples), norms)
             if norms.num_ranks > 1:
                 update = update._replace(flags=update.flags | self._ranks.flags_of(norms))
+            if update.terms is not None:
+                update = update._replace(flags=update.flags | self._order.flags_of(norms, update.terms))
             if norms.size_slope is not None:
                 update = update._replace(flags=update.flags | self._weighting.flags_of(norms))
             if not is_explained:

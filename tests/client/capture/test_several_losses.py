@@ -1,5 +1,6 @@
 """Several losses with a backward each: of one forward, of several networks, of real and generated examples."""
 
+import contextlib
 import copy
 
 import pytest
@@ -171,3 +172,35 @@ def test_the_losses_of_two_networks_after_one_forward_are_one_small_batch():
     for row in train(model, losses, num_parts=4, marks=False):
         assert terms_of(row) == pytest.approx(truth_of(model, losses, 4), rel=1e-10)
         assert (row.global_batch, row.num_micro_batches, row.flags) == (32, 4, 0)
+
+
+def discriminate(*, marks, num_steps=40):
+    """Steps of four real and four generated passes in turn, with new examples at each."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    run, kept = make_kept_run()
+    run.watch(model, optimizer, small_batches="micro_batches")
+    for _ in range(num_steps):
+        for _ in range(4):
+            with run.micro_batch(8) if marks else contextlib.nullcontext():
+                (nn.functional.softplus(-model(torch.randn(8, 4))).mean() / 4).backward()
+                (nn.functional.softplus(model(torch.randn(8, 4) + 1.0)).mean() / 4).backward()
+        run.log_gradients(batch_size=32)
+        optimizer.step()
+        optimizer.zero_grad()
+    return kept.rows()
+
+
+def test_a_discriminators_halves_taken_for_samples_of_one_distribution_are_flagged(caplog):
+    rows = discriminate(marks=False)
+
+    assert rows[-1].flags & Flags.DIFFERENT_SMALL_BATCHES
+    assert "terms of one loss" in caplog.text
+
+
+def test_marked_as_one_small_batch_they_are_not():
+    rows = discriminate(marks=True)
+
+    assert {row.flags for row in rows} == {0}
+    assert rows[-1].num_micro_batches == 4

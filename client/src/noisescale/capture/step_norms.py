@@ -7,6 +7,7 @@ from typing import Literal
 
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
 from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.order_of_passes import Contrasts
 from noisescale_core.estimators.size_weighting import SizeSlope
 
 BatchSizeSource = Literal["argument", "micro_batch", "inferred"]
@@ -81,6 +82,7 @@ class StepNorms:
         is_coupled: A BatchNorm in training mode made examples depend on each other.
         is_proxy: Only the normalisations were measured.
         size_slope: How |p_k g_k|² grows with n_k, where sizes differ and this process knows each; else None.
+        contrasts: Of |g|² between places in the step, where sizes are equal and this process knows each; else None.
         has_equal_norms: All small batches have the same |g|², far beyond chance.
         reason: Why a backward could not be taken apart into small batches, as a clause.
         num_ranks: R, data-parallel ranks whose small batches are in the sums.
@@ -105,6 +107,7 @@ class StepNorms:
     is_proxy: bool = False
     has_equal_norms: bool = False
     size_slope: SizeSlope | None = None
+    contrasts: Contrasts | None = None
     reason: str | None = None
     num_ranks: int = 1
     rank_sq_norm: float | None = None

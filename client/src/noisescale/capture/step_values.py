@@ -22,6 +22,7 @@ from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_
 from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, Weighting, resolve_sizes
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
 from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.order_of_passes import Contrasts, contrasts
 from noisescale_core.estimators.size_weighting import SizeSlope, size_slope
 
 if TYPE_CHECKING:
@@ -227,6 +228,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         is_proxy=state.is_proxy,
         has_equal_norms=found.has_equal_norms,
         size_slope=found.size_slope if weighted else None,
+        contrasts=found.contrasts if weighted else None,
         reason=state.reason,
     )
 
@@ -264,6 +266,7 @@ class _Found:
         are_lost: The sums over ranks never came.
         has_equal_norms: As in `StepNorms`.
         size_slope: As in `StepNorms`.
+        contrasts: As in `StepNorms`.
     """
 
     sizes: StepSizes
@@ -279,6 +282,7 @@ class _Found:
     are_lost: bool = False
     has_equal_norms: bool = False
     size_slope: SizeSlope | None = None
+    contrasts: Contrasts | None = None
 
 
 def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
@@ -294,8 +298,9 @@ def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
     weighted = weigh(rows, sent.num_columns, weights)
     contributions: Sequence[float] = ()
     slope = None
+    of_each = rows[:: sent.num_columns or 1]
     if not sizes.are_equal:
-        slope = _slope(rows[:: sent.num_columns or 1], entries)
+        slope = _slope(of_each, entries)
         contributions = weigh(rows, sent.num_columns, [float(weight > 0) for weight in weights])
     return _Found(
         sizes,
@@ -304,8 +309,9 @@ def _of_this_process(sent: SentStep[Tag], reader: "_Reader") -> _Found:
         weighted,
         contributions,
         big,
-        has_equal_norms=sizes.are_equal and are_equal_norms(rows[:: sent.num_columns or 1], entries),
+        has_equal_norms=sizes.are_equal and are_equal_norms(of_each, entries),
         size_slope=slope,
+        contrasts=contrasts(of_each) if sizes.are_equal and all(entry.num_small == 1 for entry in entries) else None,
     )
 
 

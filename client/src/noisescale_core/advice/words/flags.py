@@ -17,6 +17,7 @@ WITHOUT_ESTIMATE: Final = (
 """Bits of rows without an estimate, the likeliest reason for it first."""
 
 BEFORE_ADVICE: Final = (
+    Flags.DIFFERENT_SMALL_BATCHES,
     Flags.HETEROGENEOUS_RANKS,
     Flags.WEIGHTING_MISMATCH,
     Flags.COUPLED_EXAMPLES,

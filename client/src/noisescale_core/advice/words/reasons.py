@@ -105,6 +105,18 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
                 "measure the micro-batches within each rank."
             ),
         ),
+        Flags.DIFFERENT_SMALL_BATCHES: Words(
+            warning=(
+                "the small batches of a step differ by their place in it beyond chance: they are different terms of one "
+                "loss, such as a discriminator's real and generated half, sorted data, or the same examples at each step, so "
+                "tr Σ is overstated and |G|² understated; put passes that belong together into `with "
+                "run.micro_batch():` and accumulate several of those, or shuffle the data"
+            ),
+            notice=(
+                "Small batches differ by their place in the step, so the noise scale is overstated: put passes that are "
+                "terms of one loss into one run.micro_batch(), or shuffle the data."
+            ),
+        ),
         Flags.WEIGHTING_MISMATCH: Words(
             warning=(
                 "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over "
