@@ -24,6 +24,14 @@ UNEQUAL = (
     "watch(..., weighting='equal')"
 )
 
+SUMMED = (
+    "the loss that was logged is a sum over examples: if backward() starts from it, tr Σ and |G|² are too large by the "
+    "square of the step's examples (their ratio is right), so say watch(..., loss_reduction='sum')"
+)
+
+SUM = 2
+"""What PyTorch's losses keep as their reduction in the graph."""
+
 NOT_AVERAGED = (
     "the gradient is not the mean over the ranks, so there is no estimate: the communication hook sums, approximates "
     "or does not exchange gradients; measure without it, or hand norms to log_norms()"
@@ -43,6 +51,11 @@ def explain_ranks(norms: "StepNorms", notices: Notices) -> bool:
     elif not norms.is_averaged:
         notices.once("not_averaged", NOT_AVERAGED)
     return norms.are_sums_lost or not norms.is_averaged
+
+
+def is_sum(loss: object) -> bool:
+    """Whether a loss, with its graph, is one of PyTorch's that were summed over examples."""
+    return getattr(getattr(loss, "grad_fn", None), "_saved_reduction", None) == SUM
 
 
 def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool) -> None:

@@ -10,7 +10,7 @@ from noisescale import capture
 from noisescale.ask.measured_run import MeasuredRun
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
-from noisescale.explanations import explain_duty
+from noisescale.explanations import SUMMED, explain_duty, is_sum
 from noisescale.given_norms import columns_of, nested_terms, noise_by_level, update_from_nested
 from noisescale.guard import Faults, Notices, announce
 from noisescale.hessian_log import HessianLog
@@ -235,6 +235,9 @@ class Recorder:
         else:
             if self._calibrator is not None:
                 self._calibrator.log_step(batch_size)
+            if self._stream.loss_reduction != "sum" and is_sum(loss) and self._stream.add_note(SUMMED):
+                announce(SUMMED)
+                self._describe_again()
             self._log.log_watched(watch, loss=loss, batch_size=batch_size, lr=lr, step=step)
 
     def _log_unwatched(

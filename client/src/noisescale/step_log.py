@@ -182,13 +182,15 @@ class StepLog:
                 explain_sizes(norms, self._notices, takes_examples=self.takes_examples)
             self.batch_size_source = self.batch_size_source or norms.sizes.source
             examples = self.steps.count_watched(norms.sizes.batch_size, logged.num_steps)
-            update = update_from_norms(logged.counted(examples), norms)
+            flags = 0 if norms.size_slope is None else int(self._weighting.flags_of(norms))
+            weighed = norms if norms.sizes.are_equal else self._weighting.corrected(norms)
+            update = update_from_norms(logged.counted(examples), weighed)
             if norms.num_ranks > 1:
-                update = update._replace(flags=update.flags | self._ranks.flags_of(norms))
+                flags |= self._ranks.flags_of(weighed)
             if update.terms is not None:
-                update = update._replace(flags=update.flags | self._order.flags_of(norms, update.terms))
-            if norms.size_slope is not None:
-                update = update._replace(flags=update.flags | self._weighting.flags_of(norms))
+                flags |= self._order.flags_of(weighed, update.terms)
+            if flags:
+                update = update._replace(flags=update.flags | flags)
             if not is_explained:
                 explain_update(update, norms, self._notices)
             self._on_norms(logged, norms, self.add(update))

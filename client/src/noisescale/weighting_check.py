@@ -1,5 +1,6 @@
 """Whether a loop weighs its micro-batches as it was said to, looked at over the steps of a run."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
@@ -10,8 +11,9 @@ if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms
 
 AVERAGED = (
-    "micro-batches of different sizes are averaged with equal weight, though by their sizes was taken for granted: "
-    "say watch(..., weighting='equal'), or divide each summed loss by the step's number of examples"
+    "micro-batches, or ranks, of different sizes are averaged with equal weight, though by their sizes was taken for "
+    "granted; it is computed so from here on, before tr Σ was too high: say watch(..., weighting='equal'), or divide "
+    "each summed loss by the step's number of examples"
 )
 
 WEIGHTED = (
@@ -45,3 +47,11 @@ class WeightingCheck:
         if norms.weighting == "equal" and self.found.is_by_size:
             self._notices.once("weighted", WEIGHTED)
         return Flags(0)
+
+    def corrected(self, norms: "StepNorms") -> "StepNorms":
+        """The norms as the loop weighs its small batches, once that is known to be with equal weight."""
+        if norms.weighting == "equal" or not norms.contribution_sq_norms or not self.found.is_equal:
+            return norms
+        num = norms.sizes.num_small_batches
+        weighted = [num * contributed for contributed in norms.contribution_sq_norms]
+        return replace(norms, weighting="equal", weighted_sq_norms=weighted)

@@ -190,6 +190,14 @@ def test_a_loop_that_averages_ragged_micro_batches_is_flagged_and_told(caplog):
     assert caplog.text.count("are averaged with equal weight, though") == 1
 
 
+def test_once_it_is_found_the_terms_are_those_of_equal_weights():
+    told = train(lambda n: 1 / 4, num_steps=60, weighting="equal")
+    found = train(lambda n: 1 / 4, num_steps=60)
+
+    assert terms_of(found[-1]) == pytest.approx(terms_of(told[-1]), rel=1e-9)
+    assert terms_of(found[0]) != pytest.approx(terms_of(told[0]), rel=0.01)
+
+
 def test_a_loop_that_weighs_by_size_is_not_flagged(caplog):
     rows = train(lambda n: n / 30, num_steps=60)
 

@@ -343,3 +343,49 @@ def test_who_writes_the_gradients_at_the_end_of_the_backward_changes_nothing():
     run.log_gradients()
 
     assert essence(kept.rows()[0]) == plain_row()
+
+
+@pytest.mark.usefixtures("either_way")
+def test_an_optimizer_stepped_by_hand_has_steps_all_the_same():
+    run, kept, model, _ = watched()
+
+    for _ in range(3):
+        backward(model)
+        run.log_gradients()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.1 * parameter.grad
+                parameter.grad = None
+
+    assert [row.step for row in kept.rows()] == [0, 1, 2]
+    assert all(row.flags == 0 for row in kept.rows())
+
+
+@pytest.mark.parametrize(("reduction", "is_told"), [("sum", False), ("mean_over_examples", True)])
+def test_a_logged_loss_that_is_a_sum_is_told(reduction, is_told, caplog):
+    caplog.set_level("INFO")
+    model = make_model()
+    run, _ = make_kept_run()
+    run.watch(model, loss_reduction=reduction)
+    inputs, classes = make_batch(16)
+
+    for _ in range(2):
+        loss = nn.functional.cross_entropy(model(inputs), classes, reduction="sum")
+        loss.backward()
+        run.log_gradients(loss=loss)
+        model.zero_grad()
+
+    assert caplog.text.count("say watch(..., loss_reduction='sum')") == is_told
+
+
+def test_a_mean_loss_is_not_taken_for_a_sum(caplog):
+    caplog.set_level("INFO")
+    model = make_model()
+    run, _ = make_kept_run()
+    run.watch(model)
+    inputs, classes = make_batch(16)
+    loss = nn.functional.cross_entropy(model(inputs), classes)
+    loss.backward()
+    run.log_gradients(loss=loss)
+
+    assert "loss_reduction" not in caplog.text

@@ -62,7 +62,9 @@ def test_small_batches_that_are_all_alike_are_called_a_bug():
     answer = recommend(run(estimate=nothing, reason="duplicated_small_batches"), asked=BALANCED)
 
     assert answer.headline == "Measurement needs a look"
-    assert answer.reason == "All small batches of a step have the same gradient: a bug in the data loading."
+    assert (
+        answer.reason == "All small batches of a step have the same gradient: the same examples in each, or no noise."
+    )
     assert answer.next_step.startswith("Give each rank its own sampler or seed")
 
 

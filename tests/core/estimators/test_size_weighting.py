@@ -1,10 +1,11 @@
 """Whether small batches are weighted by size, told from their squared norms."""
 
+import math
 import random
 
 import pytest
 
-from noisescale_core.estimators.size_weighting import MIN_STEPS, SizeWeighting, size_slope
+from noisescale_core.estimators.size_weighting import MIN_STEPS, SizeWeighting, size_slope, slope_of_sums
 
 RAGGED = (8, 8, 8, 6)
 
@@ -66,3 +67,20 @@ def test_nothing_is_said_before_enough_steps():
 )
 def test_a_step_that_does_not_tell_gives_nothing(sq_norms, sizes):
     assert size_slope(sq_norms, sizes) is None
+
+
+def test_sums_over_ranks_give_the_same_slope():
+    sizes, sq_norms = (7, 2, 4, 3), (1.0, 3.0, 0.5, 2.0)
+    x, y = [math.log(size) for size in sizes], [math.log(sq_norm) for sq_norm in sq_norms]
+    xy = sum(a * b for a, b in zip(x, y, strict=True))
+
+    found = slope_of_sums(4, sum(x), sum(y), sum(a * a for a in x), xy)
+
+    alone = size_slope(sq_norms, sizes)
+    assert (found.covariance, found.variance) == pytest.approx((alone.covariance, alone.variance))
+
+
+@pytest.mark.parametrize("sums", [(1, 1.0, 1.0, 1.0, 1.0), (2, 2.0, 1.0, 2.0, 1.0), (math.nan,) * 5])
+def test_sums_that_do_not_tell(sums):
+    """One small batch, equal sizes, sizes that nobody knows."""
+    assert slope_of_sums(*sums) is None

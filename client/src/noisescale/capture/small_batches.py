@@ -13,6 +13,8 @@ from noisescale.capture.step_norms import SizeSums
 
 NUM_SIZE_SUMS = 6
 
+NUM_SLOPE_SUMS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class SmallBatchSize:
@@ -110,6 +112,25 @@ def weighted_sums(sq_norm_KC: Tensor, sizes: Sequence[SmallBatchSize]) -> tuple[
     has_examples_K = (size_K != 0).double()
     inverse_K = has_examples_K * num_K / torch.where(size_K == 0, 1.0, size_K)
     return has_examples_K @ sq_norm_KC, inverse_K @ sq_norm_KC
+
+
+def slope_sums(sq_norm_K: Tensor, sizes: Sequence[SmallBatchSize]) -> Tensor:
+    """Of x = log n and y = log |s|²: number, Σ x, Σ y, Σ x², Σ x y, [5] on the device; they add over ranks.
+
+    Not finite where an entry stands for several small batches, has no known size, or no gradient.
+
+    Args:
+        sq_norm_K: |s|² of each entry.
+        sizes: Of each.
+    """
+    size_K, _ = _on_device(sizes, sq_norm_K)
+    has_examples_K = size_K != 0
+    x_K = torch.where(has_examples_K, size_K.log(), 0.0)
+    y_K = torch.where(has_examples_K, sq_norm_K.log(), 0.0)
+    one_K = has_examples_K.double()
+    if any(size.num_small > 1 or size.num_examples is None for size in sizes):
+        one_K = one_K * float("nan")
+    return torch.stack([one_K, x_K, y_K, x_K * x_K, x_K * y_K]).sum(1)
 
 
 def _on_device(sizes: Sequence[SmallBatchSize], like: Tensor) -> tuple[Tensor, Tensor]:

@@ -357,6 +357,7 @@ def _of_all_ranks(parts: "StepParts", sent: SentStep[Tag], reader: "_Reader") ->
         is_big_early=step.big_sq_norms is not None,
         averages_over=parts.averages_over,
         is_averaged=step.is_averaged,
+        size_slope=None if sizes.are_equal else step.size_slope,
     )
 
 

@@ -50,7 +50,8 @@ class Watch(Generic[Tag]):
 
     Attributes:
         group_names: Layers in network order.
-        num_steps: Optimizer steps that are over; the current step has this number.
+        num_steps: Optimizer steps that are over; the current step has this number. Steps that the loop makes by hand,
+            or that a loss scaler skips, count where they were logged.
         optimizer_name: Class of the optimizer; None without one.
         device_name: Where the parameters are, as people call it.
         model: Whose they are.
@@ -78,7 +79,8 @@ class Watch(Generic[Tag]):
         options.check()
         show_sharded(model)
         parameters = watched_parameters(model, optimizer)
-        self.num_steps = 0
+        self.num_steps = self._num_optimizer_steps = 0
+        self._logged_at: int | None = None
         self.optimizer_name = None if optimizer is None else type(optimizer).__name__
         self.device_name = device_name(next(iter(parameters.values())).device)
         self._on_duty = on_duty
@@ -273,7 +275,11 @@ class Watch(Generic[Tag]):
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
         if self._accumulation.has_been_logged and self._hooks.are_on:
             self._hooks.settle()  # the gradients may have been cleared since, and computed anew
-        return self._accumulation.has_been_logged
+        is_logged = self._accumulation.has_been_logged
+        if not is_logged and self._logged_at == self._num_optimizer_steps:
+            self._logged_at = None
+            self.num_steps += 1
+        return is_logged
 
     def log_step(self, tag: Tag, *, batch_size: float | None, loss: Tensor | float | None) -> None:
         """Close the step: its numbers start their way to the host under this tag.
@@ -284,6 +290,7 @@ class Watch(Generic[Tag]):
             loss: One number, anywhere.
         """
         self._hooks.settle(is_last=True)
+        self._logged_at = self._num_optimizer_steps
         accumulation = self._accumulation
         if self._may_take_examples and accumulation.sizes:
             self._look_for_examples()
@@ -414,15 +421,16 @@ class Watch(Generic[Tag]):
 
     def _agree(self, every: int) -> int:
         """The same k on every rank: the mean of what they would choose. Once in a run it waits for them."""
-        agreed = None if self.job.sums is None else self.job.sums.agree(self.num_steps, every)
+        agreed = None if self.job.sums is None else self.job.sums.agree(self._num_optimizer_steps, every)
         return every if agreed is None else math.ceil(agreed)
 
     def _step_number(self) -> int:
         """The same on every rank; without an optimizer only `log_step()` counts, which one rank alone may call."""
-        return 0 if self._optimizer is None else self.num_steps
+        return 0 if self._optimizer is None else self._num_optimizer_steps
 
     def _on_step(self) -> None:
         self.num_steps += 1
+        self._num_optimizer_steps += 1
         if not self._hooks.are_on and self.duty.skips_next():
             self._accumulation.has_been_logged = False
             self.is_idle = self._sent.may_wait

@@ -1,13 +1,12 @@
 """Do the small batches of a step come from the same data, whatever their place in it?
 
-Samples of the same data may change places, so over the steps no place has longer gradients than another, and |G|² is not
-negative. Different terms of one loss (a discriminator's real and generated half), or sorted data, break one of both.
+Samples of the same data may change places, so over the steps no place has longer gradients than another, and |G|² is
+not negative. Different terms of one loss (a discriminator's real and generated half), or sorted data, break that.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
 
 ORDER_Z = 4.75
 """|Σ Y| / √Σ Y² that one of the three tests must reach; a step adds at most 1 to its square, so it takes 23 steps."""

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 BETWEEN = 0.5
 """The slope in the middle of the gap."""
 
+ROUNDING = 1e-12
+"""Share of Σ (log n)² that is left where all sizes are the same."""
+
 MIN_STEPS = 8
 
 NUM_STANDARD_ERRORS = 4.0
@@ -94,6 +97,24 @@ class SizeWeighting:
             return 0.0
         away = self.slope - BETWEEN
         return away if abs(away) > NUM_STANDARD_ERRORS * self.standard_error else 0.0
+
+
+def slope_of_sums(count: float, x: float, y: float, xx: float, xy: float) -> SizeSlope | None:
+    """The slope of one step from sums that add over ranks; None where its small batches do not tell.
+
+    Args:
+        count: Small batches.
+        x: Σ log n, n the examples of each.
+        y: Σ log |s|².
+        xx: Σ (log n)².
+        xy: Σ log n · log |s|².
+    """
+    if not (count >= 2 and math.isfinite(x) and math.isfinite(y) and math.isfinite(xy)):
+        return None
+    variance = xx - x * x / count
+    if variance <= ROUNDING * xx:
+        return None
+    return SizeSlope(xy - x * y / count, variance)
 
 
 def size_slope(sq_norms: Sequence[float], sizes: Sequence[float]) -> SizeSlope | None:

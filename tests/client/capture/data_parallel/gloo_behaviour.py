@@ -13,12 +13,13 @@ from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolic
 from torch.distributed.tensor import Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from client_runs import KeptRecords, make_batch, make_kept_run, make_model
+from client_runs import KeptRecords, flat_gradient, make_batch, make_kept_run, make_model
 from noisescale.capture.data_parallel import rank_group
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
 from noisescale.run import Run
 from noisescale_core.errors import ConfigError
+from noisescale_core.estimators.noise_scale import solve_equally_weighted_groups
 
 
 class Loop:
@@ -220,6 +221,30 @@ def uneven_inputs(rank: int, num_ranks: int) -> list[Any]:
             loop.log_and_step()
     flags = loop.finish()
     return [flags, loop.run.faults.count, loop.run._main.watch is None]
+
+
+def ranks_of_two_sizes(rank: int, num_ranks: int) -> list[Any]:
+    """12 examples on one rank and 4 on the other, whose mean losses are averaged as they are; nobody has said so."""
+    loop = Loop()
+    truth = (0.0, 0.0)
+    for step in range(40):
+        means = []
+        twin = make_model().double()  # gradients asked for of the watched one would count
+        twin.load_state_dict(loop.model.module.state_dict())
+        for other, size in enumerate((12, 4)):
+            inputs, classes = make_batch(size, seed=10 * step + other)
+            loss = nn.functional.cross_entropy(twin(inputs.double()), classes)
+            means.append(flat_gradient(loss, list(twin.parameters())))
+        small, big = sum(float(m @ m) for m in means) / 2, float(sum(means) @ sum(means)) / 4
+        truth = solve_equally_weighted_groups(small, big, 2, (1 / 12 + 1 / 4) / 2)
+        loop.backward(10 * step + rank, num_examples=12 if rank == 0 else 4, scale=1.0)
+        loop.log_and_step()
+    loop.finish()
+    rows = loop.kept.rows()
+    return [
+        [(row.sum_trace_cov, row.sum_grad_sq_norm, row.flags) for row in (rows[0], rows[-1])] if rows else [],
+        truth,
+    ]
 
 
 def a_watch_after_a_forward_sees_the_shards(rank: int, num_ranks: int) -> list[Any]:
@@ -431,6 +456,7 @@ BEHAVIOUR = [
     duplicated_ranks,
     unwatching_leaves_no_hook,
     uneven_inputs,
+    ranks_of_two_sizes,
     a_watch_after_a_forward_sees_the_shards,
     the_wrapped_model_is_recognised,
     a_plain_model_is_measured_alone,

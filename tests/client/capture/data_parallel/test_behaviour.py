@@ -106,6 +106,14 @@ def test_nothing_is_measured_inside_join_and_nobody_hangs(of_two_ranks):
     assert second == [[], 0, True]
 
 
+def test_ranks_of_two_sizes_averaged_as_they_are_are_computed_so_once_it_shows(of_two_ranks):
+    ((first, last), truth), _ = of_two_ranks["ranks_of_two_sizes"]
+
+    assert first[2] == Flags.UNEQUAL_MICRO_BATCHES
+    assert last[:2] == pytest.approx(truth, rel=1e-9)
+    assert last[2] == Flags.UNEQUAL_MICRO_BATCHES | Flags.WEIGHTING_MISMATCH
+
+
 def test_a_watch_after_a_forward_still_finds_the_sharded_parameters(of_two_ranks):
     assert of_two_ranks["a_watch_after_a_forward_sees_the_shards"][0] == [(0, 4)]
 

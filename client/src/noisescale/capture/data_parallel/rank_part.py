@@ -14,8 +14,16 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.data_parallel.averaging_check import NUM_VALUES, is_average
-from noisescale.capture.small_batches import NUM_SIZE_SUMS, SmallBatchSize, sum_late_sizes, weighted_sums
+from noisescale.capture.small_batches import (
+    NUM_SIZE_SUMS,
+    NUM_SLOPE_SUMS,
+    SmallBatchSize,
+    slope_sums,
+    sum_late_sizes,
+    weighted_sums,
+)
 from noisescale.capture.step_norms import SizeSums
+from noisescale_core.estimators.size_weighting import SizeSlope, slope_of_sums
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum
@@ -57,13 +65,14 @@ def rank_part(
         own = torch.stack([own_sq_norm / size_sums[3], own_sq_norm, torch.ones_like(own_sq_norm)])
     faults = [sq_norm_KC.new_full((1,), float(not adds_up)), sq_norm_KC.new_full((1,), float(is_partial))]
     checked = sq_norm_KC.new_full((NUM_VALUES,), math.nan) if averaging is None else averaging
-    parts = [equal_C, sized_C, size_sums, own, *faults, checked]
+    slope = slope_sums(sq_norm_KC[:, 0], sizes) if sizes else sq_norm_KC.new_zeros(NUM_SLOPE_SUMS)
+    parts = [equal_C, sized_C, size_sums, own, *faults, slope, checked]
     return torch.cat(parts if big_sq_norm_C is None else [*parts, big_sq_norm_C])
 
 
 def lost_part(num_columns: int, *, has_shards: bool, like: Tensor) -> Tensor:
     """What a rank sends that could not make its part: of the same length, and not a number."""
-    length = (2 + has_shards) * num_columns + NUM_SIZE_SUMS + NUM_OWN + NUM_FAULTS + NUM_VALUES
+    length = (2 + has_shards) * num_columns + NUM_SIZE_SUMS + NUM_OWN + NUM_FAULTS + NUM_SLOPE_SUMS + NUM_VALUES
     return like.new_full((length,), math.nan, dtype=torch.float64)
 
 
@@ -81,6 +90,7 @@ class StepOverRanks:
         adds_up: The gradient of each rank was the sum of its small batches.
         is_averaged: The gradient is the mean over ranks, as far as it was looked at.
         is_partial: Some rank saw some parameters in some small batches only.
+        size_slope: How |s_k|² grows with n_k over all small batches; None where they do not tell.
     """
 
     equal_sq_norms: Sequence[float]
@@ -92,6 +102,7 @@ class StepOverRanks:
     adds_up: bool
     is_averaged: bool
     is_partial: bool
+    size_slope: SizeSlope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +138,11 @@ class StepParts:
         factor = self.averages_over**2
         equal, sized = [0.0] * self.num_columns, [0.0] * self.num_columns
         sizes, own, faults = [0.0] * NUM_SIZE_SUMS, [0.0] * NUM_OWN, [0.0] * NUM_FAULTS
+        slope = [0.0] * NUM_SLOPE_SUMS
         is_averaged, big_sq_norms = True, []
         for values in summed:
             reader = iter(values)
-            for total in (equal, sized, sizes, own, faults):
+            for total in (equal, sized, sizes, own, faults, slope):
                 total[:] = [old + next(reader) for old in total]
             is_averaged &= is_average([next(reader) for _ in range(NUM_VALUES)])
             big_sq_norms = list(reader)  # of the gradient so far: the last counts
@@ -147,4 +159,5 @@ class StepParts:
             adds_up=faults[0] == 0,
             is_averaged=is_averaged,
             is_partial=faults[1] != 0,
+            size_slope=slope_of_sums(*slope),
         )

@@ -58,17 +58,17 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
             so_far="no step with a finite gradient so far",
         ),
         Flags.DUPLICATED_SMALL_BATCHES: Words(
-            short="all small batches have the same gradient: a bug in the data loading",
-            sentence="All small batches of a step have the same gradient: a bug in the data loading.",
+            short="all small batches have the same gradient: the same examples, or no noise",
+            sentence="All small batches of a step have the same gradient: the same examples in each, or no noise.",
             so_far="no step whose small batches differ so far",
             warning=(
-                "all small batches of a step have the same gradient, so there is no noise to measure: the same "
-                "examples in each micro-batch or on each rank; give every rank its own data (DistributedSampler, "
-                "another seed)"
+                "all small batches of a step have the same gradient, so there is no noise to measure: either each "
+                "holds the same examples, then give every rank and micro-batch its own (DistributedSampler, another "
+                "seed), or all examples are alike, and any batch size gives the same step"
             ),
             notice=(
-                "All small batches of a step have the same gradient, which is a bug in the data loading: give each "
-                "rank its own sampler or seed, and each micro-batch its own examples."
+                "All small batches of a step have the same gradient: either each holds the same examples, then give "
+                "each rank its own sampler or seed and each micro-batch its own examples, or all examples are alike."
             ),
             next_step="Give each rank its own sampler or seed, and each micro-batch its own examples.",
             is_bug=True,
@@ -107,14 +107,14 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
         ),
         Flags.DIFFERENT_SMALL_BATCHES: Words(
             warning=(
-                "the small batches of a step differ by their place in it beyond chance: they are different terms of one "
-                "loss, such as a discriminator's real and generated half, sorted data, or the same examples at each step, so "
-                "tr Σ is overstated and |G|² understated; put passes that belong together into `with "
+                "the small batches of a step differ by their place in it beyond chance: they are different terms of "
+                "one loss, such as a discriminator's real and generated half, sorted data, or the same examples at "
+                "each step, so tr Σ is overstated and |G|² understated; put passes that belong together into `with "
                 "run.micro_batch():` and accumulate several of those, or shuffle the data"
             ),
             notice=(
-                "Small batches differ by their place in the step, so the noise scale is overstated: put passes that are "
-                "terms of one loss into one run.micro_batch(), or shuffle the data."
+                "Small batches differ by their place in the step, so the noise scale is overstated: put passes that "
+                "are terms of one loss into one run.micro_batch(), or shuffle the data."
             ),
         ),
         Flags.WEIGHTING_MISMATCH: Words(
