@@ -31,10 +31,32 @@ def test_what_resolves_it_is_said_with_its_hours_and_usd(state):
     reason = None if state is State.TENTATIVE else Reason.INTERVAL_UNBOUNDED
     estimate = replace(RESOLVED, state=state, value=value, high=high, z=1.5, reason=reason, updates_needed=1800)
 
-    found = advice(advised_run(noise_scale=estimate))
+    long, short = (
+        advice(advised_run(noise_scale=estimate, planned_steps=planned)).next_step for planned in (40_000, 30_000)
+    )
 
-    assert "a window of 1,800 steps resolves it" in found.next_step
-    assert found.next_step.endswith("That is 1 h, 24 USD, which the plan takes anyway.")
+    assert "a window of 1,800 steps resolves it" in long
+    assert long.endswith("That is 1 h, 24 USD, which the plan takes anyway.")
+    # the window is 5 % of the run, and its first look comes a little early
+    assert short.endswith("a window is 5 % of the run, so it takes a run of at least 30,600 steps.")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"z": 1.5, "updates_needed": 1800},
+        {"z": 6.0, "updates_needed": 10},
+        {"z": 1.5, "value": None, "high": None, "state": State.UNRESOLVED, "reason": Reason.INTERVAL_UNBOUNDED},
+    ],
+)
+def test_a_run_that_has_ended_is_not_told_to_go_on(changes):
+    estimate = replace(RESOLVED, **{"state": State.TENTATIVE, **changes})
+
+    found = advice(advised_run(noise_scale=estimate, has_ended=True))
+
+    assert found.next_step.startswith("This run ended before its noise scale was resolved")
+    assert [one.kind for one in found.next_steps] == ["more_micro_batches"]
+    assert "Keep training" not in str(found)
 
 
 def test_a_run_without_a_signal_is_promised_no_number_of_steps():

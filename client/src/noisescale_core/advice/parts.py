@@ -82,6 +82,7 @@ class RunSoFar:
         step: The newest optimizer step that is known; None before the first.
         noise_scale_step: The last step that is in the noise scale; None where that is not known.
         divergence: Since when its loss or gradients are not finite; None where they are.
+        has_ended: It takes no more steps: what would need some is for the next run.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -105,6 +106,7 @@ class RunSoFar:
     step: int | None = None
     noise_scale_step: int | None = None
     divergence: Divergence | None = None
+    has_ended: bool = False
 
     @property
     def steps_left(self) -> int:

@@ -64,30 +64,27 @@ def surer(run: RunSoFar, evidence: Evidence, priced: Priced | None, pace: Pace |
         return ()
     if scale.state is not State.RESOLVED:
         needed = None if scale.reason is Reason.NO_SIGNAL_YET else scale.updates_needed
-        return (_more_steps(needed, batch, pace), _more_micro_batches())
+        return (
+            _more_micro_batches() if run.has_ended else (_more_steps(run, needed, batch, pace), *_more_micro_batches())
+        )
     found = [_branch(run, batch, pace), *([] if sweep is None else [sweep])]
     return tuple(sorted(found, key=lambda one: one.examples or 0.0))
 
 
-def _more_steps(needed: int | None, batch: float, pace: Pace | None) -> Surer:
+def _more_steps(run: RunSoFar, needed: int | None, batch: float, pace: Pace | None) -> Surer:
     if needed is None:
         return Surer("more_steps", False, None, None, None, None, "Keep training: nobody can say yet for how long.")
     steps = float(needed)
     hours, usd = _cost({batch: steps}, pace)
-    text = f"Keep training until a window holds {wording.cost(steps, hours, usd)}: the plan takes them anyway."
+    text = f"Keep training until a window holds {wording.cost(steps, hours, usd)}{wording.of_the_plan(run)}"
     return Surer("more_steps", False, steps, steps * batch, hours, usd, text)
 
 
-def _more_micro_batches() -> Surer:
-    return Surer(
-        "more_micro_batches",
-        False,
-        None,
-        None,
-        None,
-        None,
-        "Split each step into more micro-batches at the same global batch: it costs no examples, and resolves sooner.",
+def _more_micro_batches() -> tuple[Surer]:
+    text = (
+        "Split each step into more micro-batches at the same global batch: it costs no examples, and resolves sooner."
     )
+    return (Surer("more_micro_batches", False, None, None, None, None, text),)
 
 
 def _branch(run: RunSoFar, batch: float, pace: Pace | None) -> Surer:

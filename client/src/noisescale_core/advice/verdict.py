@@ -175,7 +175,7 @@ def _next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence, options: S
     said = wording.next_step(word, run, evidence)
     steps = next((one for one in options if one.kind == "more_steps" and one.hours is not None), None)
     if steps is not None and wording.window_needed(run) is not None:
-        return f"{said} That is {wording.cost(None, steps.hours, steps.usd)}, which the plan takes anyway."
+        return f"{said} That is {wording.cost(None, steps.hours, steps.usd)}{wording.of_the_plan(run)}"
     branch = next((one for one in options if one.kind == "branch"), None)
     if branch is None or branch.steps is None or word == "keep" or is_decayed(run):
         return said

@@ -96,6 +96,7 @@ def _at_end(now: RunSoFar, past: History) -> RunSoFar:
         flags=past.flags,
         noise_scale_step=None,
         divergence=None,
+        has_ended=False,
     )
 
 

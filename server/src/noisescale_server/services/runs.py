@@ -310,6 +310,7 @@ def run_so_far(run: Run) -> RunSoFar:
         run_id=str(run.id),
         noise_scale_step=run.noise_scale_step,
         divergence=divergence(run.loss_broken_since, run.gradients_broken_since, run.latest_step),
+        has_ended=run.finish_status is not None,
     )
 
 

@@ -10,9 +10,12 @@ from noisescale_core.advice.predictions import Banded
 from noisescale_core.advice.question import Worth
 from noisescale_core.advice.words import flags, reasons
 from noisescale_core.estimators.flags import Flags
-from noisescale_core.estimators.time_to_resolve import RESOLVED_Z
+from noisescale_core.estimators.time_to_resolve import RESOLVED_Z, run_until_resolved
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.learning_rate import Family, Rule, family_of
+
+WINDOW_SHARE, MIN_UPDATES = 0.05, 16
+"""Of the latest window: its share of the run, and its least updates."""
 
 NOT_ENOUGH = "Not enough evidence yet"
 """The headline where nothing can be recommended, of a run and of a task."""
@@ -211,12 +214,20 @@ def _is_language(run: RunSoFar) -> bool:
     return "token" in run.unit.lower() or "language" in (run.family or "").lower()
 
 
+ENDED = (
+    "This run ended before its noise scale was resolved: split each step of the next one into more micro-batches, or "
+    "let it train for longer."
+)
+
+
 def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
     """The next cheapest thing that would make the answer surer."""
     scale = run.noise_scale
     first = _before_more_steps(run)
     if first is not None:
         return first
+    if run.has_ended and scale.state is not State.RESOLVED:
+        return ENDED
     window = window_needed(run)
     if window is not None:
         return f"Keep training: a window of {window:,} steps resolves it, more micro-batches sooner."
@@ -224,6 +235,8 @@ def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
         return "Keep training, and split each step into more micro-batches."
     if is_decayed(run):
         return before_the_decay(run)
+    if word == "keep" and run.has_ended:
+        return "Nothing to change for the next run like this one."
     if word == "keep":
         return "Nothing to change now; look again when the noise scale has doubled."
     if word == "insufficient_evidence" and evidence.num_measurements:
@@ -233,6 +246,18 @@ def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
     return (
         "Confirm it with a short branch from a checkpoint: the same held-out loss, present batch against the new one."
     )
+
+
+def of_the_plan(run: RunSoFar) -> str:
+    """Whether the plan is long enough for such a window, as the end of a sentence; the window is a share of the run."""
+    window = window_needed(run)
+    if window is None or not run.planned_steps:
+        return "."
+    length = run_until_resolved(window, window_share=WINDOW_SHARE, shortest_window=MIN_UPDATES)
+    if length <= run.planned_steps:
+        return ", which the plan takes anyway."
+    whole = f"a window is 5 % of the run, so it takes a run of at least {number(length)} steps."
+    return f", and the plan is too short for it: {whole}"
 
 
 def window_needed(run: RunSoFar) -> int | None:
@@ -256,5 +281,5 @@ def _before_more_steps(run: RunSoFar) -> str | None:
     if run.batch_size is None:
         return reasons.OF_WINDOWS[Reason.NO_ESTIMATES].next_step
     if scale.state is State.TENTATIVE and _waits_to_be_confirmed(scale):
-        return "Keep training: the steps to come confirm it or not."
+        return ENDED if run.has_ended else "Keep training: the steps to come confirm it or not."
     return reasons.words_of(scale.reason).next_step or None
