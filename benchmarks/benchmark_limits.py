@@ -131,8 +131,8 @@ async def read_greedily(url: str, token: str, path: str) -> None:
         async def read_again() -> None:
             while True:
                 answer = await client.get(path)
-                assert answer.status_code in (200, 429), answer
-                await asyncio.sleep(PAUSE_SECONDS if answer.status_code == 429 else 0)
+                assert answer.status_code in (200, 429, 503), answer
+                await asyncio.sleep(PAUSE_SECONDS if answer.status_code != 200 else 0)
 
         await asyncio.gather(*(read_again() for _ in range(NUM_GREEDY)))
 
