@@ -49,8 +49,7 @@ from noisescale_server.api.errors import register_error_handlers
 from noisescale_server.api.login_provider import Provider
 from noisescale_server.api.openapi import Api
 from noisescale_server.api.rate_limit import BatchRate
-from noisescale_server.api.read_rate import ReadRate
-from noisescale_server.api.read_turns import Turns
+from noisescale_server.api.read_rate import ReadRate, Turns
 from noisescale_server.api.readiness import Readiness
 from noisescale_server.api.recalibration import Recalibrations
 from noisescale_server.api.unknown import register_unknown_api_paths

@@ -6,14 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.responses import Response
-from starlette.types import Message
 
 from app_in_process import client_of, running_app
 from keys_of_tests import bearer, new_key
-from noisescale_server.api import read_turns
-from noisescale_server.api.read_rate import BURST_SECONDS, SECONDS_OF_A_READ, ReadRate, TooManyReads
-from noisescale_server.api.read_turns import AT_ONCE, Busy, Turns
+from noisescale_server.api import read_rate
+from noisescale_server.api.read_rate import AT_ONCE, BURST_SECONDS, Busy, ReadRate, TooManyReads, Turns
 from noisescale_server.services import keys
 from noisescale_server.settings import Settings
 from problems import assert_problem
@@ -70,32 +67,6 @@ class TestBucket:
 
         assert (let_in(rate, "ada", 100), let_in(rate, "bea", 1)) == (BURST_SECONDS, 1)
 
-    def test_what_works_as_long_as_five_reads_is_charged_as_five(self, clock: Clock) -> None:
-        rate = ReadRate(60, clock)
-
-        rate.count("ada")
-        rate.charge("ada", 5 * SECONDS_OF_A_READ)
-
-        assert let_in(rate, "ada", 100) == BURST_SECONDS - 5
-
-    def test_what_works_less_than_a_read_pays_for_is_charged_as_one(self, clock: Clock) -> None:
-        rate = ReadRate(60, clock)
-
-        rate.count("ada")
-        rate.charge("ada", 0.1 * SECONDS_OF_A_READ)
-
-        assert let_in(rate, "ada", 100) == BURST_SECONDS - 1
-
-    def test_who_has_let_the_server_work_longer_than_its_allowance_waits_until_that_is_paid(self, clock: Clock) -> None:
-        rate = ReadRate(60, clock)
-        rate.count("ada")
-        rate.charge("ada", (BURST_SECONDS + 9) * SECONDS_OF_A_READ)
-
-        with pytest.raises(TooManyReads, match="each 10 ms of work counted as one: try again in 10 s"):
-            rate.count("ada")
-        clock.now += 10
-        rate.count("ada")
-
     def test_those_who_were_here_last_are_remembered(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("noisescale_server.api.read_rate.MAX_SENDERS", 2)
         rate = ReadRate(60, clock)
@@ -124,72 +95,11 @@ async def test_a_few_of_a_sender_are_worked_on_at_once_and_those_of_another_besi
 
     assert at_once == ["ada"] * AT_ONCE + ["bea"]
     assert len(here) == 51
-    assert turns._queues == {}
-
-
-class TestWork:
-    """What a turn is charged for."""
-
-    @pytest.fixture
-    def turns(self, clock: Clock) -> Turns:
-        return Turns(now=clock)
-
-    async def test_it_is_the_time_of_the_turn(self, turns: Turns, clock: Clock) -> None:
-        async with turns.of("ada") as turn:
-            clock.now += 3
-
-        assert turn.seconds == 3
-
-    async def test_the_time_of_several_at_once_is_shared_among_them(self, turns: Turns, clock: Clock) -> None:
-        async with turns.of("ada") as first:
-            clock.now += 1
-            async with turns.of("ada") as second:
-                clock.now += 4
-            clock.now += 1
-
-        assert (first.seconds, second.seconds) == (1 + 4 / 2 + 1, 4 / 2)
-
-    async def test_others_have_no_part_in_it(self, turns: Turns, clock: Clock) -> None:
-        async with turns.of("ada") as ada, turns.of("bea") as bea:
-            clock.now += 4
-
-        assert (ada.seconds, bea.seconds) == (4, 4)
-
-    async def test_waiting_for_a_turn_is_none(self, clock: Clock) -> None:
-        turns, works = Turns(at_once=1, now=clock), asyncio.Event()
-
-        async def read() -> float:
-            async with turns.of("ada") as turn:
-                works.set()
-                clock.now += 1
-                await asyncio.sleep(0)
-            return turn.seconds
-
-        assert await asyncio.gather(read(), read()) == [1, 1]
-
-    async def test_nor_is_waiting_for_the_reader(self, turns: Turns, clock: Clock) -> None:
-        async def send_to_a_slow_reader(_message: Message) -> None:
-            clock.now += 20
-
-        async with turns.of("ada") as turn:
-            clock.now += 1
-            await turn.paused_while(send_to_a_slow_reader)({"type": "http.response.start", "status": 200})
-            clock.now += 1
-
-        assert (turn.seconds, turn.has_failed) == (2, False)
-
-    async def test_a_failure_of_the_server_is_noticed(self, turns: Turns) -> None:
-        async def send(_message: Message) -> None:
-            """Nothing."""
-
-        async with turns.of("ada") as turn:
-            await turn.paused_while(send)({"type": "http.response.start", "status": 503})
-
-        assert turn.has_failed
+    assert turns._turns == {}
 
 
 async def test_who_waits_for_its_own_reads_in_vain_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_turns, "LONGEST_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(read_rate, "LONGEST_WAIT_SECONDS", 0.02)
     turns = Turns(at_once=1)
 
     async with turns.of("ada"):
@@ -201,7 +111,7 @@ async def test_who_waits_for_its_own_reads_in_vain_is_told_so(monkeypatch: pytes
     async with turns.of("ada"):
         pass
 
-    assert turns._queues == {}
+    assert turns._turns == {}
 
 
 @pytest.fixture
@@ -219,28 +129,9 @@ async def test_one_read_too_many_is_429_with_the_seconds_to_wait_and_the_connect
     assert [answer.status_code for answer in answers] == [200, 429]
     assert_problem(answers[1], 429, "too-many-reads")
     assert answers[1].json()["limit_per_minute"] == 3
-    assert int(answers[1].headers["retry-after"]) >= 1
+    assert 1 <= int(answers[1].headers["retry-after"]) <= 20
     # what waits on the same connection would be refused, too
     assert answers[1].headers["connection"] == "close"
-
-
-@pytest.mark.parametrize(("status", "let_in_again"), [(200, False), (503, True)])
-async def test_who_lets_the_server_work_long_has_paid_for_several_reads_but_not_for_its_failures(
-    new_database: Callable[[], str], status: int, let_in_again: bool
-) -> None:
-    async def work() -> Response:
-        await asyncio.sleep(30 * SECONDS_OF_A_READ)
-        return Response(status_code=status)
-
-    # a burst of twenty
-    async with running_app(new_database(), reads_per_minute=60) as app, client_of(app) as opened:
-        app.add_api_route("/api/v1/work", work)
-        # before the route of unknown paths
-        app.router.routes.insert(0, app.router.routes.pop())
-        assert (await opened.get("/api/v1/work")).status_code == status
-        answer = await opened.get("/api/v1/me")
-
-    assert (answer.status_code == 200) == let_in_again
 
 
 async def test_another_key_is_not_held_back(client: httpx.AsyncClient) -> None:

@@ -16,8 +16,7 @@ from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.body import check_announced_length
 from noisescale_server.api.client_address import client_address
 from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
-from noisescale_server.api.read_rate import ReadRate, is_read, takes_a_turn
-from noisescale_server.api.read_turns import Busy, Turns
+from noisescale_server.api.read_rate import Busy, ReadRate, Turns, is_read, takes_a_turn
 from noisescale_server.services.access import Principal, Right
 from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated, refuse
 
@@ -69,16 +68,11 @@ class Gate:
 
     async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
         turns: Turns = self.state.turns
-        reads: ReadRate = self.state.read_rate
-        sender = self._sender(scope)
         try:
-            async with turns.of(sender) as turn:
-                await self.app(scope, receive, turn.paused_while(send))
+            async with turns.of(self._sender(scope)):
+                await self.app(scope, receive, send)
         except Busy as error:
             await domain_problem(error)(scope, receive, send)
-        else:
-            if not turn.has_failed:
-                reads.charge(sender, turn.seconds)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to who stays outside; None for who may enter, whose name the request then carries."""

@@ -19,8 +19,7 @@ from noisescale_server.api.auth_credentials import TooManyAttempts
 from noisescale_server.api.body import BodyTooLarge, MediaTypeNotSupported, invalid_input
 from noisescale_server.api.login_provider import ProviderFailed
 from noisescale_server.api.rate_limit import TooManyBatches
-from noisescale_server.api.read_rate import TooManyReads
-from noisescale_server.api.read_turns import Busy
+from noisescale_server.api.read_rate import Busy, TooManyReads
 from noisescale_server.api.rejection import VersionNotSupported
 from noisescale_server.services.errors import (
     DatabaseNotDurable,

@@ -1,22 +1,24 @@
-"""Not more reads from one sender than agreed: a script without end must not starve the others.
+"""Not more reads from one sender than agreed, and not all at once: a script without end must not starve the others.
 
-A read that works long is charged as several. Each server process counts for itself, so several of them let through
-that many times as much.
+Each server process counts for itself, so several of them let through that many times as much.
 """
 
+import asyncio
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from noisescale_server.services.errors import DomainError
 
 BURST_SECONDS: Final = 20
 """A full bucket holds what comes in so long: twenty tabs that a browser opens again at once ask for less."""
-SECONDS_OF_A_READ: Final = 0.01
-"""Work that one read pays for, twice what the list of runs takes; at the usual rate half of a sender's time."""
 MAX_SENDERS: Final = 10_000
+AT_ONCE: Final = 4
+"""Reads of one sender that are worked on at the same time; further ones wait for these."""
+LONGEST_WAIT_SECONDS: Final = 5.0
 STREAMS: Final = "/api/v1/streams/"
 """Where jobs send: counted as batches."""
 DESCRIPTIONS: Final = frozenset({"/openapi.json", "/docs"})
@@ -31,12 +33,23 @@ class TooManyReads(DomainError):
 
     def __init__(self, limit_per_minute: int, retry_after_seconds: int) -> None:
         super().__init__(
-            f"more than {limit_per_minute} reads a minute from one key, person or address, each "
-            f"{1_000 * SECONDS_OF_A_READ:g} ms of work counted as one: try again in {retry_after_seconds} s, or raise "
-            "NOISESCALE_READS_PER_MINUTE"
+            f"more than {limit_per_minute} reads a minute from one key, person or address: try again in "
+            f"{retry_after_seconds} s, or raise NOISESCALE_READS_PER_MINUTE"
         )
         self.limit_per_minute = limit_per_minute
         self.retry_after_seconds = retry_after_seconds
+
+
+class Busy(DomainError):
+    """The sender's own reads have kept this one waiting; the same request may succeed soon."""
+
+    retry_after_seconds = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"this read has waited {LONGEST_WAIT_SECONDS:g} s for others of the same key or person, of which {AT_ONCE} "
+            "are worked on at once: try again in 2 s, with fewer at a time"
+        )
 
 
 def is_read(method: str, path: str) -> bool:
@@ -52,7 +65,7 @@ def takes_a_turn(method: str, path: str) -> bool:
 
 
 class ReadRate:
-    """A bucket of tokens for each sender: a read takes one or, by its work, several; they come back at an even pace."""
+    """A bucket of tokens for each sender: a read takes one, and they come back at an even pace."""
 
     def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
@@ -67,24 +80,50 @@ class ReadRate:
         Raises:
             TooManyReads: When it is empty.
         """
-        tokens = self._tokens(sender)
-        if tokens < 1:
-            raise TooManyReads(self._per_minute, max(1, math.ceil((1 - tokens) / self._per_second)))
-        self._take(sender, 1)
-
-    def charge(self, sender: str, seconds: float) -> None:
-        """Take what a read has worked beyond the token that it has paid; the bucket may owe some then."""
-        self._take(sender, max(0.0, seconds / SECONDS_OF_A_READ - 1))
-
-    def _take(self, sender: str, tokens: float) -> None:
-        self._known[sender] = (self._tokens(sender) - tokens, self._now())
-
-    def _tokens(self, sender: str) -> float:
         now = self._now()
         tokens, since = self._known.pop(sender, (self._capacity, now))
         tokens = min(self._capacity, tokens + (now - since) * self._per_second)
-        self._known[sender] = tokens, now
+        is_allowed = tokens >= 1
+        self._known[sender] = (tokens - 1 if is_allowed else tokens, now)
         if len(self._known) > MAX_SENDERS:
             # whoever has not come for longest: its bucket is the fullest
             self._known.popitem(last=False)
-        return tokens
+        if not is_allowed:
+            raise TooManyReads(self._per_minute, max(1, math.ceil((1 - tokens) / self._per_second)))
+
+
+class Turns:
+    """Lets a few requests of each sender through at once: the others of the process find a place between them."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._at_once = at_once
+        self._turns: dict[str, asyncio.Semaphore] = {}
+        self._num_here: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def of(self, sender: str) -> AsyncIterator[None]:
+        """Wait for the sender's turn, and hold it during the block.
+
+        Raises:
+            Busy: When it does not come in time.
+        """
+        turns = self._turns.setdefault(sender, asyncio.Semaphore(self._at_once))
+        self._num_here[sender] += 1
+        try:
+            await self._wait_for(turns)
+            try:
+                yield
+            finally:
+                turns.release()
+        finally:
+            self._num_here[sender] -= 1
+            if not self._num_here[sender]:
+                del self._num_here[sender], self._turns[sender]
+
+    @staticmethod
+    async def _wait_for(turns: asyncio.Semaphore) -> None:
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+                await turns.acquire()
+        except TimeoutError:
+            raise Busy from None
