@@ -80,9 +80,9 @@ def test_a_batch_size_that_always_diverged_leaves_nothing_to_compare():
     assert qualities(settings_of([*runs(rng, 8, 0.5), Trial(64, 0.1, 0, None)]), level=LEVEL) == ()
 
 
-def test_runs_without_a_common_step_count_as_one_seed():
+def test_runs_that_share_no_stretch_of_steps_count_as_one_seed():
     curves = [
-        MetricCurve((float(shift), 10.0 + shift, 20.0 + shift), (3.0, 2.0, 2.5), Direction.MIN) for shift in (1, 2)
+        MetricCurve((float(shift), 10.0 + shift, 20.0 + shift), (3.0, 2.0, 2.5), Direction.MIN) for shift in (1, 40)
     ]
     odd = Setting(16, 0.1, tuple(Trial(16, 0.1, seed, curve) for seed, curve in enumerate(curves)))
     rng = np.random.default_rng(4)
