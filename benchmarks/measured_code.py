@@ -117,6 +117,7 @@ MEASURED = MappingProxyType(
         "load": _server("load_10k_runs.py", "streams", left_out=(*_ADVICE, *_READING)),
         "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
         "outlook": Measured("benchmark_outlook.py"),
+        "rests": Measured("benchmark_rests.py"),
         "page": Measured(
             "benchmark_page.py",
             (f"{DASHBOARD}/pages/run.py", *_RUN_PAGE_ASKS, *_EVERY_REQUEST),
