@@ -61,16 +61,16 @@ def finished_run(live_server, num_steps, **steps):
     )  # fmt: skip
     log_steps(run, num_steps, **steps)
     run.finish()
-    wait_until_stored(live_server, run.id, num_steps - 1)
+    wait_until_stored(live_server, run.id, lambda stored: stored["finished_at"])
     return run
 
 
-def wait_until_stored(url, run_id, last_step):
+def wait_until_stored(url, run_id, has_arrived):
     """What was sent travels on a thread of its own."""
     with httpx.Client(base_url=url, headers=AS_LOCAL_USER) as http:
         for _ in range(2_000):
             answer = http.get(f"/api/v1/runs/{run_id}")
-            if answer.status_code == httpx.codes.OK and answer.json()["last_step"] == last_step:
+            if answer.status_code == httpx.codes.OK and has_arrived(answer.json()):
                 return
     raise AssertionError(f"run {run_id} never arrived")
 
@@ -199,7 +199,7 @@ def test_a_real_training_is_the_same_to_both(live_server, every):
         optimizer.zero_grad()
         schedule.step()
     run.finish()
-    wait_until_stored(live_server, run.id, 119)
+    wait_until_stored(live_server, run.id, lambda stored: stored["last_step"] == 119)
 
     of_server = run.recommendation(examples_per_step=50)
     of_job = recommend_in_job(run._main.measured(), Question(examples_per_step=50), run_id=run.id, note=None)

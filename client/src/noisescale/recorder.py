@@ -82,6 +82,7 @@ class Recorder:
         self._outlook = Outlook()
         self._is_silent = False
         self._first_watched = 0
+        self._has_ended = False
         self._started_at = time.time()
         self._started_clock = time.monotonic()
         self._kinds: dict[str, KindSeries] = {}
@@ -375,6 +376,7 @@ class Recorder:
             history=self._log.history,
             batch_size=self._log.batch_in_use,
             newest_step=self._log.steps.newest_step,
+            has_ended=self._has_ended,
             is_silent=self._is_silent,
             divergence=self._log.finite.divergence,
             noise_scale_step=self._log.finite.estimated_step,
@@ -393,6 +395,7 @@ class Recorder:
         assert self._outbox is not None
         if self._outbox.is_inherited:
             return
+        self._has_ended = True
         try:
             self.unwatch()
             self._log.flush()

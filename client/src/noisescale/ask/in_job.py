@@ -57,6 +57,7 @@ def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
         units_per_example=float(described.units_per_example),
         steps_done=measured.newest_step + 1 if history.num_updates else 0,
         planned_steps=described.planned_steps,
+        has_ended=measured.has_ended,
         num_devices=described.num_devices,
         usd_per_device_hour=price,
         config=described.config,

@@ -20,6 +20,7 @@ class MeasuredRun:
         history: What was spent.
         batch_size: In use now, in examples; None while unknown.
         newest_step: The last optimizer step that was logged.
+        has_ended: It takes no more steps.
         is_silent: Another rank of the job has the numbers.
         divergence: Since when loss or gradients are not finite; None where they are.
         noise_scale_step: The last step that is in the noise scale.
@@ -32,6 +33,7 @@ class MeasuredRun:
     history: RunHistory
     batch_size: float | None
     newest_step: int
+    has_ended: bool
     is_silent: bool
     divergence: Divergence | None = None
     noise_scale_step: int | None = None

@@ -92,7 +92,7 @@ class WhichRuns(BaseModel):
 
     project: Text | None = None
     task: Text | None = None
-    status: Annotated[list[Status | Literal["diverged"]], Field(max_length=6)] = []
+    status: Annotated[list[Literal[Status, "diverged"]], Field(max_length=6)] = []
     decision: Annotated[list[DecisionWord], Field(max_length=4, description="any of them")] = []
     tag: Annotated[list[Text], Field(max_length=32, description="runs that have all of them")] = []
     q: Annotated[Text | None, Field(description="part of the name")] = None
