@@ -33,14 +33,13 @@ async def test_streams_come_by_pages_each_with_the_ledger_of_all(shared_client: 
     assert whole["next_cursor"] is None
 
 
-async def test_a_cursor_of_another_run_is_422(shared_client: httpx.AsyncClient) -> None:
+async def test_a_cursor_of_another_run_is_a_stream_that_is_not_found(shared_client: httpx.AsyncClient) -> None:
     run_id = uuid4()
     await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=make_batch(run_id=run_id))
 
     answer = await shared_client.get(f"/api/v1/runs/{run_id}/streams", params={"cursor": str(uuid4())})
 
-    assert_problem(answer, 422, "invalid-input")
-    assert answer.json()["errors"][0]["field"] == "cursor"
+    assert_problem(answer, 404, "stream-not-found")
 
 
 async def test_of_lost_records_the_first_ranges_are_shown_and_all_are_counted(

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import ledger
-from noisescale_server.services.errors import RunNotFound, StreamNotFound, refuse
+from noisescale_server.services.errors import RunNotFound, StreamNotFound
 from noisescale_server.services.ledger import RunLedger
 from noisescale_server.services.live import live_intervals
 from noisescale_server.storage import epochs, runs, streams
@@ -100,7 +100,7 @@ async def of_run(session: AsyncSession, run_id: UUID, *, after: UUID | None, at_
 
     Raises:
         RunNotFound: When no run has this id.
-        InvalidInput: When the run has no stream `after`.
+        StreamNotFound: When the run has no stream `after`.
     """
     if await runs.get(session, run_id) is None:
         raise RunNotFound(run_id)
@@ -121,7 +121,7 @@ def _page(found: Sequence[Stream], after: UUID | None, at_most: int) -> tuple[Se
     if after is not None:
         first = next((place for place, one in enumerate(found, start=1) if one.id == after), 0)
         if not first:
-            raise refuse("cursor", "is no stream of this run: start without one", str(after))
+            raise StreamNotFound(after)
     page = found[first : first + at_most]
     return page, page[-1].id if first + at_most < len(found) else None
 
