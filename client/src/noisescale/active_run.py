@@ -121,10 +121,11 @@ def init(
         family=family,
         planned_steps=planned_steps,
     )
+    shown_in = None if mirror is None else open_mirror(mirror)
     if hasattr(sys, "ps1") and (before := current()) is not None:
         before.finish()  # in an interactive session a cell has run again
     PREFERENCE.kernels = settings.kernels
-    run = Run(settings, description, mirror=None if mirror is None else open_mirror(mirror))
+    run = Run(settings, description, mirror=shown_in)
     _active[:] = [run]
     return run
 

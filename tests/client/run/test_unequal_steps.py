@@ -36,7 +36,7 @@ def model():
 def test_five_images_at_the_end_of_each_epoch_hide_nothing(model, caplog):
     run, kept = make_kept_run()
 
-    frozen_epochs(run, model, 12, every=1, overhead=None)
+    frozen_epochs(run, model, 12)
 
     trace_cov, grad_sq_norm = exact_terms(model)
     found = run.noise_scale()

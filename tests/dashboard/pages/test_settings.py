@@ -164,7 +164,7 @@ async def test_only_an_admin_of_all_projects_sees_logins(
         ("disable", {"is_disabled": True}, "keys are refused"),
         ("enable", {"is_disabled": False}, "log in again"),
         ("promote", {"is_administrator": True}, "An admin of all projects"),
-        ("demote", {"is_administrator": False}, "No admin"),
+        ("demote", {"is_administrator": False}, "Administration taken away"),
     ],
 )
 async def test_what_somebody_is_changes_by_the_button_that_was_pressed(

@@ -76,7 +76,8 @@ class PassOrder:
     Attributes:
         alternating: Of that contrast.
         halves: Of that contrast.
-        signal: |G|² in units of the small batches' mean squared norm.
+        signal: |G|² in units of the small batches' mean squared norm. It is skewed to the right where gradients have
+            one dimension or two, so that pure noise raises an alarm in 1 to 4 of 1,000 runs of 600 steps there.
     """
 
     alternating: _Mean = _Mean()

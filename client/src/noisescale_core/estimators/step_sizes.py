@@ -10,8 +10,9 @@ FAR_SMALLER = 2**-0.5
 """Share of the usual size below which a step is left out.
 
 One step of n examples tells |G|² with a variance near 2 (tr Σ)² / n² where noise rules. The mean over k steps of N
-examples and one of r N has (k + 1/r²) / (k + 1)² of that, beside 1/k without it: less only while r² ≥ ½, for large k.
-The choice is by sizes alone, so what stays is unbiased.
+examples and one of r N has (k + 1/r²) / (k + 1)² of that, beside 1/k without it: less only while r² ≥ ½, for large
+k. The choice is by sizes alone, so what stays is unbiased. Measured, the interval is 5 % wider with one step of r =
+0.78 in eight than without it (benchmarks/results/rests.csv): what is taken is not weighted by its size.
 """
 
 

@@ -15,7 +15,7 @@ CHANGES: Mapping[str, tuple[str, dict[str, bool], str]] = {
     "disable": ("Disable", {"is_disabled": True}, "Disabled: logins have ended, keys are refused within 5 s."),
     "enable": ("Enable", {"is_disabled": False}, "Enabled: they can log in again, with new keys."),
     "promote": ("Make admin of all projects", {"is_administrator": True}, "An admin of all projects now."),
-    "demote": ("Take administration away", {"is_administrator": False}, "No admin of all projects any more."),
+    "demote": ("Take administration away", {"is_administrator": False}, "Administration taken away."),
 }
 """By the button's name: its words, what changes, and what is said then."""
 

@@ -214,7 +214,7 @@ def _first_step(rows: MeasurementColumns) -> int:
 
 
 async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
-    """Nothing; the cursor is moved, the run shows what came and the noise scale of the latest window with it.
+    """Move the cursor; the run shows what came, and the noise scale of the latest window with it.
 
     Nobody says that a job was killed: its last batch is like any other, so each one brings the window up to date.
     What a run shows comes from kind simple alone: streams of the other kinds only add their name to its row.

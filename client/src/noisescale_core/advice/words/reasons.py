@@ -142,7 +142,8 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
         Flags.SMALLER_STEP: Words(
             warning=(
                 "a step of {size} examples among steps of {usual} is left out of the noise scale, which it would blur: "
-                "the rest of an epoch, as a DataLoader makes it; drop_last=True makes all steps alike"
+                "such as the rest of an epoch, which drop_last=True in the DataLoader avoids; a batch that stays "
+                "smaller is measured again after 8 steps"
             ),
             notice=(
                 "Steps with far fewer examples than the others, such as the rest of an epoch, are left out of the "
