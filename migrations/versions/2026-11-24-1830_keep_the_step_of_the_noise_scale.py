@@ -1,4 +1,4 @@
-"""Keep the step that a run's noise scale ends at; it is as new as the rows, so when it was refreshed is not asked.
+"""Keep the step that a run's noise scale ends at.
 
 Revision ID: 5a1c0e7d2b50
 Revises: 5a1c0e7d2b40
@@ -16,10 +16,8 @@ depends_on = None
 def upgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '5s'")
     op.add_column("run", sa.Column("noise_scale_step", sa.BigInteger(), nullable=True))
-    op.drop_column("run", "latest_refreshed_at")
 
 
 def downgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '5s'")
     op.drop_column("run", "noise_scale_step")
-    op.add_column("run", sa.Column("latest_refreshed_at", sa.DateTime(timezone=True), nullable=True))

@@ -54,6 +54,7 @@ from noisescale_server.api.readiness import Readiness
 from noisescale_server.api.recalibration import Recalibrations
 from noisescale_server.api.unknown import register_unknown_api_paths
 from noisescale_server.migrating import migrations_folder
+from noisescale_server.refreshing import kept_fresh
 from noisescale_server.services import durability
 from noisescale_server.services import health as health_service
 from noisescale_server.services import reference_values as reference_value_service
@@ -195,7 +196,8 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
         read_engine = engine_for(settings.database_read_url, settings)
     app.state.sessions = session_factory(engine)
     app.state.read_sessions = session_factory(read_engine)
-    yield
+    async with kept_fresh(app.state.sessions):
+        yield
     await engine.dispose()
     await read_engine.dispose()
 

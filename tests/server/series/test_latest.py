@@ -16,7 +16,7 @@ from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State, es
 from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import ingestion, latest
+from noisescale_server.services import ingestion, latest, stale_windows
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.storage import runs, streams
 
@@ -162,8 +162,9 @@ async def test_a_job_that_was_killed_and_is_sent_later_shows_the_noise_scale_of_
     """Its batches come in one second, and none of them says that the run has ended."""
     run_id = uuid4()
     rows = rows_with([100.0] * 6_000, [2.0 - step / 4_000 for step in range(6_000)])
-
     await log_rows(session, run_id, rows)
+
+    await stale_windows.refresh(session, run_id)
 
     await assert_shows_its_rows(session, run_id)
 
@@ -177,6 +178,7 @@ async def test_a_late_batch_of_an_older_stream_that_the_window_reaches_into_is_i
     await log(session, run_id, range(1_000, 1_005), started_at=2e9)
 
     await accept(session, old, make_batch(run_id=run_id, first_seq=902, with_run=False, measurements=late))
+    await stale_windows.refresh(session, run_id)
 
     await assert_shows_its_rows(session, run_id)
 

@@ -214,9 +214,9 @@ def _first_step(rows: MeasurementColumns) -> int:
 
 
 async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
-    """Move the cursor; the run shows what came, and the noise scale of the latest window with it.
+    """Move the cursor; the run shows what came, and once a second and at its end the latest window's noise scale.
 
-    Nobody says that a job was killed: its last batch is like any other, so each one brings the window up to date.
+    Any other batch leaves the window stale, for `stale_windows` to refresh: nobody says that a job was killed.
     What a run shows comes from kind simple alone: streams of the other kinds only add their name to its row.
     """
     run_id, stream_id = new.run_id, new.stream_id
@@ -226,31 +226,24 @@ async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Ad
             session, run_id=run_id, stream_id=stream_id, advance=change, new_kind=cursor.kind if begins else None
         )
         return
-    if cursor.is_newest:
-        window = await _latest_window(session, new, cursor, change)
-        news = news_of(new, cursor, change)
-        is_shown = await progress.store(
-            session, run_id=run_id, stream_id=stream_id, advance=change, news=news, window=window
-        )
-    else:
+    if not cursor.is_newest:
         await progress.store_of_overtaken(session, run_id=run_id, stream_id=stream_id, advance=change)
-        is_shown = False
-    if new.measurements and not is_shown:
-        # the run's row is locked by now: all that its other streams have stored is seen
-        covered = await streams.coverage_of_run(session, run_id)
-        window = await latest.window(session, LiveSeries.of(run_id, SIMPLE, covered))
-        await progress.store_window(session, run_id, window)
+        return
+    await progress.store(
+        session,
+        run_id=run_id,
+        stream_id=stream_id,
+        advance=change,
+        news=news_of(new, cursor, change),
+        window=await _latest_window(session, new, cursor, change),
+        run_as_read=cursor.run_updated_at,
+    )
 
 
 async def _latest_window(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> LatestWindow | None:
-    """The window with this batch; None where it brings no rows.
-
-    Batches of several streams of one run wait for each other here, or each would miss the other's rows.
-    """
-    if not new.measurements:
+    """The window with this batch; None where the run's stays as it is."""
+    if not (new.finish or (new.measurements and cursor.is_due)):
         return None
-    if not cursor.is_alone:
-        await runs.lock(session, new.run_id)
     covered = await _coverage(session, new, cursor, change)
     return await latest.window(session, LiveSeries.of(new.run_id, SIMPLE, covered))
 

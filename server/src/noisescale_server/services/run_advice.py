@@ -13,7 +13,7 @@ from noisescale_core.advice.parts import RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.errors import DomainError
-from noisescale_server.services import known_kappa, run_history
+from noisescale_server.services import known_kappa, run_history, stale_windows
 from noisescale_server.services.errors import RunNotFound, refuse
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.run_history import History
@@ -50,6 +50,7 @@ async def advise(
     run = await runs.get(session, run_id)
     if run is None:
         raise RunNotFound(run_id)
+    await stale_windows.show_all_rows(session, run)
     past = await whole_runs.history(session, run, to_step)
     return _advice(run, past, await known_kappa.of_run(session, run), asked, is_now=to_step is None)
 

@@ -18,7 +18,7 @@ from noisescale_core.estimators.divergence import Divergence, divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
-from noisescale_server.services import known_kappa
+from noisescale_server.services import known_kappa, stale_windows
 from noisescale_server.services.errors import RunDeleted, RunIdTaken, RunNotFound, refuse
 from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.storage import run_queries, runs
@@ -240,7 +240,8 @@ async def remove(session: AsyncSession, run_id: UUID) -> None:
 
 
 async def _seen(session: AsyncSession, row: RunRow, *, now: datetime, patience: Patience) -> RunView:
-    """One run as people see it now."""
+    """One run as people see it now, with all its rows."""
+    await stale_windows.show_all_rows(session, row.run)
     return view(row, await known_kappa.of_run(session, row.run), now=now, patience=patience)
 
 

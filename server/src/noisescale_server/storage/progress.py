@@ -123,15 +123,21 @@ def _set_stream() -> str:
   finished_at = coalesce({_STREAM["finished_at"]}, finished_at), updated_at = clock_timestamp()"""
 
 
-def _saw_data(first_step: str) -> str:
-    """What rows of any simple stream say; another one may have committed a smaller first step meanwhile."""
+def _saw_data(first_step: str, is_stale: str | None = None) -> str:
+    """What rows of any simple stream say; another one may have committed a smaller first step meanwhile.
+
+    Args:
+        first_step: Of the rows; null where a batch has none.
+        is_stale: Whether the run's window lacks rows afterwards; without it, where the batch has some.
+    """
     return f"""
   updated_at = clock_timestamp(), first_step = least(first_step, {first_step}),
+  window_is_stale = {is_stale or f"window_is_stale OR {first_step} IS NOT NULL"},
   kinds = CASE WHEN {first_step} IS NULL OR '{SIMPLE}' = ANY (kinds) THEN kinds
     ELSE array_append(kinds, '{SIMPLE}') END"""
 
 
-def _set_run() -> str:
+def _set_run(is_stale: str | None = None) -> str:
     finished = ", ".join(
         f"{name} = coalesce({_NEWS[name]}, CASE WHEN {_NEWS['is_resumed']} THEN NULL ELSE {name} END)"
         for name in ("finished_at", "finish_status")
@@ -147,14 +153,14 @@ def _set_run() -> str:
         f" ELSE coalesce({what}_broken_since, {_NEWS[f'{what}_broken_since']}) END"
         for what in ("loss", "gradients")
     )
-    return f"""{_saw_data(_NEWS["first_step"])}, {finished}, {told}, {broken}, {plain},
+    return f"""{_saw_data(_NEWS["first_step"], is_stale)}, {finished}, {told}, {broken}, {plain},
   newest_stream_id = $2::uuid, newest_started_at = {_NEWS["newest_started_at"]}"""
 
 
 def _set_window(window: dict[str, str], batch: str) -> str:
     value = window["value"]
     estimate = ", ".join(f"noise_scale_{name} = {window[name]}" for name in _WINDOW_FIELDS)
-    return f"{estimate}, example_efficiency = {value} / ({batch} + {value})"
+    return f"{estimate}, example_efficiency = {value} / ({batch} + {value}), latest_refreshed_at = clock_timestamp()"
 
 
 _ADVANCE = f"""
@@ -169,10 +175,21 @@ RETURNING id"""
 
 _WITHOUT_WINDOW = f"{_ADVANCE} {_set_run()} {_IF_STILL_NEWEST}"
 _NEW_BATCH = f"coalesce({_NEWS['latest_global_batch']}, latest_global_batch)"
-_WITH_WINDOW = f"{_ADVANCE} {_set_run()}, {_set_window(_WINDOW, _NEW_BATCH)} {_IF_STILL_NEWEST}"
+_RUN_AS_READ = f"${_NUM_KEYS + len(_STREAM) + len(_NEWS) + len(_WINDOW) + 1}::timestamptz"
+# Whoever wrote to the run since the window was read may have brought rows that are not in it.
+_WITH_WINDOW = f"""{_ADVANCE} {_set_run(f"updated_at <> {_RUN_AS_READ}")}, {_set_window(_WINDOW, _NEW_BATCH)}
+{_IF_STILL_NEWEST}"""
 _WINDOW_ALONE = f"""
-UPDATE run SET {_set_window(_placeholders(_WINDOW_FIELDS, _WINDOW_TYPES, 2), "latest_global_batch")}
+UPDATE run SET {_set_window(_placeholders(_WINDOW_FIELDS, _WINDOW_TYPES, 2), "latest_global_batch")},
+  window_is_stale = false
 WHERE id = $1::uuid"""  # noqa: S608
+_STALE = """
+SELECT id FROM run
+WHERE window_is_stale AND first_step IS NOT NULL
+  AND coalesce(latest_refreshed_at < clock_timestamp() - interval '1.5 seconds', true)
+ORDER BY latest_refreshed_at DESC NULLS LAST
+LIMIT $1::bigint"""
+_LOCK_STALE = "SELECT id FROM run WHERE id = $1::uuid AND window_is_stale FOR NO KEY UPDATE SKIP LOCKED"
 _OF_OVERTAKEN = f"{_ADVANCE} {_saw_data(_STREAM['first_step'])} WHERE id = $1::uuid"
 _RUN_OF_OVERTAKEN = f"UPDATE run SET {_saw_data('$2::bigint')} WHERE id = $1::uuid"  # noqa: S608
 _ONE_MORE_KIND = """
@@ -188,28 +205,52 @@ async def store(
     advance: Advance,
     news: RunNews,
     window: LatestWindow | None,
-) -> bool:
-    """True if cursor and ledger are moved on, and the run shows the news and the latest window if one was read.
+    run_as_read: datetime,
+) -> None:
+    """Move cursor and ledger on; the run shows the news, and the latest window if one was read.
 
-    False if a newer stream has taken over meanwhile: then the run keeps what that one said.
+    If a newer stream has taken over meanwhile, the run keeps what that one said.
+
+    Args:
+        session: Where to write.
+        run_id: The run.
+        stream_id: Its newest simple stream, as far as known.
+        advance: What the batch changes in the stream's row.
+        news: What it changes in the run's.
+        window: The latest window with this batch.
+        run_as_read: When the run had last been written to before the window was read.
     """
     parameters = [*_advance(run_id, stream_id, advance), *(getattr(news, name) for name in _NEWS_FIELDS)]
     if window is None:
         updated = await fetch(session, _WITHOUT_WINDOW, *parameters)
     else:
-        updated = await fetch(session, _WITH_WINDOW, *parameters, *_window(window))
+        updated = await fetch(session, _WITH_WINDOW, *parameters, *columns_of(window).values(), run_as_read)
     if not updated:
         await fetch(session, _RUN_OF_OVERTAKEN, run_id, news.first_step)
-    return bool(updated)
+
+
+async def stale_runs(session: AsyncSession, limit: int) -> list[UUID]:
+    """Runs whose window lacks rows and that no batch has refreshed for a second and a half; those in use first."""
+    return [row[0] for row in await fetch(session, _STALE, limit)]
+
+
+async def lock_stale(session: AsyncSession, run_id: UUID) -> bool:
+    """True if the run's window lacks rows; nobody else writes to the run until the transaction ends.
+
+    False also while somebody else does.
+    """
+    return bool(await fetch(session, _LOCK_STALE, run_id))
 
 
 async def store_window(session: AsyncSession, run_id: UUID, window: LatestWindow) -> None:
-    """Show the window as the run's latest one."""
-    await fetch(session, _WINDOW_ALONE, run_id, *_window(window))
+    """Show the window, which holds all rows of the locked run, as its latest one."""
+    await fetch(session, _WINDOW_ALONE, run_id, *columns_of(window).values())
 
 
-def _window(window: LatestWindow) -> list[Any]:
-    return [*(getattr(window.noise_scale, name) for name in _ESTIMATE_FIELDS), window.flags, window.step]
+def columns_of(window: LatestWindow) -> dict[str, Any]:
+    """What columns of `run` say of a window, in the order of `_WINDOW_FIELDS`."""
+    estimate = {f"noise_scale_{name}": getattr(window.noise_scale, name) for name in _ESTIMATE_FIELDS}
+    return estimate | {"noise_scale_flags": window.flags, "noise_scale_step": window.step}
 
 
 async def store_of_overtaken(session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance) -> None:

@@ -68,6 +68,8 @@ class Cursor:
         started_at: When its process started.
         is_newest: No other stream of the run and kind started later.
         is_alone: The run has no other stream of this kind.
+        is_due: The run's latest window was refreshed more than a second ago, or never.
+        run_updated_at: When the run was last written to, by whichever stream.
         epoch: Of the data; a restored backup begins another.
     """
 
@@ -83,6 +85,8 @@ class Cursor:
     started_at: datetime
     is_newest: bool
     is_alone: bool
+    is_due: bool
+    run_updated_at: datetime
     epoch: UUID
 
 
@@ -125,10 +129,11 @@ SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measure
     WHERE o.run_id = s.run_id AND o.kind = s.kind AND (o.started_at, o.id) > (s.started_at, s.id)
   ) AS is_newest,
   NOT EXISTS (SELECT FROM stream o WHERE o.run_id = s.run_id AND o.kind = s.kind AND o.id <> s.id) AS is_alone,
+  coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due, r.updated_at,
   (SELECT id FROM epoch) AS epoch
-FROM stream s
+FROM stream s JOIN run r ON r.id = s.run_id
 WHERE s.id = $1::uuid
-FOR UPDATE
+FOR UPDATE OF s
 """
 
 _COVERAGE = """

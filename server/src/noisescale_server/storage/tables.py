@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -82,7 +83,13 @@ class Run(Table):
 
     __tablename__ = "run"
     # no index on what every batch changes: an update then stays on its page
-    __table_args__ = (Index(None, "project_id"), Index(None, "task_id"), {"postgresql_with": {"fillfactor": 70}})
+    __table_args__ = (
+        Index(None, "project_id"),
+        Index(None, "task_id"),
+        # an update leaves its page only when a run enters or leaves it
+        Index("ix_run_stale", "id", postgresql_where=text("window_is_stale")),
+        {"postgresql_with": {"fillfactor": 70}},
+    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     project_id: Mapped[UUID] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
@@ -126,6 +133,9 @@ class Run(Table):
     latest_num_micro_batches: Mapped[int | None]
     latest_flags: Mapped[int] = mapped_column(server_default="0")
 
+    # when `noise_scale_*` were last computed, and whether rows have come that are not in them
+    latest_refreshed_at: Mapped[datetime | None]
+    window_is_stale: Mapped[bool] = mapped_column(server_default="true")
     noise_scale_state: Mapped[str | None]
     noise_scale_value: Mapped[float | None]
     noise_scale_low: Mapped[float | None]

@@ -1,0 +1,49 @@
+"""Refreshes what runs show of their newest rows where no batch has done so.
+
+A batch computes the window at most once a second, which is all that a job needs that goes on sending. After the last
+batch of one that was killed, and when an older stream of a run sends late, nobody would.
+"""
+
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+
+from noisescale_server.services import latest
+from noisescale_server.services.live import LiveSeries
+from noisescale_server.storage import progress, streams
+from noisescale_server.storage.progress import LatestWindow
+from noisescale_server.storage.streams import SIMPLE
+from noisescale_server.storage.tables import Run
+
+AT_ONCE = 100
+"""Runs of one round; those that are left come in the next."""
+
+
+async def refresh_all(sessions: async_sessionmaker[AsyncSession]) -> bool:
+    """True if more are left than one round refreshes; each run is a transaction of its own."""
+    async with sessions() as session:
+        stale = await progress.stale_runs(session, AT_ONCE)
+    for run_id in stale:
+        async with sessions.begin() as session:
+            await refresh(session, run_id)
+    return len(stale) == AT_ONCE
+
+
+async def refresh(session: AsyncSession, run_id: UUID) -> None:
+    """Show the window of all rows of the run that are committed; unless it does, or somebody writes to it now."""
+    if await progress.lock_stale(session, run_id):
+        # read after the lock: a stream whose rows are missing here has yet to mark the run, and waits for us
+        await progress.store_window(session, run_id, await _window(session, run_id))
+
+
+async def show_all_rows(session: AsyncSession, run: Run) -> None:
+    """Let a run that was read show the window of all its rows, in memory alone: the database may be a replica."""
+    if run.window_is_stale:
+        session.expunge(run)
+        for name, value in progress.columns_of(await _window(session, run.id)).items():
+            setattr(run, name, value)
+
+
+async def _window(session: AsyncSession, run_id: UUID) -> LatestWindow:
+    covered = await streams.coverage_of_run(session, run_id)
+    return await latest.window(session, LiveSeries.of(run_id, SIMPLE, covered))
