@@ -88,6 +88,14 @@ def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool)
         )
 
 
+_SAID_OF_DATA = (
+    Flags.HETEROGENEOUS_RANKS,
+    Flags.REPEATED_RANKS,
+    Flags.DUPLICATED_SMALL_BATCHES,
+    Flags.DIFFERENT_SMALL_BATCHES,
+)
+
+
 def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None:
     """Say why a step with several small batches gave no estimate, or an unusual one."""
     if not update.flags:
@@ -96,7 +104,7 @@ def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None
         notices.once(norms.reason, f"a backward could not be taken apart, so its step has no estimate: {norms.reason}")
     elif update.flags & Flags.UNMATCHED_GRADIENT:
         _warn(Flags.UNMATCHED_GRADIENT, notices)
-    for flag in (Flags.HETEROGENEOUS_RANKS, Flags.DUPLICATED_SMALL_BATCHES, Flags.DIFFERENT_SMALL_BATCHES):
+    for flag in _SAID_OF_DATA:
         if update.flags & flag:
             _warn(flag, notices)
     if update.flags & Flags.WEIGHTING_MISMATCH and norms.weighting == "equal":

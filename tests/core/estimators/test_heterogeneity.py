@@ -13,8 +13,11 @@ from noisescale_core.estimators.heterogeneity import (
 )
 
 
-def steps_of(rng, *, num_steps, num_ranks=4, num_micro_batches=2, dim=10, shift=0.0, tail_freedom=None):
-    """The mean squares of simulated steps, one rank's gradients shifted by a fixed vector; tr Σ of one example is 8."""
+def steps_of(rng, *, num_steps, num_ranks=4, num_micro_batches=2, dim=10, shift=0.0, tail_freedom=None, num_copies=0):
+    """The mean squares of simulated steps; tr Σ of one example is 8.
+
+    One rank's gradients are shifted by a fixed vector, and the last `num_copies` ranks have the data of the first.
+    """
     sizes = rng.integers(2, 9, size=(num_ranks, num_micro_batches))
     scale = np.ones((num_steps, num_ranks, num_micro_batches, 1))
     if tail_freedom:
@@ -23,6 +26,9 @@ def steps_of(rng, *, num_steps, num_ranks=4, num_micro_batches=2, dim=10, shift=
         8 / dim / sizes[..., None]
     )
     gradients[:, 0, :, 0] += shift
+    if num_copies:
+        sizes[-num_copies:] = sizes[0]
+        gradients[:, -num_copies:] = gradients[:, :1]
     weights = sizes / sizes.sum()
     ranks = (gradients * sizes[..., None]).sum(2) / sizes.sum(1)[:, None]
     whole = (ranks * weights.sum(1)[:, None]).sum(1)
@@ -44,11 +50,11 @@ def steps_of(rng, *, num_steps, num_ranks=4, num_micro_batches=2, dim=10, shift=
 
 
 def first_alarm(steps):
-    """The number of the first step after which the ranks are called heterogeneous, or None."""
+    """The number of the first step after which ranks are said to see different or repeated data, or None."""
     found = RankHeterogeneity()
     for number, step in enumerate(steps, start=1):
         found = found.plus(step)
-        if found.is_heterogeneous:
+        if found.is_heterogeneous or found.is_repeated:
             return number
     return None
 
@@ -105,6 +111,17 @@ def test_a_rank_whose_data_overstate_the_trace_by_a_fifth_is_found_within_some_h
     assert 1.15 < np.mean(overstated) < 1.25
     assert None not in alarms
     assert np.median(alarms) < 250
+
+
+@pytest.mark.parametrize("num_copies", [1, 3])
+def test_ranks_that_repeat_each_others_data_are_found(num_copies):
+    found = RankHeterogeneity()
+    for step in steps_of(np.random.default_rng(0), num_steps=400, num_micro_batches=3, num_copies=num_copies):
+        found = found.plus(step)
+
+    assert found.is_repeated
+    assert not found.is_heterogeneous
+    assert found.f == pytest.approx({1: 5 / 6, 3: 0}[num_copies], abs=0.1)
 
 
 @pytest.mark.thorough

@@ -163,6 +163,23 @@ def test_a_negative_noise_estimate_is_named_because_it_points_to_a_bug():
     assert (result.value, result.high) == (None, None)
 
 
+@pytest.mark.parametrize("size", [4.9e-19, 1e-12, 1e-10])
+def test_noise_of_the_size_of_rounding_is_no_number(size):
+    x, y = noisy_terms(np.random.default_rng(7), steps=64, trace_cov=size, sd_trace=0.1 * size, sd_grad=0.05)
+
+    result = estimate(window(x, y))
+
+    assert result.state is State.UNRESOLVED
+    assert result.reason is Reason.TRACE_COV_OF_ROUNDING
+    assert (result.value, result.low, result.high) == (None, None, None)
+
+
+def test_a_noise_scale_of_a_hundred_millionth_of_an_example_is_a_number():
+    x, y = noisy_terms(np.random.default_rng(7), steps=64, trace_cov=1e-8, sd_trace=1e-9, sd_grad=0.05)
+
+    assert estimate(window(x, y)).value == pytest.approx(1e-8, rel=0.2)
+
+
 @pytest.mark.parametrize(("blocks", "reason"), [(0, Reason.NO_ESTIMATES), (7, Reason.TOO_FEW_UPDATES)])
 def test_fewer_than_eight_blocks_are_unresolved(blocks, reason):
     result = estimate(window(np.full(blocks, 10.0), np.ones(blocks)))

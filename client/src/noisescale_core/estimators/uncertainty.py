@@ -34,6 +34,11 @@ SKEWNESS_ALLOWANCE = 0.5
 The t-interval of N values of skewness γ covers as if its quantile were too small by about 1.08 γ² / N (Hall 1992, "The
 Bootstrap and Edgeworth Expansion", section 2.6); γ² is 8 / d_eff where noise dominates and 0.5 for d_eff = 16."""
 
+ROUNDING = 2.0**-30
+"""Share of |G|² from which tr Σ is more than rounding: no sum of float32 gradients is exact to 1e-9.
+
+So no noise scale below a billionth of an example is measured; small batches that are equal would give one."""
+
 MIN_BLOCKS = 8
 """Fewer blocks give no usable covariance."""
 
@@ -55,6 +60,10 @@ class Reason(StrEnum):
     NO_SIGNAL_YET = "no_signal_yet"
     GRAD_SQ_NORM_NOT_POSITIVE = "grad_sq_norm_not_positive"
     TRACE_COV_NOT_POSITIVE = "trace_cov_not_positive"
+    TRACE_COV_OF_ROUNDING = "trace_cov_of_rounding"
+
+
+_WITHOUT_BOUND = (Reason.TRACE_COV_NOT_POSITIVE, Reason.GRAD_SQ_NORM_NOT_POSITIVE, Reason.TRACE_COV_OF_ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +204,7 @@ def estimate(
     return NoiseScaleEstimate(
         state=state,
         value=None if reason else means.a / means.c,
-        low=None if reason in (Reason.TRACE_COV_NOT_POSITIVE, Reason.GRAD_SQ_NORM_NOT_POSITIVE) and high else low,
+        low=None if reason in _WITHOUT_BOUND and high else low,
         high=None if reason else high,
         level=level,
         z=z if math.isfinite(z) else None,
@@ -241,6 +250,8 @@ def _reason(means: MeansOfTerms, high: float | None) -> Reason | None:
         return Reason.TRACE_COV_NOT_POSITIVE
     if means.c <= 0:
         return Reason.GRAD_SQ_NORM_NOT_POSITIVE
+    if means.a < ROUNDING * means.c:
+        return Reason.TRACE_COV_OF_ROUNDING
     if high is None:
         return Reason.INTERVAL_UNBOUNDED
     return None

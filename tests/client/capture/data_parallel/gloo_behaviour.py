@@ -173,6 +173,16 @@ def duplicated_ranks(rank: int, num_ranks: int) -> list[int]:
     return loop.finish()
 
 
+def repeated_ranks(rank: int, num_ranks: int) -> list[int]:
+    """Three different micro-batches a step, the same ones on every rank."""
+    loop = Loop(log_every=1)
+    for step in range(20):
+        for number in range(3):
+            loop.backward(10 * step + number, scale=1 / 3, synchronises=number == 2)
+        loop.log_and_step()
+    return loop.finish()
+
+
 def hooks_of(model: nn.Module) -> int:
     on_parameters = [
         len(p._backward_hooks or {}) + len(p._post_accumulate_grad_hooks or {}) for p in model.parameters()
@@ -454,6 +464,7 @@ BEHAVIOUR = [
     ranks_that_watch_different_things_are_told,
     shifted_data,
     duplicated_ranks,
+    repeated_ranks,
     unwatching_leaves_no_hook,
     uneven_inputs,
     ranks_of_two_sizes,

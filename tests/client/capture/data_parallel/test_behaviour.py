@@ -90,6 +90,13 @@ def test_ranks_with_the_same_examples_are_called_a_bug(of_two_ranks):
     assert of_two_ranks["duplicated_ranks"][0] == [Flags.DUPLICATED_SMALL_BATCHES] * 3
 
 
+def test_ranks_that_go_through_the_same_micro_batches_are_flagged_within_sixteen_steps(of_two_ranks):
+    flags = of_two_ranks["repeated_ranks"][0]
+
+    assert flags[0] == 0
+    assert flags[16:] == [Flags.REPEATED_RANKS] * len(flags[16:])
+
+
 @pytest.mark.parametrize("name", ["ddp", "ddp in buckets", "fsdp", "fsdp by rank"])
 def test_unwatching_leaves_no_hook_and_everything_in_its_place(of_two_ranks, name):
     for num_left, had_hooks, is_as_before in (rank[name] for rank in of_two_ranks["unwatching_leaves_no_hook"]):

@@ -105,6 +105,17 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
                 "measure the micro-batches within each rank."
             ),
         ),
+        Flags.REPEATED_RANKS: Words(
+            warning=(
+                "the gradients of the ranks differ by less than their micro-batches explain: ranks see the same data, "
+                "or some of it, so the step has fewer examples than it counts and the noise is understated; give each "
+                "rank its own examples (DistributedSampler, another seed)"
+            ),
+            notice=(
+                "Ranks see the same data, or some of it, so the batch has fewer examples than it counts and the noise "
+                "scale is understated: give each rank its own sampler or seed."
+            ),
+        ),
         Flags.DIFFERENT_SMALL_BATCHES: Words(
             warning=(
                 "the small batches of a step differ by their place in it beyond chance: they are different terms of "
@@ -190,6 +201,12 @@ OF_WINDOWS: Final[Mapping[Reason, Words]] = MappingProxyType(
             so_far="tr Σ is not positive: small batches may hold the same data",
             next_step="Check that micro-batches hold different data and that gradients are read before averaging.",
             is_bug=True,
+        ),
+        Reason.TRACE_COV_OF_ROUNDING: Words(
+            short="tr Σ is no larger than rounding: the small batches are equal",
+            sentence="tr Σ is no larger than rounding: small batches hold the same examples, or there is no noise.",
+            so_far="tr Σ is no larger than rounding: small batches hold the same examples, or there is no noise",
+            next_step="Check that micro-batches hold different examples, each drawn at random.",
         ),
         Reason.NO_SIGNAL_YET: Words(
             short="no gradient beyond chance yet",
