@@ -38,7 +38,7 @@ async def refresh(session: AsyncSession, run_id: UUID) -> None:
 
 async def show_all_rows(session: AsyncSession, run: Run) -> None:
     """Let a run that was read show the window of all its rows, in memory alone: the database may be a replica."""
-    if run.window_is_stale:
+    if run.window_is_stale and run.first_step is not None:
         session.expunge(run)
         for name, value in progress.columns_of(await _window(session, run.id)).items():
             setattr(run, name, value)
