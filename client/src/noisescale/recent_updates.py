@@ -83,7 +83,7 @@ class NoiseScale:
         if known is None:
             return f"not resolved yet: {self._what_is_missing(several(self.example))}"
         wait = self._wait() if self.estimate.state is State.TENTATIVE else None
-        return f"{known}: resolved in {wait}" if wait else known
+        return f"{known}: {wait}" if wait else known
 
     def _known(self) -> str | None:
         """Value, interval and state; None where there is no value."""
@@ -108,22 +108,22 @@ class NoiseScale:
         return ", ".join(part for part in (bound, why, wait) if part) or words.short
 
     def _wait(self) -> str | None:
-        """How many more steps it takes; None if that cannot be said."""
+        """How many more steps it takes at least; None if that cannot be said.
+
+        Not about how many: |G|² falls while a run trains, which takes what a longer window gives, or more.
+        """
         now = self.estimate
-        if now.updates_needed is not None:
-            return self._more_steps("about", now.updates_needed)
         if now.z is None:
             return None
-        needed = predict_updates_to_resolve(num_updates=now.num_updates, z=now.z, level=now.level)
-        return None if needed.at_least is None else self._more_steps("at least", needed.at_least)
-
-    def _more_steps(self, how_sure: str, updates_needed: int) -> str:
-        length = run_until_resolved(updates_needed, window_share=WINDOW_SHARE, shortest_window=MIN_UPDATES)
-        # one that is late has its next chance with the next window
-        more = max(length - self.num_updates, self.estimate.num_updates) * self.steps_per_update
-        time = "" if self.seconds_per_step is None else f" ({readable_seconds(more * self.seconds_per_step)})"
-        steps = math.ceil(more)
-        return f"{how_sure} {steps if steps < 100 else readable(steps)} more steps{time}"
+        needed = predict_updates_to_resolve(num_updates=now.num_updates, z=now.z, level=now.level).at_least
+        if needed is None:
+            return None
+        length = run_until_resolved(needed, window_share=WINDOW_SHARE, shortest_window=MIN_UPDATES)
+        steps = math.ceil((length - self.num_updates) * self.steps_per_update)
+        if steps < 1:
+            return None
+        time = "" if self.seconds_per_step is None else f" ({readable_seconds(steps * self.seconds_per_step)})"
+        return f"resolved after at least {steps if steps < 100 else readable(steps)} more steps{time}"
 
 
 @dataclass(slots=True)

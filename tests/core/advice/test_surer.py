@@ -36,7 +36,7 @@ def test_what_resolves_it_is_said_with_its_hours_and_usd(state):
     )
 
     assert "a window of 1,800 steps resolves it" in long
-    assert long.endswith("That is 1 h, 24 USD, which the plan takes anyway.")
+    assert long.endswith("That is 1 h, 24 USD, which the plan takes anyway, if |G|² stays as it is.")
     # the window is 5 % of the run, and its first look comes a little early
     assert short.endswith("a window is 5 % of the run, so it takes a run of at least 30,600 steps.")
 

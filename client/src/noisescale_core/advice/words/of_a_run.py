@@ -230,7 +230,7 @@ def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
         return ENDED
     window = window_needed(run)
     if window is not None:
-        return f"Keep training: a window of {window:,} steps resolves it, more micro-batches sooner."
+        return f"Keep training: a window of {window:,} steps resolves it if |G|² stays, more micro-batches sooner."
     if scale.state is not State.RESOLVED:
         return "Keep training, and split each step into more micro-batches."
     if is_decayed(run):
@@ -255,7 +255,7 @@ def of_the_plan(run: RunSoFar) -> str:
         return "."
     length = run_until_resolved(window, window_share=WINDOW_SHARE, shortest_window=MIN_UPDATES)
     if length <= run.planned_steps:
-        return ", which the plan takes anyway."
+        return ", which the plan takes anyway, if |G|² stays as it is."
     whole = f"a window is 5 % of the run, so it takes a run of at least {number(length)} steps."
     return f", and the plan is too short for it: {whole}"
 
