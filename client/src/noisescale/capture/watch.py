@@ -31,10 +31,14 @@ from noisescale.capture.split import Split
 from noisescale.capture.step_norms import StepNorms
 from noisescale.capture.step_queue import StepQueue
 from noisescale.capture.step_values import GradientState, pack_step
+from noisescale.capture.trained_parameters import TrainedParameters
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale_core.errors import ConfigError
 
 Tag = TypeVar("Tag")
+
+WATCH_ANEW = "call run.unwatch() and watch() again"
+"""What to do where the watch cannot follow by itself."""
 
 
 class Watch(Generic[Tag]):
@@ -108,23 +112,8 @@ class Watch(Generic[Tag]):
         self.is_idle = self._is_odd = False
         self._source: GradientSource | None = None
         self._next_examples: ExampleSource | None = None
-        is_as_found = options.split is None and options.accumulate == "autograd" and not self._kinds
-        self._may_take_examples = options.small_batches == "auto" and is_as_found
-        if options.small_batches in ("per_example", "layer_norm_proxy"):
-            if is_sharded(model):
-                raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
-            self.estimator = options.small_batches
-            layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
-            self._source = examples = ExampleSource(
-                model, parameters, layers, on_fault=on_fault, fused_norm_layers=options.fused_norm_layers
-            )
-            parameters = examples.parameters
-        elif options.split is not None:
-            self.estimator = "split"
-            self._source = Split(model, parameters, options.split, on_fault=on_fault)
-        self.says = SENTENCES[self.estimator]
-        self.notes += messages_of(self._source)
-        self._start(parameters)
+        self._trained = TrainedParameters(model, optimizer)
+        self._begin(parameters)
         self.notes += [*self.job.notes, *explain_alone(self.job)]
         if self._accumulation.main is not None:
             self.notes.append("accumulate='fp32': gradients are added up in 32 bit, in another order than autograd's")
@@ -133,6 +122,43 @@ class Watch(Generic[Tag]):
             if self._source is None:
                 self.estimator = "ranks" if self.job.is_by_rank else "ranks_and_micro_batches"
             self.says = f"{SENTENCES[self.estimator]}, of {self.job.num_ranks} ranks"
+
+    def _begin(self, parameters: Mapping[str, Tensor]) -> None:
+        """Measure these parameters, from the small batches that the options name or that turn out to be there."""
+        options = self._options
+        is_as_found = options.split is None and options.accumulate == "autograd" and not self._kinds
+        self._may_take_examples = options.small_batches == "auto" and is_as_found
+        self.estimator = "micro_batches"
+        if options.small_batches in ("per_example", "layer_norm_proxy"):
+            if is_sharded(self.model):
+                raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
+            self.estimator = options.small_batches
+            layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
+            self._source = examples = ExampleSource(
+                self.model, parameters, layers, on_fault=self._on_fault, fused_norm_layers=options.fused_norm_layers
+            )
+            parameters = examples.parameters
+        elif options.split is not None:
+            self.estimator = "split"
+            self._source = Split(self.model, parameters, options.split, on_fault=self._on_fault)
+        self.says = SENTENCES[self.estimator]
+        self.notes += messages_of(self._source)
+        self._start(parameters)
+
+    def _follow_training(self) -> None:
+        """Other parameters are trained than before: measure those from the next step on."""
+        if self.job.num_ranks > 1 or self._kinds:
+            self.notes.append("the optimizer trains other parameters now, and those before are measured: " + WATCH_ANEW)
+        else:
+            for source in (self._source, self._next_examples):
+                if source is not None:
+                    source.remove()
+            self._source = self._next_examples = None
+            self.takes_examples = False
+            self._hooks.remove()
+            self._begin(watched_parameters(self.model, self._optimizer))
+            self.notes.append(f"from step {self.num_steps} on other parameters are trained, and those are measured")
+        self._on_source()
 
     def _start(self, parameters: Mapping[str, Tensor]) -> None:
         """Put the hooks on for these parameters."""
@@ -449,5 +475,7 @@ class Watch(Generic[Tag]):
             self._restart()
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
+        if self._trained.have_changed():
+            self._follow_training()
         self._arm()
         self.is_idle = not self._hooks.are_on and self._sent.may_wait

@@ -239,7 +239,44 @@ def test_a_layer_called_outside_of_the_models_forward_gives_no_number():
 
     assert norms.take() is None
     assert norms.is_incomplete
-    assert "outside of the watched model's forward" in norms.reason
+    assert "outside of the watched model's forward: call the model itself, or watch a module" in norms.reason
+
+
+def test_a_module_around_an_agents_method_is_measured():
+    """The way out that docs/per_example.md names."""
+
+    class Agent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.actor, self.critic = nn.Linear(4, 3), nn.Linear(4, 1)
+
+        def get_action_and_value(self, observations):
+            return self.actor(observations), self.critic(observations)
+
+    class Update(nn.Module):
+        def __init__(self, agent):
+            super().__init__()
+            self.agent = agent
+
+        def forward(self, observations):
+            return self.agent.get_action_and_value(observations)
+
+    torch.manual_seed(0)
+    update, inputs, classes = Update(Agent()), torch.randn(6, 4), torch.arange(6) % 3
+    norms = make_norms(update)
+
+    logits, value = update(inputs)
+    (mean_of_classes(6)(logits, classes) + value.square().mean()).backward()
+
+    sq_norm_P, num_examples = norms.take()
+    expected = torch.zeros(4, dtype=torch.float64)
+    for row, label in zip(inputs.split(1), classes.split(1), strict=True):
+        logits, value = update(row)
+        loss = (nn.functional.cross_entropy(logits, label) + value.square().mean()) / 6
+        gradients = torch.autograd.grad(loss, list(update.parameters()))
+        expected += torch.stack([gradient.double().square().sum() for gradient in gradients])
+    assert num_examples == 6
+    assert sq_norm_P.tolist() == pytest.approx(expected.tolist(), rel=1e-5)
 
 
 def test_a_batch_that_does_not_divide_into_groups_gives_no_number():

@@ -296,7 +296,10 @@ class PerExampleNorms:
     def _can_measure(self, name: str, calls: list[LayerCall]) -> bool:
         for call in calls:
             if call.forward is None:
-                self._fault = f"{call.layer.name} was called outside of the watched model's forward"
+                self._fault = (
+                    f"{call.layer.name} was called outside of the watched model's forward: call the model itself, or "
+                    "watch a module whose forward() calls the method that you use"
+                )
             elif call.forward.num_examples is None:
                 self._fault = "the model's input does not tell the number of examples"
             elif call.forward.num_examples % self._examples_per_group:
