@@ -190,8 +190,9 @@ class Recorder:
         watch.hurry()
         self._log.record(watch.arrived())
         self._log.change_groups(watch.group_names, self._log_every)
+        if watch.estimator != self._stream.estimator:
+            announce(f"measuring {watch.says}")
         self._stream.estimator = watch.estimator
-        announce(f"measuring {watch.says}")
         self._note(watch)
         self._describe_again()
 

@@ -16,7 +16,8 @@ def test_batch_normalisation_is_refused_for_good():
 
     assert norms.covered == []
     assert norms.message == (
-        "per-example norms cover 0 of 6 parameters. never: 1 (BatchNorm2d makes each example's gradient depend on the "
+        "per-example norms cover 0 of 6 parameters, 0 % of their elements. "
+        "never: 1 (BatchNorm2d makes each example's gradient depend on the "
         "others: use GroupNorm or LayerNorm); micro-batches measure the whole model."
     )
 
@@ -53,7 +54,7 @@ def test_layers_and_settings_without_a_formula_are_named_by_kind():
 
     assert norms.covered == ["fine.weight", "fine.bias"]
     assert norms.message == (
-        "per-example norms cover 2 of 13 parameters. "
+        "per-example norms cover 2 of 13 parameters, 6.3 % of their elements. "
         "not yet: recurrent.weight_ih_l0, recurrent.weight_hh_l0, recurrent.bias_ih_l0 and 1 more "
         "(LSTM has no formula here); not yet: bilinear.weight, bilinear.bias (Bilinear has no formula here); "
         "use instead: attention.in_proj_weight, attention.in_proj_bias, attention.out_proj.weight and 1 more "
@@ -207,7 +208,8 @@ def test_a_weight_used_by_function_alone_is_left_out():
     assert norms.take() is None
     assert norms.covered == ["two.weight", "two.bias"]
     assert "call the layer" in norms.message
-    assert "one.weight" in norms.reason
+    assert "a note says which" in norms.reason
+    assert "one.weight" in norms.message
 
 
 def test_rows_that_may_be_in_another_order_are_left_out():
@@ -277,6 +279,43 @@ def test_a_module_around_an_agents_method_is_measured():
         expected += torch.stack([gradient.double().square().sum() for gradient in gradients])
     assert num_examples == 6
     assert sq_norm_P.tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+
+
+class LayerNorm(nn.Module):
+    """As nanoGPT writes it, with an optional bias."""
+
+    def __init__(self, num_elements, *, has_bias, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(num_elements) + 0.5)
+        self.bias = nn.Parameter(torch.zeros(num_elements)) if has_bias else None
+        self.hidden_eps = eps
+
+    def forward(self, x):
+        return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.hidden_eps)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_a_layer_norm_of_the_programs_own_is_measured(has_bias):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), LayerNorm(8, has_bias=has_bias), nn.Linear(8, 3)).double()
+    inputs, classes = torch.randn(6, 4, dtype=torch.float64), torch.arange(6) % 3
+    norms = make_norms(model)
+
+    mean_of_classes(6)(model(inputs), classes).backward()
+
+    assert norms.message is None
+    assert_equal(norms.per_example(), brute_force(model, inputs, classes, mean_of_classes(6), norms.covered), 1e-10)
+
+
+def test_one_with_another_formula_gives_no_number():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), LayerNorm(8, has_bias=False, eps=0.1), nn.Linear(8, 3)).double()
+    norms = make_norms(model)
+
+    mean_of_classes(6)(model(torch.randn(6, 4, dtype=torch.float64)), torch.arange(6) % 3).backward()
+
+    assert norms.take() is None
+    assert "1.weight" not in norms.covered
 
 
 def test_a_batch_that_does_not_divide_into_groups_gives_no_number():

@@ -17,13 +17,16 @@ from noisescale.kernels.layer_norm_sq_norms.choice import is_for_kernel, norm_la
 from noisescale.kernels.layer_norm_sq_norms.gradients import NormLayerCall
 from noisescale.kernels.preference import Kernels
 
+USUAL_EPS = 1e-5
+"""Of a LayerNorm that does not tell: the default of `torch.nn.functional.layer_norm`."""
+
 Normalise = Callable[[nn.Module, Tensor], Tensor]
 
 
 def contribute_layer_norm(
     module: nn.Module, name: str, activation: Tensor | None, grad_output: Tensor, num_examples: int
 ) -> Contribution:
-    """Of `nn.LayerNorm`; input [L, ..., D]."""
+    """Of `nn.LayerNorm` and of classes like it; input [L, ..., D]."""
     return _contribute(_layer_normalised, module, name, activation, grad_output, num_examples)
 
 
@@ -42,13 +45,14 @@ def sq_norms(
     if not takes_triton(kernels, activation.device) or not is_for_kernel(activation, grad_output, weight):
         return {}
     eps = _eps(module)
+    is_centred = _is_centred(module)
     call = NormLayerCall(
         activation=activation,
         grad_output=grad_output,
         weight=weight,
         num_examples=num_examples,
-        eps=eps_in(activation.dtype) if eps is None else eps,
-        is_centred=isinstance(module, nn.LayerNorm),
+        eps=(USUAL_EPS if is_centred else eps_in(activation.dtype)) if eps is None else eps,
+        is_centred=is_centred,
     )
     found = norm_layer_gradients(call, kernels=kernels, needs_grad_input=False)
     known = {"weight": found.weight_sq_norm_B, "bias": found.bias_sq_norm_B}
@@ -61,9 +65,30 @@ def looks_like_rms_norm(module: nn.Module) -> bool:
     Such a layer (Llama's, Gemma's) is known by its name and its one weight; that its gradient is that of a
     normalisation is checked with numbers at run time, as for every layer.
     """
-    names = [name for name, parameter in module.named_parameters() if parameter is not None]
-    is_named = type(module).__name__.endswith("RMSNorm") and not isinstance(module, nn.RMSNorm)
-    return is_named and names == ["weight"] and module.get_parameter("weight").dim() == 1 and _eps(module) is not None
+    name = type(module).__name__
+    is_named = name.endswith("RMSNorm") or (name.endswith("LayerNorm") and hasattr(module, "variance_epsilon"))
+    is_foreign = is_named and not isinstance(module, nn.RMSNorm)
+    return is_foreign and _vectors_of(module) == ["weight"] and _eps(module) is not None
+
+
+def looks_like_layer_norm(module: nn.Module) -> bool:
+    """Whether this is a LayerNorm that a program has written itself, as nanoGPT's, whose bias is optional.
+
+    Known by its name and its parameters, and checked like `looks_like_rms_norm`: of another formula, or another
+    epsilon, its gradient does not add up, and it is left out.
+    """
+    is_named = type(module).__name__.endswith("LayerNorm") and not isinstance(module, nn.LayerNorm)
+    return is_named and _vectors_of(module) in (["weight"], ["weight", "bias"]) and not looks_like_rms_norm(module)
+
+
+def _vectors_of(module: nn.Module) -> list[str]:
+    """Names of the parameters, none where one of them is no vector."""
+    named = list(module.named_parameters())
+    return [name for name, _ in named] if all(parameter.dim() == 1 for _, parameter in named) else []
+
+
+def _is_centred(module: nn.Module) -> bool:
+    return isinstance(module, nn.LayerNorm) or looks_like_layer_norm(module)
 
 
 def _contribute(
@@ -98,8 +123,8 @@ def _contribute(
 
 
 def _layer_normalised(module: nn.Module, value: Tensor) -> Tensor:
-    assert isinstance(module, nn.LayerNorm)
-    return functional.layer_norm(value, module.normalized_shape, eps=module.eps)
+    eps = _eps(module)
+    return functional.layer_norm(value, module.get_parameter("weight").shape, eps=USUAL_EPS if eps is None else eps)
 
 
 def _rms_normalised(module: nn.Module, value: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 The kinds are those of Opacus' error messages (never, not yet, use this instead, switch this off), in our words.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,8 +36,15 @@ class LeftOut:
     reason: str
 
 
-def message(left_out: Sequence[LeftOut], *, num_covered: int, num_parameters: int) -> str | None:
-    """One message that names every reason and its parameters; None where nothing is left out."""
+def message(left_out: Sequence[LeftOut], *, num_covered: int, num_parameters: int, share: float) -> str | None:
+    """One message that names every reason and its parameters; None where nothing is left out.
+
+    Args:
+        left_out: What is not measured.
+        num_covered: Parameters that are.
+        num_parameters: All.
+        share: Elements of those that are ÷ all.
+    """
     if not left_out:
         return None
     names: dict[tuple[Kind, str], list[str]] = {}
@@ -44,7 +52,13 @@ def message(left_out: Sequence[LeftOut], *, num_covered: int, num_parameters: in
         names.setdefault((entry.kind, entry.reason), []).append(entry.name)
     reasons = [f"{kind}: {_list(which)} ({reason})" for (kind, reason), which in names.items()]
     advice = "" if num_covered else "; micro-batches measure the whole model"
-    return f"per-example norms cover {num_covered} of {num_parameters} parameters. {'; '.join(reasons)}{advice}."
+    covered = f"{num_covered} of {num_parameters} parameters, {percent(share)} of their elements"
+    return f"per-example norms cover {covered}. {'; '.join(reasons)}{advice}."
+
+
+def percent(share: float) -> str:
+    """A share that is not all of it never reads as 100 %."""
+    return f"{math.floor(1000 * share) / 10:g} %"
 
 
 def _list(names: Sequence[str]) -> str:

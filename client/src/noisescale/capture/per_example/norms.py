@@ -46,6 +46,8 @@ TWICE = "two backward passes went through one forward: add the losses, or put bo
 
 UNEVEN = "forwards of different sizes in one micro_batch(): their examples cannot be put together"
 
+FOUND_OUT = "some parameters have no per-example norms, as this backward shows: a note says which"
+
 NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
 
 
@@ -101,6 +103,7 @@ class PerExampleNorms:
         self.num_taken = 0
         self._kernels: Kernels = PREFERENCE.kernels if kernels is None else kernels
         self._num_parameters = len(parameters)
+        self._num_elements = sum(parameter.numel() for parameter in parameters.values())
         self._left_out = coverage.left_out
         self._parameters = {name: parameters[name] for name in coverage.covered}
         self._batch_norms = batch_norms(model) if coverage.covered else []
@@ -365,10 +368,15 @@ class PerExampleNorms:
         self._mismatches |= self._new_mismatches
         for name, (kind, reason) in self._to_drop.items():
             self._drop(name, kind, reason)
-        return (self._what_is_left_out() or "").rstrip(".") if self._to_drop else None
+        return FOUND_OUT if self._to_drop else None
 
     def _what_is_left_out(self) -> str | None:
-        return message(self._left_out, num_covered=len(self._parameters), num_parameters=self._num_parameters)
+        return message(
+            self._left_out,
+            num_covered=len(self._parameters),
+            num_parameters=self._num_parameters,
+            share=sum(p.numel() for p in self._parameters.values()) / max(1, self._num_elements),
+        )
 
     def _drop(self, name: str, kind: Kind, reason: str) -> None:
         self._left_out.append(LeftOut(name, kind, reason))

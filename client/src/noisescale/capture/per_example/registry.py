@@ -5,7 +5,12 @@ from torch import nn
 from noisescale.capture.per_example.conv import CONVOLUTION
 from noisescale.capture.per_example.embedding import EMBEDDING
 from noisescale.capture.per_example.group_norm import GROUP_NORM
-from noisescale.capture.per_example.layer_norm import LAYER_NORM, RMS_NORM, looks_like_rms_norm
+from noisescale.capture.per_example.layer_norm import (
+    LAYER_NORM,
+    RMS_NORM,
+    looks_like_layer_norm,
+    looks_like_rms_norm,
+)
 from noisescale.capture.per_example.layer_rule import LayerRule
 from noisescale.capture.per_example.linear import LINEAR
 from noisescale.capture.per_example.transposed_linear import TRANSPOSED_LINEAR, is_transposed_linear
@@ -29,4 +34,6 @@ def rule_of(module: nn.Module) -> LayerRule | None:
             return rule
     if is_transposed_linear(module):
         return TRANSPOSED_LINEAR
+    if looks_like_layer_norm(module):
+        return LAYER_NORM
     return RMS_NORM if looks_like_rms_norm(module) else None
