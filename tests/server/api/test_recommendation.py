@@ -124,6 +124,23 @@ class TestAdvice:
         assert then["num_updates"] == live["num_updates"] == 16
         assert then["value"] == pytest.approx(live["value"])
 
+    async def test_a_moment_of_the_past_has_the_batch_of_most_of_its_last_steps(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        """Not the mean with the rest of each epoch, be it left out of the noise scale (40) or taken (200)."""
+        run_id = uuid4()
+        rows = make_measurements(steps=range(600), noise_scale=NOISE_SCALE, global_batch=256.0)
+        rows["global_batch"] = [{6: 200.0, 7: 40.0}.get(step % 8, 256.0) for step in range(600)]
+        left_out = {"flags": 16384, "sum_trace_cov": None, "sum_grad_sq_norm": None}
+        for step in range(7, 600, 8):
+            for name, value in left_out.items():
+                rows[name][step] = value
+        await send(shared_client, run_id, measurements=rows)
+
+        found = await recommendation(shared_client, run_id, to_step=303)
+
+        assert found["current_batch_size"] == 256
+
     async def test_to_step_beyond_the_end_is_now(self, shared_client: httpx.AsyncClient, trained: UUID) -> None:
         found = await recommendation(shared_client, trained, to_step=2**63 - 1)
 

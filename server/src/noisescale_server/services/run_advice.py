@@ -16,9 +16,9 @@ from noisescale_core.errors import DomainError
 from noisescale_server.services import known_kappa, run_history, stale_windows
 from noisescale_server.services.errors import RunNotFound, refuse
 from noisescale_server.services.live import LiveSeries
-from noisescale_server.services.run_history import History
+from noisescale_server.services.run_history import History, Moment
 from noisescale_server.services.whole_run import WholeRuns
-from noisescale_server.storage import comparison, runs
+from noisescale_server.storage import comparison, runs, streams
 from noisescale_server.storage.streams import SIMPLE
 from noisescale_server.storage.tables import Run
 
@@ -51,8 +51,10 @@ async def advise(
     if run is None:
         raise RunNotFound(run_id)
     await stale_windows.show_all_rows(session, run)
-    past = await whole_runs.history(session, run, to_step)
-    return _advice(run, past, await known_kappa.of_run(session, run), asked, is_now=to_step is None)
+    live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
+    past = await whole_runs.history_of(session, run, live, to_step)
+    moment = None if to_step is None else Moment(await run_history.batch_at(session, live, to_step))
+    return _advice(run, past, await known_kappa.of_run(session, run), asked, moment)
 
 
 async def advise_several(
@@ -74,9 +76,9 @@ async def advise_several(
 
 
 def _advice(
-    run: Run, past: History, kappa: Kappa, asked: Question, *, is_now: bool = True, is_of_list: bool = False
+    run: Run, past: History, kappa: Kappa, asked: Question, moment: Moment | None = None, *, is_of_list: bool = False
 ) -> RunAdvice:
-    found = run_history.so_far(run, past, is_now=is_now, usd_per_device_hour=asked.usd_per_device_hour)
+    found = run_history.so_far(run, past, moment=moment, usd_per_device_hour=asked.usd_per_device_hour)
     try:
         advice = recommend(found, Measured(kappa), asked, is_of_list=is_of_list)
     except DomainError as error:

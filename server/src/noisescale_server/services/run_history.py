@@ -9,6 +9,7 @@ from operator import or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.estimators.step_sizes import SEEN, batch_in_use
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, State
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_server.services import windows
@@ -18,6 +19,7 @@ from noisescale_server.services.live import LiveSeries, cut
 from noisescale_server.services.resolution import Range, choose, spacing_of
 from noisescale_server.services.runs import run_so_far
 from noisescale_server.services.windows import Windows
+from noisescale_server.storage import series
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.tables import Run
 
@@ -47,6 +49,14 @@ class History:
 NOTHING_SPENT = History((), None, None, NOTHING_MEASURED, 0)
 
 
+async def batch_at(session: AsyncSession, live: LiveSeries, step: int) -> float | None:
+    """The batch in use at a step: that of most of the last steps, not of the rest of an epoch."""
+    if not live.covered:
+        return None
+    pieces = live.pieces(live.first_step, step, 0)
+    return batch_in_use(await series.last_sizes(session, live.run_id, pieces, SEEN))
+
+
 async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_signal: bool) -> History:
     """The history of a run from its first step up to the end of a range.
 
@@ -63,19 +73,32 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
     return _history(found, resumed, first_step=wanted.low)
 
 
-def so_far(run: Run, past: History, *, is_now: bool, usd_per_device_hour: float | None = None) -> RunSoFar:
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of the past.
+
+    Attributes:
+        batch_size: The batch in use then (`batch_at`).
+    """
+
+    batch_size: float | None
+
+
+def so_far(
+    run: Run, past: History, *, moment: Moment | None = None, usd_per_device_hour: float | None = None
+) -> RunSoFar:
     """The run as it stands, or as it stood at the end of its history.
 
     Args:
         run: As stored.
         past: Up to that moment.
-        is_now: The run's row says how it stands; otherwise the end of the history does.
+        moment: Where its history ends; None: now, and the run's row says how it stands.
         usd_per_device_hour: Price of a device in place of the run's own.
     """
     now = run_so_far(run)
     price = usd_per_device_hour or run.usd_per_device_hour
     return replace(
-        now if is_now else _at_end(now, past),
+        now if moment is None else _at_end(now, past, moment),
         spent=past.spent,
         usd_spent=None if price is None or past.hours is None else price * (run.num_devices or 1) * past.hours,
         usd_per_device_hour=price,
@@ -84,13 +107,13 @@ def so_far(run: Run, past: History, *, is_now: bool, usd_per_device_hour: float 
     )
 
 
-def _at_end(now: RunSoFar, past: History) -> RunSoFar:
+def _at_end(now: RunSoFar, past: History, moment: Moment) -> RunSoFar:
     end = past.spent[-1] if past.spent else None
     scale = past.noise_scale
     return replace(
         now,
         noise_scale=scale,
-        batch_size=None if end is None else end.batch_size,
+        batch_size=moment.batch_size,
         learning_rate=None if end is None else end.learning_rate,
         reason=now.reason if end is None else scale.reason,
         flags=past.flags,

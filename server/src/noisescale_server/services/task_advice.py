@@ -84,7 +84,7 @@ async def advise(
     """
     evidence = await task_evidence.of_task(session, project, name, optimizer=optimizer)
     run = await runs.get(session, evidence.runs[0].run_id) if evidence.runs else None
-    past = None if run is None else run_history.so_far(run, await whole_runs.history(session, run), is_now=True)
+    past = None if run is None else run_history.so_far(run, await whole_runs.history(session, run))
     setting = _setting(evidence, past)
     start = _start(evidence, past, setting, asked)
     needed = None if evidence.critical_batch else await tasks.updates_needed(session, evidence.task.task_id)

@@ -11,6 +11,7 @@ from uuid import UUID
 from asyncpg import Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.signal import Evidence
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
@@ -342,6 +343,25 @@ async def last_estimated_step(session: AsyncSession, run_id: UUID, pieces: Seque
     """The last step of these rows that has an estimate; None where none has."""
     rows = await read(session, _LAST_ESTIMATED_STEP, *_parameters(run_id, pieces))
     return rows[0][0] if rows else None
+
+
+_LAST_SIZES = f"""
+WITH {_PIECES}
+SELECT m.global_batch
+FROM piece CROSS JOIN LATERAL (
+  SELECT step, global_batch FROM measurement
+  WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high
+    AND global_batch IS NOT NULL AND NOT (flags & {int(Flags.SMALLER_STEP)} <> 0 AND sum_trace_cov IS NULL)
+  ORDER BY step DESC LIMIT $6::bigint
+) AS m
+ORDER BY m.step DESC LIMIT $6::bigint
+"""  # noqa: S608 - a table expression of our own
+
+
+async def last_sizes(session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], limit: int) -> list[float]:
+    """Examples of the last of these rows, oldest first, without those that hold far smaller steps alone."""
+    rows = await read(session, _LAST_SIZES, *_parameters(run_id, pieces), limit)
+    return [row[0] for row in reversed(rows)]
 
 
 def _parameters(run_id: UUID, pieces: Sequence[Piece]) -> tuple[object, ...]:
