@@ -125,6 +125,7 @@ MEASURED = MappingProxyType(
             (f"{DASHBOARD}/app.py", f"{DASHBOARD}/assets", *_ITS_SURROUNDINGS),
         ),
         "per_example": Measured("benchmark_per_example.py"),
+        "priors": Measured("benchmark_priors.py", alone=(f"{SERVER}/data/language_model_batch_sizes.json",)),
         "policies": Measured("policies/benchmark_policies.py", alone=("benchmarks/policies/references.csv",)),
         "policies_recommendations": Measured(
             "policies/benchmark_recommendations.py", alone=("benchmarks/policies/references.csv",)

@@ -1,0 +1,68 @@
+"""`noisescale recommend`: the batch of a language model before its first step, without a server and before any run."""
+
+import argparse
+import sys
+
+from noisescale_core.advice.words.of_language_models import said
+from noisescale_core.errors import DomainError
+from noisescale_core.theory.language_models import OPTIMIZERS, TOKENS_PER_PARAMETER, LanguageModel
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "recommend",
+        help="which batch to begin with: a language model's, from its planned tokens",
+        description="Pre-training from scratch on text, one epoch, Adam or AdamW. Needs no server and no run.",
+    )
+    parser.add_argument("--tokens", type=float, help="tokens that the model is to be trained on, as 20e9")
+    parser.add_argument(
+        "--params",
+        type=float,
+        help=f"parameters of the model; without --tokens, {TOKENS_PER_PARAMETER:g} tokens each are assumed",
+    )
+    parser.add_argument("--optimizer", default="adamw", help="adamw (as without it) or adam; others are not published")
+    parser.add_argument("--sequence-length", type=int, help="tokens of an example: the batch is said in sequences, too")
+    parser.add_argument("--tokens-per-step", type=float, help="price: what a step saved is worth in tokens")
+    parser.add_argument(
+        "--preference", type=float, default=0.5, help="without a price: weight of steps against tokens, 0 to 1"
+    )
+    parser.add_argument("--mixture-of-experts", action="store_true", help="each token goes to some experts")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 with a batch; 2 where the question is none that published runs answer."""
+    refusal = _refusal(arguments)
+    if refusal is not None:
+        print(refusal, file=sys.stderr)
+        return 2
+    tokens: float = arguments.tokens or TOKENS_PER_PARAMETER * arguments.params
+    try:
+        lines = said(
+            LanguageModel(tokens, is_mixture=arguments.mixture_of_experts),
+            are_tokens_assumed=not arguments.tokens,
+            sequence_length=arguments.sequence_length,
+            tokens_per_step=arguments.tokens_per_step,
+            preference=arguments.preference,
+        )
+    except DomainError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print("\n".join(lines))
+    return 0
+
+
+def _refusal(arguments: argparse.Namespace) -> str | None:
+    if not arguments.tokens and not arguments.params:
+        return "--tokens is missing: say how many the model is to be trained on, as --tokens 20e9, or its --params"
+    if arguments.params is not None and not arguments.params > 0:
+        return f"--params must be positive, got {arguments.params:g}"
+    if arguments.sequence_length is not None and arguments.sequence_length < 1:
+        return f"--sequence-length must be at least 1, got {arguments.sequence_length}"
+    if arguments.optimizer.lower() not in OPTIMIZERS:
+        return (
+            f"--optimizer {arguments.optimizer!r}: batch sizes before the first step are published for adam and adamw "
+            "alone; measure the run instead, with noisescale.watch()"
+        )
+    return None
