@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
-from noisescale.guard import Notices, logger
+from noisescale.guard import Notices
 from noisescale.updates import Update
 from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
@@ -125,26 +125,21 @@ def way_to_measure(kind: str) -> str:
     return f"known are simple, {', '.join(KINDS)} and hessian"
 
 
-def explain_duty(duty: "DutyCycle") -> None:
+def explain_duty(duty: "DutyCycle", notices: Notices) -> None:
     """Say how often steps are measured from now on, and why."""
     timing = duty.timing
     assert timing is not None
     assert duty.overhead is not None
-    if not timing.keeps(duty.overhead):
-        logger.warning(
-            "%.3g %% of a step of %.3g ms is less than even a step without measurement costs (%.3g ms), so only every "
-            "%dth is measured: allow a larger overhead=, or say every= yourself",
-            100 * duty.overhead,
-            1e3 * timing.step,
-            1e3 * timing.unmeasured,
-            duty.every,
+    if timing.keeps(duty.overhead):
+        notices.say(
+            f"measuring one step in {duty.every} keeps within {100 * duty.overhead:.3g} % of the training's time: a "
+            f"measured step costs {1e3 * (timing.measured - timing.unmeasured):.3g} ms more, a step takes "
+            f"{1e3 * timing.step:.3g} ms"
         )
         return
-    logger.info(
-        "measuring one step in %d keeps within %.3g %% of the training's time: a measured step costs %.3g ms more, "
-        "a step takes %.3g ms",
-        duty.every,
-        100 * duty.overhead,
-        1e3 * (timing.measured - timing.unmeasured),
-        1e3 * timing.step,
+    notices.say(
+        f"{100 * duty.overhead:.3g} % of a step of {1e3 * timing.step:.3g} ms is less than even a step without "
+        f"measurement costs ({1e3 * timing.unmeasured:.3g} ms), so only every {duty.every}th is measured: allow a "
+        "larger overhead=, or say every= yourself",
+        logging.WARNING,
     )

@@ -6,19 +6,18 @@ self-test, which is no part of a training loop, has one of its own.
 
 import functools
 import logging
-import sys
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from noisescale.standard_error import show
+
 logger = logging.getLogger("noisescale")
+show(logger)
 
 
 def announce(message: str) -> None:
-    """Say what everybody should see once: in the log where one is set up, else on standard error."""
-    if logger.hasHandlers():
-        logger.info("%s", message)
-    else:
-        sys.stderr.write(f"noisescale: {message}\n")
+    """Say what everybody should see once."""
+    logger.info("%s", message)
 
 
 P = ParamSpec("P")
@@ -45,20 +44,30 @@ class Faults:
         kind = (type(fault), str(fault)[:80])
         if kind not in self._known and len(self._known) < 100:
             self._known.add(kind)
-            logger.warning("noisescale left something out, training goes on: %s", fault, exc_info=fault)
+            logger.warning("a fault of ours left something out, training goes on: %s", fault, exc_info=fault)
 
 
 class Notices:
-    """Sentences that are said once a run."""
+    """Sentences of a run for people.
+
+    Attributes:
+        is_muted: Another rank of the job says them.
+    """
 
     def __init__(self) -> None:
+        self.is_muted = False
         self._said: set[str] = set()
+
+    def say(self, message: str, level: int = logging.INFO) -> None:
+        """Say a sentence."""
+        if not self.is_muted:
+            logger.log(level, "%s", message)
 
     def once(self, key: str, message: str, level: int = logging.WARNING) -> None:
         """Say a sentence unless one with this key was said."""
         if key not in self._said:
             self._said.add(key)
-            logger.log(level, "%s", message)
+            self.say(message, level)
 
 
 class Guarded(Protocol):

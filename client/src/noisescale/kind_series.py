@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from noisescale.guard import logger
+from noisescale.guard import Notices
 from noisescale.missing_estimates import why_no_estimate, why_no_terms
 from noisescale.outbox import Outbox
 from noisescale.readable import several
@@ -14,7 +14,7 @@ from noisescale_core.estimators.dual_norm_noise_scale import Bracket
 from noisescale_core.estimators.noise_scale import Terms
 
 SILENT_STEPS = 32
-"""Measured steps without terms of a kind after which the log says why."""
+"""Measured steps without terms of a kind after which the job says why."""
 
 
 class KindSeries:
@@ -26,16 +26,25 @@ class KindSeries:
         example: What is sampled independently, in the singular.
         log_every: Updates per row.
         now: Unix seconds.
+        notices: Says sentences for people.
 
     Attributes:
         recent: The latest window.
     """
 
     def __init__(
-        self, outbox: Outbox | None, *, kind: str, example: str, log_every: int, now: Callable[[], float]
+        self,
+        outbox: Outbox | None,
+        *,
+        kind: str,
+        example: str,
+        log_every: int,
+        now: Callable[[], float],
+        notices: Notices,
     ) -> None:
         self._outbox = outbox
         self._kind = kind
+        self._notices = notices
         self._examples = several(example)
         self._num_seen = 0
         self._newest: Update | None = None
@@ -69,7 +78,7 @@ class KindSeries:
         self._newest, self._bracket = update, bracket or self._bracket
         self._num_seen += 1
         if self._num_seen == SILENT_STEPS:
-            logger.info("kind %s after %d measured steps: %s", self._kind, SILENT_STEPS, self.why_nothing())
+            self._notices.say(f"kind {self._kind} after {SILENT_STEPS} measured steps: {self.why_nothing()}")
 
     def why_nothing(self) -> str:
         """Why no step has given terms, where none has."""

@@ -4,14 +4,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 
 from noisescale import transport
 from noisescale.config import Config, without_password
-from noisescale.guard import announce, logger
+from noisescale.guard import logger
 from noisescale.last_words import last_words
 from noisescale.transport.limits import Limits
 from noisescale.transport.wire import Record, RunRecord
@@ -22,6 +22,26 @@ SPOOL = "spool"
 
 ADOPTION_PAUSES = (60.0, 300.0, 900.0, 3600.0)
 """Seconds between attempts to send what earlier processes have left; the last one again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where the records of a finished run are.
+
+    Attributes:
+        run_id: Of the run.
+        page: On a server that has all of them; None where none has.
+        folder: Where they were left on purpose; None elsewhere.
+    """
+
+    run_id: str
+    page: str | None
+    folder: Path | None
+
+    def __str__(self) -> str:
+        if self.folder is None:
+            return self.page or ""
+        return f"run {self.run_id} is on disk; to send it: noisescale sync {self.folder}"
 
 
 class Outbox:
@@ -64,20 +84,31 @@ class Outbox:
         """Whether everything has arrived; waits for at most so long."""
         return self._uploader is not None and self._uploader.flush(timeout_seconds)
 
-    def close(self, timeout_seconds: float) -> None:
-        """Deliver what is left for at most so long, and say what did not arrive."""
+    def close(self, timeout_seconds: float) -> Whereabouts | None:
+        """Deliver what is left for at most so long, and say what did not arrive.
+
+        Returns:
+            Where the records are now; None where there are none to speak of.
+        """
         start = time.monotonic()
         self.flush(timeout_seconds)
         if self._uploader is not None:
             self._uploader.close()
         self._stream.end(max(0.5, timeout_seconds - (time.monotonic() - start)))
-        folder = self._folder
-        if self._uploader is None and folder is not None:
-            announce(f"run {self._run_id} is on disk; to send it: noisescale sync {folder}")
+        left_in = self._folder if self._uploader is None else None
         if self._uploader is not None and self._stream.account().num_kept:
             self._leave_note()
-        for sentence in self._last_words(is_on_purpose=self._uploader is None and folder is not None):
+        for sentence in self._last_words(is_on_purpose=left_in is not None):
             logger.warning("%s", sentence)
+        return Whereabouts(self._run_id, self._page, left_in)
+
+    @property
+    def _page(self) -> str | None:
+        """Of the run, on a server that has all of it."""
+        up = self._uploader
+        if up is None or up.stop_reason is not None or not up.has_reached_server or self._stream.account().num_kept:
+            return None
+        return f"{without_password(self._url)}/runs/{self._run_id}"
 
     def _leave_note(self) -> None:
         """Have `noisescale status` say why records wait."""

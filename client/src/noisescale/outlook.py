@@ -1,15 +1,20 @@
-"""Says in the log how long it takes until the noise scale is resolved, and when it is."""
+"""Says how long it takes until the noise scale is resolved, and when it is."""
 
 from collections.abc import Callable
 
-from noisescale.guard import logger
+from noisescale.guard import Notices
 from noisescale.recent_updates import MIN_UPDATES, NoiseScale
 
 
 class Outlook:
-    """Looks after 16 updates, 32, 64 and so on: what is foretold changes with the logarithm of what is known."""
+    """Looks after 16 updates, 32, 64 and so on: what is foretold changes with the logarithm of what is known.
 
-    def __init__(self) -> None:
+    Args:
+        notices: Says it.
+    """
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
         self._next = MIN_UPDATES
         self._has_said_resolved = False
 
@@ -25,4 +30,4 @@ class Outlook:
         self._next = 2 * num_updates
         now = noise_scale()
         self._has_said_resolved = now.state == "resolved"
-        logger.info("noise scale after %d measured steps: %s", num_updates, now)
+        self._notices.say(f"noise scale after {num_updates} measured steps: {now}")

@@ -76,14 +76,22 @@ class NoiseScale:
         return self.estimate.state
 
     def __str__(self) -> str:
+        return self.said(has_ended=False)
+
+    def said(self, *, has_ended: bool) -> str:
+        """A sentence.
+
+        Args:
+            has_ended: The run takes no more steps, so none are foretold.
+        """
         if self.divergence is not None:
             until = "" if self.step is None else f"; until step {self.step}: {self._known() or 'not resolved'}"
             return f"{of_divergence.said(self.divergence)}{until}"
-        known = self._known()
+        known, wait = self._known(), None if has_ended else self._wait()
         if known is None:
-            return f"not resolved yet: {self._what_is_missing(several(self.example))}"
-        wait = self._wait() if self.estimate.state is State.TENTATIVE else None
-        return f"{known}: {wait}" if wait else known
+            yet = "" if has_ended else " yet"
+            return f"not resolved{yet}: {self._what_is_missing(several(self.example), wait)}"
+        return f"{known}: {wait}" if wait and self.estimate.state is State.TENTATIVE else known
 
     def _known(self) -> str | None:
         """Value, interval and state; None where there is no value."""
@@ -97,15 +105,14 @@ class NoiseScale:
         interval = f"[{readable(now.low)}, {readable(now.high)}]"
         return f"{readable(now.value)} {examples} {interval}{in_units}, z = {now.z:.1f}, {now.state}"
 
-    def _what_is_missing(self, examples: str) -> str:
+    def _what_is_missing(self, examples: str, wait: str | None) -> str:
         now = self.estimate
         if now.reason == Reason.NO_ESTIMATES:
             return self.why_nothing
         words = words_of(now.reason)
         why = words.so_far.format(num_updates=now.num_updates)
         bound = f"> {readable(now.low)} {examples}" if now.low is not None else ""
-        wait = "" if words.is_bug else self._wait() or ""
-        return ", ".join(part for part in (bound, why, wait) if part) or words.short
+        return ", ".join(part for part in (bound, why, "" if words.is_bug else wait) if part) or words.short
 
     def _wait(self) -> str | None:
         """How many more steps it takes at least; None if that cannot be said.

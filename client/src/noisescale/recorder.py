@@ -12,13 +12,13 @@ from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.explanations import SUMMED, explain_duty, is_sum
 from noisescale.given_norms import columns_of, nested_terms, noise_by_level, update_from_nested
-from noisescale.guard import Faults, Notices, announce
+from noisescale.guard import Faults, Notices
 from noisescale.hessian_log import HessianLog
 from noisescale.kind_series import KindSeries
 from noisescale.latest_window import latest_window
 from noisescale.metric_history import MetricHistory
 from noisescale.mirroring import Mirroring
-from noisescale.outbox import Outbox
+from noisescale.outbox import Outbox, Whereabouts
 from noisescale.outlook import Outlook
 from noisescale.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
 from noisescale.recent_updates import NoiseScale
@@ -79,7 +79,7 @@ class Recorder:
         self._mirroring = mirroring
         self._notices = Notices()
         self._stream = StreamDescription()
-        self._outlook = Outlook()
+        self._outlook = Outlook(self._notices)
         self._is_silent = False
         self._first_watched = 0
         self._has_ended = False
@@ -105,8 +105,12 @@ class Recorder:
         """Whether there is anywhere to send to."""
         return self._outbox is not None
 
+    def say(self, message: str) -> None:
+        """Say a sentence, unless another rank of the job does."""
+        self._notices.say(message)
+
     def say_once(self, key: str, message: str) -> None:
-        """Log a sentence unless it was said."""
+        """Say a sentence unless it was said."""
         self._notices.once(key, message)
 
     # ---- watching
@@ -133,11 +137,12 @@ class Recorder:
             self.unwatch()
         if before is not None and is_further and before.model is not model:
             self._log.forget()
-            announce(
+            self.say(
                 f"measuring another {type(model).__name__} from here on: the steps go on in the same run, what is "
                 "known of the noise scale begins anew; noisescale.init() begins a run of its own"
             )
         self.watch = watch
+        self._is_silent = self._notices.is_muted = not watch.job.is_first
         self._first_watched = self._log.steps.next_step
         self._calibrator = calibrator_beside(watch, optimizer, options, self._faults.report, self._on_calibration)
         self._log.start_watch(watch.group_names, log_every or self._config.log_every)
@@ -147,11 +152,10 @@ class Recorder:
         stream.estimator, stream.optimizer = watch.estimator, watch.optimizer_name
         stream.loss_reduction = options.loss_reduction
         stream.num_ranks = watch.job.num_ranks
-        self._is_silent = not watch.job.is_first
         stream.measure_every = None if options.overhead is not None else options.every
         self._log_every = log_every or self._config.log_every
         self.description = replace(self.description, device=self.description.device or watch.device_name)
-        announce(f"watching {type(model).__name__}: {watch.says}")
+        self.say(f"watching {type(model).__name__}: {watch.says}")
         self._note(watch)
 
     @property
@@ -174,13 +178,15 @@ class Recorder:
             assert self._open_outbox is not None
             outbox = self._open_outbox(self.run_id, lambda: self._run_record(kind))
             word = self.description.example
-            self._kinds[kind] = KindSeries(outbox, kind=kind, example=word, log_every=log_every, now=self.now)
+            self._kinds[kind] = KindSeries(
+                outbox, kind=kind, example=word, log_every=log_every, now=self.now, notices=self._notices
+            )
         return self._kinds[kind]
 
     def _on_duty(self, duty: "DutyCycle") -> None:
         """A budget has fixed how often steps are measured."""
         self._stream.measure_every = duty.every
-        explain_duty(duty)
+        explain_duty(duty, self._notices)
         self._describe_again()
 
     def _on_source(self) -> None:
@@ -191,7 +197,7 @@ class Recorder:
         self._log.record(watch.arrived())
         self._log.change_groups(watch.group_names, self._log_every)
         if watch.estimator != self._stream.estimator:
-            announce(f"measuring {watch.says}")
+            self.say(f"measuring {watch.says}")
         self._stream.estimator = watch.estimator
         self._note(watch)
         self._describe_again()
@@ -205,7 +211,7 @@ class Recorder:
         """Say and record the facts that are new about a measurement."""
         for note in watch.notes:
             if self._stream.add_note(note):
-                announce(note)
+                self.say(note)
 
     def unwatch(self) -> None:
         """Take every hook off the model and its optimizer."""
@@ -238,7 +244,7 @@ class Recorder:
             if self._calibrator is not None:
                 self._calibrator.log_step(batch_size)
             if self._stream.loss_reduction != "sum" and is_sum(loss) and self._stream.add_note(SUMMED):
-                announce(SUMMED)
+                self.say(SUMMED)
                 self._describe_again()
             self._log.log_watched(watch, loss=loss, batch_size=batch_size, lr=lr, step=step)
 
@@ -363,6 +369,11 @@ class Recorder:
         )
 
     @property
+    def has_logged(self) -> bool:
+        """Whether a step was logged, measured or not."""
+        return self._log.steps.next_step > 0
+
+    @property
     def newest_step(self) -> int:
         """The last optimizer step that was logged."""
         return self._log.steps.newest_step
@@ -391,11 +402,15 @@ class Recorder:
         if self._hessian is not None:
             self._hessian.collect()
 
-    def finish(self, status: str, timeout_seconds: float) -> None:
-        """Deliver what is left, for at most so long."""
+    def finish(self, status: str, timeout_seconds: float) -> Whereabouts | None:
+        """Deliver what is left, for at most so long.
+
+        Returns:
+            Where the records are now; None where this process has none to speak of.
+        """
         assert self._outbox is not None
         if self._outbox.is_inherited:
-            return
+            return None
         self._has_ended = True
         try:
             self.unwatch()
@@ -405,7 +420,8 @@ class Recorder:
             for series in self._kinds.values():
                 series.close(FinishRecord(status, self.now()), timeout_seconds)
             self._send(FinishRecord(status, self.now()))
-            self._outbox.close(timeout_seconds)
+            where = self._outbox.close(timeout_seconds)
+        return None if self._is_silent else where
 
     # ---- in between
 
@@ -424,7 +440,6 @@ class Recorder:
             self._calibrator.pair(logged.num_steps, update.terms)
         if self._stream.batch_size_source != self._log.batch_size_source:
             self._describe_again()
-        self._outlook.look(self._log.recent.num_updates, lambda: self.noise_scale("simple"))
         self._show(logged.step)
 
     def _describe_again(self) -> None:
@@ -436,6 +451,9 @@ class Recorder:
                 series.describe_again(self._run_record(kind))
 
     def _show(self, step: int, *, is_last: bool = False) -> None:
+        """Say where the run stands, and mirror it."""
+        if not self._has_ended:
+            self._outlook.look(self._log.recent.num_updates, lambda: self.noise_scale("simple"))
         if self._mirroring is not None and not self._is_silent:
             self._mirroring.offer(step, lambda: self.noise_scale("simple"), is_last=is_last)
 

@@ -21,6 +21,7 @@ from noisescale.outbox import Outbox
 from noisescale.recent_updates import NoiseScale
 from noisescale.recorder import OpenOutbox, Recorder
 from noisescale.recorders import Recorders
+from noisescale.result_line import result_line
 from noisescale.transport.wire import RunRecord
 from noisescale_core.errors import ConfigError
 
@@ -87,7 +88,7 @@ class Run:
 
     def leave_out(self, call: str) -> None:
         """Say once that a finished run records nothing more."""
-        if self.is_finished and call.startswith("log_"):
+        if self.is_finished and call.startswith("log_") and self.config.mode != "disabled":
             self._main.say_once("finished", f"{call}() after finish() is left out: noisescale.init() begins a new run")
 
     def __repr__(self) -> str:
@@ -458,13 +459,24 @@ class Run:
     ) -> None:
         """Deliver what is left, for at most so long; the run takes nothing more.
 
-        Where no server was ever reached it does not wait.
+        Where no server was ever reached it does not wait. It says the noise scale, what to do, and where the run is.
 
         Args:
             status: How the training ended.
             timeout_seconds: Longest wait.
         """
         for recorder in self._recorders.all():
-            self._do(functools.partial(recorder.finish, status, timeout_seconds))
+            self._do(functools.partial(self._finish, recorder, status, timeout_seconds))
         self.is_finished, self.is_recording = True, False
         open_runs.discard(self)
+
+    def _finish(self, recorder: Recorder, status: str, timeout_seconds: float) -> None:
+        where = recorder.finish(status, timeout_seconds)
+        if where is None:
+            return
+        if recorder.has_logged:
+            # a server that has all records knows more of the task than the job does
+            advice = self._advisor.recommend(recorder, {}, is_of_job=where.page is None)
+            recorder.say(result_line(recorder.description.task, recorder.noise_scale("simple"), advice, str(where)))
+        elif where.folder is not None:
+            recorder.say(str(where))

@@ -71,6 +71,7 @@ def test_log_every_adds_updates_up_and_finish_sends_the_rest():
 
 
 def test_one_backward_a_step_gives_no_estimate_and_names_the_ways_out(caplog):
+    caplog.set_level(logging.WARNING, "noisescale")
     run, kept, model, optimizer = watched_run(small_batches="micro_batches")
 
     for _ in range(2):
@@ -89,6 +90,7 @@ def test_one_backward_a_step_gives_no_estimate_and_names_the_ways_out(caplog):
 
 
 def test_a_batch_size_that_is_left_out_is_read_from_the_input_and_said_once(caplog):
+    caplog.set_level(logging.WARNING, "noisescale")
     run, kept, model, optimizer = watched_run()
 
     for _ in range(3):

@@ -232,6 +232,7 @@ def test_a_backward_that_cannot_be_taken_apart_gives_its_reason(caplog):
 
 
 def test_the_examples_of_a_backward_that_cannot_be_taken_apart_are_counted(caplog):
+    caplog.set_level("WARNING", "noisescale")
     loop = Loop(small_batches="per_example")
     loop.watch()
     inputs, classes = loop.batch()

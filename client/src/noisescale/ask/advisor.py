@@ -13,6 +13,7 @@ from noisescale_core.advice.question import Question
 from noisescale_core.errors import ConfigError, DomainError
 
 FAILED = "The recommendation failed for a fault of ours; the log says more, and training goes on."
+NOT_ASKED = "no server was asked"
 DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."
 
 
@@ -39,24 +40,25 @@ class Advisor:
     def leave_out(self, call: str) -> None:
         """Nothing is left out."""
 
-    def recommend(self, recorder: Recorder, asked: Mapping[str, object]) -> Recommendation:
+    def recommend(self, recorder: Recorder, asked: Mapping[str, object], *, is_of_job: bool = False) -> Recommendation:
         """The advice for what a recorder has measured.
 
         Args:
             recorder: Of one optimizer.
             asked: Keywords as of `Question`.
+            is_of_job: No server is asked.
         """
         try:
             question = Question.of(asked)
         except ConfigError as error:
             return refused(str(error))
-        return self._recommend(recorder, question) or Recommendation(reason=FAILED)
+        return self._recommend(recorder, question, is_of_job) or Recommendation(reason=FAILED)
 
     @never_raises
-    def _recommend(self, recorder: Recorder, question: Question) -> Recommendation:
+    def _recommend(self, recorder: Recorder, question: Question, is_of_job: bool) -> Recommendation:
         if self._config.mode == "disabled":
             return Recommendation(reason=DISABLED, next_step="Say mode='online', or leave NOISESCALE_MODE out.")
-        asked = self._ask(recorder, question)
+        asked = NoAnswer(NOT_ASKED) if is_of_job else self._ask(recorder, question)
         if isinstance(asked, Recommendation):
             return _with_delay(asked, recorder.newest_step)
         if asked.is_refusal:

@@ -233,7 +233,7 @@ def _meant_for(server: HttpServer, root: Path) -> Iterator[StreamFolder]:
             if not folder.has_moved and folder.meta().get("url") == server.url and folder.try_lock():
                 yield folder
         except OSError as error:
-            logger.info("cannot look at %s: %s", folder.path, error)
+            logger.debug("cannot look at %s: %s", folder.path, error)
         finally:
             folder.release()
 

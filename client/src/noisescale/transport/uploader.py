@@ -338,7 +338,7 @@ class Uploader:
         self._back_off(told, is_soon=len(batch.records) > 1)
 
     def _stop(self, reason: str) -> None:
-        logger.warning("noisescale sends nothing more: %s", reason)
+        logger.warning("nothing more is sent: %s", reason)
         self.stop_reason = reason
 
     def _wait_for_the_run(self, reason: str) -> None:

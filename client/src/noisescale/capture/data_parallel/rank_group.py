@@ -61,7 +61,7 @@ def _meet(ranks: Sequence[int], description: str, seconds: float) -> None:
     own_rank = dist.get_rank()
     store.set(keys[own_rank], description)
     if not store.check(list(keys.values())):
-        logger.info("watch() waits for the other ranks: it has to be called on all %d", len(keys))
+        logger.debug("watch() waits for the other ranks: it has to be called on all %d", len(keys))
     patience = min(PATIENT_SECONDS, seconds)
     if not _are_all_here(store, keys, patience) and seconds > patience:
         logger.warning(

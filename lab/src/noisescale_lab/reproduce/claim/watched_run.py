@@ -12,7 +12,7 @@ import torch
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.outbox import Outbox
+from noisescale.outbox import Outbox, Whereabouts
 from noisescale.run import Run
 from noisescale.transport.wire import Measurement, Record, RunRecord
 from noisescale_lab.reproduce.claim.plain_model import flat_parameters, plain_model, plain_optimizer
@@ -57,10 +57,9 @@ class KeptRows(Outbox):
         """Whether everything has arrived."""
         return self._beyond is None or self._beyond.flush(timeout_seconds)
 
-    def close(self, timeout_seconds: float) -> None:
+    def close(self, timeout_seconds: float) -> Whereabouts | None:
         """Deliver what is left."""
-        if self._beyond is not None:
-            self._beyond.close(timeout_seconds)
+        return None if self._beyond is None else self._beyond.close(timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True)
