@@ -40,14 +40,15 @@ QUESTIONS = {
 SECONDS_PER_STEP = 0.25
 
 
-def log_steps(run, num_steps, *, noise, noise_scale=3000.0, batch=64):
+def log_steps(run, num_steps, *, noise, noise_scale=3000.0, batch=64, rises=False):
     """Steps by a clock of their own: at the speed of this loop their times would be noise."""
     generator = random.Random(7)
     now = 1.79e9
     run._main.now = lambda: now
-    for _ in range(num_steps):
+    for step in range(num_steps):
         now += SECONDS_PER_STEP
-        x, y = noise_scale * generator.gauss(1, 0.05), generator.gauss(1, noise)
+        phi = noise_scale * (step / num_steps) ** 2 if rises else noise_scale
+        x, y = phi * generator.gauss(1, 0.05), generator.gauss(1, noise)
         run.log_norms(
             small_batch_size=8, big_batch_size=batch, small_sq_norm=y + x / 8, big_sq_norm=y + x / batch, lr=0.1
         )
@@ -89,6 +90,7 @@ def runs(live_server, tmp_path_factory):
             "tentative": finished_run(live_server, 20, noise=0.3),
             "unresolved": finished_run(live_server, 200, noise=6.0),
             "too short": finished_run(live_server, 3, noise=0.2),
+            "rising": finished_run(live_server, 300, noise=0.2, rises=True),
         }
 
 
@@ -108,6 +110,18 @@ def test_the_server_and_the_job_say_the_same(live_server, runs, kind, asked):
     assert [stage.step for stage in stages_of(of_job)] == [stage.step for stage in stages_of(of_server)]
     # what only a server is asked for
     assert of_job.answer.keys() == of_server.answer.keys() - {"critical_batch_by_definition"}
+
+
+def test_the_server_says_of_a_young_and_of_a_rising_run_that_its_noise_scale_will_not_stay(runs):
+    first = {kind: run.recommendation().warnings[0] for kind, run in runs.items()}
+
+    assert [kind for kind, caution in first.items() if caution.code == "early_in_run"] == ["tentative", "rising"]
+    assert first["tentative"].text.startswith("Only 1 % of the plan is done. While a run is young its noise scale ")
+    assert (
+        recommend_in_job(runs["rising"]._main.measured(), Question(), run_id="", note=None).warnings[0]
+        == first["rising"]
+    )
+    assert first["rising"].text.startswith("The noise scale has risen about 4 × since step 149 ")
 
 
 def numbers_of(part):
@@ -131,7 +145,7 @@ def test_the_runs_of_this_file_get_every_decision_that_needs_no_calibration(runs
     decisions = {kind: run.recommendation().decision for kind, run in runs.items()}
 
     assert decisions.pop("too large a batch") == "decrease"
-    assert (decisions.pop("resolved"), decisions.pop("long")) == ("increase", "increase")
+    assert {decisions.pop(kind) for kind in ("resolved", "long", "rising")} == {"increase"}
     assert set(decisions.values()) == {"insufficient_evidence"}
 
 

@@ -29,5 +29,5 @@ class Outlook:
             return
         self._next = 2 * num_updates
         now = noise_scale()
-        self._has_said_resolved = now.state == "resolved"
+        self._has_said_resolved = now.state == "resolved" and now.early is None  # what is early is said again
         self._notices.say(f"noise scale after {num_updates} measured steps: {now}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from noisescale.missing_estimates import why_no_estimate
 from noisescale.readable import readable, readable_seconds, several
+from noisescale_core.advice.early import Early
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words.reasons import words_of
 from noisescale_core.estimators.divergence import Divergence
@@ -47,6 +48,7 @@ class NoiseScale:
         why_nothing: Why there is no estimate at all, where there is none.
         divergence: Since when loss or gradients are not finite; None where they are.
         step: The last step that is in the estimate; None where there is none.
+        early: Why it will not stay as it is; None where nothing says so.
     """
 
     estimate: NoiseScaleEstimate
@@ -59,6 +61,7 @@ class NoiseScale:
     why_nothing: str = why_no_estimate(None, is_silent=False)
     divergence: Divergence | None = None
     step: int | None = None
+    early: Early | None = None
 
     @classmethod
     def of_nothing(cls) -> "NoiseScale":
@@ -91,7 +94,9 @@ class NoiseScale:
         if known is None:
             yet = "" if has_ended else " yet"
             return f"not resolved{yet}: {self._what_is_missing(several(self.example), wait)}"
-        return f"{known}: {wait}" if wait and self.estimate.state is State.TENTATIVE else known
+        if wait and self.estimate.state is State.TENTATIVE:
+            known = f"{known}: {wait}"
+        return known if self.early is None else f"{known}; {self.early.clause}"
 
     def _known(self) -> str | None:
         """Value, interval and state; None where there is no value."""

@@ -27,8 +27,10 @@ from noisescale.step_log import StepLog
 from noisescale.stream_description import StreamDescription
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
 from noisescale.updates import LoggedStep, Update, plain_number, update_from_two_batches, update_without_norms
+from noisescale_core.advice.early import Early, why_early
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 if TYPE_CHECKING:
     import torch
@@ -355,8 +357,9 @@ class Recorder:
         """The noise scale of the latest window; of a kind that is not measured it is unresolved."""
         described = self.description
         recent, why_nothing = latest_window(kind, self._log, self._kinds, self._notices, is_silent=self._is_silent)
+        now = recent.estimate()
         return NoiseScale(
-            recent.estimate(),
+            now,
             recent.num_updates,
             described.example,
             described.unit,
@@ -366,6 +369,17 @@ class Recorder:
             why_nothing=why_nothing,
             divergence=self._log.finite.divergence,
             step=self._log.finite.estimated_step,
+            early=self._why_early(now) if kind == "simple" else None,
+        )
+
+    def _why_early(self, now: NoiseScaleEstimate) -> Early | None:
+        """Why the noise scale of kind `simple` will not stay as it is."""
+        log, steps_done = self._log, self._log.steps.next_step
+        return why_early(
+            now,
+            log.history.half_way(steps_done, has_signal=log.recent.has_signal),
+            steps_done=steps_done,
+            planned_steps=self.description.planned_steps,
         )
 
     @property

@@ -1,11 +1,13 @@
 """The run so far in little memory: what was spent, at which batch, and the noise scale along the way."""
 
+import bisect
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from noisescale.recent_updates import MIN_UPDATES, WINDOW_SHARE
 from noisescale.updates import Update
+from noisescale_core.advice.early import Before
 from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
 from noisescale_core.estimators.windows import WindowSums
 
@@ -158,6 +160,21 @@ class RunHistory:
             before = rows[max(0, end - (1 + WINDOWS_BEFORE) * length) : max(0, end - length)]
             noise_scale = estimate(_sums(window), has_signal=has_signal, before=_sums(before))
             yield _moment(stretches[start:end], earlier, noise_scale)
+
+    def half_way(self, steps_done: int, *, has_signal: bool) -> Before | None:
+        """The noise scale when half of the steps were done; None where that is not known.
+
+        Args:
+            steps_done: Optimizer steps so far.
+            has_signal: Whether the run has shown a gradient.
+        """
+        end = bisect.bisect_right(self._stretches, steps_done, key=lambda stretch: 2 * (stretch.last_step + 1))
+        if not end:
+            return None
+        length = len(self._stretches) - self._window_start()
+        window = self._stretches[max(0, end - length) : end]
+        found = estimate(_sums([_row(stretch) for stretch in window]), has_signal=has_signal)
+        return Before(window[-1].last_step, found.value, found.high)
 
     def _window_start(self) -> int:
         """The first stretch of the latest window: the last twentieth of the updates, and 16 of them at least."""

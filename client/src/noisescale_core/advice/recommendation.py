@@ -13,6 +13,7 @@ from noisescale_core.advice.answer import Recommendation
 from noisescale_core.advice.bounds import missing_for
 from noisescale_core.advice.cautions import cautions
 from noisescale_core.advice.decision import word_of
+from noisescale_core.advice.early import caution as caution_early
 from noisescale_core.advice.evidence import Evidence, Measured, Swept
 from noisescale_core.advice.hyperparameters import rescaling
 from noisescale_core.advice.kappa import Kappa
@@ -20,6 +21,7 @@ from noisescale_core.advice.limited import Inside, inside, round_batch
 from noisescale_core.advice.pace import Pace, pace_of
 from noisescale_core.advice.parts import (
     Calibration,
+    Caution,
     Decision,
     ExchangeRate,
     Interval,
@@ -173,7 +175,7 @@ def _answer(case: _Case) -> Recommendation:
         preference=case.asked.preference if case.asked.is_stated else SPLIT,
         critical_batch=None if priced is None else priced.critical_batch,
         learning_rate=None if to_batch is None else effects.learning_rate_advice(run, evidence.phi(run), to_batch),
-        warnings=(*wording.warnings(run, case.asked, evidence), *cautions(run, case.asked, found, foretold)),
+        warnings=_cautions(case, foretold),
         next_step=said.next_step,
         limited=None if found is None else found.limited,
         predictions=foretold,
@@ -221,6 +223,15 @@ def _with_the_rest(answer: Recommendation, case: _Case) -> Recommendation:
         waste=waste(run.spent, run.usd_spent),
         counterfactual=None if to_batch is None else had_we_used(run, batch=to_batch),
     )
+
+
+def _cautions(case: _Case, foretold: Predictions | None) -> tuple[Caution, ...]:
+    """What to know before following the advice, what changes its worth first."""
+    run, found = case.run, case.found
+    young = caution_early(run) if isinstance(case.evidence, Measured) else None
+    first = () if young is None or case.has_diverged else (young,)
+    said = wording.warnings(run, case.asked, case.evidence)
+    return (*first, *said, *cautions(run, case.asked, found, foretold))
 
 
 def _foretold(case: _Case) -> Predictions | None:
