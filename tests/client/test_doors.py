@@ -31,10 +31,14 @@ def test_listing_the_names_of_the_package_needs_no_lab(no_lab):
     assert {"branch", "follow", "sweep", "watch"} <= names
 
 
-def test_the_command_of_the_lab_says_how_to_get_it(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "install"),
+    [(["reproduce", "--quick", "--seed", "3"], lazy.INSTALL_LAB), (["up", "--port", "80"], lazy.INSTALL_SERVER)],
+)
+def test_a_command_that_is_not_installed_says_how_to_get_it(monkeypatch, capsys, arguments, install):
     monkeypatch.setattr(commands, "entry_points", lambda group: ())
 
-    status = commands.main(["reproduce", "--quick", "--seed", "3"])
+    status = commands.main(arguments)
 
     assert status == 2
-    assert lazy.INSTALL_LAB in capsys.readouterr().err
+    assert install in capsys.readouterr().err

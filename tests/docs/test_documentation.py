@@ -46,6 +46,21 @@ def test_every_wire_column_is_documented_with_its_meaning(field):
     assert re.search(rf"^\| `{field}` \| \S", text("docs/wire.md"), re.MULTILINE)
 
 
+def test_no_hint_installs_by_a_name_that_no_package_index_has():
+    """Anybody may take such a name: our own four are installed from a checkout."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
+    code = [path for part in ("client", "lab", "server", "dashboard") for path in (ROOT / part / "src").rglob("*.py")]
+
+    found = [
+        f"{path.relative_to(ROOT)}: pip install {hint}"
+        for path in (*pages, *code)
+        for hint in re.findall(r"pip install ([^`\n#,;:()]*)", path.read_text())
+        if re.search(r"(^| )[\"']?noisescale", hint)
+    ]
+
+    assert found == []
+
+
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_is_in_the_glossary(state):
     assert f"| `{state}` |" in text("docs/glossary.md")

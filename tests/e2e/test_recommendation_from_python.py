@@ -183,7 +183,7 @@ def test_a_run_that_the_server_does_not_know_is_answered_by_the_job(live_server)
     assert isinstance(asked, NoAnswer)
     assert not asked.is_refusal
     assert (found.source, found.reason) == ("job", "No measurements yet.")
-    assert "no run" in found.note
+    assert found.note.endswith(" holds no record of this run yet")
 
 
 class UnknownRun(RecommendingServer):

@@ -225,7 +225,7 @@ def test_without_server_and_dashboard_installed_a_folder_says_what_to_install(
     status = main(["report", str(records_of(spool, "whole")), "-o", str(tmp_path / "r.html")])
 
     assert status == 1
-    assert "pip install noisescale-server noisescale-dashboard" in capsys.readouterr().err
+    assert "pip install ./client ./server ./dashboard" in capsys.readouterr().err
 
 
 def test_a_database_that_cannot_run_says_why_and_leaves_nothing(
@@ -256,4 +256,4 @@ def test_a_server_without_a_dashboard_is_told_from_one_that_has_the_page(
     status = main(["report", run.id, "-o", str(tmp_path / "r.html")])
 
     assert status == 1
-    assert "pip install noisescale-dashboard" in capsys.readouterr().err
+    assert "pip install ./dashboard" in capsys.readouterr().err

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 LAB = "noisescale_lab"
-INSTALL_LAB = "pip install noisescale-lab (in a checkout: pip install ./client ./lab)"
+INSTALL_LAB = "in a checkout of noisescale, pip install ./client ./lab"
+INSTALL_SERVER = "in a checkout of noisescale, pip install ./client ./server ./dashboard"
 
 
 def exports(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

@@ -181,6 +181,18 @@ def test_before_a_run_a_task_that_the_server_does_not_know_is_no_missing_server(
     assert found.next_step == "Train a few hundred steps with watch() and ask run.recommendation()."
 
 
+def test_a_run_that_has_not_arrived_yet_is_answered_by_the_job_and_told_to_create_nothing():
+    unknown = {"type": "/errors/run-not-found", "detail": "no run has the id 7d1f: list them, or create it"}
+    run, _ = make_kept_run()
+    run._advisor._server = asks(RepeatingServer(404, unknown))
+    run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=2.0, big_sq_norm=1.0)
+
+    found = run.recommendation()
+
+    assert (found.source, found.note) == ("job", "http://fake holds no record of this run yet")
+    assert "no run has the id" not in str(found)
+
+
 def test_an_answer_that_is_behind_the_job_says_so():
     run, _ = make_kept_run()
     run._advisor._server = asks(RepeatingServer())

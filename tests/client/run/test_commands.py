@@ -1,4 +1,6 @@
 import argparse
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -45,6 +47,17 @@ def test_status_without_a_server_says_what_to_do(capsys):
 def test_status_names_a_wrong_setting(capsys):
     assert commands.main(["status", "--url", "nonsense"]) == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+@pytest.mark.processes
+@pytest.mark.thorough
+def test_a_call_of_a_command_warns_of_nothing():
+    """Whatever a library deprecates is mended and not shown to who asks for help."""
+    code = "import noisescale_server.api.login_provider, noisescale.commands as c; c.main(['--help'])"
+
+    found = subprocess.run([sys.executable, "-W", "default", "-c", code], capture_output=True, text=True, timeout=60)
+
+    assert (found.stderr, "up " in found.stdout) == ("", True)
 
 
 def test_without_a_command_the_help_is_shown(capsys):

@@ -21,6 +21,9 @@ ANSWER_SECONDS = 3.0
 QUIET_SECONDS = 60.0
 """A server that did not answer is asked again after so long: a hung one costs a job 3 s a minute at most."""
 
+RUN_NOT_FOUND = "/errors/run-not-found"
+"""What a server says of a run whose first record is still on its way."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
@@ -98,6 +101,8 @@ class RecommendingServer:
         if status == HTTPStatus.OK:
             return text
         problem = _json_object(text)
+        if problem.get("type") == RUN_NOT_FOUND:
+            return NoAnswer(f"{self._config.url} holds no record of this run yet", was_there=True)
         why = problem.get("detail") or problem.get("title") or f"HTTP {status}"
         is_refusal = status == HTTPStatus.UNPROCESSABLE_ENTITY
         return NoAnswer(f"{self._config.url} says: {why}", was_there=True, is_refusal=is_refusal)

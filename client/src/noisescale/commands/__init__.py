@@ -7,12 +7,16 @@ the subparsers, adds its own and sets `run=function(args) -> int`.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 
-from noisescale.lazy import INSTALL_LAB
+from noisescale.lazy import INSTALL_LAB, INSTALL_SERVER
 from noisescale.version import __version__
 
 GROUP = "noisescale.commands"
+
+DOORS = {"reproduce": ("noisescale-lab", INSTALL_LAB), "up": ("noisescale-server", INSTALL_SERVER)}
+"""Commands that our own sentences name, with the distribution that brings them and how to get it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     named = [one for one in known if one.name in given[:1]]
     for entry_point in named or known:
         _register(entry_point, subparsers)
-    _add_door(subparsers)
+    for name in DOORS:
+        _add_door(name, subparsers)
     arguments = parser.parse_args(given)
     run: Callable[[argparse.Namespace], int] | None = getattr(arguments, "run", None)
     if run is None:
@@ -39,18 +44,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(arguments)
 
 
-def _add_door(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`noisescale reproduce` without the lab says how to get it; argparse would say "invalid choice"."""
-    if "reproduce" not in subparsers.choices:
-        door = subparsers.add_parser(
-            "reproduce", help=f"of noisescale-lab: {INSTALL_LAB}", add_help=False, prefix_chars="\0"
-        )
+def _add_door(name: str, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """A command that is not installed says how to get it; argparse would say "invalid choice"."""
+    distribution, install = DOORS[name]
+    if name not in subparsers.choices:
+        door = subparsers.add_parser(name, help=f"of {distribution}: {install}", add_help=False, prefix_chars="\0")
         door.add_argument("arguments", nargs="*")  # whatever it is: with no prefix nothing is an unknown option
-        door.set_defaults(run=_say_how_to_get_the_lab)
+        door.set_defaults(run=partial(_say_how_to_get, name))
 
 
-def _say_how_to_get_the_lab(arguments: argparse.Namespace) -> int:
-    print(f"noisescale reproduce is part of noisescale-lab, which is not installed: {INSTALL_LAB}", file=sys.stderr)
+def _say_how_to_get(name: str, arguments: argparse.Namespace) -> int:
+    distribution, install = DOORS[name]
+    print(f"noisescale {name} is part of {distribution}, which is not installed: {install}", file=sys.stderr)
     return 2
 
 

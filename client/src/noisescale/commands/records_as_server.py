@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from noisescale.lazy import INSTALL_SERVER
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import deliver
 from noisescale.transport.stream_folder import GIVEN_UP, StreamFolder
@@ -17,7 +18,6 @@ from noisescale_core.errors import TransportError
 
 GROUP = "noisescale.throw_away"
 """Entry points: `read_from` -> a context manager that gives address and key of an empty server."""
-PACKAGES = "pip install noisescale-server noisescale-dashboard"
 STREAM_SECONDS = 3600.0
 TELL_SECONDS = 2.0
 
@@ -72,8 +72,8 @@ def _installed() -> ThrowAway:
     except (IndexError, ImportError, AttributeError) as error:
         reason = "" if isinstance(error, IndexError) else f" ({error})"
         raise NoServerHere(
-            f"a server reads records and a dashboard draws them, and there is none installed here{reason}: {PACKAGES}; "
-            "or send the records to a server elsewhere with `noisescale sync`"
+            f"a server reads records and a dashboard draws them, and there is none installed here{reason}: "
+            f"{INSTALL_SERVER}; or send the records to a server elsewhere with `noisescale sync`"
         ) from error
     return loaded
 

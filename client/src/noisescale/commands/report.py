@@ -238,8 +238,8 @@ def _report(server: HttpServer, run_id: str, question: Question) -> str:
     status, text = server.read(page)
     if status != 200 or GENERATOR not in text:
         raise NoReport(
-            f"the server at {server.url} shows no reports (status {status}): it needs the dashboard of this version, "
-            "pip install noisescale-dashboard"
+            f"the server at {server.url} shows no reports (status {status}): it needs the dashboard of this version: "
+            "in a checkout of noisescale, pip install ./dashboard"
         )
     return text
 

@@ -17,7 +17,7 @@ from noisescale_dashboard.reproduction_answers import Reproduction, comparison
 NOTHING_SHOWN = "nothing-shown"
 """Class of the page that has words alone; assets/58-reproduce.css hides its cards."""
 ONLY_ADVICE = "only-advice"
-COMMANDS = """pip install noisescale-lab[reproduce] torch
+COMMANDS = """pip install ./client "./lab[reproduce]" torch    # in a checkout of noisescale
 noisescale reproduce --quick             # the claim
 noisescale reproduce --advice --quick    # what the advice is worth
 """

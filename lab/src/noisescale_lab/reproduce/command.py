@@ -33,10 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     """0 with results; 2 for wrong arguments or a missing package."""
     missing = [package for module, package in PACKAGES.items() if importlib.util.find_spec(module) is None]
     if missing:
-        print(
-            f"noisescale reproduce needs {', '.join(missing)}: pip install noisescale-lab[reproduce] torch",
-            file=sys.stderr,
-        )
+        print(f"noisescale reproduce needs {', '.join(missing)}: pip install {' '.join(missing)}", file=sys.stderr)
         return 2
     # torch takes seconds to import, and every other command would wait for it
     if arguments.advice:

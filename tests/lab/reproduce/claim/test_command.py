@@ -48,7 +48,7 @@ def test_without_a_dashboard_there_is_no_report_and_the_way_to_one(
 
     command("--quick", "--no-server", "--tasks", "digits_mlp", "--folder", str(tmp_path))
 
-    assert "With figures: pip install noisescale-dashboard, and the same command draws them" in capsys.readouterr().out
+    assert "pip install ./dashboard, and the same command draws them" in capsys.readouterr().out
     assert not (tmp_path / "report.html").exists()
 
 
@@ -69,7 +69,13 @@ def test_wrong_arguments_are_named_with_the_way_out(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_missing_package_is_named_with_its_extra(
+def test_the_environment_of_make_demo_holds_what_the_command_needs() -> None:
+    lock = (Path(__file__).parents[4] / "locks" / "development.txt").read_text()
+
+    assert [one for one in reproduce.PACKAGES.values() if one != "torch" and f"\n{one}==" not in lock] == []
+
+
+def test_a_missing_package_is_named_with_what_installs_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     find_spec = importlib.util.find_spec
@@ -78,4 +84,4 @@ def test_a_missing_package_is_named_with_its_extra(
     status = command("--no-server")
 
     assert status == 2
-    assert "needs scikit-learn: pip install noisescale-lab[reproduce] torch" in capsys.readouterr().err
+    assert "needs scikit-learn: pip install scikit-learn" in capsys.readouterr().err

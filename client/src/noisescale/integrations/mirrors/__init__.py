@@ -15,6 +15,8 @@ _MODULES = {
     "mlflow": ("noisescale.integrations.mirrors.mlflow", "MlflowMirror"),
     "tensorboard": ("noisescale.integrations.mirrors.tensorboard", "TensorboardMirror"),
 }
+_PACKAGES = {"wandb": "wandb", "mlflow": "mlflow-skinny", "tensorboard": "tensorboard"}
+"""What an index calls them."""
 
 
 @runtime_checkable
@@ -65,5 +67,5 @@ def _make(name: str, *target: object) -> Mirror:
         return cast(Mirror, getattr(importlib.import_module(module), made)(*target))
     except ModuleNotFoundError as missing:
         raise ConfigError(
-            f"mirror {name!r} needs the package {missing.name}: pip install noisescale[{name}]"
+            f"mirror {name!r} needs the package {missing.name}: pip install {_PACKAGES[name]}"
         ) from missing

@@ -9,7 +9,7 @@ from noisescale_lab.reproduce.claim.findings import Findings
 GROUP, NAME = "noisescale.reports", "reproduce"
 """Of the entry point: a function from the summary and the tables of a terminal to a document."""
 
-HOW = "pip install noisescale-dashboard, and the same command draws them as report.html"
+HOW = "in a checkout of noisescale, pip install ./dashboard, and the same command draws them as report.html"
 
 
 def write_report(folder: Path, found: Findings, text: str) -> Path | None:
