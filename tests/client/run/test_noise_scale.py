@@ -6,7 +6,7 @@ from client_runs import make_kept_run
 from noisescale.readable import readable, readable_seconds
 from noisescale.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
-from noisescale_core.estimators.uncertainty import State
+from noisescale_core.estimators.uncertainty import Reason, State
 
 
 def recent(num_updates, *, trace_cov=1000.0, grad_sq_norm=1.0, noise=0.1):
@@ -154,6 +154,27 @@ def test_the_first_updates_are_counted_down():
 )
 def test_counts_are_short(count, text):
     assert readable(count) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "z"),
+    [
+        ([1.0, 1.5, 0.7, 1.2, 0.9, 1.4, 0.8, 1.1], 10.5),
+        ([0.3, 0.5, 9.0, 0.4, 0.2, 0.6, -0.1, 0.5] + 7 * [1.0, 0.2], 5.6),
+    ],
+    ids=["far from 0 in 8 updates", "21 of 22 are positive"],
+)
+def test_a_gradient_that_shows_but_not_for_sure_is_not_denied(values, z):
+    updates = RecentUpdates()
+    for value in values:
+        updates.add(Terms(100.0 + value, value))
+
+    found = NoiseScale(updates.estimate(), len(values))
+
+    assert found.estimate.reason == Reason.NO_SIGNAL_YET
+    assert found.estimate.z == pytest.approx(z, rel=0.1)
+    assert "too few measured steps to be sure of a gradient" in str(found)
+    assert "no gradient" not in str(found)
 
 
 def with_weak_gradient(noise):

@@ -71,7 +71,8 @@ def test_small_batches_that_are_all_alike_are_called_a_bug():
 def test_a_run_without_a_signal_is_promised_no_number_of_steps():
     answer = recommend(run(estimate=unresolved(reason=Reason.NO_SIGNAL_YET)), asked=BALANCED)
 
-    assert answer.reason == ("The run has not shown a gradient beyond chance yet. The noise scale is above 650 images.")
+    sure = "The run has too few measured steps to be sure that there is a gradient."
+    assert answer.reason == f"{sure} The noise scale is above 650 images."
     assert "900" not in answer.next_step
 
 

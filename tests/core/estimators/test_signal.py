@@ -178,6 +178,30 @@ def test_the_simulation_says_what_the_product_says(setting):
                 assert (look.low[run], look.high[run]) == pytest.approx((found.low, found.high))
 
 
+def test_the_small_batches_of_one_step_fake_a_gradient_of_skewed_noise_that_the_steps_do_not():
+    """Why the evidence within a step is left aside: few examples differ by much, and most steps hold none of them."""
+    rng = np.random.default_rng(10)
+    for _ in range(10):
+        examples = rng.lognormal(0.0, 1.5, size=(1000, 64)) - math.exp(1.5**2 / 2)
+        mean, variance = examples.mean(axis=1), examples.var(axis=1, ddof=1)
+
+        within = stats.f.sf(64 * mean**2 / variance, 1, 63)
+
+        assert within.min() < 1e-6
+        assert not has_signal(octaves(mean**2 - variance / 64))
+
+
+def test_what_is_rarer_than_the_examples_so_far_is_a_limit_of_the_steps_too():
+    rng = np.random.default_rng(11)
+    faked = 0
+    for _ in range(20):
+        examples = np.where(rng.random((16, 64)) < 0.001, 999.0, -1.0) + 0.1 * rng.normal(size=(16, 64))
+        products = examples.mean(axis=1) ** 2 - examples.var(axis=1, ddof=1) / 64
+        faked += any(has_signal(octaves(products[:n])) for n in range(8, 17))
+
+    assert faked >= 8
+
+
 def test_pure_noise_never_yields_a_number_in_1000_looks():
     trace, square = simulated_terms(np.random.default_rng(8), PURE_NOISE[0], runs=100, steps=1000)
 

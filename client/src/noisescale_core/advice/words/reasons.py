@@ -179,6 +179,7 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
 """Bits that say something; of those without an estimate the nearest cause first, of the others the gravest."""
 
 _NO_BOUND: Final = "The gradient signal cannot be told from noise yet; no bound can be given."
+_UNSURE: Final = "The run has too few measured steps to be sure that there is a gradient."
 _NO_UPPER_BOUND: Final = "The noise scale is above {bound}; no upper bound can be given."
 
 OF_WINDOWS: Final[Mapping[Reason, Words]] = MappingProxyType(
@@ -209,10 +210,10 @@ OF_WINDOWS: Final[Mapping[Reason, Words]] = MappingProxyType(
             next_step="Check that micro-batches hold different examples, each drawn at random.",
         ),
         Reason.NO_SIGNAL_YET: Words(
-            short="no gradient beyond chance yet",
-            sentence="The run has not shown a gradient beyond chance yet.",
-            above="The run has not shown a gradient beyond chance yet. The noise scale is above {bound}.",
-            so_far="no gradient beyond chance so far",
+            short="too few measured steps to be sure of a gradient",
+            sentence=_UNSURE,
+            above=f"{_UNSURE} The noise scale is above {{bound}}.",
+            so_far="too few measured steps to be sure of a gradient",
         ),
         Reason.NO_ESTIMATES: Words(
             short="no measurements yet",
