@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from noisescale.transport.frames import encode, encode_loss, encode_seal
-from noisescale.transport.left_behind import ended_at, open_stream, stream_folders
+from noisescale.transport.left_behind import ended_at, is_cut_off, open_stream, stream_folders
 from noisescale.transport.segment import Segment
-from noisescale.transport.stream_folder import StreamFolder, is_on_a_network
+from noisescale.transport.stream_folder import GIVEN_UP, StreamFolder, is_on_a_network
 from noisescale.transport.wire import LostRange, RunRecord
 from spooled_streams import metric
 
@@ -285,6 +285,23 @@ class TestWhatWasLeft:
         (folder.path / "00000002.seg").write_bytes(b"".join(parts))
 
         assert ended_at(folder) == expected
+
+    @pytest.mark.parametrize(
+        ("is_sealed", "expected"),
+        [([], False), ([False], True), ([True], False), ([False, False, True], False), ([True, True, False], True)],
+    )
+    def test_it_is_cut_off_where_its_last_file_has_no_seal(self, folder, is_sealed, expected):
+        for number, has_seal in enumerate(is_sealed, start=1):
+            frames = encode(1, RunRecord({}, {})) + (encode_seal(1) if has_seal else b"")
+            (folder.path / f"{number:08d}.seg").write_bytes(frames)
+
+        assert is_cut_off(folder) == expected
+
+    def test_it_is_not_cut_off_where_its_writer_said_beside_the_files_where_it_ended(self, folder):
+        (folder.path / "00000001.seg").write_bytes(encode(1, RunRecord({}, {})))
+        folder.write(GIVEN_UP, encode_seal(7))
+
+        assert not is_cut_off(folder)
 
     def test_records_losses_and_the_seal_say_how_far_it_is_written(self, folder):
         head = encode(1, RunRecord({}, {}))

@@ -287,3 +287,44 @@ def test_a_server_that_fails_while_it_is_asked_is_asked_again(make_sender, monke
     sender.uploader.ask_where_it_stands("another")
 
     wait_until(lambda: len(asked) >= 2)
+
+
+def test_a_conflict_is_followed_by_a_short_pause_and_each_further_one_by_a_longer(make_sender, monkeypatch):
+    asked = []
+    monkeypatch.setattr(random, "uniform", lambda low, high: asked.append(high) or 0.0)
+    sender = make_sender(*[answering(409, {"type": "/errors/stream-conflict"})] * 4, interval_seconds=0.001)
+
+    sender.log(0)
+    wait_until(lambda: sender.steps == [0])
+
+    assert asked == [0.5, 1, 2, 4]
+
+
+def test_failures_are_counted_one_by_one(make_sender, monkeypatch):
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.0)
+    sender = make_sender(*[no_answer] * 3, interval_seconds=0.001)
+
+    sender.log(0)
+    wait_until(lambda: sender.steps == [0])
+
+    assert sender.uploader.num_failures == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (answering(429, {"type": "/errors/too-many-batches", "epoch": "another"}), ["another", "first"]),
+        (answering(200, {"acked_seq": 0, "rejected": [], "epoch": "another"}), ["first"]),
+        (answering(500, {"epoch": "another"}), ["first"]),
+    ],
+    ids=["our own problem", "an account that is not believed", "a proxy"],
+)
+def test_only_who_is_believed_says_which_life_the_data_are_in(make_sender, monkeypatch, fault, expected):
+    monkeypatch.setattr(random, "uniform", lambda low, high: 0.0)
+    epochs = []
+    sender = make_sender(fault, interval_seconds=0.001, on_epoch=epochs.append)
+
+    sender.log(0)
+    wait_until(lambda: sender.steps == [0] and sender.stream.epoch == "first")
+
+    assert epochs == expected
