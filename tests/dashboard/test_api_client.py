@@ -67,6 +67,21 @@ async def test_all_pages_of_streams_are_read() -> None:
     assert [one.stream_id for one in await api.streams({}, NOBODY)] == ["a", "b", "c"]
 
 
+async def test_all_pages_of_layers_are_read_with_what_was_asked() -> None:
+    pages = {None: (["a", "b"], "b"), "b": (["c"], None)}
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.params.get("points"))
+        names, next_cursor = pages[request.url.params.get("cursor")]
+        return httpx.Response(200, json={"groups": [{"name": name} for name in names], "next_cursor": next_cursor})
+
+    api = ApiClient(base_url="http://api", transport=httpx.MockTransport(answer))
+
+    assert [one.name for one in await api.groups({}, NOBODY, {"points": 24})] == ["a", "b", "c"]
+    assert asked == ["24", "24"]
+
+
 async def test_a_missing_run_is_a_problem_that_says_so(api: ApiClient) -> None:
     with pytest.raises(ApiProblem) as raised:
         await api.run({}, NOBODY)

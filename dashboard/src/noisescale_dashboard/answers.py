@@ -383,7 +383,7 @@ class LostRange:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One process that logged into a run, with its ledger."""
+    """One process that logged into a run, with its ledger; of both sorts of ranges the first ones, and how many."""
 
     stream_id: str
     kind: str = "simple"
@@ -395,7 +395,9 @@ class Stream:
     last_step: int | None = None
     started_at: str | None = None
     finished_at: str | None = None
+    num_live_ranges: int = 0
     live_steps: tuple[Sequence[int], ...] = ()
+    num_lost_ranges: int = 0
     lost: tuple[LostRange, ...] = ()
 
 

@@ -89,7 +89,8 @@ class ApiClient:
         self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
     ) -> tuple[answers.Group, ...]:
         """The noise scale of each layer, in network order."""
-        return answers.groups(await self._api.get(visitor, f"{_run_path(run_id)}/groups", query))
+        pages = await self._pages(visitor, f"{_run_path(run_id)}/groups", query)
+        return tuple(group for page in pages for group in answers.groups(page))
 
     async def metrics(
         self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
@@ -99,13 +100,15 @@ class ApiClient:
 
     async def streams(self, visitor: Mapping[str, str], run_id: str) -> tuple[answers.Stream, ...]:
         """The processes that logged into the run, with what was stored and lost."""
-        place = f"{_run_path(run_id)}/streams"
-        page = await self._api.get(visitor, place)
-        found = list(answers.streams(page))
-        while page["next_cursor"] is not None:
-            page = await self._api.get(visitor, place, {"cursor": page["next_cursor"]})
-            found += answers.streams(page)
-        return tuple(found)
+        pages = await self._pages(visitor, f"{_run_path(run_id)}/streams")
+        return tuple(stream for page in pages for stream in answers.streams(page))
+
+    async def _pages(self, visitor: Mapping[str, str], place: str, query: Query | None = None) -> list[Any]:
+        """The answers page by page, up to the last one."""
+        pages = [await self._api.get(visitor, place, query)]
+        while (cursor := pages[-1]["next_cursor"]) is not None:
+            pages.append(await self._api.get(visitor, place, {**(query or {}), "cursor": cursor}))
+        return pages
 
     async def recommendation(
         self, visitor: Mapping[str, str], run_id: str, preference: float, limits: Query | None = None

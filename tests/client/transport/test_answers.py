@@ -24,6 +24,7 @@ def problem(name):
         (Answer(409, {"type": "/errors/stream-gap", "expected_seq": 3}), Decision(Action.REWIND, seq=3)),
         (Answer(409, {"type": "/errors/stream-gap"}), Decision(Action.BACK_OFF)),
         (Answer(409, {"type": "/errors/stream-conflict"}), Decision(Action.NEW_STREAM)),
+        (Answer(409, {"type": "/errors/too-many-streams"}), Decision(Action.BACK_OFF)),
         (Answer(409, {"type": "https://example.org/errors/stream-conflict"}), Decision(Action.BACK_OFF)),
         (Answer(409, {}), Decision(Action.BACK_OFF)),
         (Answer(413, {}), Decision(Action.SHRINK)),

@@ -422,7 +422,7 @@ def groups_json(run: FakeRun, points: int) -> dict[str, Any]:
                 },
             }
         )
-    return {"groups": groups, "from": 0, "to": run.steps - 1}
+    return {"groups": groups, "from": 0, "to": run.steps - 1, "next_cursor": None}
 
 
 def metrics_json(run: FakeRun, num: int = 12) -> dict[str, Any]:

@@ -9,11 +9,12 @@ import pytest
 from fastapi import FastAPI
 
 from factories import make_batch, make_groups, make_measurements, make_run, make_stream
-from noisescale_server.services import layer_series
+from noisescale_server.services import layer_series, layers
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.storage import group_series, streams
 from noisescale_server.storage.group_series import LayerPoints
 from noisescale_server.storage.series import ONE_POINT
+from problems import assert_problem
 
 NAMES = ("embedding", "blocks.0", "head")
 SPACING, NUM_RECORDS = 300, 400
@@ -65,7 +66,9 @@ async def layers_of(
     async with app.state.sessions() as session:
         live = LiveSeries.of(UUID(run_id), "simple", await streams.coverage_of_run(session, UUID(run_id)))
         pieces = live.pieces(*ends, level)
-        return await group_series.points(session, UUID(run_id), pieces, steps_per_point=steps_per_point, name=name)
+        return await group_series.points(
+            session, UUID(run_id), pieces, steps_per_point=steps_per_point, names=name and [name]
+        )
 
 
 def numbers(layer: LayerPoints) -> list[float]:
@@ -161,3 +164,59 @@ async def test_layers_that_come_without_a_step_are_in_the_next_answer(shared_cli
     after = (await shared_client.get(f"/api/v1/runs/{made}/groups")).json()
     assert before == again
     assert {one["name"] for one in after["groups"]} - {one["name"] for one in before["groups"]} == {"late"}
+
+
+async def pages_of_layers(client: httpx.AsyncClient, run_id: str, **query: Any) -> list[dict[str, Any]]:
+    pages = [(await client.get(f"/api/v1/runs/{run_id}/groups", params=query)).json()]
+    while (cursor := pages[-1]["next_cursor"]) is not None:
+        pages.append((await client.get(f"/api/v1/runs/{run_id}/groups", params={**query, "cursor": cursor})).json())
+    return pages
+
+
+@pytest.mark.parametrize("asked", [{"points": 5}, {"from": 40_000, "to": 100_000, "points": 9}])
+async def test_layers_come_by_pages_with_the_numbers_that_they_have_together(
+    shared_client: httpx.AsyncClient, run_id: str, asked: dict[str, int]
+) -> None:
+    [whole] = await pages_of_layers(shared_client, run_id, **asked)
+
+    pages = await pages_of_layers(shared_client, run_id, **asked, limit=2)
+
+    assert [[one["name"] for one in page["groups"]] for page in pages] == [list(NAMES[:2]), list(NAMES[2:])]
+    assert [one for page in pages for one in page["groups"]] == whole["groups"]
+    assert {(page["from"], page["to"]) for page in pages} == {(whole["from"], whole["to"])}
+
+
+async def test_a_page_of_layers_has_no_more_points_than_an_answer_may_have(
+    shared_client: httpx.AsyncClient, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layers, "MAX_POINTS", 14)
+
+    pages = await pages_of_layers(shared_client, run_id, points=7, to=LAST_STEP - 3)
+
+    assert [len(page["groups"]) for page in pages] == [2, 1]
+
+
+async def test_a_cursor_that_no_record_names_is_a_layer_not_found(
+    shared_client: httpx.AsyncClient, run_id: str
+) -> None:
+    answer = await shared_client.get(f"/api/v1/runs/{run_id}/groups", params={"cursor": "blocks"})
+
+    assert_problem(answer, 404, "layer-not-found")
+
+
+async def test_behind_the_last_layer_there_is_none(shared_client: httpx.AsyncClient, run_id: str) -> None:
+    answer = (await shared_client.get(f"/api/v1/runs/{run_id}/groups", params={"cursor": NAMES[-1]})).json()
+
+    assert (answer["groups"], answer["next_cursor"]) == ([], None)
+
+
+async def test_layers_that_came_in_parts_are_paged_in_network_order(shared_client: httpx.AsyncClient) -> None:
+    names = [f"layer.{number}" for number in range(300)]
+    parts = [make_groups(seq=4, step=1, names=names[:256]), make_groups(seq=5, step=1, names=names[256:])]
+    body = make_batch(measurements=make_measurements(first_seq=2, steps=[0, 1]), last_seq=5, groups=parts)
+    await send(shared_client, str(uuid4()), body)
+
+    pages = await pages_of_layers(shared_client, body["run_id"], points=1)
+
+    assert [len(page["groups"]) for page in pages] == [200, 100]
+    assert [one["name"] for page in pages for one in page["groups"]] == names

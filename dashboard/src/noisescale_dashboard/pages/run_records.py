@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
@@ -19,6 +19,8 @@ from noisescale_dashboard.pages.parts import Child, aria, card, icon, key_values
 from noisescale_dashboard.pages.still import Still
 
 MAX_KEYS, MAX_TEXT, MAX_METRICS = 200, 200, 50
+MAX_LOST = 5
+"""Of one process, ranges of lost records in words."""
 METRIC_POINTS = 200
 """Of each metric: the last of them, which the table shows, is a mean over a 200th of a long run."""
 
@@ -135,10 +137,12 @@ def _named(streams: Sequence[Stream]) -> list[tuple[str, Stream]]:
 
 def _stream_row(name: str, stream: Stream) -> html.Tr:
     shown = ", ".join(f"{count(first)} – {count(last)}" for first, last in stream.live_steps) or "none"
+    num_more = stream.num_live_ranges - len(stream.live_steps)
+    more = f" and {count(num_more)} more ranges" if num_more > 0 else ""
     started = (stream.started_at or "").replace("T", " ")[:19]
     cells = [
         html.Td(name, title=f"{stream.stream_id}, started {started} UTC"),
-        html.Td(shown),
+        html.Td(shown + more),
         html.Td(count(stream.num_stored)),
         html.Td(count(stream.num_lost), className="warn-text" if stream.num_lost else ""),
         html.Td(count(stream.num_rejected), className="warn-text" if stream.num_rejected else ""),
@@ -147,12 +151,16 @@ def _stream_row(name: str, stream: Stream) -> html.Tr:
 
 
 def losses(streams: Sequence[Stream]) -> list[str]:
-    """Which records were lost and why, the first few of each process."""
-    return [
-        f"Process {name}, records {count(lost.first_seq)} – {count(lost.last_seq)}: {lost.reason.replace('_', ' ')}"
-        for name, stream in _named(streams)
-        for lost in stream.lost[:5]
-    ]
+    """Which records were lost and why, the first few of each process, and how many ranges more there are."""
+    return [words for name, stream in _named(streams) for words in _losses_of(f"Process {name}", stream)]
+
+
+def _losses_of(process: str, stream: Stream) -> Iterator[str]:
+    shown = stream.lost[:MAX_LOST]
+    for lost in shown:
+        yield f"{process}, records {count(lost.first_seq)} – {count(lost.last_seq)}: {lost.reason.replace('_', ' ')}"
+    if stream.num_lost_ranges > len(shown):
+        yield f"{process}: {count(stream.num_lost_ranges - len(shown))} more ranges of lost records"
 
 
 def _config_card(run: Run) -> html.Section:

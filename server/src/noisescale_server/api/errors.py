@@ -46,6 +46,7 @@ from noisescale_server.services.errors import (
     SweepNotFound,
     TaskNotFound,
     TooManyKeys,
+    TooManyStreams,
 )
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     SweepIdTaken: (409, "sweep-id-taken", "Sweep id is taken"),
     StreamGap: (409, "stream-gap", "Records are missing before this batch"),
     StreamConflict: (409, "stream-conflict", "Stream holds other content"),
+    TooManyStreams: (409, "too-many-streams", "Too many streams of a run"),
     RunDeleted: (410, "run-deleted", "Run was deleted"),
     InvalidInput: (422, "invalid-input", "Input cannot be accepted"),
     BodyTooLarge: (413, "body-too-large", "Body is too large"),

@@ -16,6 +16,7 @@ READING: Final = (
     "/runs/{run_id}/groups",
     "/runs/{run_id}/metrics",
     "/runs/{run_id}/streams",
+    "/runs/{run_id}/streams/{stream_id}/lost",
     "/runs/{run_id}/forecast",
     "/reference-values",
     "/projects",

@@ -108,11 +108,12 @@ class LayerAnswer(Columns):
 
 
 class LayersAnswer(Columns):
-    """The layers of a run, in network order."""
+    """A page of the layers of a run, in network order."""
 
     groups: list[LayerAnswer]
     from_: int | None = Field(alias="from")
     to: int | None
+    next_cursor: str | None
 
 
 class MetricColumns(Columns):

@@ -29,7 +29,7 @@ from noisescale_server.api.wire_schemas import BatchBody, Finish, Groups, Measur
 from noisescale_server.services import ingestion, streams
 from noisescale_server.services.ingestion import Batch
 from noisescale_server.services.metric_names import MAX_NAMES, OneNameTooMany
-from noisescale_server.services.streams import StreamOfRun
+from noisescale_server.services.streams import MAX_RANGES, StreamOfRun
 from noisescale_server.storage.groups import GroupRecord
 from noisescale_server.storage.measurements import COLUMN_NAMES, MeasurementColumns
 from noisescale_server.storage.metrics import MetricColumns
@@ -40,6 +40,8 @@ from noisescale_server.storage.tables import Stream
 router = APIRouter(tags=["streams"])
 
 MAX_STREAMS = 200
+"""Of one answer."""
+MAX_LOST_RANGES = 10_000
 """Of one answer."""
 
 
@@ -123,6 +125,22 @@ class StreamsAnswer(Answer):
     next_cursor: UUID | None
 
 
+class LossesAnswer(Answer):
+    """A page of the records that a stream declared lost, in order."""
+
+    lost: list[LostRange]
+    next_cursor: int | None
+
+
+class LossesQuery(BaseModel):
+    """Which page."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cursor: Annotated[int, Field(ge=0, lt=1 << 63, description="`next_cursor` of the page before")] = 0
+    limit: Annotated[int, Field(ge=1, le=MAX_LOST_RANGES)] = MAX_RANGES
+
+
 class StreamsQuery(BaseModel):
     """Which page."""
 
@@ -197,6 +215,15 @@ async def get_streams_of_run(
     )
 
 
+@router.get("/runs/{run_id}/streams/{stream_id}/lost")
+async def get_losses_of_stream(
+    run_id: RunId, stream_id: StreamId, query: Annotated[LossesQuery, Query()], session: ReadSession
+) -> LossesAnswer:
+    """A page of the ranges of records that the stream declared lost: the run's streams show the first of them."""
+    found = await streams.losses_of(session, run_id, stream_id, after=query.cursor, at_most=query.limit)
+    return LossesAnswer(lost=[_lost_range(one) for one in found.lost], next_cursor=found.next_seq)
+
+
 async def _counted_body(request: Request) -> bytes:
     try:
         return await read_body(request)
@@ -248,14 +275,17 @@ def _utc(unix_seconds: float) -> datetime:
 
 
 def _stream_of_run(one: StreamOfRun) -> StreamOfRunAnswer:
-    lost = [LostRange(**{"from": loss.from_seq, "to": loss.to_seq, "reason": loss.reason}) for loss in one.lost]
     return StreamOfRunAnswer(
         **_stream_fields(one.stream),
         num_live_ranges=one.num_live_ranges,
         live_steps=one.live_steps,
         num_lost_ranges=one.num_lost_ranges,
-        lost=lost,
+        lost=[_lost_range(loss) for loss in one.lost],
     )
+
+
+def _lost_range(loss: Loss) -> LostRange:
+    return LostRange(**{"from": loss.from_seq, "to": loss.to_seq, "reason": loss.reason})
 
 
 def _stream_fields(stream: Stream) -> dict[str, object]:

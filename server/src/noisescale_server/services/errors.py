@@ -18,6 +18,7 @@ DomainError
 │   ├── SweepIdTaken             the id belongs to a sweep of another project or kind
 │   ├── StreamGap                records are missing before this batch; says which number is expected
 │   ├── StreamConflict           the same numbers came with other content, or for another run
+│   ├── TooManyStreams           the run has as many as a run may have
 │   ├── TooManyKeys              some have to be revoked first
 │   └── LastAdministrator        nobody would be left who can let others in
 ├── RunDeleted                   what a job still sends of it is not wanted
@@ -185,6 +186,14 @@ class StreamConflict(Conflict):
     def __init__(self, stream_id: UUID, reason: str) -> None:
         super().__init__(f"stream {stream_id}: {reason}: start a new stream")
         self.stream_id = stream_id
+
+
+class TooManyStreams(Conflict):
+    """The run has as many streams as a run may have."""
+
+    def __init__(self, run_id: UUID, at_most: int) -> None:
+        super().__init__(f"run {run_id} has {at_most:,} streams, and may have no more: log to a new run")
+        self.run_id = run_id
 
 
 class TooManyKeys(Conflict):

@@ -17,7 +17,7 @@ from noisescale_core.estimators.divergence import broken_since, seen_of_gradient
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.step_sizes import SEEN, batch_in_use
 from noisescale_server.services import latest, metric_names
-from noisescale_server.services.errors import RunDeleted, RunNotFound, StreamConflict, StreamGap
+from noisescale_server.services.errors import RunDeleted, RunNotFound, StreamConflict, StreamGap, TooManyStreams
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.metric_names import OneNameTooMany
 from noisescale_server.storage import groups, measurements, metrics, progress, runs, streams
@@ -28,6 +28,9 @@ from noisescale_server.storage.metrics import MetricColumns
 from noisescale_server.storage.progress import Advance, LatestWindow, RunNews
 from noisescale_server.storage.runs import NewRun
 from noisescale_server.storage.streams import SIMPLE, Coverage, Cursor, Loss, StreamInfo
+
+MAX_STREAMS = 10_000
+"""Of a run: a job that is started again has one for each kind, and each view of the run looks at all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ async def accept(session: AsyncSession, batch: Batch) -> Accepted:
         StreamGap: When records before this batch are missing.
         StreamConflict: When the stream belongs to another run or is of another kind, or these numbers came with
             another checksum.
+        TooManyStreams: When the run may have no more.
     """
     cursor = await streams.lock(session, batch.stream_id) or await _create(session, batch)
     if cursor.run_id != batch.run_id:
@@ -142,6 +146,8 @@ async def _create(session: AsyncSession, batch: Batch) -> Cursor:
         raise RunDeleted(batch.run_id)
     if not is_held:
         raise RunNotFound(batch.run_id)
+    if await streams.count_of_run(session, batch.run_id) >= MAX_STREAMS:
+        raise TooManyStreams(batch.run_id, MAX_STREAMS)
     await streams.create_if_absent(
         session,
         run_id=batch.run_id,

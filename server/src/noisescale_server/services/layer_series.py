@@ -125,7 +125,7 @@ async def _points(
     session: AsyncSession, name: str, live: LiveSeries, ends: tuple[int, int], *, level: int, steps_per_point: int
 ) -> LayerPoints | None:
     chosen = live.pieces(*ends, level)
-    found = await group_series.points(session, live.run_id, chosen, steps_per_point=steps_per_point, name=name)
+    found = await group_series.points(session, live.run_id, chosen, steps_per_point=steps_per_point, names=[name])
     return found[0] if found else None
 
 

@@ -19,7 +19,7 @@ from noisescale_core.estimators import signal
 from noisescale_core.estimators.signal import NO_EVIDENCE, Evidence
 from noisescale_core.estimators.uncertainty import MIN_BLOCKS, NoiseScaleEstimate, estimate
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_server.services.errors import RunNotFound
+from noisescale_server.services.errors import LayerNotFound, RunNotFound
 from noisescale_server.services.kept_answers import KeptAnswers
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import Range, block, points_of, range_of
@@ -51,48 +51,88 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """All layers over a range; `low` and `high` are None while the run has no steps in it."""
+    """A page of the layers over a range.
+
+    Attributes:
+        low: First step; None while the run has no steps in the range.
+        high: Last step; None likewise.
+        layers: In network order.
+        next_name: That of the last one where there are more.
+    """
 
     low: int | None
     high: int | None
     layers: list[Layer]
+    next_name: str | None = None
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which layers of a run, and what of each.
+
+    Attributes:
+        max_points: Of each.
+        max_layers: How many of them.
+        after: Those behind this layer; None: from the first on.
+        low: First step; None: the first there is.
+        high: Last step; None: the last there is.
+    """
+
+    max_points: int
+    max_layers: int
+    after: str | None = None
+    low: int | None = None
+    high: int | None = None
+
+
+MAX_POINTS = 50_000
+"""Of one answer, over all its layers."""
 
 KEPT = 32
-"""Runs and ranges of them: each holds all layers along its points."""
+"""Runs and ranges of them: each holds a page of layers along their points."""
 
 _kept: KeptAnswers[Layers] = KeptAnswers(KEPT)
 
 
-async def of_run(session: AsyncSession, run_id: UUID, *, low: int | None, high: int | None, max_points: int) -> Layers:
-    """Every layer of the run, in network order; windows do not reach before `low`.
+async def of_run(session: AsyncSession, run_id: UUID, asked: Asked) -> Layers:
+    """A page of the run's layers, in network order; windows do not reach before its first step.
 
     Raises:
         RunNotFound: When no run has this id.
+        LayerNotFound: When no record of the range names the layer `after`.
     """
     run = await runs.get(session, run_id)
     if run is None:
         raise RunNotFound(run_id)
     live = LiveSeries.of(run_id, SIMPLE, await streams.coverage_of_run(session, run_id))
-    wanted = range_of(live.intervals, low, high)
+    wanted = range_of(live.intervals, asked.low, asked.high)
     if wanted is None:
         return Layers(None, None, [])
     # rows never change: how far the streams have come is the version of the data
     cursors = await streams.cursors_of_run(session, run_id)
-    key = (run_id, run.created_at, cursors, wanted, max_points)
-    return _kept.find(key) or _kept.keep(key, await _read(session, live, wanted, max_points))
+    key = (run_id, run.created_at, cursors, wanted, asked)
+    return _kept.find(key) or _kept.keep(key, await _read(session, live, wanted, asked))
 
 
-async def _read(session: AsyncSession, live: LiveSeries, wanted: Range, max_points: int) -> Layers:
-    level = bucket_level(-(-wanted.num_steps // max_points))
+async def _read(session: AsyncSession, live: LiveSeries, wanted: Range, asked: Asked) -> Layers:
+    level = bucket_level(-(-wanted.num_steps // asked.max_points))
+    at_most = max(1, min(asked.max_layers, MAX_POINTS // asked.max_points))
+    num_before = int(asked.after is not None)
     found = await group_series.points(
         session,
         live.run_id,
         live.pieces(wanted.low, wanted.high, level),
-        steps_per_point=points_of(wanted, max_points=max_points, steps_per_block=block(level)),
+        steps_per_point=points_of(wanted, max_points=asked.max_points, steps_per_block=block(level)),
+        since=asked.after,
+        at_most=num_before + at_most + 1,
     )
-    before = await _evidence_before(session, live, wanted.low)
-    return Layers(wanted.low, wanted.high, [_layer(one, before.get(one.name, NO_EVIDENCE)) for one in found])
+    if asked.after is not None and not found:
+        raise LayerNotFound(live.run_id, asked.after)
+    page = found[num_before : num_before + at_most]
+    before = await _evidence_before(session, live, wanted.low, [one.name for one in page])
+    layers = [_layer(one, before.get(one.name, NO_EVIDENCE)) for one in page]
+    has_more = len(found) > num_before + at_most
+    return Layers(wanted.low, wanted.high, layers, page[-1].name if has_more else None)
 
 
 def bucket_level(steps_per_point: int) -> int:
@@ -101,12 +141,14 @@ def bucket_level(steps_per_point: int) -> int:
     return max(fitting, default=0)
 
 
-async def _evidence_before(session: AsyncSession, live: LiveSeries, low: int) -> dict[str, Evidence]:
-    """What each layer had shown of a gradient before the range begins."""
+async def _evidence_before(
+    session: AsyncSession, live: LiveSeries, low: int, names: Sequence[str]
+) -> dict[str, Evidence]:
+    """What each of these layers had shown of a gradient before the range begins."""
     if low <= live.first_step:
         return {}
     chosen = live.pieces(live.first_step, low - 1, TOP_LEVEL)
-    found = await group_series.points(session, live.run_id, chosen, steps_per_point=ONE_POINT)
+    found = await group_series.points(session, live.run_id, chosen, steps_per_point=ONE_POINT, names=names)
     return {layer.name: evidence_of(layer) for layer in found}
 
 

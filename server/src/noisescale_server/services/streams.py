@@ -48,6 +48,14 @@ class StreamsOfRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Losses:
+    """A page of what a stream declared lost, in order; `next_seq`: the last record in it, where more follow."""
+
+    lost: list[Loss]
+    next_seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What a job is told that asks.
 
@@ -114,6 +122,30 @@ async def of_run(session: AsyncSession, run_id: UUID, *, after: UUID | None, at_
         steps = live.get(stream.id, [])
         rows.append(StreamOfRun(stream, len(steps), steps[:MAX_RANGES], num_lost_ranges, lost))
     return StreamsOfRun(ledger.of_streams(found), rows, next_id)
+
+
+async def losses_of(session: AsyncSession, run_id: UUID, stream_id: UUID, *, after: int, at_most: int) -> Losses:
+    """A page of the ranges of records that a stream of the run declared lost.
+
+    Args:
+        session: Of the database.
+        run_id: The run.
+        stream_id: The stream.
+        after: Those behind this record.
+        at_most: How many.
+
+    Raises:
+        RunNotFound: When no run has this id.
+        StreamNotFound: When the run has no such stream.
+    """
+    if await runs.get(session, run_id) is None:
+        raise RunNotFound(run_id)
+    stream = await streams.get(session, stream_id)
+    if stream is None or stream.run_id != run_id:
+        raise StreamNotFound(stream_id)
+    found = await streams.losses_behind(session, run_id, stream_id, seq=after, at_most=at_most + 1)
+    page = found[:at_most]
+    return Losses(page, page[-1].to_seq if len(found) > at_most else None)
 
 
 def _page(found: Sequence[Stream], after: UUID | None, at_most: int) -> tuple[Sequence[Stream], UUID | None]:

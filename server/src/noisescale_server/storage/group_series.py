@@ -49,7 +49,7 @@ record AS (
   WHERE piece.level = 0
 ),
 layer AS ({LAYERS_OF_RECORDS}
-  WHERE $7::text IS NULL OR l.name = $7::text
+  WHERE $7::text[] IS NULL OR l.name = ANY ($7::text[])
 ),
 part AS (
   SELECT name, step / $6::bigint AS point, {_OF_RECORD} FROM layer
@@ -58,7 +58,7 @@ part AS (
   FROM piece CROSS JOIN LATERAL (
     SELECT DISTINCT name FROM group_rollup
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND level = {TOP_LEVEL}
-      AND ($7::text IS NULL OR name = $7::text)
+      AND ($7::text[] IS NULL OR name = ANY ($7::text[]))
   ) AS known CROSS JOIN LATERAL (
     SELECT * FROM group_rollup
     WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND level = piece.level AND name = known.name
@@ -68,27 +68,46 @@ part AS (
 ),
 found AS (
   SELECT name, point, {", ".join(aggregate(name, name) for name in COLUMNS)} FROM part GROUP BY name, point
+),
+ordered AS (SELECT name, min(place) AS first_place FROM found GROUP BY name),
+page AS (
+  SELECT * FROM ordered
+  WHERE $8::text IS NULL OR (first_place, name) >= (SELECT first_place, name FROM ordered WHERE name = $8::text)
+  ORDER BY first_place, name LIMIT $9::bigint
 )
 SELECT name, place, sum_trace_cov_sq, sum_grad_sq_norm_sq, sum_trace_cov_grad_sq_norm, point,
   num_blocks, num_updates::float8, trace_cov, grad_sq_norm, trace_cov_sq, grad_sq_norm_sq, trace_cov_grad_sq_norm,
   weighted_trace_cov, weighted_grad_sq_norm, num_updates_sq,
   trace_cov_min, trace_cov_max, grad_sq_norm_min, grad_sq_norm_max,
   0::float8, 0, NULL, NULL, 0::float8, 0, NULL, NULL, 0, step_last, NULL, NULL, wall_time_last
-FROM found ORDER BY name, point
+FROM page JOIN found USING (name) ORDER BY first_place, name, point
 """  # noqa: S608 - names of our own
 
 
 async def points(
-    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], *, steps_per_point: int, name: str | None = None
+    session: AsyncSession,
+    run_id: UUID,
+    pieces: Sequence[Piece],
+    *,
+    steps_per_point: int,
+    names: Sequence[str] | None = None,
+    since: str | None = None,
+    at_most: int | None = None,
 ) -> list[LayerPoints]:
-    """The points of every layer, or of one, in network order.
+    """The points of layers, in network order.
 
-    Pieces are of rows (level 0) and of buckets, none of which is longer than a point.
+    Args:
+        session: Of the database.
+        run_id: The run.
+        pieces: Of rows (level 0) and of buckets, none of which is longer than a point.
+        steps_per_point: Length of a point.
+        names: Of the layers; None: of all.
+        since: From this layer on; none at all where no record of the pieces names it. None: from the first on.
+        at_most: How many layers; None: all.
     """
-    rows = await read(session, _POINTS, *_parameters(run_id, pieces), steps_per_point, name)
-    layers = [list(of_layer) for _, of_layer in groupby(rows, key=itemgetter(0))]
-    layers.sort(key=lambda of_layer: min(row[1] for row in of_layer))
-    return [_layer_points(of_layer) for of_layer in layers]
+    chosen = (None if names is None else list(names), since, at_most)
+    rows = await read(session, _POINTS, *_parameters(run_id, pieces), steps_per_point, *chosen)
+    return [_layer_points(list(of_layer)) for _, of_layer in groupby(rows, key=itemgetter(0))]
 
 
 def _layer_points(rows: Sequence[Record]) -> LayerPoints:

@@ -238,6 +238,22 @@ async def first_losses(
     }
 
 
+async def losses_behind(session: AsyncSession, run_id: UUID, stream_id: UUID, *, seq: int, at_most: int) -> list[Loss]:
+    """The declared losses of a stream that begin behind a record, in order."""
+    chosen = (
+        select(StreamLoss.from_seq, StreamLoss.to_seq, StreamLoss.reason)
+        .where(StreamLoss.run_id == run_id, StreamLoss.stream_id == stream_id, StreamLoss.from_seq > seq)
+        .order_by(StreamLoss.from_seq)
+        .limit(at_most)
+    )
+    return [Loss(*row) for row in await session.execute(chosen)]
+
+
+async def count_of_run(session: AsyncSession, run_id: UUID) -> int:
+    """How many streams the run has, of every kind."""
+    return int((await fetch(session, "SELECT count(*) FROM stream WHERE run_id = $1::uuid", run_id))[0][0])
+
+
 async def coverage_of_run(session: AsyncSession, run_id: UUID, kind: Kind = SIMPLE) -> list[Coverage]:
     """The steps of those streams of a kind that have any, oldest stream first."""
     return [Coverage(*row) for row in await fetch(session, _COVERAGE, run_id, kind)]
