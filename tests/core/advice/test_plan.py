@@ -10,7 +10,7 @@ from noisescale_core.advice.recommendation import recommend, round_batch
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_core.theory import schedule as theory
 from noisescale_core.theory.learning_rate import rescale
-from noisescale_core.theory.stages import Bounds, outcome_of, stages
+from noisescale_core.theory.stages import Bounds, stages
 
 PHI, BATCH = 1000.0, 250.0
 
@@ -209,8 +209,9 @@ def test_waiting_for_the_next_whole_batch_costs_no_more_than_the_hysteresis():
 
     found = stages(foretold, examples_per_step=100.0, bounds=Bounds(), rounded=round_batch)
 
-    exact = theory.best_outcome(foretold, examples_per_step=100.0).cost(100.0)
-    assert outcome_of(found).cost(100.0) < 1.02 * exact
+    best = [theory.scheduled_batch(noise_scale=part.noise_scale, examples_per_step=100.0) for part in foretold]
+    exact = theory.outcome(foretold, best).cost(100.0)
+    assert sum(100.0 * stage.steps + stage.examples for stage in found) < 1.02 * exact
     assert len(found) > 3
 
 

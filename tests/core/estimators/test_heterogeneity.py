@@ -1,14 +1,11 @@
 import numpy as np
 import pytest
-from scipy import stats
 
 from noisescale_core.errors import EstimationError
-from noisescale_core.estimators.f_distribution import upper_tail
 from noisescale_core.estimators.heterogeneity import (
     MeanSquares,
     RankHeterogeneity,
     are_duplicates,
-    chance_of_f,
     mean_squares,
 )
 
@@ -59,17 +56,6 @@ def first_alarm(steps):
     return None
 
 
-@pytest.mark.parametrize("f", [0.0, 0.3, 1.0, 1.4, 30.0])
-@pytest.mark.parametrize(("above", "below"), [(0.5, 9), (3, 3), (7.3, 64.5), (900, 2000), (31_000, 40_000)])
-def test_the_tail_of_f_agrees_with_scipy(f, above, below):
-    assert upper_tail(f, above, below) == pytest.approx(stats.f.sf(f, above, below), rel=1e-9, abs=1e-200)
-
-
-def test_the_tail_of_f_refuses_what_it_cannot_answer():
-    with pytest.raises(ValueError, match="got -1"):
-        upper_tail(-1, 2, 3)
-
-
 def test_both_mean_squares_estimate_the_trace_where_ranks_see_the_same_data():
     steps = list(steps_of(np.random.default_rng(0), num_steps=20_000))
 
@@ -77,26 +63,6 @@ def test_both_mean_squares_estimate_the_trace_where_ranks_see_the_same_data():
         standard_error = np.std(values) / np.sqrt(len(values))
         assert abs(np.mean(values) - 8) < 5 * standard_error
         assert standard_error < 0.05
-
-
-def test_the_chance_of_f_is_uniform_where_ranks_see_the_same_data():
-    chances = [
-        chance_of_f(step, effective_dimension=10) for step in steps_of(np.random.default_rng(1), num_steps=10_000)
-    ]
-
-    for share in (0.01, 0.05, 0.5):
-        assert abs(np.mean(np.array(chances) < share) - share) < 5 * np.sqrt(share * (1 - share) / 10_000)
-
-
-def test_shifted_data_on_one_rank_make_f_improbable():
-    (step,) = steps_of(np.random.default_rng(2), num_steps=1, shift=4.0)
-
-    assert chance_of_f(step, effective_dimension=10) < 1e-4
-
-
-def test_equal_gradients_inside_every_rank_leave_no_doubt():
-    assert chance_of_f(MeanSquares(3.0, 0.0, 4, 8), effective_dimension=10) == 0
-    assert chance_of_f(MeanSquares(0.0, 0.0, 4, 8), effective_dimension=10) == 1
 
 
 @pytest.mark.parametrize(("dim", "shift"), [(1, 1.15), (10, 1.15)])
@@ -188,8 +154,6 @@ def test_nothing_to_count_is_refused():
         mean_squares(
             small_sq_norm=2.0, rank_sq_norm=1.5, big_sq_norm=1.0, num_ranks=2, num_small_batches=4, batch_size=0.0
         )
-    with pytest.raises(EstimationError, match="effective_dimension must be positive, got 0"):
-        chance_of_f(MeanSquares(1.0, 1.0, 2, 4), effective_dimension=0.0)
 
 
 def test_the_same_data_on_every_rank_are_duplicates_and_a_small_noise_is_none():

@@ -3,10 +3,10 @@ import pytest
 
 from noisescale_core.errors import EstimationError
 from noisescale_core.estimators.noise_scale import (
-    from_equally_weighted_groups,
     from_groups,
     from_unequal_groups,
     robust_grad_sq_norm,
+    solve_equally_weighted_groups,
     two_batch,
 )
 
@@ -133,12 +133,12 @@ def test_a_robust_estimate_of_one_group_is_refused():
 def test_means_of_unequal_groups_averaged_with_equal_weight_return_the_exact_terms():
     sizes = np.array([3.0, 5.0, 8.0, 16.0])
 
-    terms = from_equally_weighted_groups(
+    trace_cov, grad_sq_norm = solve_equally_weighted_groups(
         mean_sq_norm=float((GRAD_SQ_NORM + TRACE_COV / sizes).mean()),
         big_sq_norm=float(GRAD_SQ_NORM + TRACE_COV * (1 / sizes).sum() / 16),
         num_groups=4,
         mean_inverse_size=float((1 / sizes).mean()),
     )
 
-    assert terms.trace_cov == pytest.approx(TRACE_COV, rel=1e-12)
-    assert terms.grad_sq_norm == pytest.approx(GRAD_SQ_NORM, rel=1e-12)
+    assert trace_cov == pytest.approx(TRACE_COV, rel=1e-12)
+    assert grad_sq_norm == pytest.approx(GRAD_SQ_NORM, rel=1e-12)

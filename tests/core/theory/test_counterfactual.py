@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from noisescale_core.theory import counterfactual, schedule
 from noisescale_core.theory.counterfactual import LoggedPiece
-from noisescale_core.theory.schedule import Outcome
+from noisescale_core.theory.schedule import Stretch
 
 piece = st.builds(LoggedPiece, num_steps=st.floats(1, 1e4), batch=st.floats(1, 1e4), noise_scale=st.floats(1, 1e5))
 runs = st.lists(piece, min_size=1, max_size=10)
@@ -36,13 +36,12 @@ def test_what_another_batch_would_have_taken_is_what_it_takes():
 
 @given(run=runs, batch=st.floats(1, 1e5))
 def test_the_counterfactual_lies_on_the_trade_off_of_the_run(run, batch):
-    so_far = counterfactual.trade_off_so_far(run)
+    so_far = schedule.trade_off_of([Stretch(p.ideal_steps, p.noise_scale) for p in run], target="what it achieved")
 
     found = counterfactual.had_we_used(run, batch=batch)
 
     assert found.steps.value == pytest.approx(so_far.steps(batch))
     assert found.examples.value == pytest.approx(so_far.examples(batch))
-    assert so_far.critical_batch == pytest.approx(counterfactual.run_average(run))
 
 
 @given(num_steps=st.floats(1, 1e5), batch=st.floats(1, 1e5), noise_scale=st.floats(1, 1e5))
@@ -52,23 +51,6 @@ def test_a_run_at_a_constant_batch_would_have_taken_what_it_took(num_steps, batc
     assert found.steps.value == pytest.approx(num_steps)
     assert found.examples.low == pytest.approx(num_steps * batch)
     assert found.examples.high == pytest.approx(num_steps * batch)
-
-
-@given(run=runs)
-def test_waste_is_what_lies_above_the_two_limits(run):
-    """Against the definitions with the limits written out, and the counterfactual at tiny and huge batches."""
-    examples = sum(p.num_steps * p.batch for p in run)
-    needed = sum(p.num_steps * p.batch * p.noise_scale / (p.batch + p.noise_scale) for p in run)
-    steps = sum(p.num_steps for p in run)
-
-    found = counterfactual.waste(run)
-
-    assert found.examples.value == pytest.approx(examples - needed, abs=1e-9 * examples)
-    assert found.examples_share.value == pytest.approx(found.examples.value / examples)
-    assert examples - found.examples.value == pytest.approx(
-        counterfactual.had_we_used(run, batch=1e-9).examples.value, rel=1e-6
-    )
-    assert steps - found.steps.value == pytest.approx(counterfactual.had_we_used(run, batch=1e15).steps.value, rel=1e-6)
 
 
 @given(run=runs, batch=st.floats(1, 1e5), widths=st.lists(st.floats(1.1, 10), min_size=10, max_size=10))
@@ -84,43 +66,13 @@ def test_ends_hold_whatever_noise_scales_inside_the_intervals_give(run, batch, w
 
     ends, other = (counterfactual.had_we_used(each, batch=batch).steps for each in (with_intervals, inside))
 
-    waste, of_other = counterfactual.waste(with_intervals), counterfactual.waste(inside)
-    for name in ("examples", "examples_share", "steps", "steps_share"):
-        range_, value = getattr(waste, name), getattr(of_other, name).value
-        assert range_.low * (1 - 1e-9) <= value <= range_.high * (1 + 1e-9)
-    assert waste.examples_share.high <= 1 + 1e-9
     assert ends.low * (1 - 1e-9) <= other.value <= ends.high * (1 + 1e-9)
-
-
-@given(run=runs, price=st.floats(1, 1e5))
-def test_no_run_beats_following_the_noise_scale_in_hindsight(run, price):
-    followed = counterfactual.had_we_followed(run, examples_per_step=price)
-
-    assert counterfactual.saving_against(run, other=followed, examples_per_step=price) <= 1e-9
-
-
-def test_a_schedule_saves_against_the_constant_batch_that_it_replaced():
-    steps = [100.0] * 20
-    scales = [50 * 1.3**i for i in range(20)]
-    run = [
-        LoggedPiece(n, schedule.scheduled_batch(noise_scale=phi, examples_per_step=800), phi)
-        for n, phi in zip(steps, scales, strict=True)
-    ]
-    constant = counterfactual.had_we_used(run, batch=3000)
-    other = Outcome(constant.steps.value, constant.examples.value)
-
-    saved = counterfactual.saving_against(run, other=other, examples_per_step=800)
-
-    taken = 800 * 2000 + sum(p.num_steps * p.batch for p in run)
-    assert saved == pytest.approx(1 - taken / (800 * other.steps + other.examples))
-    assert saved > 0.05
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: counterfactual.had_we_used([], batch=8), "pieces must not be empty: give the resolved stretches"),
-        (lambda: counterfactual.run_average([]), "pieces must not be empty"),
         (lambda: counterfactual.had_we_used([LoggedPiece(1, 8, 9)], batch=0), "batch must be positive"),
         (lambda: LoggedPiece(0, 8, 9), "num_steps must be positive and finite, got 0: leave out pieces"),
         (lambda: LoggedPiece(1, 8, 9, low=10), "noise_scale must lie between low and high, got 9 with low=10"),

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory import rescaling
 from noisescale_core.theory.change import BatchChange
 from noisescale_core.theory.rescaling import Hyperparameters, rescale_all
 
@@ -87,27 +86,10 @@ def test_the_decay_timescale_of_the_plan_stays(factor, noise_scale):
     new = rescale_all("AdamW", ADAM, BatchChange(512, 512 * factor, noise_scale))
 
     def timescale(batch, learning_rate, weight_decay):
-        return rescaling.decay_timescale(
-            batch=batch, learning_rate=learning_rate, weight_decay=weight_decay, examples=1e9
-        )
+        return batch / (learning_rate * weight_decay * 1e9)
 
     before = timescale(512, 1e-3, 0.1)
     assert timescale(512 * factor, new.of("learning_rate").after, new.of("weight_decay").after) == pytest.approx(before)
-
-
-def test_the_decay_timescale_is_a_share_of_the_run_in_any_unit():
-    """1000 steps of ε λ = 10⁻³ decay the weights by e: the whole of a run of a thousand steps."""
-    in_sequences = rescaling.decay_timescale(batch=512, learning_rate=1e-2, weight_decay=0.1, examples=512_000)
-    in_tokens = rescaling.decay_timescale(
-        batch=512 * 2048, learning_rate=1e-2, weight_decay=0.1, examples=512_000 * 2048
-    )
-
-    assert in_sequences == pytest.approx(1)
-    assert in_tokens == pytest.approx(1)
-
-
-def test_the_optimal_decay_timescale_is_the_published_power_law():
-    assert rescaling.optimal_decay_timescale(20) == pytest.approx(1.084 * math.exp(-0.527 * math.log(20)))
 
 
 @given(steps=st.floats(1, 1e5), factor=st.floats(0.1, 100))
@@ -195,7 +177,6 @@ def test_there_and_back_again_changes_nothing(factor, noise_scale, optimizer):
         (lambda: Hyperparameters(0.1, weight_decay=-0.1), "weight_decay must not be negative, got -0.1"),
         (lambda: BatchChange(0, 1, 1), "from_batch must be positive"),
         (lambda: BatchChange(1, 1, -1), "noise_scale must not be negative, got -1: None where it is not resolved"),
-        (lambda: rescaling.optimal_decay_timescale(0), "tokens_per_parameter must be positive"),
     ],
 )
 def test_settings_without_meaning_are_refused(call, message):

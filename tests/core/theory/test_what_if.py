@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory.cost import Rates, cost_of_run
+from noisescale_core.theory.cost import Rates
 from noisescale_core.theory.intervals import estimate_from_interval
 from noisescale_core.theory.trade_off import TradeOff
 from noisescale_core.theory.what_if import Hardware, Plan, what_if
@@ -27,21 +27,23 @@ def test_a_what_if_is_the_run_of_the_trade_off_at_the_value_and_at_both_ends(ste
 
     def run(critical_batch):
         of_plan = TradeOff.from_run(steps=steps, batch=now, critical_batch=critical_batch, target="the plan's")
-        return cost_of_run(of_plan, batch=then, step_seconds=1.5, num_devices=8, rates=RATES)
+        hours = of_plan.steps(then) * 1.5 / 3600
+        usd = hours * (8 * RATES.usd_per_device_hour + RATES.usd_per_hour_besides)
+        return (
+            of_plan.steps(then),
+            of_plan.examples(then),
+            hours,
+            8 * hours,
+            usd,
+            8 * hours * RATES.kilowatts_per_device,
+        )
 
     value, ends = run(critical), (run(critical / width), run(critical * width))
-    pairs = [
-        (found.steps, lambda r: r.steps),
-        (found.examples, lambda r: r.examples),
-        (found.hours, lambda r: r.seconds / 3600),
-        (found.device_hours, lambda r: r.device_hours),
-        (found.usd, lambda r: r.usd),
-        (found.kilowatt_hours, lambda r: r.kilowatt_hours),
-    ]
-    for carried, read in pairs:
-        assert carried.both.value == pytest.approx(read(value))
-        assert carried.both.low == pytest.approx(min(read(end) for end in ends))
-        assert carried.both.high == pytest.approx(max(read(end) for end in ends))
+    carried = (found.steps, found.examples, found.hours, found.device_hours, found.usd, found.kilowatt_hours)
+    for place, one in enumerate(carried):
+        assert one.both.value == pytest.approx(value[place])
+        assert one.both.low == pytest.approx(min(end[place] for end in ends))
+        assert one.both.high == pytest.approx(max(end[place] for end in ends))
 
 
 def test_statistical_and_model_error_of_a_prediction_stay_apart():

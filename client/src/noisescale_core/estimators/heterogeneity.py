@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 from noisescale_core.errors import EstimationError
-from noisescale_core.estimators.f_distribution import upper_tail
 from noisescale_core.estimators.signal import normal_deviate
 
 HETEROGENEITY_Z = 4.75
@@ -89,29 +88,6 @@ def mean_squares(
         num_ranks=num_ranks,
         num_small_batches=num_small_batches,
     )
-
-
-def chance_of_f(step: MeanSquares, *, effective_dimension: float) -> float:
-    """The probability of an F as large as this step's, or larger, where all ranks see the same data.
-
-    Args:
-        step: The mean squares.
-        effective_dimension: d_eff = (tr Σ)² / tr(Σ²).
-
-    Raises:
-        EstimationError: Unless effective_dimension is positive.
-
-    Source: F with (R - 1) d_eff and (K - R) d_eff degrees of freedom for normal gradients, each mean square being
-    matched to a χ² by its first two moments (Satterthwaite 1946, "An approximate distribution of estimates of variance
-    components"); exact where Σ has d_eff equal eigenvalues.
-    """
-    if not effective_dimension > 0:
-        raise EstimationError(f"effective_dimension must be positive, got {effective_dimension:g}")
-    if step.within <= 0:
-        return 0.0 if step.between > 0 else 1.0
-    between_freedom = (step.num_ranks - 1) * effective_dimension
-    within_freedom = (step.num_small_batches - step.num_ranks) * effective_dimension
-    return upper_tail(max(0.0, step.between) / step.within, between_freedom, within_freedom)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,33 +100,22 @@ def solve_unequal_groups(
     return trace_cov, big_sq_norm - trace_cov / batch_size
 
 
-def from_equally_weighted_groups(
-    *, mean_sq_norm: float, big_sq_norm: float, num_groups: int, mean_inverse_size: float
-) -> Terms:
-    """Terms from K groups of different sizes n_k whose mean gradients are averaged with equal weight.
+def solve_equally_weighted_groups(
+    mean_sq_norm: float, big_sq_norm: float, num_groups: float, mean_inverse_size: float
+) -> tuple[float, float]:
+    """Both terms, tr Σ first, from K groups of different sizes n_k whose mean gradients are averaged with equal weight.
 
-    Such a loop's gradient is not the mean over the examples: small groups count too much.
+    Such a loop's gradient is not the mean over the examples: small groups count too much. Sizes are checked before.
 
     Args:
         mean_sq_norm: Mean of |g_k|², g_k the mean gradient of group k.
         big_sq_norm: |Σ g_k / K|².
-        num_groups: K.
+        num_groups: K, at least 2.
         mean_inverse_size: Mean of 1 / n_k, in 1 / examples.
-
-    Raises:
-        EstimationError: With fewer than two groups or without examples.
 
     Source: E|g_k|² = |G|² + tr Σ / n_k averaged over k, and E|Σ g_k / K|² = |G|² + tr Σ mean(1 / n_k) / K, solved for
         both; `from_groups` at equal sizes.
     """
-    check_groups(num_groups, num_groups / mean_inverse_size if mean_inverse_size > 0 else 0.0)
-    return Terms(*solve_equally_weighted_groups(mean_sq_norm, big_sq_norm, num_groups, mean_inverse_size))
-
-
-def solve_equally_weighted_groups(
-    mean_sq_norm: float, big_sq_norm: float, num_groups: float, mean_inverse_size: float
-) -> tuple[float, float]:
-    """Both terms, tr Σ first, as in `from_equally_weighted_groups`, of checked sizes: arithmetic alone."""
     spread = (mean_sq_norm - big_sq_norm) * num_groups / (num_groups - 1)
     return spread / mean_inverse_size, mean_sq_norm - spread
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.domain import require_any, require_positive
 from noisescale_core.theory.efficiency import step_efficiency
-from noisescale_core.theory.schedule import Outcome, Stretch, best_outcome
-from noisescale_core.theory.trade_off import TradeOff
 
 _PIECES = "give the resolved stretches of a run"
 
@@ -97,63 +95,6 @@ class HadWeUsed:
     examples: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Waste:
-    """Examples and steps that the run so far would not have needed, were only the one or only the other to count.
-
-    Attributes:
-        examples: Σ n B w, that tiny batches would not have needed.
-        examples_share: The same, of all examples.
-        steps: Σ n (1 - w), that huge batches would not have needed.
-        steps_share: The same, of all steps.
-    """
-
-    examples: Range
-    examples_share: Range
-    steps: Range
-    steps_share: Range
-
-
-def profile_of(pieces: Sequence[LoggedPiece]) -> list[Stretch]:
-    """The run as progress and noise scale, free of the batches that it used.
-
-    Args:
-        pieces: Oldest first.
-
-    Raises:
-        DomainError: If there are none.
-    """
-    require_any("pieces", len(pieces), _PIECES)
-    return [Stretch(piece.ideal_steps, piece.noise_scale) for piece in pieces]
-
-
-def run_average(pieces: Sequence[LoggedPiece]) -> float:
-    """Σ w φ / Σ w, the noise scale averaged over ideal steps: the B_crit = E_min / S_min of the whole run.
-
-    Averages over steps or over examples are other numbers, and the ratio of whole-run sums is a third.
-
-    Args:
-        pieces: Oldest first.
-
-    Raises:
-        DomainError: If there are none.
-    """
-    require_any("pieces", len(pieces), _PIECES)
-    progress = math.fsum(piece.ideal_steps for piece in pieces)
-    return math.fsum(piece.ideal_steps * piece.noise_scale for piece in pieces) / progress
-
-
-def trade_off_so_far(pieces: Sequence[LoggedPiece]) -> TradeOff:
-    """S_min, E_min and B_crit of what the run has achieved so far.
-
-    Args:
-        pieces: Oldest first.
-    """
-    profile = profile_of(pieces)
-    min_steps = math.fsum(part.ideal_steps for part in profile)
-    return TradeOff(min_steps, run_average(pieces) * min_steps, "what the run has achieved so far")
-
-
 def had_we_used(pieces: Sequence[LoggedPiece], *, batch: float) -> HadWeUsed:
     """Steps and examples of the same progress at a constant batch B': S' = Σ n w (1 + φ / B').
 
@@ -172,51 +113,6 @@ def had_we_used(pieces: Sequence[LoggedPiece], *, batch: float) -> HadWeUsed:
     return HadWeUsed(batch, steps, Range(batch * steps.value, batch * steps.low, batch * steps.high))
 
 
-def had_we_followed(pieces: Sequence[LoggedPiece], *, examples_per_step: float) -> Outcome:
-    """Steps and examples of the same progress had the batch been √(r φ) throughout, in hindsight.
-
-    Args:
-        pieces: Oldest first.
-        examples_per_step: r.
-    """
-    return best_outcome(profile_of(pieces), examples_per_step=examples_per_step)
-
-
-def waste(pieces: Sequence[LoggedPiece]) -> Waste:
-    """What the run so far would not have needed: examples at tiny batches, steps at huge ones.
-
-    Args:
-        pieces: Oldest first.
-
-    Raises:
-        DomainError: If there are none.
-    """
-    examples = _sum(pieces, lambda piece, phi: piece.num_steps * piece.batch * step_efficiency(phi, piece.batch))
-    steps = _sum(pieces, lambda piece, phi: piece.num_steps * (1 - step_efficiency(phi, piece.batch)))
-    all_examples = math.fsum(piece.num_steps * piece.batch for piece in pieces)
-    all_steps = math.fsum(piece.num_steps for piece in pieces)
-    return Waste(examples, _divided(examples, all_examples), steps, _divided(steps, all_steps))
-
-
-def saving_against(pieces: Sequence[LoggedPiece], *, other: Outcome, examples_per_step: float) -> float:
-    """1 - J / J': what the run saved so far at price r against another way, as a share; negative where it lost.
-
-    Args:
-        pieces: Oldest first.
-        other: Steps and examples of the other way, from `had_we_used` or `had_we_followed`.
-        examples_per_step: r.
-
-    Raises:
-        DomainError: If there are no pieces.
-    """
-    require_any("pieces", len(pieces), _PIECES)
-    taken = Outcome(
-        steps=math.fsum(piece.num_steps for piece in pieces),
-        examples=math.fsum(piece.num_steps * piece.batch for piece in pieces),
-    )
-    return 1 - taken.cost(examples_per_step) / other.cost(examples_per_step)
-
-
 def _sum(pieces: Sequence[LoggedPiece], term: Callable[[LoggedPiece, float], float]) -> Range:
     require_any("pieces", len(pieces), _PIECES)
     ends = [sorted((term(piece, piece.least), term(piece, piece.most))) for piece in pieces]
@@ -225,7 +121,3 @@ def _sum(pieces: Sequence[LoggedPiece], term: Callable[[LoggedPiece, float], flo
         low=math.fsum(low for low, _ in ends),
         high=math.fsum(high for _, high in ends),
     )
-
-
-def _divided(whole: Range, divisor: float) -> Range:
-    return Range(whole.value / divisor, whole.low / divisor, whole.high / divisor)

@@ -59,21 +59,6 @@ def greatest_speedup(*, critical_batch: float, batch: float) -> float:
     return 1 + critical_batch / batch
 
 
-def with_more_devices(*, critical_batch: float, batch: float, factor: float) -> Exchange:
-    """What `factor` times the devices, and the batch, buy: less time for more compute.
-
-    Args:
-        critical_batch: B_crit in examples.
-        batch: B now, in examples.
-        factor: Devices then divided by devices now.
-
-    Raises:
-        DomainError: If a number is not positive.
-    """
-    require_positive("2 doubles the devices", factor=factor)
-    return _exchange(critical_batch, batch, factor * batch)
-
-
 def with_less_compute(*, critical_batch: float, batch: float, compute_factor: float) -> Exchange | None:
     """What a run of so much less compute takes in time; None where no batch is that cheap.
 

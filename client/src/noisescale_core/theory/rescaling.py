@@ -4,7 +4,6 @@ Every change names its rule, its source, where the rule holds and whether this b
 where a rule has no answer, such as a β below zero, the change has none either and says so.
 """
 
-import math
 from dataclasses import dataclass, fields
 
 from noisescale_core.errors import DomainError
@@ -107,42 +106,6 @@ def rescale_all(optimizer: str, now: Hyperparameters, batch: BatchChange, *, num
     if now.warmup_steps is not None:
         found.append(_warmup(now.warmup_steps, batch))
     return Rescaling(batch, tuple(found), grid(rate.after, num_points=num_points))
-
-
-def optimal_decay_timescale(tokens_per_parameter: float) -> float:
-    """τ = B / (ε λ D) = 1.084 TPP^-0.527: the share of the run over which AdamW's weights should be averaged.
-
-    Fitted to language models trained with AdamW. Source: Bergsma et al. 2025, arXiv:2505.13738.
-
-    Args:
-        tokens_per_parameter: TPP, training tokens for each parameter of the model.
-
-    Raises:
-        DomainError: If it is not positive.
-    """
-    require_positive("divide the tokens of the plan by the parameters", tokens_per_parameter=tokens_per_parameter)
-    return 1.084 * math.pow(tokens_per_parameter, -0.527)
-
-
-def decay_timescale(*, batch: float, learning_rate: float, weight_decay: float, examples: float) -> float:
-    """τ = B / (ε λ D): over which share of the run AdamW averages its weights; free of units.
-
-    Source: Bergsma et al. 2025, arXiv:2505.13738.
-
-    Args:
-        batch: B in examples.
-        learning_rate: ε at its peak.
-        weight_decay: λ, decoupled.
-        examples: D, examples of the whole plan, in the batch's unit.
-
-    Raises:
-        DomainError: If one of them is not positive.
-    """
-    require_positive(
-        "without weight decay there is no time scale", learning_rate=learning_rate, weight_decay=weight_decay
-    )
-    require_positive("count both in the same unit", batch=batch, examples=examples)
-    return batch / (learning_rate * weight_decay * examples)
 
 
 def _learning_rate(optimizer: str, before: float, batch: BatchChange) -> Change:

@@ -122,23 +122,6 @@ def outcome(profile: Sequence[Stretch], batches: Sequence[float]) -> Outcome:
     )
 
 
-def best_outcome(profile: Sequence[Stretch], *, examples_per_step: float) -> Outcome:
-    """S = S_min + ∫ √φ ds / √r and E = E_min + √r ∫ √φ ds, at B = √(r φ) throughout.
-
-    Args:
-        profile: The whole run, oldest first.
-        examples_per_step: r.
-
-    Raises:
-        DomainError: If the profile is empty or r not positive.
-    """
-    require_positive("say what a step is worth, see prices.py", examples_per_step=examples_per_step)
-    least = trade_off_of(profile, target="the end of the profile")
-    root = math.fsum(part.ideal_steps * math.sqrt(part.noise_scale) for part in profile)
-    scale = math.sqrt(examples_per_step)
-    return Outcome(least.min_steps + root / scale, least.min_examples + root * scale)
-
-
 def gamma(profile: Sequence[Stretch]) -> float:
     """γ = (∫ √φ ds)² / (∫ ds ∫ φ ds), eq. D.7: 1 for a constant noise scale, less the more it changes.
 
@@ -150,35 +133,6 @@ def gamma(profile: Sequence[Stretch]) -> float:
     # 1 - γ is the relative variance of √φ: formed so, γ cannot exceed 1 by rounding
     variance = math.fsum(part.ideal_steps * (math.sqrt(part.noise_scale) - mean) ** 2 for part in profile)
     return 1 - variance / least.min_examples
-
-
-def gamma_of_power(exponent: float) -> float:
-    """γ = (1 + q) / (1 + q/2)² where φ grows as s^q: 0.96 at q = 1/2, 0.89 at 1, 0.75 at 2.
-
-    Args:
-        exponent: q.
-
-    Raises:
-        DomainError: Unless q > -1: the integral of φ would not exist.
-    """
-    if not exponent > -1:
-        raise DomainError(f"exponent must exceed -1, got {exponent:g}: the noise scale cannot fall faster than 1 / s")
-    return (1 + exponent) / (1 + exponent / 2) ** 2
-
-
-def gamma_of_exponential(growth: float) -> float:
-    """γ = 4 (√R - 1) / (ln R (√R + 1)) where φ grows exponentially in s, by R in all: 0.90 at 10, 0.71 at 100.
-
-    Args:
-        growth: R, the last noise scale divided by the first.
-
-    Raises:
-        DomainError: If R is not positive.
-    """
-    require_positive("divide the last noise scale by the first", growth=growth)
-    quarter = math.log(growth) / 4
-    # (√R - 1) / (√R + 1) = tanh(ln R / 4), which stays exact near R = 1
-    return math.tanh(quarter) / quarter if quarter else 1.0
 
 
 def saving(*, gamma: float, balance: float = 1.0) -> float:

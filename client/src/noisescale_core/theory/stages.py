@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.domain import require_any, require_positive
-from noisescale_core.theory.schedule import Outcome, Stretch, scheduled_batch
+from noisescale_core.theory.schedule import Stretch, scheduled_batch
 
 HYSTERESIS = 1.4
 """The batch changes only where the wanted one is off by more than this factor."""
@@ -121,15 +121,6 @@ def stages(
                 Stage(batch, last.first_step + last.steps, last.first_example + last.examples, steps, examples)
             )
     return found
-
-
-def outcome_of(found: Sequence[Stage]) -> Outcome:
-    """Steps and examples of all stages.
-
-    Args:
-        found: From `stages`.
-    """
-    return Outcome(math.fsum(stage.steps for stage in found), math.fsum(stage.examples for stage in found))
 
 
 def _next(batch: int | None, wanted: float, bounds: Bounds, rounded: Callable[[float], int]) -> int:

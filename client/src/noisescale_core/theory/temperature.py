@@ -10,11 +10,8 @@ possible.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from noisescale_core.errors import DomainError
 from noisescale_core.theory.domain import require_any, require_not_negative, require_positive
-from noisescale_core.theory.efficiency import step_efficiency
 
 LEAST_SHARE_OF_PEAK = 0.1
 """Below this share of the peak learning rate a window's noise scale is not used for B_crit."""
@@ -40,44 +37,6 @@ TEMPERATURE_ALONE = Exponents(-1.0, 1.0, "McCandlish et al. 2018, arXiv:1812.061
 
 LEARNING_RATE_ALONE = Exponents(-1.0, 0.0, "Gray et al. 2024, arXiv:2411.00999: the batch moved nothing")
 """g taken over from the temperature; the paper gives no number for it."""
-
-
-def temperature(*, learning_rate: float, batch: float) -> float:
-    """ε / B, the temperature of small batches up to a constant of the task.
-
-    Source: McCandlish et al. 2018, arXiv:1812.06162, appendix C; Smith & Le 2017, arXiv:1710.06451.
-
-    Args:
-        learning_rate: ε.
-        batch: B in examples.
-
-    Raises:
-        DomainError: If either is not positive.
-    """
-    require_positive("at rest there is no temperature", learning_rate=learning_rate, batch=batch)
-    return learning_rate / batch
-
-
-def relative_temperature(
-    *, learning_rate: float, best_of_huge_batches: float, batch: float, noise_scale: float
-) -> float:
-    """ε / ε_opt(B), with ε_opt(B) = ε_max B / (B + φ): 1 at the best learning rate of any batch.
-
-    Goes as ε / B far below φ, and as ε far above.
-    Source: McCandlish et al. 2018, arXiv:1812.06162, eq. 2.6 and appendix C.
-
-    Args:
-        learning_rate: ε.
-        best_of_huge_batches: ε_max.
-        batch: B in examples.
-        noise_scale: φ in examples.
-
-    Raises:
-        DomainError: If a number is not positive.
-    """
-    require_positive("at rest there is no temperature", learning_rate=learning_rate)
-    require_positive("find it by a search at a huge batch", best_of_huge_batches=best_of_huge_batches)
-    return learning_rate / (best_of_huge_batches * step_efficiency(noise_scale, batch))
 
 
 def lr_normalised(
@@ -141,36 +100,3 @@ def windows_to_use(learning_rates: Sequence[float], *, peak_learning_rate: float
     require_any("learning_rates", len(learning_rates), "give the mean of each window")
     peak = max(learning_rates) if peak_learning_rate is None else peak_learning_rate
     return [informs_critical_batch(learning_rate=rate, peak_learning_rate=peak) for rate in learning_rates]
-
-
-@dataclass(frozen=True, slots=True)
-class LearningRateDrop:
-    """A fall of the learning rate that a chart of the noise scale should mark.
-
-    Attributes:
-        position: Index of the first window after it.
-        factor: Learning rate after, divided by that before.
-    """
-
-    position: int
-    factor: float
-
-
-def drops(learning_rates: Sequence[float], *, by: float = 2.0) -> list[LearningRateDrop]:
-    """Where the learning rate falls by more than a factor from one window to the next.
-
-    Args:
-        learning_rates: Mean of each window, oldest first.
-        by: The factor, above 1.
-
-    Raises:
-        DomainError: Unless the factor exceeds 1.
-    """
-    if not by > 1:
-        raise DomainError(f"by must exceed 1, got {by:g}: 2 marks halvings")
-    pairs = enumerate(pairwise(learning_rates), start=1)
-    return [
-        LearningRateDrop(position, after / before)
-        for position, (before, after) in pairs
-        if before > 0 and after * by < before
-    ]

@@ -105,18 +105,6 @@ class TradeOff:
         require_positive("say what a step is worth, see prices.py", examples_per_step=examples_per_step)
         return examples_per_step * self.steps(batch) + self.examples(batch)
 
-    def least_cost(self, *, examples_per_step: float) -> float:
-        """J at the best constant batch: (√(r S_min) + √E_min)², in examples.
-
-        Args:
-            examples_per_step: r, examples per step.
-
-        Raises:
-            DomainError: If r is not positive.
-        """
-        require_positive("say what a step is worth, see prices.py", examples_per_step=examples_per_step)
-        return (math.sqrt(examples_per_step * self.min_steps) + math.sqrt(self.min_examples)) ** 2
-
 
 def steps_factor(*, from_batch: float, to_batch: float, critical_batch: float) -> float:
     """S(to) / S(from): how the number of optimizer steps to the same loss changes.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from noisescale_core.theory.agreement import agreement
+from noisescale_server.analysis.agreement import agreement
 from noisescale_server.analysis.estimate import Estimate
 
 Array = NDArray[np.float64]

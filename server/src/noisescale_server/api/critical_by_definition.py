@@ -3,7 +3,7 @@
 from typing import Literal
 
 from noisescale_core.advice.parts import Interval
-from noisescale_core.theory.definitions import DEFINED_BY, CriticalBatch, Definition
+from noisescale_server.analysis.definitions import DEFINED_BY, CriticalBatch, Definition
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.services.errors import refuse
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from noisescale_core.theory.definitions import Definition
 from noisescale_server.analysis.averages import Averages
 from noisescale_server.analysis.comparison import Statistics
+from noisescale_server.analysis.definitions import Definition
 from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.analysis.published_sweeps import PublishedSweep
 from noisescale_server.analysis.task_order import TaskOrder

@@ -18,10 +18,10 @@ from noisescale_core.advice.pace import Pace
 from noisescale_core.advice.predictions import Banded, banded
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_core.theory.intervals import Carried, Estimate, LogError
-from noisescale_core.theory.ramps import LinearRamp, should_double
 from noisescale_core.theory.schedule import Stretch, outcome, scheduled_batch, trade_off_of
 from noisescale_core.theory.stages import HYSTERESIS
 from noisescale_core.theory.trade_off import TradeOff, best_batch
+from noisescale_server.analysis.ramps import LinearRamp, should_double
 from noisescale_server.services.tradeoff_asked import EXACT
 from noisescale_server.services.tradeoff_regrets import MEASURED, MeasuredRegret
 from noisescale_server.services.tradeoff_rows import with_plan_error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.domain import require_not_negative, require_positive
-from noisescale_core.theory.throughput import Placement, StepTimes
+from noisescale_server.analysis.throughput import Placement, StepTimes
 
 NUM_CANDIDATES = 50
 """Batch sizes that the search tries, in equal ratios."""

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory.definitions import DEFINED_BY, CriticalBatch, Definition
 from noisescale_core.theory.trade_off import TradeOff
+from noisescale_server.analysis.definitions import DEFINED_BY, CriticalBatch, Definition
 
 RUN = TradeOff(min_steps=1000, min_examples=800_000, target="loss 2.5")
 HALF = CriticalBatch(800.0, Definition.HALF_EFFICIENCY, "loss 2.5", "sequences")
