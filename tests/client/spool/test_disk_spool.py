@@ -485,3 +485,36 @@ def wait_until(is_so, seconds=5.0):
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.001)
+
+
+def test_a_spool_that_holds_nothing_yet_may_be_forked(tmp_path):
+    spool = DiskSpool([tmp_path])
+
+    spool.restart_after_fork()
+
+    assert spool.folder is None
+
+
+@pytest.mark.processes
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_keeps_nothing_of_its_parents_folder_open(tmp_path):
+    stream = make_stream(tmp_path)
+    stream.append(metric(0))
+    folder = str(tmp_path)
+
+    child = os.fork()
+    if child == 0:
+        stream.restart_after_fork()
+        opened = [path for path in map(opened_as, os.listdir("/proc/self/fd")) if path.startswith(folder)]
+        os._exit(len(opened))
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [path for path in map(opened_as, os.listdir("/proc/self/fd")) if path.startswith(folder)] != []
+
+
+def opened_as(descriptor):
+    """The path behind a descriptor; empty where it is closed by now."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:
+        return ""

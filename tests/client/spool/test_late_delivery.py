@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 import time
 
 import pytest
@@ -12,7 +13,7 @@ import noisescale
 from noisescale import commands, outbox
 from noisescale.transport.frames import encode
 from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import adopt, has_arrived, num_waiting_in
+from noisescale.transport.late_delivery import adopt, deliver, has_arrived, num_waiting_in
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.wire import MetricRecord
 from spooled_streams import kill_after, metric, spooled
@@ -301,3 +302,16 @@ def test_what_the_server_takes_note_of_and_does_not_store_is_kept_aside(stub, tm
 
     assert [path.name for path in tmp_path.rglob("*.frame")] == ["000000000003.frame"]
     assert "refused 1 records, record 3 first" in caplog.text
+
+
+def test_a_stream_that_was_sent_leaves_no_thread(stub, tmp_path):
+    spooled(tmp_path, range(3))
+    before = set(threading.enumerate())
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    for folder in stream_folders(tmp_path):
+        deliver(folder, server, on_progress=lambda *progress: None, timeout_seconds=10.0)
+    server.close()
+
+    assert values(stub) == [0, 1, 2]
+    assert {thread.name for thread in set(threading.enumerate()) - before if "uploader" in thread.name} == set()

@@ -132,3 +132,17 @@ def test_certificates_are_looked_at_wherever_one_could_be_shown(monkeypatch, url
 
     assert opened[0]["verify"] == is_verified
     assert not opened[0]["follow_redirects"]
+
+
+@pytest.mark.parametrize("ask", ["read", "request"])
+@pytest.mark.parametrize(("text", "said"), [("", "ReadTimeout"), ("timed out", "timed out")])
+def test_an_error_without_words_is_named_by_its_kind(stub, monkeypatch, ask, text, said):
+    def fail(*arguments, **options):
+        raise httpx.ReadTimeout(text)
+
+    monkeypatch.setattr(httpx.Client, "get" if ask == "read" else "stream", fail)
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    with pytest.raises(TransportError, match=f"^no answer from {stub.url}: {said}$"):
+        server.read("/x") if ask == "read" else server.request("GET", "/x")
+    server.close()

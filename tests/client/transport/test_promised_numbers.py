@@ -30,6 +30,7 @@ LIMITS = Limits()
         ("a heartbeat each 20 s", heartbeat.HEARTBEAT_SECONDS, 20.0),
         ("for at most an hour", heartbeat.LONGEST_STEP_SECONDS, 3600.0),
         ("each second in which something was written", disk_spool.SYNC_SECONDS, 1.0),
+        ("waits for one attempt, 2 s at most", uploader.UNREACHED_SECONDS, 2.0),
         ("have numbers from 512 on", stream_folder.HIGH_DESCRIPTOR, 512),
     ],
 )

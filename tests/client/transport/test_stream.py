@@ -1,13 +1,15 @@
 """The ledger: every number is delivered or declared lost, whatever happens."""
 
+import contextlib
 import json
 import random
 
 import pytest
 
+from noisescale.transport import stream as stream_module
 from noisescale.transport.frames import encode
 from noisescale.transport.spool import MemorySpool
-from noisescale.transport.stream import Stream
+from noisescale.transport.stream import Account, Stream
 from noisescale.transport.wire import MetricRecord, RunRecord, to_json
 from stub_server import Ledger
 
@@ -246,3 +248,44 @@ def test_the_ledger_stays_true_under_random_faults(seed):
     assert stream.delivery().num_waiting == 0
     assert ledger.acked[stream.stream_id] == stream.delivery().num_logged
     assert numbers(ledger, stream) == sorted(set(numbers(ledger, stream)))
+
+
+def test_a_record_may_be_as_large_as_a_frame_may_be_and_no_larger(monkeypatch):
+    monkeypatch.setattr(stream_module, "MAX_FRAME_BYTES", len(encode(2, metric(0))))
+    stream, ledger = make_stream(), Ledger()
+
+    stream.append(metric(0))
+    stream.append(MetricRecord(0, 0.0, {"nn": 0.0}))
+    post(stream, ledger)
+
+    assert numbers(ledger, stream) == [0]
+    assert ledger.lost[stream.stream_id] == {3: "too_large"}
+
+
+def test_the_account_counts_a_lost_record_once_whether_the_server_knows_of_it_or_not():
+    stream, ledger = make_stream(), Ledger()
+    stream.append(metric(0))
+    with contextlib.suppress(TypeError):
+        stream.append(MetricRecord(0, 0.0, {"n": object()}))
+    before = stream.account()
+
+    post(stream, ledger)
+    stream.append(metric(1))
+
+    lost = {"not_encodable": 1}
+    assert before == Account(num_logged=3, num_stored=0, num_set_aside=0, num_kept=2, num_lost_by_reason=lost)
+    assert stream.account() == Account(num_logged=4, num_stored=2, num_set_aside=0, num_kept=1, num_lost_by_reason=lost)
+
+
+def test_a_full_batch_without_an_answer_comes_again_with_the_losses_behind_it():
+    stream = make_stream()
+    stream.append(metric(0))
+    with contextlib.suppress(TypeError):
+        stream.append(MetricRecord(0, 0.0, {"n": object()}))
+    first = stream.next_batch(max_records=2, max_bytes=1 << 20)
+    stream.append(metric(1))
+
+    again = stream.next_batch(max_records=2, max_bytes=1 << 20)
+
+    assert (first.first_seq, first.last_seq) == (1, 3)
+    assert (again.first_seq, again.last_seq, again.crc32) == (1, 3, first.crc32)

@@ -328,3 +328,26 @@ def test_only_who_is_believed_says_which_life_the_data_are_in(make_sender, monke
     wait_until(lambda: sender.steps == [0] and sender.stream.epoch == "first")
 
     assert epochs == expected
+
+
+def test_a_flush_hurries_what_is_left_behind_a_batch_that_is_on_its_way(make_sender):
+    sender = make_sender()
+    sender.log(0)
+    assert sender.uploader.flush(20)
+    posting, may_go_on = threading.Event(), threading.Event()
+
+    def answer_late(ledger, stream_id, batch):
+        posting.set()
+        assert may_go_on.wait(20)
+        return ledger.accept(stream_id, batch)
+
+    sender.server.faults.append(answer_late)
+    sender.log(*range(1, 1_001))  # a full batch: it is sent at once
+    assert posting.wait(20)
+    sender.log(*range(1_001, 1_500))
+    start = time.monotonic()
+    threading.Timer(0.1, may_go_on.set).start()
+
+    assert sender.uploader.flush(20)
+
+    assert time.monotonic() - start < 10

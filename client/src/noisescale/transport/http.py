@@ -75,7 +75,7 @@ class HttpServer:
                         break
                 return Answer(response.status_code, _json_object(found), response.headers.get("Retry-After"))
         except httpx.HTTPError as error:
-            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
+            raise TransportError(f"no answer from {self.url}: {str(error) or type(error).__name__}") from error
 
     def read(self, path: str) -> tuple[int, str]:
         """Status and text of a GET.
@@ -86,7 +86,7 @@ class HttpServer:
         try:
             response = self._open().get(f"{self.url}{path}", headers=self._headers)
         except httpx.HTTPError as error:
-            raise TransportError(f"no answer from {self.url}: {error or type(error).__name__}") from error
+            raise TransportError(f"no answer from {self.url}: {str(error) or type(error).__name__}") from error
         return response.status_code, response.text
 
     def is_ready(self) -> bool:
