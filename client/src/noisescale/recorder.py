@@ -11,7 +11,7 @@ from noisescale.ask.measured_run import MeasuredRun
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.explanations import SUMMED, explain_duty, is_sum
-from noisescale.given_norms import columns_of, nested_terms, noise_by_level, update_from_nested
+from noisescale.given_log import GivenLog
 from noisescale.guard import Faults, Notices
 from noisescale.hessian_log import HessianLog
 from noisescale.kind_series import KindSeries
@@ -26,7 +26,7 @@ from noisescale.step_counter import checked_size, checked_step
 from noisescale.step_log import StepLog
 from noisescale.stream_description import StreamDescription
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
-from noisescale.updates import LoggedStep, Update, plain_number, update_from_two_batches, update_without_norms
+from noisescale.updates import LoggedStep, Update, plain_number, update_without_norms
 from noisescale_core.advice.early import Early, why_early
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from noisescale.capture.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
-    from noisescale_core.estimators.nested_groups import NestedSizes, Tree
 
 OpenOutbox = Callable[[str, Callable[[], RunRecord]], Outbox]
 """From a run's id and what describes its stream to where its records go."""
@@ -61,6 +60,7 @@ class Recorder:
         description: What the run is called and made of.
         watch: What measures the gradients; None before it is started.
         metrics: What was logged as metrics.
+        given: Takes steps whose norms the script has measured.
     """
 
     def __init__(
@@ -90,7 +90,6 @@ class Recorder:
         self._kinds: dict[str, KindSeries] = {}
         self._hessian: HessianLog | None = None
         self._calibrator: ProxyCalibrator | None = None
-        self._log_every = config.log_every
         self._open_outbox = open_outbox
         self._outbox = None if open_outbox is None else open_outbox(run_id, lambda: self._run_record("simple"))
         self._log = StepLog(
@@ -101,6 +100,7 @@ class Recorder:
             log_every=config.log_every,
             on_norms=self._on_norms,
         )
+        self.given = GivenLog(self._log, self._stream, show=self._show, log_metrics=self.log_metrics)
 
     @property
     def is_recording(self) -> bool:
@@ -155,7 +155,6 @@ class Recorder:
         stream.loss_reduction = options.loss_reduction
         stream.num_ranks = watch.job.num_ranks
         stream.measure_every = None if options.overhead is not None else options.every
-        self._log_every = log_every or self._config.log_every
         self.description = replace(self.description, device=self.description.device or watch.device_name)
         self.say(f"watching {type(model).__name__}: {watch.says}")
         self._note(watch)
@@ -197,7 +196,7 @@ class Recorder:
         assert watch is not None
         watch.hurry()
         self._log.record(watch.arrived())
-        self._log.change_groups(watch.group_names, self._log_every)
+        self._log.change_groups(watch.group_names)
         if watch.estimator != self._stream.estimator:
             self.say(f"measuring {watch.says}")
         self._stream.estimator = watch.estimator
@@ -254,73 +253,10 @@ class Recorder:
         self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None
     ) -> None:
         self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
-        logged = self._logged_step(step, lr)
+        logged = self._log.given(step, lr)
         if batch_size is not None:
             logged = logged.counted(self._log.steps.count(batch_size))
         self._log.add(update_without_norms(logged, batch_size, None if loss is None else plain_number(loss)))
-
-    def log_norms(
-        self,
-        *,
-        small_batch_size: float,
-        big_batch_size: float,
-        small_sq_norm: float,
-        big_sq_norm: float,
-        num_small: int | None,
-        step: int | None,
-        loss: float | None,
-        lr: float | None,
-        layers: Mapping[str, tuple[float, float]] | None,
-    ) -> None:
-        """Record a step whose norms somebody else has measured; see `Run.log_norms`."""
-        self._begin_given("norms")
-        if layers is not None:
-            self._log.name_groups(list(layers), self._log_every)
-        big = checked_size("big_batch_size", big_batch_size)
-        small = checked_size("small_batch_size", small_batch_size)
-        big_number = plain_number(big_sq_norm)
-        columns = None if layers is None else columns_of(layers)
-        logged = self._logged_step(step, lr, self._log.steps.count(big))
-        self._log.add(
-            update_from_two_batches(
-                logged,
-                small_batch_size=small,
-                big_batch_size=big,
-                small_sq_norm=small_sq_norm,
-                big_sq_norm=big_number,
-                num_small=num_small,
-                loss=None if loss is None else plain_number(loss),
-                layers=columns,
-            )
-        )
-        self._show(logged.step)
-
-    def log_nested_norms(
-        self,
-        sum_sq_norms: Mapping[str, float],
-        big_sq_norm: float,
-        sizes: "NestedSizes | Sequence[Tree]",
-        *,
-        step: int | None,
-        loss: float | None,
-        lr: float | None,
-    ) -> None:
-        """Record a step of nested groups; see `Run.log_nested_norms`."""
-        terms, known = nested_terms(sum_sq_norms, big_sq_norm, sizes)
-        self._begin_given("nested_groups")
-        logged = self._logged_step(step, lr).counted(self._log.steps.count(known.num_units))
-        plain_loss = None if loss is None else plain_number(loss)
-        update = update_from_nested(logged, terms, known, big_sq_norm, plain_loss)
-        self._log.add(update)
-        if update.terms is not None:
-            self.log_metrics(logged.step, noise_by_level(terms, list(sum_sq_norms)))
-        self._show(logged.step)
-
-    def _begin_given(self, estimator: str) -> None:
-        """Norms come from the script."""
-        if self._stream.estimator == "none":
-            self._stream.estimator = estimator
-            self._stream.batch_size_source = "argument"
 
     def log_hessian(
         self,
@@ -438,9 +374,6 @@ class Recorder:
         return None if self._is_silent else where
 
     # ---- in between
-
-    def _logged_step(self, step: int | None, lr: float | None, examples: int | None = None) -> LoggedStep:
-        return LoggedStep(self._log.steps.number(step), self.now(), None if lr is None else float(lr), examples)
 
     def _on_norms(self, logged: LoggedStep, norms: "StepNorms", update: Update) -> None:
         """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""

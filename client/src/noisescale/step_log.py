@@ -68,6 +68,7 @@ class StepLog:
         self._now = now
         self._notices = notices
         self._group_seconds = group_seconds
+        self._log_every = log_every
         self._on_norms = on_norms
         self.steps = StepCounter()
         self.recent = RecentUpdates()
@@ -82,23 +83,27 @@ class StepLog:
         self.batch_size_source: str | None = None
         self.takes_examples = False
         self._unmeasured: deque[tuple[int, int, float | None, float | None]] = deque()
-        self._recording = self._new_recording([], log_every)
+        self._recording = self._new_recording([])
 
     def start_watch(self, group_names: Sequence[str], log_every: int) -> None:
-        """From here on steps have these layers; rows so far are handed out."""
+        """From here on steps have these layers, and rows so many updates; rows so far are handed out."""
         self.steps.start_watch()
-        self.flush()
-        self._recording = self._new_recording(group_names, log_every)
+        self._log_every = log_every
+        self.change_groups(group_names)
 
-    def change_groups(self, group_names: Sequence[str], log_every: int) -> None:
+    def change_groups(self, group_names: Sequence[str]) -> None:
         """From here on steps have these layers, and go on counting."""
         self.flush()
-        self._recording = self._new_recording(group_names, log_every)
+        self._recording = self._new_recording(group_names)
 
-    def name_groups(self, group_names: list[str], log_every: int) -> None:
+    def name_groups(self, group_names: list[str]) -> None:
         """From here on steps have these layers, if they had others."""
         if group_names != self._recording.group_names:
-            self.change_groups(group_names, log_every)
+            self.change_groups(group_names)
+
+    def given(self, step: int | None, lr: float | None, examples: int | None = None) -> LoggedStep:
+        """A step that is logged now by numbers of the script, which measures it itself or not at all."""
+        return LoggedStep(self.steps.number(step), self._now(), None if lr is None else float(lr), examples)
 
     def forget(self) -> None:
         """Another model is trained from here on: nothing of the one before is true of it."""
@@ -211,10 +216,10 @@ class StepLog:
         self._recording.add(update)
         return update
 
-    def _new_recording(self, group_names: Sequence[str], log_every: int) -> Recording:
+    def _new_recording(self, group_names: Sequence[str]) -> Recording:
         return Recording(
             self._send,
-            log_every=log_every,
+            log_every=self._log_every,
             group_seconds=self._group_seconds,
             group_names=group_names,
             start_time=self._now(),

@@ -16,7 +16,7 @@ OF_A_RUN_ALONE = {
 }  # fmt: skip
 """What Run shows to the parts around it; a training loop types none of it."""
 
-METHODS = sorted(name for name in vars(Run) if not name.startswith("_") and name not in OF_A_RUN_ALONE)
+METHODS = sorted(name for name in dir(Run) if not name.startswith("_") and name not in OF_A_RUN_ALONE)
 
 
 @pytest.fixture

@@ -17,13 +17,14 @@ from torch import Tensor
 from noisescale.capture.followed_forwards import Forward, whose_examples
 from noisescale.capture.gradient_source import GradientSource
 from noisescale.capture.held_rows import HeldNorms
+from noisescale.capture.ignored_gradients import IgnoredGradients
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.main_gradients import MainGradients
 from noisescale.capture.pending_gradients import PendingGradients
-from noisescale.capture.row_sums import ColumnRows, ParameterRows, RowSums, membership, spread
+from noisescale.capture.row_sums import ColumnRows, ParameterRows, RowSums, membership
 from noisescale.capture.small_batches import SmallBatchSize, total_size
 from noisescale.capture.witness import Witness
-from noisescale.kernels.squared_norms import condense, squared_norms, values_that_count
+from noisescale.kernels.squared_norms import condense, values_that_count
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum
@@ -116,8 +117,7 @@ class Accumulation:
         self._sq_norm_rows: list[Tensor] = []
         self._last_indices: set[int] = set()
         self._before_last: tuple[bool, set[int]] = False, set()  # `is_partial` and indices before the last small batch
-        self._ignored: dict[int, Tensor] = {}
-        self._ignored_now: dict[int, Tensor] = {}
+        self._ignored = IgnoredGradients()
         self._before: tuple[int, Tensor | None, int] | None = None
         self._step = object()  # what `Forward.counted_in` holds
         self._reached: dict[Forward, None] = {}
@@ -197,7 +197,7 @@ class Accumulation:
         self._are_used = True
         self.adds_up &= not self.is_marked
         self.pending.clear()
-        self._ignored_now = {}
+        self._ignored.drop()
         self._has_seen = False
         self.kinds_in_step = []
         if self._source is not None:
@@ -205,13 +205,13 @@ class Accumulation:
 
     def see_gradient(self, index: int, gradient: Tensor) -> None:
         """Take a parameter's gradient, before autograd adds it to `p.grad`."""
-        if self._ignored and self._parameters[index].grad is None:
-            self._ignored.pop(index, None)
+        if self._ignored.sums and self._parameters[index].grad is None:
+            self._ignored.sums.pop(index, None)
         is_plain = self.is_marked or self.is_ignoring
         if self.main is not None and self.main.take_off(index, gradient, is_measured=not is_plain):
             return
         if self.is_ignoring:
-            self._ignored_now[index] = gradient.detach().clone()
+            self._ignored.see(index, gradient)
         elif self._counts_only:
             self._has_seen = True
         elif self._source is not None:
@@ -230,7 +230,7 @@ class Accumulation:
         if not self._has_moved():
             self._forget_backward()
         elif self.is_ignoring:
-            self._keep_ignored()
+            self._ignored.keep()
         else:
             self._reached.update(dict.fromkeys(reached))
             if not self.is_marked:
@@ -241,12 +241,6 @@ class Accumulation:
         if self.main is not None:
             self.main.finish(has_failed=True)
         self.pending.clear()
-
-    def _keep_ignored(self) -> None:
-        """What a backward inside `ignore()` has added to `p.grad`."""
-        for index, gradient in self._ignored_now.items():
-            self._ignored[index] = self._ignored[index] + gradient if index in self._ignored else gradient
-        self._ignored_now = {}
 
     def remember_gradient(self) -> None:
         """From here on a gradient that changes is no longer the sum of the small batches."""
@@ -321,7 +315,7 @@ class Accumulation:
     @property
     def has_ignored(self) -> bool:
         """Whether `p.grad` holds something that `ignore()` kept out of the small batches."""
-        return bool(self._ignored)
+        return bool(self._ignored.sums)
 
     def take_small_batches(self) -> tuple[Tensor, list[SmallBatchSize]]:
         """Σ |s|² of each entry so far, [K, C] fp64, and their sizes; then forget them, but not the step."""
@@ -335,23 +329,6 @@ class Accumulation:
         """|p.grad|² of each column, [C] fp64."""
         row = self._big_row()
         return self.member_PC.new_zeros(self.num_columns) if row is None else self._row_sums.columns([row])[0]
-
-    def column_sums(self, gradients: Sequence[Tensor | None], shares: Sequence[float]) -> Tensor:
-        """Σ share · |g|² of each column, [C] fp64.
-
-        Args:
-            gradients: One for each parameter.
-            shares: By what each counts.
-        """
-        indices = [index for index, gradient in enumerate(gradients) if gradient is not None]
-        if not indices:
-            return self.member_PC.new_zeros(self.num_columns)
-        sq_norms = squared_norms([gradient for gradient in gradients if gradient is not None])
-        if any(share != 1.0 for share in shares):
-            # Python numbers, not a tensor of shares: that one would have to travel to the device, and wait.
-            shared = torch._foreach_mul(list(sq_norms.unbind()), [shares[index] for index in indices])
-            sq_norms = torch.stack(shared)
-        return spread([(indices, sq_norms)], len(gradients)) @ self.member_PC
 
     def _add_to_kinds(self, indices: Sequence[int], gradients: Sequence[Tensor]) -> None:
         for kind in self.kinds_in_step:
@@ -401,10 +378,7 @@ class Accumulation:
 
     def _own_gradients(self) -> list[Tensor | None]:
         """`p.grad` of each parameter, without what `ignore()` kept out."""
-        gradients = self._local_gradients()
-        for index, ignored in self._ignored.items():
-            gradient = gradients[index]
-            gradients[index] = None if gradient is None else gradient - ignored
+        gradients = self._ignored.taken_off(self._local_gradients())
         if self._source is not None:
             for index in self._source.dropped:
                 gradients[index] = None
@@ -412,7 +386,7 @@ class Accumulation:
 
     def _big_row(self) -> Tensor | None:
         """|p.grad|²; None where there is no gradient."""
-        known = None if self.main is None or self._ignored else self.main.big_row()
+        known = None if self.main is None or self._ignored.sums else self.main.big_row()
         if known is not None:
             return known
         gradients = self._own_gradients()

@@ -16,7 +16,7 @@ from noisescale.kernels import PREFERENCE, MultiTensor
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.multi_tensor.multi_tensor import DTYPES
 from noisescale.kernels.operations import Operation
-from noisescale.kernels.squared_norms import condense, sq_norms_of_condensed
+from noisescale.kernels.squared_norms import condense, sq_norms_of_condensed, squared_norms
 
 
 class Part(NamedTuple):
@@ -180,3 +180,22 @@ def spread(parts: Sequence[Part | tuple[Sequence[int], Tensor]], num_parameters:
             entries[index] = entries[index] + sq_norm if has_entry[index] else sq_norm
             has_entry[index] = True
     return torch.stack(entries)
+
+
+def column_sums(gradients: Sequence[Tensor | None], shares: Sequence[float], member_PC: Tensor) -> Tensor:
+    """Σ share · |g|² of each column, [C] fp64.
+
+    Args:
+        gradients: One for each parameter.
+        shares: By what each counts.
+        member_PC: 1 where a parameter belongs to a column.
+    """
+    indices = [index for index, gradient in enumerate(gradients) if gradient is not None]
+    if not indices:
+        return member_PC.new_zeros(member_PC.shape[1])
+    sq_norms = squared_norms([gradient for gradient in gradients if gradient is not None])
+    if any(share != 1.0 for share in shares):
+        # Python numbers, not a tensor of shares: that one would have to travel to the device, and wait.
+        shared = torch._foreach_mul(list(sq_norms.unbind()), [shares[index] for index in indices])
+        sq_norms = torch.stack(shared)
+    return spread([(indices, sq_norms)], len(gradients)) @ member_PC

@@ -137,7 +137,7 @@ class SmallModelAccumulation(Accumulation):
             for index, gradient in enumerate(one.gradients):
                 if gradient is not None:
                     self.see_gradient(index, gradient)
-            self._keep_ignored()
+            self._ignored.keep()
         elif self.is_marked:
             before = self._marked or [None] * len(one.gradients)
             self._marked = [total(pair) for pair in zip(before, one.gradients, strict=True)]

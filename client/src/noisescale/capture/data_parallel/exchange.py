@@ -9,6 +9,7 @@ from torch import Tensor
 from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.job import DataParallelJob
 from noisescale.capture.data_parallel.rank_part import StepParts, lost_part, rank_part
+from noisescale.capture.row_sums import column_sums
 from noisescale.capture.small_batches import SmallBatchSize
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class RankExchange:
             sizes = [add_up(sizes)]
         big_sq_norm_C = None
         if self._job.has_shards:
-            big_sq_norm_C = accumulation.column_sums(self._job.local_gradients(), self._job.shares())
+            big_sq_norm_C = column_sums(self._job.local_gradients(), self._job.shares(), accumulation.member_PC)
         return rank_part(
             norms_KC,
             sizes,
