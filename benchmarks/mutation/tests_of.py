@@ -29,7 +29,7 @@ _STREAM = (
     *_of("client/transport", "restored_server", "status_matrix"),
 )
 _SPOOL = _of("client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy")
-_LEFT = _of("client/spool", "kept_streams", "late_delivery")
+_LEFT = _of("client/spool", "kept_streams", "late_delivery", "undelivered")
 _MODEL = _of("client/spool", "nth_fault", "spool_model")
 _PROMISED = _of("client/transport", "promised_numbers")
 
@@ -68,7 +68,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "given_up_book": (*_of("client/spool", "undelivered", "late_delivery"), *_LEFT),
             "heartbeat": (*_PROMISED, *_STREAM),
             "held_frames": (*_of("client/spool", "undelivered"), *_SPOOL),
-            "http": (*_of("client/transport", "http_questions", "http"), *_STREAM),
+            "http": (*_PROMISED, *_of("client/transport", "http_questions", "http"), *_STREAM),
             "late_delivery": (*_LEFT, *_of("client/transport", "restored_server")),
             "left_behind": (*_PARTS, *_LEFT, *_SPOOL, *_STREAM, *_MODEL),
             "limits": (*_PROMISED, *_LEFT),

@@ -11,7 +11,7 @@ import pytest
 
 from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import LOSS, encode, frames_in
-from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.transport.left_behind import open_stream, sealed_at, stream_folders
 from noisescale.transport.limits import Limits
 from noisescale.transport.segment import Segment
 from noisescale.transport.stream import Stream
@@ -518,3 +518,29 @@ def opened_as(descriptor):
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except FileNotFoundError:
         return ""
+
+
+def test_files_that_were_given_up_take_no_descriptor_when_the_disk_was_asked_to_confirm(tmp_path):
+    stream = make_stream(tmp_path, limits=SMALL)
+    for number in range(500):
+        stream.append(metric(number))
+    stream._spool.sync()
+
+    opened = [opened_as(descriptor) for descriptor in os.listdir("/proc/self/fd")]
+
+    assert [path for path in opened if path.startswith(str(tmp_path)) and path.endswith("(deleted)")] == []
+    assert len([*tmp_path.rglob("*.seg")]) < 20
+    stream.end(5)
+
+
+def test_a_new_stream_ends_the_one_before_it(tmp_path):
+    spool = DiskSpool([tmp_path], limits=Limits(free_share=0.0), durability="direct")
+    for name in ("a", "b"):
+        spool.begin("run", name)
+        spool.append(encode(1, RunRecord({}, {})))
+        spool.append(encode(2, metric(2)))
+
+    [first, second] = sorted(stream_folders(tmp_path), key=lambda folder: folder.path)
+
+    assert [sealed_at(folder.segment_paths()[-1]) for folder in (first, second)] == [2, 0]
+    spool.end(5)

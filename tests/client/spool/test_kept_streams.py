@@ -135,3 +135,19 @@ def test_a_running_job_keeps_what_has_arrived_for_a_day(tmp_path, hours, are_kep
     assert num_files > 3
     assert left == (num_files if are_kept else 1), "the newest takes frames and stays"
     stream.end(1)
+
+
+def test_a_folder_that_cannot_be_deleted_stops_nobody(stub, server, tmp_path, monkeypatch):
+    [folder] = delivered(stub, server, tmp_path, 1)
+    made_older(folder, 25)
+
+    def fail(*arguments, **options):
+        raise OSError(30, "read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", fail)
+        assert [*adopt(tmp_path, server, "first")] == []
+        assert folder.segment_paths()
+    assert [*adopt(tmp_path, server, "first")] == []
+
+    assert not folder.path.exists()

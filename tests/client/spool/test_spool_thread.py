@@ -6,7 +6,7 @@ import time
 import pytest
 
 from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import decode_loss, encode, frames_in
+from noisescale.transport.frames import decode_loss, encode, frames_in, seq_of
 from noisescale.transport.limits import Limits
 from noisescale.transport.wire import LostRange, RunRecord
 from spooled_streams import metric
@@ -237,3 +237,47 @@ def test_a_loss_that_could_not_be_written_is_written_later(make, tmp_path, monke
 
     wait_until(losses)
     assert losses() == [LostRange(2, 5, "too_large")]
+
+
+def test_the_thread_writes_at_once_and_not_when_it_syncs_next(make, tmp_path, monkeypatch):
+    monkeypatch.setattr("noisescale.transport.disk_spool.SYNC_SECONDS", 30.0)
+    spool = make(durability="async")
+
+    for seq in range(1, 5):
+        spool.append(frame(seq))
+        wait_until(lambda: on_disk(tmp_path)[-1:] == [seq], seconds=5)  # noqa: B023
+
+
+def test_a_loss_is_brought_to_the_disk_as_a_record_is(make, syncs, monkeypatch):
+    monkeypatch.setattr("noisescale.transport.disk_spool.SYNC_SECONDS", 0.2)
+    spool = make()
+    spool.append(frame(1))
+    wait_until(lambda: syncs and not spool._is_dirty)
+    num_before = len(syncs)
+
+    spool.lose(LostRange(2, 2, "too_large"))
+
+    wait_until(lambda: len(syncs) > num_before)
+
+
+def test_a_loss_behind_records_hides_none_of_them(make, tmp_path):
+    spool = make()
+    for seq in range(1, 6):
+        spool.append(frame(seq))
+    spool.lose(LostRange(6, 6, "too_large"))
+    wait_until(lambda: not spool._losses.has_unwritten)
+
+    held = spool.oldest(2, 6, max_records=9, max_bytes=1 << 20)
+
+    assert [seq_of(one) for one in held.frames] == [3, 4, 5]
+
+
+def test_losses_that_the_server_knows_of_are_forgotten(make):
+    spool = make()
+    spool.append(frame(1))
+    spool.lose(LostRange(2, 3, "too_large"))
+    spool.lose(LostRange(5, 5, "too_large"))
+
+    spool.acknowledge(4, None)
+
+    assert spool._losses.known() == [LostRange(5, 5, "too_large")]

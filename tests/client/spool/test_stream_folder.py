@@ -271,6 +271,13 @@ class TestWhatWasLeft:
         assert ended_at(folder) is None
         assert stream.next_batch(max_records=9, max_bytes=1 << 20) is None
 
+    def test_a_stream_whose_file_is_damaged_throughout_has_no_record(self, folder):
+        (folder.path / "00000001.seg").write_bytes(b"nothing that is a frame")
+
+        stream, _ = open_stream(folder)
+
+        assert (stream.delivery().num_logged, stream.delivery().num_lost) == (0, 0)
+
     @pytest.mark.parametrize(
         ("frames", "expected"),
         [([], None), ([2, 3], None), ([2, 3, "seal"], 3), (["seal"], 1), ([2, "seal", 3], None)],

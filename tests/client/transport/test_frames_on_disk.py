@@ -1,5 +1,6 @@
 """The bytes of a frame as they lie on disks since the first release, for the releases before and after this one."""
 
+import math
 import struct
 import zlib
 
@@ -9,10 +10,17 @@ from noisescale.transport.frames import decode_loss, encode, encode_loss, encode
 from noisescale.transport.wire import FinishRecord, GroupRecord, LostRange, Measurement, MetricRecord, RunRecord
 
 ROW = Measurement(7, 50, 1.79e9, 12_800, 32.0, 8, 256.0, 1.5, -0.25, 2.5, 0.5, -0.125, 3.5, 50, 0.1, 16)
+UNKNOWN = Measurement(0, 1, 5.0, None, None, 0, None, *[None] * 5, None, 0, None, 0)
+NAN = math.nan
 LAYERS = GroupRecord(3, 1.0, ["a"], [2], [1.0], [0.5], [2.0], [0.25], [0.125])
 
 FRAMES = [
     (encode(9, ROW), 1, struct.pack("<qqdqdqdddddddqdq", *ROW)),
+    (
+        encode(9, UNKNOWN),
+        1,
+        struct.pack("<qqdqdqdddddddqdq", 0, 1, 5.0, -1, NAN, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, NAN, 0),
+    ),
     (
         encode(9, LAYERS),
         2,

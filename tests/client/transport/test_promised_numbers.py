@@ -31,6 +31,7 @@ LIMITS = Limits()
         ("for at most an hour", heartbeat.LONGEST_STEP_SECONDS, 3600.0),
         ("each second in which something was written", disk_spool.SYNC_SECONDS, 1.0),
         ("waits for one attempt, 2 s at most", uploader.UNREACHED_SECONDS, 2.0),
+        ("An answer is read up to 64 MiB", http.MAX_ANSWER_BYTES, 64 << 20),
         ("have numbers from 512 on", stream_folder.HIGH_DESCRIPTOR, 512),
     ],
 )
