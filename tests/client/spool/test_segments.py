@@ -282,6 +282,31 @@ class TestSegments:
         assert reads == [("3", 0)] or reads == [("2", 2 * FRAME_BYTES), ("3", 0)]
         assert seqs(segments.records_after(3)) == [4, 5, 6, 7, 8, 9, 10], "a server may go back"
 
+    def test_reading_goes_on_in_the_middle_of_a_file(self, make, monkeypatch):
+        segments = make(3, 2, 4)
+        list(segments.records_after(0))
+        segments.trim(5, max_bytes=1 << 20, max_seconds=1e9)
+        reads = []
+        for segment in segments.listed():
+            monkeypatch.setattr(
+                segment,
+                "read",
+                lambda offset, length, read=segment.read, path=segment.path: (
+                    reads.append((path.stem[-1], offset)) or read(offset, length)
+                ),
+            )
+
+        assert seqs(segments.records_after(5)) == [6, 7, 8, 9, 10]
+        assert reads[0][0] == "2"
+        assert reads[0][1] > 0
+
+    def test_a_file_whose_last_record_is_the_last_that_has_arrived_goes_too(self, make):
+        segments = make(2, 2, 2)
+
+        segments.trim(5, max_bytes=0, max_seconds=60)
+
+        assert [one.first_seq for one in segments.listed()] == [6]
+
     def test_what_has_arrived_whole_goes_when_there_is_too_much_of_it(self, make):
         segments = make(2, 2, 2, 2)
         sizes = [one.size for one in segments.listed()]

@@ -165,6 +165,7 @@ class TestLock:
 
 
 MOUNTS = """\
+nonsense
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
 30 22 0:40 / /home rw shared:9 - nfs4 server:/home rw
 31 30 8:2 / /home/local rw - xfs /dev/sdb rw
@@ -172,7 +173,6 @@ MOUNTS = """\
 33 22 0:42 / /homestead rw - cifs x rw
 34 22 0:43 / /data rw - ext4 x rw
 35 22 0:43 / /data rw - fuse.sshfs x rw
-nonsense
 """
 
 

@@ -20,6 +20,7 @@ LIMITS = Limits()
         ("or 16 MiB", LIMITS.memory_bytes, 16 << 20),
         ("tried again each second", disk_spool.RETRY_SECONDS, 1.0),
         ("1 GiB a run", LIMITS.run_bytes, 1 << 30),
+        ("looked at every 10 s", disk_spool.FREE_DISK_SECONDS, 10.0),
         ("less than 5 % of the disk free", LIMITS.free_share, 0.05),
         ("a write takes more than 50 ms", write_speed.SLOW_SECONDS, 0.050),
         ("until 100 writes took less than 5 ms each", write_speed.NUM_QUICK, 100),
