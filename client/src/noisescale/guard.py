@@ -4,9 +4,10 @@ One of the client's three `except Exception` is here; the others are the hook bo
 self-test, which is no part of a training loop, has one of its own.
 """
 
+import contextlib
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from noisescale.standard_error import show
@@ -18,6 +19,17 @@ show(logger)
 def announce(message: str) -> None:
     """Say what everybody should see once."""
     logger.info("%s", message)
+
+
+@contextlib.contextmanager
+def warnings_alone() -> Iterator[None]:
+    """For as long as many runs are made for somebody: what each of them would say is said of none."""
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 P = ParamSpec("P")

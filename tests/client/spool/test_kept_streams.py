@@ -67,7 +67,7 @@ def test_a_stream_that_was_not_delivered_is_kept_however_old_it_is(stub, server,
     spooled(tmp_path, range(3), url=stub.url)
     [folder] = stream_folders(tmp_path)
     made_older(folder, 24 * 365)
-    stub.answers += [(503, {}, b"")]
+    stub.answers += [(401, {}, b'{"type": "/errors/not-authenticated"}')]
 
     assert [one.num_delivered for one in adopt(tmp_path, server, "first")] == [0]
 

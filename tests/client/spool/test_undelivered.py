@@ -231,6 +231,30 @@ def test_sync_without_a_folder_leaves_out_what_is_meant_for_another_server(stub,
     assert values(stub) == [0, 1, 2, 100, 101, 102, 103]
 
 
+def test_sync_goes_on_when_a_proxy_has_answered_its_first_question(stub, root, monkeypatch):
+    monkeypatch.setattr(late_delivery, "FIRST_PAUSE_SECONDS", 0.01)
+    spooled(root, range(3), url=stub.url)
+    stub.answers += [(502, {}, HTML)]
+
+    assert commands.main(["sync", "--url", stub.url]) == 0
+
+    assert values(stub) == [0, 1, 2]
+
+
+def test_a_folder_that_cannot_be_read_keeps_no_other_one_from_being_sent(stub, root, server, capsys):
+    spooled(root, range(3), url=stub.url)
+    [bad] = stream_folders(root)
+    (bad.path / "00000009.seg").mkdir()  # where a file should be: as good as one that the disk cannot read
+    spooled(root, range(100, 104), url=stub.url)
+
+    assert commands.main(["sync", "--url", stub.url]) == 1
+
+    assert values(stub) == [100, 101, 102, 103]
+    assert bad.path.name[:8] in capsys.readouterr().err
+    assert list(adopt(root, server, "first")) == []
+    assert bad.path.is_dir()
+
+
 def test_sync_says_of_a_killed_job_that_its_end_cannot_be_known(stub, root, capsys):
     ended = spooled(root, range(3), url=stub.url)
     kill_after(root, stub.url, range(5))

@@ -67,3 +67,10 @@ def test_a_date_to_retry_after_is_understood():
     date = email.utils.formatdate(time.time() + 100, usegmt=True)
 
     assert retry_after_seconds(date) == pytest.approx(100, abs=2)
+
+
+@pytest.mark.parametrize(
+    "date", ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 2026 00:00:00 +9999999999999999999", "soon"]
+)
+def test_a_date_that_is_none_is_no_time_to_wait(date):
+    assert retry_after_seconds(date) is None

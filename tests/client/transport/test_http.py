@@ -1,5 +1,6 @@
 import json
 
+import httpx
 import pytest
 
 from noisescale.transport.http import HttpServer
@@ -65,6 +66,29 @@ def test_retry_after_is_handed_on(stub, server):
     answer = server.post_batch("stream-1", SMALL)
 
     assert (answer.status, answer.retry_after, answer.body) == (503, "7", {"detail": "busy"})
+
+
+@pytest.mark.parametrize("value", ["lang=fran\u00e7ais", "lang=french; Path=/"])
+def test_a_proxys_cookie_is_not_kept(stub, server, value):
+    """One that is not ASCII would have ended every later request of the job."""
+    stub.answers.append((502, {"Set-Cookie": value.encode().decode("latin-1")}, b"<html>proxy</html>"))
+
+    first, second = server.post_batch("stream-1", SMALL), server.post_batch("stream-1", SMALL)
+
+    assert (first.status, second.status) == (502, 200)
+    assert "Cookie" not in stub.requests[1][1]
+
+
+def test_whatever_a_request_ends_with_is_a_transport_error_and_the_next_one_begins_anew(stub, server, monkeypatch):
+    def fail(*args, **named):
+        raise UnicodeEncodeError("ascii", "\u00e7", 0, 1, "as a header that an answer left behind")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(httpx.Client, "stream", fail)
+        with pytest.raises(TransportError, match="no answer from"):
+            server.post_batch("stream-1", SMALL)
+
+    assert server.post_batch("stream-1", SMALL).status == 200
 
 
 def test_a_server_that_is_down_is_a_transport_error():

@@ -9,6 +9,7 @@ import noisy_quadratic
 from client_runs import make_kept_run
 from noisescale.config import Config
 from noisescale.description import RunDescription
+from noisescale.guard import announce, logger
 from noisescale.run import Run
 from noisescale.transport.wire import FinishRecord
 from noisescale_core.errors import ConfigError
@@ -58,6 +59,25 @@ def sweep(train, **changes):
 
 def steps_of(result):
     return {point.batch_size: point.steps.steps for point in result.points}
+
+
+@pytest.mark.thorough
+def test_the_runs_of_a_sweep_say_warnings_alone_and_the_sweep_its_trials(caplog):
+    caplog.set_level("INFO", "noisescale")
+    logged = Logged(most_steps=40)
+
+    def train(batch_size, lr, seed):
+        announce("watching a model")
+        logger.warning("batch size unknown")
+        return logged.yields(batch_size, lr, seed)
+
+    sweep(train, progress=announce)
+    announce("done")
+
+    assert "watching a model" not in caplog.messages
+    assert caplog.messages.count("batch size unknown") == len(logged.kept)
+    assert any(one.startswith("batch 1,024, learning rate 0.8: ") for one in caplog.messages)
+    assert caplog.messages[-1] == "done"
 
 
 @pytest.mark.thorough

@@ -183,6 +183,30 @@ async def test_what_jobs_send_and_changes_are_not_counted_as_reads(client: httpx
     assert (set(run), set(cursor)) == ({201}, {404})
 
 
+class TestWhatEverybodyMayAskFor:
+    """Files and the login: those who read them without end keep no neighbour from either."""
+
+    async def test_a_known_key_behind_the_same_address_gets_its_files(self, client: httpx.AsyncClient) -> None:
+        key = await new_key(client, "read")
+        used_up = [(await client.get("/assets/nothing.css")).status_code for _ in range(3)]
+
+        answer = await client.get("/assets/nothing.css", headers=bearer(key))
+
+        assert used_up[-1] == 429
+        assert answer.status_code != 429
+
+    async def test_a_wrong_key_gets_none(self, client: httpx.AsyncClient) -> None:
+        for _ in range(3):
+            await client.get("/assets/nothing.css")
+
+        assert (await client.get("/assets/nothing.css", headers=bearer("ns_r_wrong"))).status_code == 429
+
+    async def test_the_login_has_a_bucket_of_its_own(self, client: httpx.AsyncClient) -> None:
+        used_up = [(await client.get("/assets/nothing.css")).status_code for _ in range(3)]
+
+        assert (used_up[-1], (await client.get("/login")).status_code) == (429, 200)
+
+
 def test_the_default_lets_in_what_twenty_tabs_ask_when_they_open_at_once() -> None:
     """A page asks 12 to 27 times until it is drawn: itself, callbacks, what these read; counted in a browser."""
     asked = 20 * 27

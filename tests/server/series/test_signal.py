@@ -84,7 +84,9 @@ async def test_a_window_without_a_signal_keeps_its_lower_bound_and_the_words_say
     estimate_now = run["noise_scale"]
     assert (estimate_now["state"], estimate_now["reason"]) == ("unresolved", "no_signal_yet")
     assert estimate_now["low"] > 0
-    assert advice["reason"].startswith("The run has not shown a gradient beyond chance yet. The noise scale is above")
+    assert advice["reason"].startswith(
+        "The run has too few measured steps to be sure that there is a gradient. The noise scale is above"
+    )
     assert "window of" not in advice["next_step"]
 
 

@@ -65,13 +65,20 @@ def _meant_for(config: Config, folders: Sequence[StreamFolder]) -> list[StreamFo
     others = [folder for folder in folders if folder.meta().get("url") not in (None, url)]
     for there in sorted({str(folder.meta()["url"]) for folder in others}):
         meant = [folder for folder in others if folder.meta()["url"] == there]
-        num_arrived = sum(map(has_arrived, meant))
+        num_arrived = sum(map(_is_known_to_have_arrived, meant))
         print(
             f"{len(meant)} {_streams(len(meant))} left out: meant for {there}, where {num_arrived} have arrived. "
             f"To send there: noisescale sync --url {there}; to {url} all the same: noisescale sync FOLDER, such as "
             f"{meant[0].path}"
         )
     return [folder for folder in folders if folder not in others]
+
+
+def _is_known_to_have_arrived(folder: StreamFolder) -> bool:
+    try:
+        return has_arrived(folder)
+    except OSError:  # one folder that cannot be read is no reason not to send the others
+        return False
 
 
 def _streams(number: int) -> str:
@@ -102,9 +109,9 @@ def _print_totals(outcomes: Sequence[Outcome], folders: Sequence[StreamFolder]) 
 def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> Outcome | None:
     """What became of a stream, said where there is something to say; None where that cannot be known."""
     name = f"run {folder.path.parent.name} stream {folder.path.name[:8]}"
-    is_known = has_arrived(folder)
     bar = _Bar(name)
     try:
+        is_known = has_arrived(folder)
         folder.try_lock()  # where its writer is dead; else what it has written so far is sent
         outcome = deliver(folder, server, bar.report, timeout_seconds, PATIENCE_SECONDS)
     except (OSError, TransportError) as error:

@@ -172,5 +172,5 @@ def retry_after_seconds(header: str | None) -> float | None:
 def _seconds_until(date: str) -> float:
     try:
         return max(0.0, email.utils.parsedate_to_datetime(date).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return -1.0

@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,6 +14,9 @@ from noisescale_core.errors import TransportError
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
 MAX_ANSWER_BYTES = 64 << 20
+
+UNANSWERED = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError)
+"""What a request may end with, whatever is in the answer of a proxy."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -74,8 +78,8 @@ class HttpServer:
                         found = b""
                         break
                 return Answer(response.status_code, _json_object(found), response.headers.get("Retry-After"))
-        except httpx.HTTPError as error:
-            raise TransportError(f"no answer from {self.url}: {str(error) or type(error).__name__}") from error
+        except UNANSWERED as error:
+            raise self._no_answer(error) from error
 
     def read(self, path: str) -> tuple[int, str]:
         """Status and text of a GET.
@@ -85,9 +89,14 @@ class HttpServer:
         """
         try:
             response = self._open().get(f"{self.url}{path}", headers=self._headers)
-        except httpx.HTTPError as error:
-            raise TransportError(f"no answer from {self.url}: {str(error) or type(error).__name__}") from error
+        except UNANSWERED as error:
+            raise self._no_answer(error) from error
         return response.status_code, response.text
+
+    def _no_answer(self, error: Exception) -> TransportError:
+        if not isinstance(error, httpx.HTTPError):
+            self.close()  # whatever it was that an answer left behind goes with the connection
+        return TransportError(f"no answer from {self.url}: {str(error) or type(error).__name__}")
 
     def is_ready(self) -> bool:
         """Whether a noisescale server says at `/readyz` that it is; the page of a proxy is none, whatever its status.
@@ -117,7 +126,12 @@ class HttpServer:
             # Without TLS, proxy and redirects no certificate is ever looked at; loading them takes 13 ms.
             needs_certificates = not (is_loopback and self.url.startswith("http:"))
             self._client = httpx.Client(
-                timeout=timeout, follow_redirects=False, trust_env=not is_loopback, verify=needs_certificates
+                timeout=timeout,
+                follow_redirects=False,
+                trust_env=not is_loopback,
+                verify=needs_certificates,
+                # a proxy's cookie would go with every later request, and one that is not ASCII would end them all
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             )
         return self._client
 

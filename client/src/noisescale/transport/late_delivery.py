@@ -36,8 +36,17 @@ INTERVAL_SECONDS = 0.01
 
 logger = logging.getLogger("noisescale")
 
+BUSY = (429, 503)
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 16.0
+"""Between two questions where a proxy has answered the first."""
+
 OnProgress = Callable[[int, int], None]
 """Told how many records of how many have an account."""
+
+
+class NotNowError(TransportError):
+    """Something on the way answered in the server's place, or the server is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,8 @@ def deliver(
         TransportError: Where the server cannot say what it has.
         OSError: Where the folder cannot be read.
     """
-    acked_before, epoch = server_cursor(server, folder.path.name)
+    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+    acked_before, epoch = _patient_cursor(server, folder.path.name, min(timeout_seconds, patience))
     stream, _ = open_stream(folder, acked_before)
     stream.epoch = epoch
     folder.acknowledge(stream.delivery().num_acked, epoch)
@@ -93,7 +103,6 @@ def deliver(
     uploader = Uploader(stream, server, faults.append, interval_seconds=INTERVAL_SECONDS, keeps_connection=True)
     if stream.delivery().num_waiting:
         uploader.notify(1)
-    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
     _watch(stream, uploader, faults, on_progress, timeout_seconds, patience)
     uploader.close()
     outcome = _outcome(stream, folder, acked_before, uploader.trouble or "".join(map(str, faults)))
@@ -145,6 +154,23 @@ def _outcome(stream: Stream, folder: StreamFolder, acked_before: int, trouble: s
     )
 
 
+def _patient_cursor(server: HttpServer, stream_id: str, patience_seconds: float) -> tuple[int, str | None]:
+    """The same where something on the way answers in the server's place for a while, or the server is busy.
+
+    Raises:
+        TransportError: Where it goes on so, or nobody answers, or the server itself refuses.
+    """
+    deadline, pause = time.monotonic() + patience_seconds, FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return server_cursor(server, stream_id)
+        except NotNowError:
+            if time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
 def server_cursor(server: HttpServer, stream_id: str) -> tuple[int, str | None]:
     """Up to which record the server has an account of a stream, 0 where it knows none of that id, and its epoch.
 
@@ -154,7 +180,8 @@ def server_cursor(server: HttpServer, stream_id: str) -> tuple[int, str | None]:
     answer = server.request("GET", f"/api/v1/streams/{stream_id}")
     acked_seq = cursor_in(answer, stream_id)
     if acked_seq is None:
-        raise TransportError(f"{server.url} {answer}")
+        is_final = answer.is_ours and answer.status not in BUSY
+        raise (TransportError if is_final else NotNowError)(f"{server.url} {answer}")
     return acked_seq, epoch_in(answer)
 
 
@@ -251,11 +278,14 @@ def beyond_the_window(folders: Iterable[StreamFolder], epoch: str | None = None)
     now = time.time()
     arrived, gone = [], []
     for folder in folders:
-        if folder.is_refused:
-            told_at = folder.told_at()
-            gone += [folder] * (told_at is not None and now - told_at > REFUSED_SECONDS)
-        elif _has_arrived_in(folder, epoch):
-            arrived.append((now - folder.newest_change(), folder.num_bytes(), folder))
+        try:
+            if folder.is_refused:
+                told_at = folder.told_at()
+                gone += [folder] * (told_at is not None and now - told_at > REFUSED_SECONDS)
+            elif _has_arrived_in(folder, epoch):
+                arrived.append((now - folder.newest_change(), folder.num_bytes(), folder))
+        except OSError as error:  # it stays; the others are looked at all the same
+            logger.warning("cannot look at %s: %s", folder.path, error)
     num_bytes = 0
     for place, (age, size, folder) in enumerate(sorted(arrived, key=lambda one: one[0])):
         num_bytes += size

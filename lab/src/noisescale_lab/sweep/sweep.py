@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from noisescale.config import Config
-from noisescale.guard import announce
+from noisescale.guard import announce, warnings_alone
 from noisescale_core.errors import ConfigError
 from noisescale_lab.sweep.question import Question, seeds_of, targets_of
 from noisescale_lab.sweep.rate_search import BestRate, Score, best_of, search
@@ -97,14 +97,15 @@ class _Conductor:
         if left <= 0:
             raise _BudgetSpent
         limits = Limits(self._question.hardest, self._question.goal, most_steps, left)
-        trial = run_trial(
-            self._train,
-            setting,
-            self._question.seeds,
-            limits,
-            metric=self._question.metric,
-            read_run=self._server.metric_of,
-        )
+        with warnings_alone():  # fifty runs would each say what they watch and what they found
+            trial = run_trial(
+                self._train,
+                setting,
+                self._question.seeds,
+                limits,
+                metric=self._question.metric,
+                read_run=self._server.metric_of,
+            )
         self._state.add(trial)
         self._server.send(self._state.sweep_id, trial)
         self._progress(_said(trial, self._question))

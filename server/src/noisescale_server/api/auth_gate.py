@@ -16,11 +16,12 @@ from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.body import check_announced_length
 from noisescale_server.api.client_address import client_address
 from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
-from noisescale_server.api.read_rate import Busy, ReadRate, Turns, is_read, takes_a_turn
+from noisescale_server.api.read_rate import Busy, ReadRate, TooManyReads, Turns, is_read, takes_a_turn
 from noisescale_server.services.access import Principal, Right
 from noisescale_server.services.errors import DomainError, NotAllowed, NotAuthenticated, refuse
 
-PUBLIC: Final = frozenset({"/livez", "/readyz", "/login", "/login/start", "/login/back", "/logout", "/_favicon.ico"})
+LOGIN: Final = frozenset({"/login", "/login/start", "/login/back"})
+PUBLIC: Final = LOGIN | {"/livez", "/readyz", "/logout", "/_favicon.ico"}
 PUBLIC_FOLDERS: Final = frozenset({"assets", "_dash-component-suites"})
 """Scripts, styles and fonts: the same for everybody, and without any data."""
 API: Final = "/api/"
@@ -83,7 +84,7 @@ class Gate:
             # the API counts what it reads; the dashboard reads whatever comes
             check_length(headers, self.state.settings.max_body_bytes)
         if is_public(path):
-            self._count(scope)
+            await self._count_public(scope, headers)
             return None
         try:
             visitor = await self._visitor(scope, headers)
@@ -109,6 +110,30 @@ class Gate:
         if is_read(scope["method"], scope["path"]):
             reads: ReadRate = self.state.read_rate
             reads.count(self._sender(scope))
+
+    async def _count_public(self, scope: Scope, headers: Headers) -> None:
+        """Count what everybody may ask for by its address; what a known key or person asks for, by them.
+
+        These are looked up only where the address has read too much: a right one is not to be refused for its
+        neighbours. The login has a bucket of its own, or one reader of files would lock out everybody who has none yet.
+
+        Raises:
+            TooManyReads: When the bucket is empty.
+        """
+        if not is_read(scope["method"], scope["path"]):
+            return
+        reads: ReadRate = self.state.read_rate
+        is_login = scope["path"] in LOGIN
+        try:
+            reads.count(f"{'login of ' if is_login else ''}{self._sender(scope)}")
+        except TooManyReads:
+            try:
+                visitor = await self._visitor(scope, headers)
+            except (TooManyAttempts, NotAuthenticated):
+                visitor = None
+            if visitor is None:
+                raise
+            reads.count(f"{visitor.principal.kind} {visitor.principal.id}")
 
     async def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
         credentials: Credentials = self.state.credentials
