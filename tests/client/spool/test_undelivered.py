@@ -298,7 +298,8 @@ def test_records_in_memory_only_at_the_end_are_declared_and_nobody_says_that_the
     assert "could not even be written down" not in caplog.text
     full_disk.num_free = 1 << 30
     assert commands.main(["sync", str(folder.path), "--url", stub.url]) == 0
-    assert f"in all {num_lost} declared lost" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{num_kept} records sent, 0 there already, 0 left; in all {num_lost} declared lost" in said.replace(":", "")
     stub.ledger.check()
     assert list(stub.ledger.lost[folder.path.name].values()) == ["disk_full"] * num_lost
     assert values(stub) == list(range(num_kept - 1))

@@ -89,7 +89,7 @@ def _print_totals(outcomes: Sequence[Outcome], folders: Sequence[StreamFolder]) 
     """What became of all records."""
     num_sent = sum(outcome.num_delivered for outcome in outcomes)
     num_left = sum(outcome.num_left for outcome in outcomes)
-    num_there = sum(outcome.num_records for outcome in outcomes) - num_sent - num_left
+    num_there = sum(outcome.num_there for outcome in outcomes)
     num_lost = sum(outcome.num_lost for outcome in outcomes)
     num_aside = sum(folder.num_quarantined() for folder in folders)
     num_unknown = len(folders) - len(outcomes)

@@ -57,7 +57,8 @@ class Outcome:
         run_id: The run it writes to.
         stream_id: Its own id.
         num_records: In its folder, lost ones included.
-        num_delivered: Of which the server had no account before.
+        num_there: Of which it had stored before.
+        num_delivered: Of which it has stored now.
         num_lost: Of which it knows now that they will never come.
         num_left: Without an account still.
         reason: Why, where any are left.
@@ -67,6 +68,7 @@ class Outcome:
     run_id: str
     stream_id: str
     num_records: int
+    num_there: int
     num_delivered: int
     num_lost: int
     num_left: int
@@ -146,7 +148,8 @@ def _outcome(stream: Stream, folder: StreamFolder, acked_before: int, trouble: s
         run_id=folder.path.parent.name,
         stream_id=folder.path.name,
         num_records=found.num_logged,
-        num_delivered=max(0, found.num_acked - acked_before),
+        num_there=stream.num_stored(1, acked_before),
+        num_delivered=stream.num_stored(acked_before + 1, found.num_acked),
         num_lost=found.num_lost,
         num_left=found.num_waiting,
         reason=(trouble or "the server did not take them in time") if found.num_waiting else "",
@@ -228,7 +231,7 @@ def _unsent(folder: StreamFolder, reason: str) -> Outcome:
     """A stream of which the server did not even say what it has."""
     folder.leave(reason)
     num_waiting = num_waiting_in(folder)
-    return Outcome(folder.path.parent.name, folder.path.name, num_waiting, 0, 0, num_waiting, reason)
+    return Outcome(folder.path.parent.name, folder.path.name, num_waiting, 0, 0, 0, num_waiting, reason)
 
 
 def _delete(folder: StreamFolder) -> None:

@@ -158,6 +158,11 @@ class Stream:
         """How much was logged, acknowledged and lost."""
         return Delivery(self._last_seq, self._acked_seq, sum(one.last - one.first + 1 for one in self._lost))
 
+    def num_stored(self, first: int, last: int) -> int:
+        """Records of these numbers, acknowledged by now, that are no losses."""
+        last = min(last, self._acked_seq)
+        return max(0, last - first + 1) - sum(one.last - one.first + 1 for one in clipped(self._lost, first, last))
+
     def account(self) -> Account:
         """What became of all records."""
         lost, set_aside = Counter[str](), len(self._set_aside)
