@@ -25,7 +25,7 @@ def log_run(folder: Path, num_steps: int) -> None:
     os.environ |= {"NOISESCALE_MODE": "offline", "NOISESCALE_DIR": str(folder)}
     generator, now = random.Random(7), 1.79e9
     run = noisescale.init(project="report", task="norms", example="sequence", planned_steps=2 * num_steps)
-    run._main.now = lambda: now
+    run._main.now = run._main._log._now = lambda: now
     for _ in range(num_steps):
         now += SECONDS_PER_STEP
         noise, signal = NOISE_SCALE * generator.gauss(1, 0.1), max(1e-9, generator.gauss(1, 0.2))

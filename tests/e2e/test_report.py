@@ -32,7 +32,7 @@ NAMES: dict[str, str] = {}
 def log_steps(run: noisescale.Run, seed: int = 7) -> None:
     """Steps by a clock of their own, whose noise scale is known."""
     generator, now = random.Random(seed), 1.79e9
-    run._main.now = lambda: now
+    run._main.now = run._main._log._now = lambda: now
     for _ in range(STEPS):
         now += 0.25
         noise, signal = NOISE_SCALE * generator.gauss(1, 0.05), generator.gauss(1, 0.3)
