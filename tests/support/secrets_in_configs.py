@@ -10,6 +10,16 @@ HOOK = "https://hooks.slack.com/services/"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----"
 
 SECRETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"hftoken": "x1"}, {"hftoken": M}),
+    ({"HFTOKEN": "x1"}, {"HFTOKEN": M}),
+    ({"githubtoken": "x1"}, {"githubtoken": M}),
+    ({"clientsecret": "x1"}, {"clientsecret": M}),
+    ({"privatekey": "x1"}, {"privatekey": M}),
+    ({"wandb_key": "x1"}, {"wandb_key": M}),
+    ({"hf_token_ro": "x1"}, {"hf_token_ro": M}),
+    ({"api_key_value": "x1"}, {"api_key_value": M}),
+    ({"github_pat": "x1"}, {"github_pat": M}),
+    ({"jwt": "x1"}, {"jwt": M}),
     # by name, however it is written
     *(({name: "hunter2"}, {name: M}) for name in (
         "password", "db.password", "WANDB_API_KEY", "hf_token", "hfToken", "token", "aws-secret", "client_secret",
@@ -39,6 +49,7 @@ SECRETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 """A config, and what of it may be kept."""
 
 HARMLESS: list[dict[str, Any]] = [
+    {"eostoken": "</s>", "padtoken": "<pad>", "token_level": "word", "sort_key": "length", "read": "x", "test": "y"},
     {"num_tokens": 4096}, {"tokenizer": "gpt2"}, {"token": 7}, {"keyboard": "x"}, {"pass": 3}, {"secretary": "Ada"},
     {"password": ""}, {"password": None}, {"use_auth": True}, {"data": "https://example.com/a:b@c"},
     {"pad_token": "<pad>", "additional_special_tokens": ["<s>", "</s>"], "max_new_tokens": "many"},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from noisescale.guard import logger
 from noisescale_core.errors import ConfigError
-from noisescale_core.masking import masked
+from noisescale_core.masking import masked, masked_text
 
 MAX_NAME = 256
 MAX_TAG = 64
@@ -57,7 +57,7 @@ class RunDescription:
         body: dict[str, object] = {
             "project": self.project,
             "task": self.task,
-            "tags": list(self.tags),
+            "tags": [masked_text(tag) for tag in self.tags],
             "config": storable_config(self.config),
             "example": self.example,
             "unit": self.unit,
@@ -65,7 +65,7 @@ class RunDescription:
             "num_devices": int(self.num_devices),
         }
         optional: dict[str, object] = {
-            "name": self.name,
+            "name": None if self.name is None else masked_text(self.name),
             "device": self.device,
             "usd_per_device_hour": None if self.usd_per_device_hour is None else float(self.usd_per_device_hour),
             "family": self.family,

@@ -182,6 +182,13 @@ def _is_left(outcome: "transport.Outcome") -> bool:
         )
     else:
         logger.info("sent %d records that an earlier process of run %s had left", outcome.num_delivered, outcome.run_id)
+        if outcome.is_cut_off:
+            logger.warning(
+                "the process of run %s was killed: whether it had more than the %d records that are known cannot be "
+                "known",
+                outcome.run_id,
+                outcome.num_records,
+            )
     return outcome.num_left > 0
 
 

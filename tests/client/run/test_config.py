@@ -180,3 +180,12 @@ def test_a_description_gives_the_body_of_a_run():
         "project": "demo", "task": "default", "tags": [], "config": {"hidden": 64}, "example": "example",
         "unit": "examples", "units_per_example": 1.0, "num_devices": 1, "planned_steps": 1200,
     }  # fmt: skip
+
+
+def test_secrets_in_a_runs_name_and_tags_are_masked():
+    description = RunDescription(name="from https://ada:pw123@host/x", tags=("hf_abcdefghijklmnopqrstuvwxyz012345",))
+
+    body = description.to_json()
+
+    assert "pw123" not in str(body)
+    assert body["tags"] == ["[masked]"]

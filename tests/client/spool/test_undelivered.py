@@ -265,6 +265,15 @@ def test_sync_says_of_a_killed_job_that_its_end_cannot_be_known(stub, root, caps
     assert has_arrived(next(one for one in stream_folders(root) if one.path.name == ended.stream_id))
 
 
+def test_the_job_that_adopts_says_the_same(stub, root, server, caplog):
+    kill_after(root, stub.url, range(5))
+
+    [outcome] = adopt(root, server, "first")
+
+    assert not outbox._is_left(outcome)
+    assert "whether it had more than the 6 records that are known cannot be known" in caplog.text
+
+
 # ---- the disk is full and no server answers when the job ends
 
 

@@ -20,12 +20,23 @@ SECRET_ENDS: Final = (
     "accesskey",
     "authtoken",
     "accesstoken",
+    "secret",
+    "privatekey",
+    "encryptionkey",
+    "signingkey",
 )
-"""The same for names that are written without a break: `dbpassword`."""
+"""The same for names that are written without a break: `dbpassword`, `clientsecret`."""
 KEY_QUALIFIERS: Final = frozenset(
     {"api", "private", "access", "secret", "signing", "encryption", "ssh", "gpg", "pgp", "rsa", "account", "storage",
-     "shared", "master", "service", "deploy", "license"}
+     "shared", "master", "service", "deploy", "license", "wandb", "hf", "huggingface", "openai", "anthropic", "comet",
+     "neptune", "aws", "gcp", "azure", "github", "gitlab", "slack", "stripe", "sendgrid"}
 )  # fmt: skip
+SECRET_TEXTS: Final = frozenset({"pat", "jwt"})
+"""A text under a name that ends so is a secret: a personal access token, a signed one."""
+AFTERTHOUGHTS: Final = frozenset(
+    {"value", "text", "string", "ro", "rw", "read", "write", "readonly", "prod", "dev", "test"}
+)
+"""What is written after the name of a secret: `hf_token_ro`, `api_key_value`."""
 HARMLESS_TOKENS: Final = frozenset(
     {"pad", "eos", "bos", "unk", "mask", "cls", "sep", "start", "end", "stop", "special", "image", "per", "new", "num"}
 )
@@ -50,12 +61,16 @@ def ends_in_a_secret(name: str) -> bool:
 def names_a_secret_text(name: str) -> bool:
     """Whether a text under this name is a secret, though a number is not: `hf_token`; not `pad_token`."""
     words = _words(name)
+    while len(words) > 1 and words[-1] in AFTERTHOUGHTS:
+        words.pop()
     before, last = (["", *words])[-2:] if words else ("", "")
+    if last.endswith("token") and last != "token":  # written without a break
+        before, last = last.removesuffix("token"), "token"
     if last in ("key", "keys"):
         return before in KEY_QUALIFIERS
     if last in ("token", "tokens"):
         return before not in HARMLESS_TOKENS
-    return last == "pass" and before not in HARMLESS_PASSES
+    return last in SECRET_TEXTS or (last == "pass" and before not in HARMLESS_PASSES)
 
 
 def _words(name: str) -> list[str]:
