@@ -117,6 +117,14 @@ def test_what_is_no_price_is_refused(asked, message):
         advise(LanguageModel(2e10), **asked)
 
 
+@pytest.mark.parametrize("tokens", [0.5, 1e19, 1e300])
+def test_more_tokens_than_there_are_are_refused(tokens):
+    with pytest.raises(DomainError, match="tokens must lie between 1 and 1e"):
+        LanguageModel(tokens)
+    with pytest.raises(DomainError, match="tokens_per_step must lie between 1 and 1e"):
+        advise(LanguageModel(2e10), tokens_per_step=tokens)
+
+
 @pytest.mark.parametrize("tokens", [0.0, -1.0, math.inf, math.nan])
 def test_what_is_no_number_of_tokens_is_refused(tokens):
     with pytest.raises(DomainError, match="tokens must be positive"):

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import STARTED_AT, make_batch, make_measurements, make_stream
 from noisescale_server.services import ingestion, stale_windows
@@ -106,3 +107,28 @@ async def test_a_run_that_somebody_writes_to_is_left_for_the_next_round(
         run = await runs.get(session, run_id)
         assert run is not None
         assert run.window_is_stale
+
+
+@pytest.mark.thorough
+async def test_a_run_whose_window_cannot_be_computed_leaves_no_other_one_stale(
+    shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = uuid4(), uuid4()
+    refresh = stale_windows.refresh
+
+    async def refresh_good_ones(session: AsyncSession, run_id: UUID) -> None:
+        if run_id == bad:
+            raise ZeroDivisionError
+        await refresh(session, run_id)
+
+    monkeypatch.setattr(stale_windows, "refresh", refresh_good_ones)
+    await send_two_batches(shared_client, bad)
+    await send_two_batches(shared_client, good)
+
+    for _ in range(40):
+        if await step_in_the_list(shared_client, good) == 79:
+            break
+        await asyncio.sleep(HALF_A_ROUND)
+
+    assert await step_in_the_list(shared_client, good) == 79
+    assert f"the newest window of run {bad} cannot be computed" in caplog.text

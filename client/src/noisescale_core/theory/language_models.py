@@ -35,6 +35,9 @@ DEGREES_OF_FREEDOM = 4
 TOKENS_PER_PARAMETER = 20.0
 """What is assumed where only the size is said (Hoffmann et al. 2022, arXiv:2203.15556)."""
 
+MOST_TOKENS = 1e18
+"""More than there are, for a model or as a price: a law of two parameters says nothing there."""
+
 NUM_CASES = 64
 """Equally likely values of B_crit over which cost is averaged."""
 
@@ -67,9 +70,10 @@ class LanguageModel:
         """Refuse what is no number of tokens.
 
         Raises:
-            DomainError: Unless tokens are positive.
+            DomainError: Unless tokens lie between 1 and 1e18.
         """
         require_positive("a model is trained on some tokens", tokens=self.tokens)
+        _require_possible("tokens", self.tokens)
 
     @property
     def is_extrapolated(self) -> bool:
@@ -152,6 +156,7 @@ def advise(model: LanguageModel, *, tokens_per_step: float | None = None, prefer
     """
     if tokens_per_step is not None:
         require_positive("a step saved is worth some tokens", tokens_per_step=tokens_per_step)
+        _require_possible("tokens_per_step", tokens_per_step)
     require_share("a weight of steps against tokens", preference=preference)
     if not 0 < preference < 1:
         raise DomainError(f"preference must lie between 0 and 1, got {preference:g}: .5 weighs both alike")
@@ -178,6 +183,11 @@ def advise(model: LanguageModel, *, tokens_per_step: float | None = None, prefer
         regret_in_20=max(0.0, regrets[math.ceil(0.95 * len(regrets)) - 1]),
         is_extrapolated=model.is_extrapolated,
     )
+
+
+def _require_possible(name: str, tokens: float) -> None:
+    if not 1 <= tokens <= MOST_TOKENS:
+        raise DomainError(f"{name} must lie between 1 and {MOST_TOKENS:g}, got {tokens:g}: count tokens")
 
 
 def _best(floor: float, critical: float, price: float) -> float:

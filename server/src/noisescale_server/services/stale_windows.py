@@ -6,7 +6,7 @@ batch of one that was killed, and when an older stream of a run sends late, nobo
 
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services import latest
 from noisescale_server.services.live import LiveSeries
@@ -19,14 +19,9 @@ AT_ONCE = 100
 """Runs of one round; those that are left come in the next."""
 
 
-async def refresh_all(sessions: async_sessionmaker[AsyncSession]) -> bool:
-    """True if more are left than one round refreshes; each run is a transaction of its own."""
-    async with sessions() as session:
-        stale = await progress.stale_runs(session, AT_ONCE)
-    for run_id in stale:
-        async with sessions.begin() as session:
-            await refresh(session, run_id)
-    return len(stale) == AT_ONCE
+async def of_a_round(session: AsyncSession) -> list[UUID]:
+    """Runs to refresh now, those in use first."""
+    return await progress.stale_runs(session, AT_ONCE)
 
 
 async def refresh(session: AsyncSession, run_id: UUID) -> None:
