@@ -20,7 +20,7 @@ def test_it_says_batch_risk_and_sources(capsys):
     assert commands.main(["recommend", *asked]) == 0
 
     out = capsys.readouterr().out
-    assert out.startswith("batch      2.4 M [660 k, 9.4 M] tokens = 1,100 sequences of 2,048")
+    assert out.startswith("batch      2.3 M [820 k, 9.5 M] tokens = 1,100 sequences of 2,048")
     assert "extrapolated" not in out
 
 

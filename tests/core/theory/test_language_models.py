@@ -60,6 +60,14 @@ def test_a_stated_price_moves_the_batch_with_its_root_above_the_floor():
     assert cheap.batch.value == pytest.approx(model.floor, rel=0.02)
 
 
+@pytest.mark.parametrize("price", [1.0, 1e3, 1e6, 1e8, 1e10])
+@pytest.mark.parametrize("tokens", [1e8, 1e9, 2e10, 1e13])
+def test_the_batch_lies_in_its_own_interval(tokens, price):
+    batch = advise(LanguageModel(tokens), tokens_per_step=price).batch
+
+    assert batch.low * 0.999 <= batch.value <= batch.high * 1.001
+
+
 def test_silence_and_a_half_are_the_same_question():
     assert advise(LanguageModel(2e10)) == advise(LanguageModel(2e10), preference=0.5)
 
@@ -98,7 +106,7 @@ def test_the_expected_regret_lies_below_that_of_the_worst_case_in_twenty():
 def test_the_answer_says_batch_risk_sources_and_rate():
     text = "\n".join(said(LanguageModel(2e10), sequence_length=2048))
 
-    assert text.startswith("batch      2.4 M [660 k, 9.4 M] tokens = 1,100 sequences of 2,048, steps weigh 0.5")
+    assert text.startswith("batch      2.3 M [820 k, 9.5 M] tokens = 1,100 sequences of 2,048, steps weigh 0.5")
     assert "if money matters" in text
     assert "23 published points (Zhang et al. 2024, Step Law 2025, MLPerf)" in text
     assert "not known before the run" in text

@@ -191,7 +191,12 @@ def _require_possible(name: str, tokens: float) -> None:
 
 
 def _best(floor: float, critical: float, price: float) -> float:
-    return math.sqrt(floor * floor + price * critical)
+    """Where `_log_cost` is least: the positive root of B³ - (r B_crit + B_opt²) B - 2 r B_opt²."""
+    linear, constant = price * critical + floor * floor, 2 * price * floor * floor
+    batch = math.sqrt(linear) + math.cbrt(constant)  # above the root, from where Newton's steps fall to it
+    for _ in range(60):
+        batch -= (batch**3 - linear * batch - constant) / (3 * batch * batch - linear)
+    return batch
 
 
 def _log_cost(batch: float, floor: float, critical: float, price: float) -> float:
