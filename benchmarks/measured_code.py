@@ -116,6 +116,7 @@ MEASURED = MappingProxyType(
         "limits": _server("benchmark_limits.py", "streams", "runs", left_out=_ADVICE),
         "load": _server("load_10k_runs.py", "streams", left_out=(*_ADVICE, *_READING)),
         "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
+        "odds": Measured("policies/benchmark_odds.py", alone=("benchmarks/policies/references.csv",)),
         "outlook": Measured("benchmark_outlook.py"),
         "rests": Measured("benchmark_rests.py"),
         "page": Measured(

@@ -8,8 +8,8 @@ import noisescale_core
 ROOT = Path(noisescale_core.__file__).parent
 
 PURE = {
-    "collections", "dataclasses", "enum", "functools", "itertools", "math", "numbers", "re", "statistics", "types",
-    "typing",
+    "collections", "dataclasses", "enum", "functools", "itertools", "math", "numbers", "operator", "re", "statistics",
+    "types", "typing",
 }  # fmt: skip
 
 

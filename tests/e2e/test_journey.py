@@ -78,7 +78,15 @@ def test_layers_add_up_to_the_total(live_server, run):
 def test_the_recommendation_has_a_decision_and_says_that_it_is_uncalibrated(live_server, run):
     answer = httpx.get(f"{live_server}/api/v1/runs/{run['id']}/recommendation", headers=AS_LOCAL_USER).json()
 
-    assert answer["decision"] in ("increase", "decrease", "keep", "insufficient_evidence")
+    assert answer["decision"] in (
+        "increase",
+        "decrease",
+        "keep",
+        "probably_increase",
+        "probably_decrease",
+        "keep_for_now",
+    )
+    assert 0 <= answer["odds"]["probability"] <= 1
     assert answer["calibration"]["state"] == "uncalibrated"
     assert answer["interval"]["low"] < answer["interval"]["value"] < answer["interval"]["high"]
     assert answer["learning_rate"]["current"] == 0.05

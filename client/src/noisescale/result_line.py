@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from noisescale.readable import readable
 from noisescale.recent_updates import NoiseScale
+from noisescale_core.advice.numbers import chance, more
 
 if TYPE_CHECKING:
     from noisescale.ask.recommendation import Recommendation
@@ -23,9 +23,10 @@ def result_line(task: str, noise_scale: NoiseScale, advice: "Recommendation", wh
 
 
 def _to_do(advice: "Recommendation") -> str:
-    """A decision with the interval that it rests on; what is next where nothing is decided."""
-    best = advice.interval
-    if best is None or advice.decision not in ("increase", "decrease", "keep"):
+    """A decision with its odds; what is next where nothing is decided."""
+    odds = advice.odds
+    if odds is None or advice.decision == "insufficient_evidence":
         return f"{advice.headline}: {advice.next_step}" if advice.next_step else advice.headline
-    ends = f"{readable(best.low)}, {readable(best.high)}"
-    return f"{advice.headline} (best {readable(best.value)} [{ends}], {100 * best.level:.3g} %)"
+    if advice.decision in ("keep", "keep_for_now"):
+        return f"{advice.headline} (expected to cost {more(odds.present_regret)} than the best batch)"
+    return f"{advice.headline} (cheaper with a probability of {chance(odds.probability)})"

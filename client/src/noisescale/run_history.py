@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from noisescale.recent_updates import MIN_UPDATES, WINDOW_SHARE
 from noisescale.updates import Update
 from noisescale_core.advice.early import Before
+from noisescale_core.estimators.looks import Look, Looks
 from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate
 from noisescale_core.estimators.windows import WindowSums
 
@@ -95,6 +96,7 @@ class RunHistory:
         self.num_updates = 0
         self._started_at: float | None = None
         self._stretches: list[Stretch] = []
+        self._looks = Looks()
         self._updates_per_stretch = 1
 
     def add(self, update: Update) -> None:
@@ -122,6 +124,13 @@ class RunHistory:
             last.num_terms += 1
             last.trace_cov += update.terms.trace_cov
             last.grad_sq_norm += update.terms.grad_sq_norm
+            if update.global_batch is not None:
+                self._looks.add(logged.step, update.terms, update.global_batch, logged.lr)
+
+    @property
+    def looks(self) -> list[Look]:
+        """The sums that say how likely each noise scale is, oldest first."""
+        return self._looks.so_far()
 
     def see_rate(self, learning_rate: float | None) -> None:
         """Remember the learning rate of a step, measured or not; None leaves the last one known."""

@@ -162,6 +162,27 @@ class Caution:
 
 
 @dataclass(frozen=True, slots=True)
+class Odds:
+    """How likely the recommended batch is cheaper than the present one, and what is at stake, as shares of the cost."""
+
+    probability: float
+    saving: float
+    worst_case: float
+    present_regret: float
+    regret: float
+    assumes: str
+
+
+@dataclass(frozen=True, slots=True)
+class AtPreference:
+    """The batch for a reader who values steps otherwise."""
+
+    preference: float
+    batch_size: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """Which batch size to use, why, and what it would change."""
 
@@ -169,6 +190,8 @@ class Recommendation:
     headline: str
     reason: str | None = None
     noise_scale: Estimate = NOT_MEASURED
+    odds: Odds | None = None
+    otherwise: tuple[AtPreference, ...] = ()
     interval: Interval = UNKNOWN
     statistical_interval: Interval = UNKNOWN
     critical_batch: Interval = UNKNOWN

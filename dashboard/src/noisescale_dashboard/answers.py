@@ -84,6 +84,8 @@ class Decision:
     low: float | None = None
     high: float | None = None
     reason: str | None = None
+    probability: float | None = None
+    saving: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

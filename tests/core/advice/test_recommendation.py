@@ -1,49 +1,26 @@
 import math
-from dataclasses import replace
 
 import pytest
 
+from advised_runs import KNOWN
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.parts import Interval, SpentPoint
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend, round_batch
 from noisescale_core.advice.waste import waste
 from noisescale_core.advice.words.flags import notices
 from noisescale_core.estimators.flags import Flags
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.estimators.uncertainty import Reason
+from noisescale_core.theory.expected_cost import least_expected_cost
+from noisescale_core.theory.prices import worth_examples
+from plain_runs import noise_scale, run, unresolved
 
 BALANCED = Question()
 
 
-def noise_scale(value=1000.0, low=800.0, high=1300.0, z=7.0, **changes):
-    fields = {
-        "state": State.RESOLVED,
-        "value": value,
-        "low": low,
-        "high": high,
-        "level": 0.95,
-        "z": z,
-        "reason": None,
-        "updates_needed": None,
-        "num_updates": 64,
-        "num_blocks": 16,
-        "trace_cov": 1.0,
-        "trace_cov_se": 0.1,
-        "grad_sq_norm": 0.001,
-        "grad_sq_norm_se": 0.0001,
-    }
-    return NoiseScaleEstimate(**(fields | changes))
-
-
-def unresolved(low=650.0, reason=Reason.INTERVAL_UNBOUNDED, z=1.2, updates_needed=900):
-    return noise_scale(
-        state=State.UNRESOLVED, value=None, low=low, high=None, z=z, reason=reason, updates_needed=updates_needed
-    )
-
-
-def run(batch_size=256.0, estimate=None, **changes):
-    fields = {"optimizer": "SGD", "learning_rate": 0.1, "example": "image", "unit": "images"}
-    return RunSoFar(noise_scale=estimate or noise_scale(), batch_size=batch_size, **(fields | changes))
+def ends_of(interval):
+    return [interval.value, interval.low, interval.high]
 
 
 def test_what_changes_the_worth_of_advice_is_said_before_anything_else():
@@ -83,76 +60,21 @@ def test_every_notice_has_a_way_out():
     assert all(text.endswith(".") and any(mark in text for mark in (": ", "; ")) for text in texts)
 
 
-def test_a_batch_far_below_the_whole_interval_is_to_be_raised():
-    answer = recommend(run(batch_size=32), asked=BALANCED)
+def test_the_interval_holds_the_published_spread_and_at_a_price_half_of_it_on_the_log_scale():
+    exact = noise_scale(low=999.999, high=1000.001)
 
-    assert answer.decision == "increase"
-    assert answer.headline == "Raise the batch to 1,024"
-    assert answer.interval.low > 32
+    answer, at_a_price = (
+        recommend(run(estimate=exact), asked=one) for one in (BALANCED, Question(examples_per_step=500))
+    )
 
-
-def test_a_batch_far_above_the_whole_interval_is_to_be_lowered():
-    answer = recommend(run(batch_size=65_536), asked=BALANCED)
-
-    assert answer.decision == "decrease"
-    assert answer.headline == "Lower the batch to 1,024"
-    assert answer.learning_rate.recommended < 0.1
-
-
-def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_what_would_settle_it():
-    answer = recommend(run(batch_size=256), asked=BALANCED)
-
-    assert answer.decision == "insufficient_evidence"
-    assert answer.headline == "Probably raise; not calibrated here"
-    assert "sweep" in answer.next_step
-    assert answer.recommended_batch_size == 1024
-    assert answer.warnings[0].code == "uncalibrated"
-
-
-def test_the_interval_holds_half_of_the_model_error_on_the_log_scale():
-    answer = recommend(run(estimate=noise_scale(low=999.999, high=1000.001)), asked=BALANCED)
-
-    factor = 10 ** (1.959964 * 0.87 / 2)
-    assert answer.interval.high / answer.interval.value == pytest.approx(factor, rel=1e-4)
-    assert answer.interval.value / answer.interval.low == pytest.approx(factor, rel=1e-4)
-    assert answer.critical_batch.high / 1000 == pytest.approx(factor**2, rel=1e-4)
-    assert answer.statistical_interval.high == pytest.approx(1000, rel=1e-4)
-
-
-def test_a_tentative_estimate_decides_nothing_even_far_away():
-    estimate = noise_scale(state=State.TENTATIVE, z=3.0, updates_needed=178)
-
-    answer = recommend(run(batch_size=2, estimate=estimate), asked=BALANCED)
-
-    assert answer.decision == "insufficient_evidence"
-    assert answer.headline == "Not enough evidence yet"
-    assert answer.reason.endswith("tentative: z 3.0; a window of about 178 steps would resolve it.")
-
-
-def test_a_window_that_is_clearer_than_what_came_before_it_says_so():
-    estimate = noise_scale(state=State.TENTATIVE, z=6.3, updates_needed=178)
-
-    answer = recommend(run(batch_size=2, estimate=estimate), asked=BALANCED)
-
-    assert answer.decision == "insufficient_evidence"
-    assert "tentative: z 6.3, but less clear in the steps before; a window of about 178 steps would" in answer.reason
-
-
-@pytest.mark.parametrize(
-    ("z", "words"),
-    [
-        (6.3, "tentative: z 6.3, and too few steps came before the window to confirm it."),
-        (3.6, "tentative: z 3.6, less clear than in the steps before."),
-    ],
-)
-def test_a_window_that_is_long_enough_waits_to_be_confirmed(z, words):
-    scale = noise_scale(state=State.TENTATIVE, z=z)
-
-    answer = recommend(run(batch_size=2, estimate=replace(scale, updates_needed=scale.num_updates)), asked=BALANCED)
-
-    assert answer.decision == "insufficient_evidence"
-    assert answer.reason.endswith(words)
-    assert answer.next_step == "Keep training: the steps to come confirm it or not."
+    # together with what is usual, of 3.0
+    log_sd = 1 / math.hypot(1 / (0.87 * math.log(10)), 1 / 3.0)
+    critical = answer.critical_batch
+    assert math.log(critical.high / critical.low) == pytest.approx(2 * 1.959964 * log_sd, rel=0.01)
+    assert (answer.interval.low, answer.interval.high) == (critical.low, critical.high)
+    ends = [math.sqrt(500 * one) for one in (critical.low, critical.high)]
+    assert [at_a_price.interval.low, at_a_price.interval.high] == pytest.approx(ends)
+    assert answer.statistical_interval.high == pytest.approx(answer.statistical_interval.low, rel=2e-3)
 
 
 def test_an_unresolved_noise_scale_gives_no_number_but_its_lower_bound_speaks():
@@ -190,11 +112,23 @@ def test_what_is_missing_is_said(changes, words):
 
 
 def test_a_price_moves_the_best_batch_by_its_square_root():
-    cheap_steps = recommend(run(), asked=Question(examples_per_step=10.0))
+    now, known = run(steps_done=1, planned_steps=100), Measured(KNOWN)
+    cheap_steps, dear_steps = (recommend(now, known, Question(examples_per_step=rate)) for rate in (10.0, 40.0))
 
-    assert cheap_steps.interval.value == pytest.approx(100)
+    assert cheap_steps.interval.value == pytest.approx(math.sqrt(10 * cheap_steps.critical_batch.value), rel=0.02)
+    assert dear_steps.interval.value == pytest.approx(2 * cheap_steps.interval.value, rel=0.02)
     assert cheap_steps.exchange_rate.examples_per_step == 10
     assert cheap_steps.preference is None
+
+
+@pytest.mark.parametrize("rate", [10.0, 1e5])
+def test_the_less_is_known_the_further_a_batch_stays_from_what_the_estimate_alone_would_choose(rate):
+    answer = recommend(run(), asked=Question(examples_per_step=rate))
+
+    alone = math.sqrt(rate * answer.critical_batch.value)
+    assert answer.interval.value == least_expected_cost(Measured().critical(run()).belief, worth_examples(rate))
+    # towards the price: it is known, and the critical batch is not
+    assert 0.05 < math.log(alone / answer.interval.value) / math.log(alone / rate) < 0.5
 
 
 @pytest.mark.parametrize("wish", [Question(preference=1.0), Question(examples_per_step=-1.0)])
@@ -206,10 +140,10 @@ def test_a_wish_out_of_range_is_refused(wish):
 def test_predictions_are_the_trade_off_at_the_critical_batch_and_carry_the_model_error():
     answer = recommend(run(batch_size=32), asked=BALANCED)
 
-    steps = answer.predicted.steps_factor
-    assert steps.value == pytest.approx((1 + 1000 / 1024) / (1 + 1000 / 32))
+    steps, critical = answer.predicted.steps_factor, answer.critical_batch.value
+    assert steps.value == pytest.approx((1 + critical / 768) / (1 + critical / 32))
     assert steps.low < steps.value < steps.high
-    assert answer.predicted.examples_factor.value == pytest.approx(steps.value * 1024 / 32)
+    assert answer.predicted.examples_factor.value == pytest.approx(steps.value * 768 / 32)
 
 
 def test_efficiencies_of_the_present_batch_come_with_the_statistical_interval():
@@ -223,8 +157,11 @@ def test_efficiencies_of_the_present_batch_come_with_the_statistical_interval():
 def test_adam_follows_the_square_root_and_language_models_get_the_caution():
     answer = recommend(run(batch_size=32, optimizer="AdamW", unit="tokens"), asked=BALANCED)
 
-    gain = (1 + 1000 / 32) / (1 + 1000 / 1024)
-    assert answer.learning_rate.recommended == pytest.approx(0.1 * math.sqrt(gain))
+    gains = [(1 + b / 32) / (1 + b / answer.recommended_batch_size) for b in ends_of(answer.critical_batch)]
+    rate = answer.learning_rate
+    assert ends_of(Interval(rate.recommended, rate.low, rate.high)) == pytest.approx(
+        [0.1 * math.sqrt(g) for g in gains]
+    )
     assert "adam_language_model" in [caution.code for caution in answer.warnings]
 
 

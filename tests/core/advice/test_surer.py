@@ -25,11 +25,9 @@ def test_more_steps_are_named_with_what_they_take_and_are_not_extra():
     assert found[0].usd == pytest.approx(178 * 2 / 3600 * 24)
 
 
-@pytest.mark.parametrize("state", [State.TENTATIVE, State.UNRESOLVED])
-def test_what_resolves_it_is_said_with_its_hours_and_usd(state):
-    value, high = (1000.0, 1100.0) if state is State.TENTATIVE else (None, None)
-    reason = None if state is State.TENTATIVE else Reason.INTERVAL_UNBOUNDED
-    estimate = replace(RESOLVED, state=state, value=value, high=high, z=1.5, reason=reason, updates_needed=1800)
+def test_what_resolves_it_is_said_with_its_hours_and_usd():
+    fields = {"state": State.UNRESOLVED, "value": None, "high": None, "reason": Reason.INTERVAL_UNBOUNDED}
+    estimate = replace(RESOLVED, **fields, z=1.5, updates_needed=1800)
 
     long, short = (
         advice(advised_run(noise_scale=estimate, planned_steps=planned)).next_step for planned in (40_000, 30_000)
@@ -41,20 +39,37 @@ def test_what_resolves_it_is_said_with_its_hours_and_usd(state):
     assert short.endswith("a window is 5 % of the run, so it takes a run of at least 30,600 steps.")
 
 
+def test_a_tentative_window_is_decided_by_its_odds_and_still_says_what_would_resolve_it():
+    estimate = replace(RESOLVED, state=State.TENTATIVE, z=1.5, updates_needed=1800)
+
+    found = advice(advised_run(noise_scale=estimate, planned_steps=40_000))
+
+    assert found.decision == "probably_increase"
+    assert found.next_step == "Try twice the batch first, and look again at step 750."
+    assert found.next_steps[0].text == (
+        "Keep training until a window holds 1,800 steps, 1 h, 24 USD, which the plan takes anyway, if |G|² stays as it "
+        "is."
+    )
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "next_step"),
     [
-        {"z": 1.5, "updates_needed": 1800},
-        {"z": 6.0, "updates_needed": 10},
-        {"z": 1.5, "value": None, "high": None, "state": State.UNRESOLVED, "reason": Reason.INTERVAL_UNBOUNDED},
+        ({"z": 1.5, "updates_needed": 1800}, "Try twice the batch in the next run."),
+        ({"z": 6.0, "updates_needed": 10}, "Try twice the batch in the next run."),
+        (
+            {"z": 1.5, "value": None, "high": None, "state": State.UNRESOLVED, "reason": Reason.INTERVAL_UNBOUNDED},
+            "This run ended before its noise scale was resolved: split each step of the next one into more "
+            "micro-batches, or let it train for longer.",
+        ),
     ],
 )
-def test_a_run_that_has_ended_is_not_told_to_go_on(changes):
+def test_a_run_that_has_ended_is_not_told_to_go_on(changes, next_step):
     estimate = replace(RESOLVED, **{"state": State.TENTATIVE, **changes})
 
     found = advice(advised_run(noise_scale=estimate, has_ended=True))
 
-    assert found.next_step.startswith("This run ended before its noise scale was resolved")
+    assert found.next_step == next_step
     assert [one.kind for one in found.next_steps] == ["more_micro_batches"]
     assert "Keep training" not in str(found)
 
@@ -81,11 +96,12 @@ def test_a_branch_is_three_arms_of_a_twentieth_of_the_run_and_at_least_eight_ste
 
 
 def test_a_sweep_calibrates_and_costs_five_runs():
-    found = advice(advised_run()).next_steps[-1]
+    answer = advice(advised_run())
+    found, critical = answer.next_steps[-1], answer.critical_batch.value
 
-    min_steps = 5500 / (1 + 1000 / 256)
+    min_steps = 5500 / (1 + critical / 256)
     assert found.kind == "sweep"
-    assert found.examples == pytest.approx(1000 * min_steps * sum(1 + x for x in (0.25, 0.5, 1, 2, 4)))
+    assert found.examples == pytest.approx(critical * min_steps * sum(1 + x for x in (0.25, 0.5, 1, 2, 4)))
     assert "sweep" not in {one.kind for one in advice(advised_run(), KNOWN).next_steps}
 
 

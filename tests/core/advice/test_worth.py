@@ -21,7 +21,7 @@ def test_what_an_hour_is_worth_becomes_examples_by_the_price_of_the_devices():
     assert found.exchange_rate.examples_per_step == pytest.approx(16 * 32)
     assert found.exchange_rate.source == "usd_per_hour_sooner"
     assert "an hour sooner is worth 48 USD" in found.exchange_rate.text
-    assert found.interval.value == pytest.approx((512 * 1000) ** 0.5)
+    assert found.interval.value == pytest.approx((512 * found.critical_batch.value) ** 0.5, rel=0.01)
 
 
 def test_interruptible_devices_make_an_hour_worth_more_of_them():
@@ -62,7 +62,21 @@ def test_on_fixed_hardware_the_step_times_decide():
 
     assert found.exchange_rate.examples_per_step == pytest.approx(1 / 0.01)
     assert found.exchange_rate.source == "fixed_hardware"
-    assert found.interval.value == pytest.approx((100 * 1000) ** 0.5)
+    assert found.interval.value == pytest.approx((100 * found.critical_batch.value) ** 0.5, rel=0.01)
+
+
+@pytest.mark.parametrize("wish", [Question(), Question(preference=0.5)])
+def test_where_nobody_says_a_price_two_timed_batches_do_and_the_answer_says_that_it_assumes_so(wish):
+    timed, asked = (
+        recommend(advised_run(spent=two_batches()), Measured(KNOWN), one)
+        for one in (wish, Question(fixed_hardware=True))
+    )
+
+    assert timed.exchange_rate.examples_per_step == asked.exchange_rate.examples_per_step
+    assert (timed.recommended_batch_size, timed.odds) == (asked.recommended_batch_size, asked.odds)
+    assert timed.exchange_rate.text == f"assumes that the devices stay as they are: {asked.exchange_rate.text}"
+    assert [one.code for one in timed.warnings] == [*(one.code for one in asked.warnings), "no_price"]
+    assert (len(timed.otherwise), asked.otherwise) == (2, ())
 
 
 @pytest.mark.parametrize(

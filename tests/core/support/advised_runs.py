@@ -12,8 +12,8 @@ from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 NOISE_SCALE, BATCH = 1000.0, 256.0
 STEPS_LEFT = 5000
 
-KNOWN = Kappa(log_mean=0.0, log_sd=math.log(1.2), measurements=2, said="Calibrated here on 2 sweeps: κ 1, ×/÷ 1.2.")
-"""κ = 1, and nearly sure of it."""
+KNOWN = Kappa(log_mean=-0.5, log_sd=math.log(1.2), measurements=2, said="Calibrated here on 2 sweeps: κ 0.6, ×/÷ 1.2.")
+"""κ = 1 for the noise scale of a moment so early in a run, and nearly sure of it."""
 
 RESOLVED = NoiseScaleEstimate(
     State.RESOLVED, NOISE_SCALE, 900.0, 1100.0, 0.95, 9.0, None, None, 64, 16, 1.0, 0.1, 0.001, 0.0001

@@ -35,8 +35,9 @@ def test_a_noise_scale_times_kappa_finds_the_batch_and_following_it_costs_nothin
     said = prospect(glimpse(batch), known(32.0, NOTHING), REFERENCE, SURE)
 
     assert (said.decision, said.is_right, said.holds) == (decision, True, True)
-    assert said.log_error == pytest.approx(0, abs=1e-9)
-    assert said.followed == pytest.approx(0, abs=1e-9)
+    # κ of a run's average, a quarter of the plan done
+    assert said.log_error == pytest.approx(0, abs=0.03)
+    assert said.followed == pytest.approx(0, abs=0.1)
 
 
 def test_a_wrong_kappa_decides_for_the_wrong_side_and_its_interval_does_not_hold():
@@ -44,7 +45,7 @@ def test_a_wrong_kappa_decides_for_the_wrong_side_and_its_interval_does_not_hold
 
     assert (said.decision, said.holds) == ("increase", False)
     assert said.is_right is False
-    assert said.log_error == pytest.approx(math.log(100))
+    assert said.log_error == pytest.approx(math.log(100), abs=0.05)
     assert said.followed == said.recommended > said.kept
 
 

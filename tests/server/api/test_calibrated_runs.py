@@ -5,10 +5,12 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from calibrating_sweeps import NOISE_SCALE, planted_sweep
 from compared_tasks import rows_of, stored_run
 from factories import make_batch, make_run, make_stream
+from stored_runs import judge_all
 from sweep_curves import BATCH_SIZES, TARGET, curve
 
 
@@ -156,12 +158,13 @@ class TestCalibration:
         assert found["state"] == "uncalibrated"
 
     async def test_the_table_decides_with_the_same_kappa_as_the_run_s_page(
-        self, shared_client: httpx.AsyncClient
+        self, shared_app: FastAPI, shared_client: httpx.AsyncClient
     ) -> None:
         project = f"rows {uuid4()}"
         await planted_sweep(shared_client, project=project, task="one")
         own = await stored_run(shared_client, project=project, task="one", noise_scale=NOISE_SCALE)
         other = await stored_run(shared_client, project=project, task="two", noise_scale=NOISE_SCALE)
+        await judge_all(shared_app)
 
         rows = (await shared_client.get("/api/v1/runs", params={"project": project})).json()["runs"]
 

@@ -24,7 +24,7 @@ def codes(found: list[dict[str, Any]]) -> list[str]:
 
 
 class TestNotices:
-    @pytest.mark.parametrize("said", ["preference=0.5", "examples_per_step=300"])
+    @pytest.mark.parametrize("said", ["preference=0.7", "examples_per_step=300"])
     async def test_a_reader_who_says_what_a_step_is_worth_is_not_asked_for_it(
         self, shared_client: httpx.AsyncClient, said: str
     ) -> None:

@@ -2,16 +2,23 @@
 
 import math
 import random
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import select
 
 from calibrating_sweeps import planted_sweep
-from stored_runs import resolved, store_run
+from factories import make_batch, make_measurements, make_run
+from noisescale_server.services import decisions, stale_windows
+from noisescale_server.storage.tables import Run
+from stored_runs import judge_all, resolved, store_run
 
-WORDS = ("increase", "decrease", "keep", "insufficient_evidence")
+WORDS = (
+    "increase", "decrease", "keep", "probably_increase", "probably_decrease", "keep_for_now", "insufficient_evidence",
+)  # fmt: skip
 
 
 async def rows(client: httpx.AsyncClient, **query: object) -> dict[str, str]:
@@ -39,9 +46,12 @@ async def test_the_filter_agrees_with_the_decision_of_every_row(
     ):
         await store_run(shared_app, project=project, name=f"odd {number}", **columns)
 
+    await judge_all(shared_app)
     said = await rows(shared_client, project=project)
 
     assert len(said) == 154
+    # nobody says a price and no sweep says κ: then no batch is known to be the right one
+    assert set(said.values()) == set(WORDS) - {"keep"}
     for word in WORDS:
         found = await rows(shared_client, project=project, decision=word)
         assert set(found) == {name for name, own in said.items() if own == word}
@@ -57,9 +67,11 @@ async def test_a_sweep_that_makes_decisions_surer_moves_the_filter_too(
         for step in range(-6, 7):
             near = resolved(128.0, low=120.0, high=137.0, batch=256.0 * math.exp(step / 3))
             await store_run(shared_app, project=project, task=task, name=f"{task} {step}", **near)
+    await judge_all(shared_app)
     before = await rows(shared_client, project=project, task="one", decision="keep")
 
     await planted_sweep(shared_client, project=project, task="one")
+    await judge_all(shared_app)
 
     for task in ("one", "elsewhere"):
         said = await rows(shared_client, project=project, task=task)
@@ -75,6 +87,7 @@ async def test_groups_are_of_the_runs_with_that_decision(shared_app: FastAPI, sh
     far = resolved(1e5, low=0.9e5, high=1.1e5, batch=8.0)
     await store_run(shared_app, project=project, name="far", task="far", **far)
     await store_run(shared_app, project=project, name="unknown", task="unknown")
+    await judge_all(shared_app)
 
     answer = await shared_client.get(
         "/api/v1/runs/summary", params={"by": "task", "project": project, "decision": "increase"}
@@ -89,3 +102,67 @@ async def test_an_unknown_decision_is_refused(shared_client: httpx.AsyncClient, 
 
     assert answer.status_code == 422
     assert "increase" in answer.text
+
+
+async def test_a_run_is_judged_by_what_has_come_and_again_once_there_is_more(
+    shared_app: FastAPI, shared_client: httpx.AsyncClient
+) -> None:
+    """A row waits for the rest of its look, an eighth of the steps; a run that is read by itself does not."""
+    project, run_id, stream_id = f"grows {uuid4()}", uuid4(), uuid4()
+    run = make_run(project=project)
+    sent = await send_steps(shared_client, run_id, stream_id, range(600), run=run)
+    fresh = (await shared_client.get(f"/api/v1/runs/{run_id}")).json()["decision"]
+    (before,) = (await shared_client.get("/api/v1/runs", params={"project": project})).json()["runs"]
+    await refreshed(shared_app, run_id)
+    (judged,) = (await shared_client.get("/api/v1/runs", params={"project": project})).json()["runs"]
+
+    await send_steps(shared_client, run_id, stream_id, range(600, 610), run=run, first_seq=sent + 2)
+    waiting = await is_waiting(shared_app, run_id)
+    await send_steps(shared_client, run_id, stream_id, range(610, 650), run=run, first_seq=sent + 12)
+
+    assert before["decision"]["decision"] == "insufficient_evidence"
+    assert before["decision"]["reason"] == "A run is judged within a few seconds of its first records."
+    assert judged["decision"] == fresh
+    assert fresh["decision"] == "increase"
+    assert 0.8 <= fresh["probability"] <= 1
+    assert not waiting
+    assert await is_waiting(shared_app, run_id)
+
+
+async def test_the_row_says_what_the_recommendation_says(shared_app: FastAPI, shared_client: httpx.AsyncClient) -> None:
+    run_id = uuid4()
+    await send_steps(shared_client, run_id, uuid4(), range(300), run=make_run(project=f"same {uuid4()}"))
+    await refreshed(shared_app, run_id)
+
+    row = (await shared_client.get(f"/api/v1/runs/{run_id}")).json()["decision"]
+    advice = (await shared_client.get(f"/api/v1/runs/{run_id}/recommendation")).json()
+
+    assert (row["decision"], row["batch_size"]) == (advice["decision"], advice["recommended_batch_size"])
+    assert row["reason"] == advice["reason"]
+    assert row["probability"] == pytest.approx(advice["odds"]["probability"])
+    assert row["saving"] == pytest.approx(advice["odds"]["saving"])
+
+
+async def send_steps(
+    client: httpx.AsyncClient, run_id: UUID, stream_id: UUID, steps: range, *, run: dict[str, Any], first_seq: int = 1
+) -> int:
+    """Rows of noise scale 5,000 at batch 64; how many."""
+    rows = make_measurements(first_seq=first_seq + (first_seq == 1), steps=steps, noise_scale=5000.0, global_batch=64.0)
+    body = make_batch(run_id=run_id, run=run, measurements=rows, first_seq=first_seq)
+    answer = await client.post(f"/api/v1/streams/{stream_id}/batches", json=body)
+    assert answer.status_code == 200, answer.text
+    return len(steps)
+
+
+async def refreshed(app: FastAPI, run_id: UUID) -> None:
+    """Do what a server does each second for a run."""
+    async with app.state.sessions.begin() as session:
+        await stale_windows.refresh(session, run_id)
+    async with app.state.sessions.begin() as session:
+        await decisions.refresh(session, run_id)
+
+
+async def is_waiting(app: FastAPI, run_id: UUID) -> bool:
+    """Whether the run is to be judged again."""
+    async with app.state.sessions() as session:
+        return bool(await session.scalar(select(Run.decision_is_stale).where(Run.id == run_id)))

@@ -131,4 +131,4 @@ async def test_a_run_whose_window_cannot_be_computed_leaves_no_other_one_stale(
         await asyncio.sleep(HALF_A_ROUND)
 
     assert await step_in_the_list(shared_client, good) == 79
-    assert f"the newest window of run {bad} cannot be computed" in caplog.text
+    assert f"what run {bad} shows of its newest records cannot be computed" in caplog.text

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from factories import STARTED_AT, make_batch, make_measurements, make_stream
-from noisescale_server.services import run_history, whole_run
+from noisescale_server.services import decisions, run_history, whole_run
 
 
 async def send(client: httpx.AsyncClient, run_id: UUID, stream_id: UUID, steps: range, **parts: object) -> None:
@@ -31,7 +31,12 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         ends.append(wanted.high)
         return await original(session, live, wanted, has_signal=has_signal)
 
+    async def none(session):
+        return []
+
     monkeypatch.setattr(whole_run.run_history, "read", count)
+    # a server that judges the run for its row reads it, too
+    monkeypatch.setattr(decisions, "of_a_round", none)
     return ends
 
 

@@ -1,6 +1,7 @@
-"""No number before a run has shown a gradient: not in a window, a layer, the latest value or a recommendation."""
+"""No noise scale before a run has shown a gradient: not in a window, a layer or the latest value."""
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
@@ -63,7 +64,10 @@ async def test_pure_noise_is_never_a_number(shared_client: httpx.AsyncClient, mo
     assert found["points"]["value"] == [None] * found["num_points"]
     assert "no_signal_yet" in found["points"]["reason"]
     assert found["latest"]["value"] is found["run_average"]["value"] is run["noise_scale"]["value"] is None
-    assert advice["recommended_batch_size"] is None
+    assert advice["noise_scale"]["value"] is None
+    # that no gradient shows among 1,900 steps says which batches are too small, and no more
+    assert re.match(r"By all steps so far the noise scale is above [\d,]+ examples;", advice["reason"])
+    assert advice["decision"] == "increase"
     # without the evidence of the run some windows look as if they were bounded
     monkeypatch.setattr(windows, "estimate", lambda sums, **_: estimate(sums))
     unguarded = (await read(shared_client, run_id, "/noise-scale?points=1000&window=16"))["points"]["value"]
@@ -84,9 +88,8 @@ async def test_a_window_without_a_signal_keeps_its_lower_bound_and_the_words_say
     estimate_now = run["noise_scale"]
     assert (estimate_now["state"], estimate_now["reason"]) == ("unresolved", "no_signal_yet")
     assert estimate_now["low"] > 0
-    assert advice["reason"].startswith(
-        "The run has too few measured steps to be sure that there is a gradient. The noise scale is above"
-    )
+    assert advice["noise_scale"]["value"] is None
+    assert advice["reason"].startswith("By all steps so far the noise scale is ")
     assert "window of" not in advice["next_step"]
 
 

@@ -9,6 +9,7 @@ import httpx
 from fastapi import FastAPI
 from sqlalchemy import update
 
+from noisescale_server.services import decisions
 from noisescale_server.storage import runs
 from noisescale_server.storage.runs import NewRun
 from noisescale_server.storage.tables import Run
@@ -42,7 +43,21 @@ def resolved(value: float = 500.0, *, low: float = 400.0, high: float = 650.0, b
         "latest_loss": 0.31,
         "latest_lr": 0.1,
         "optimizer": "SGD",
+        "first_step": 0,
+        "window_is_stale": False,
     }
+
+
+async def judge_all(app: FastAPI) -> None:
+    """Do what every server does in turn, a few runs a second: keep the decision of each run that is not judged yet."""
+    while True:
+        async with app.state.sessions() as session:
+            waiting = await decisions.of_a_round(session)
+        if not waiting:
+            return
+        for run_id in waiting:
+            async with app.state.sessions.begin() as session:
+                await decisions.refresh(session, run_id)
 
 
 async def names_of_all_pages(client: httpx.AsyncClient, *, limit: int, **query: Any) -> list[str]:

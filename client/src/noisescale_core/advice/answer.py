@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from noisescale_core.advice.limited import LimitedBatch
 from noisescale_core.advice.parts import (
     AnyDecision,
+    AtPreference,
     Calibration,
     Caution,
     ExchangeRate,
@@ -12,6 +13,7 @@ from noisescale_core.advice.parts import (
     LatestNoiseScale,
     LearningRateAdvice,
     NowAndThen,
+    Odds,
     Predicted,
     Waste,
 )
@@ -41,6 +43,8 @@ class Recommendation:
         effect: What following it would change, or what is possible where limits exclude each other.
         current_batch_size: In examples.
         recommended_batch_size: Inside the limits, a whole batch that can be run.
+        odds: That the recommended batch is cheaper than the present one, and what is at stake.
+        otherwise: The batch for readers who value steps otherwise, where the price is assumed.
         rounding_regret: What rounding to it costs, as a share.
         interval: Of the best batch at the price, by both errors, without limits.
         statistical_interval: The same by the measurement's error alone.
@@ -77,6 +81,8 @@ class Recommendation:
     effect: str | None = None
     current_batch_size: float | None = None
     recommended_batch_size: int | None = None
+    odds: Odds | None = None
+    otherwise: tuple[AtPreference, ...] = ()
     rounding_regret: float | None = None
     interval: Interval | None = None
     statistical_interval: Interval | None = None

@@ -1,50 +1,74 @@
-"""Raise, lower or keep the batch, or not enough evidence: from where the whole interval lies."""
+"""Raise, lower or keep the batch: by the odds that a change is cheaper, and by what it is expected to save."""
 
 import math
 
-from noisescale_core.advice.decay import is_decayed
 from noisescale_core.advice.limited import Inside
-from noisescale_core.advice.parts import DecisionWord, Interval, RunSoFar
-from noisescale_core.estimators.uncertainty import State
-from noisescale_core.theory import trade_off
+from noisescale_core.advice.parts import DecisionWord
+from noisescale_core.theory.expected_cost import Stake
+from noisescale_core.theory.limits import Limit
+
+SURE = 0.8
+"""Probability from which a change is advised without a "probably"."""
+
+LIKELY = 0.6
+
+LEAST_SAVING = 0.04
+LEAST_FACTOR = 1.4
+"""A change that saves less, or is smaller, is not worth the trouble: 1.4 × costs at most 3 %."""
+
+TOO_CLOSE = 1.19
+"""A quarter of a doubling: batches nearer than this are the same for every purpose."""
 
 KEEP_REGRET = 0.125
 """A batch within 2 × of the best one costs at most this much more."""
 
 
-def word_of(run: RunSoFar, best: Interval, found: Inside | None = None) -> DecisionWord:
-    """Increase or decrease only where the whole interval lies on one side of the present batch.
+def word_of(found: Stake, *, now: float, then: float, inside: Inside | None = None) -> DecisionWord:
+    """What to do with the batch.
 
     Args:
-        run: As it stands, with a batch.
-        best: Of the best batch at the price.
-        found: The same inside the limits; None without limits.
+        found: What the change puts at stake.
+        now: The present batch, in examples.
+        then: The batch to change to.
+        inside: The limits, where there are any.
     """
-    batch = run.batch_size
-    if batch is None or run.noise_scale.state is not State.RESOLVED or is_decayed(run):
-        return "insufficient_evidence"
-    interval = best if found is None or found.interval is None else found.interval
-    if found is not None and found.choice.binding and found.present_regret <= KEEP_REGRET and _is_allowed(batch, found):
-        # inside the limits a batch that is nearly as good as the limit's own is not worth a change
-        return "keep"
-    side = _side(batch, interval)
-    if side != "insufficient_evidence":
-        return side
-    return "keep" if _costs_little(batch, interval) else "insufficient_evidence"
+    factor = max(then / now, now / then)
+    is_larger = then > now
+    if inside is not None and broken_limits(now, inside):
+        # what the price says of a batch that breaks a limit does not matter
+        return _moved(is_larger, is_sure=_is_beyond(now, inside))
+    if found.probability >= SURE and found.saving >= LEAST_SAVING and factor >= LEAST_FACTOR:
+        return _moved(is_larger, is_sure=True)
+    if _regret(found, inside) <= KEEP_REGRET or factor < TOO_CLOSE:
+        return "keep" if _regret(found, inside) <= KEEP_REGRET else "keep_for_now"
+    is_likely = found.probability >= LIKELY and found.saving > 0
+    return _moved(is_larger, is_sure=False) if is_likely else "keep_for_now"
 
 
-def _side(batch: float, interval: Interval) -> DecisionWord:
-    if interval.low > batch:
-        return "increase"
-    return "decrease" if interval.high < batch else "insufficient_evidence"
+def _moved(is_larger: bool, *, is_sure: bool) -> DecisionWord:
+    if is_sure:
+        return "increase" if is_larger else "decrease"
+    return "probably_increase" if is_larger else "probably_decrease"
 
 
-def _costs_little(batch: float, interval: Interval) -> bool:
-    ends = (interval.low, interval.high)
-    if not all(0 < end < math.inf for end in ends):
-        return False
-    return max(trade_off.regret(batch=batch, best=end) for end in ends) <= KEEP_REGRET
+def _regret(found: Stake, inside: Inside | None) -> float:
+    """What the present batch costs more than the best one: inside the limits, where they bind."""
+    if inside is not None and inside.choice.binding:
+        return found.saving / (1 - found.saving) if found.saving < 1 else math.inf
+    return found.present_regret
 
 
-def _is_allowed(batch: float, found: Inside) -> bool:
-    return all(limit.low <= batch <= limit.high for limit in found.choice.binding)
+def broken_limits(batch: float, inside: Inside) -> list[Limit]:
+    """Which limits a batch breaks, by the estimate of B_crit.
+
+    Args:
+        batch: In examples.
+        inside: The limits.
+    """
+    return [limit for limit in inside.allowed if not limit.low <= batch <= limit.high]
+
+
+def _is_beyond(batch: float, inside: Inside) -> bool:
+    """Whether the batch breaks the limit wherever B_crit lies in its interval."""
+    interval = inside.interval
+    return interval is not None and not interval.low <= batch <= interval.high

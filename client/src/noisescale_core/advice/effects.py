@@ -50,19 +50,19 @@ def share_interval(share: Share, noise_scale: NoiseScaleEstimate, batch_size: fl
     return Interval(share(noise_scale.value, batch_size), min(ends), max(ends))
 
 
-def learning_rate_advice(run: RunSoFar, phi: Interval | None, to_batch: float) -> LearningRateAdvice | None:
+def learning_rate_advice(run: RunSoFar, critical: Interval | None, to_batch: float) -> LearningRateAdvice | None:
     """The learning rate that goes with a batch, by the optimizer's rule; None where the run logs none.
 
     Args:
         run: As it stands.
-        phi: The noise scale by which rules go, in examples.
+        critical: B_crit in examples; the rate is no surer than it.
         to_batch: In examples.
     """
-    if run.learning_rate is None or run.batch_size is None or phi is None:
+    if run.learning_rate is None or run.batch_size is None or critical is None:
         return None
     rules = [
         learning_rate.rescale(optimizer=run.optimizer, from_batch=run.batch_size, to_batch=to_batch, noise_scale=value)
-        for value in (phi.value, phi.low, phi.high)
+        for value in (critical.value, critical.low, critical.high)
     ]
     center, *ends = (run.learning_rate * rule.factor for rule in rules)
     return LearningRateAdvice(

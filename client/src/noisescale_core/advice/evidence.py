@@ -1,6 +1,6 @@
 """What a critical batch is known from: nothing yet, the run's own noise scale, or sweeps and earlier runs of its task.
 
-Each kind gives B_crit with its errors, what the rules of learning rates and schedules take for φ, and how sure κ is.
+Each kind gives B_crit with its errors and odds, and how sure κ is.
 Nothing stands in for another kind: what only a run that has begun can be told is left out of the other two by type.
 """
 
@@ -8,14 +8,18 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from noisescale_core.advice.critical_belief import Critical, critical_of
+from noisescale_core.advice.decay import is_decayed
 from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
 from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSoFar
-from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, State
-from noisescale_core.theory.intervals import Estimate, estimate_from_interval
+from noisescale_core.advice.words import reasons
+from noisescale_core.advice.words.flags import WRONG
+from noisescale_core.estimators.belief import Belief
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, Reason, State
+from noisescale_core.theory.intervals import estimate_from_interval
 
-LARGEST_BATCH = 1e300
-"""Beyond it the ends of the interval leave float64; only vanished gradients get there."""
-
+SMALLEST, LARGEST = 1e-9, 1e15
+"""Batches and noise scales beyond these plan nothing; only vanished gradients get there."""
 
 NOT_MEASURED = LatestNoiseScale.of(NOTHING_MEASURED, NOTHING_MEASURED.reason)
 """The noise scale of a task without a resolved run."""
@@ -44,24 +48,22 @@ class Measured:
         """
         return LatestNoiseScale.of(run.noise_scale, run.reason, run.noise_scale_step)
 
-    def critical_batch(self, run: RunSoFar) -> Estimate | None:
-        """κ × the noise scale with both errors; None without a bounded one, or where an end leaves float64.
+    def critical(self, run: RunSoFar) -> Critical | None:
+        """κ × the noise scale by all looks; None before the first, without a batch, or where it is wrong.
 
         Args:
             run: Whose noise scale it is.
         """
-        return critical_batch_of(run.noise_scale, self.kappa)
-
-    def phi(self, run: RunSoFar) -> Interval | None:
-        """The noise scale by which rules go; None while it is not bounded.
-
-        Args:
-            run: Whose noise scale it is.
-        """
-        scale = run.noise_scale
-        if scale.value is None or scale.high is None:
+        phi, batch = run.belief or (None if is_decayed(run) else belief_of(run.noise_scale)), run.batch_size
+        if phi is None or batch is None or not SMALLEST < batch < LARGEST or is_wrong(run):
             return None
-        return Interval(scale.value, scale.low or 0.0, scale.high, scale.level)
+        return critical_of(
+            phi,
+            log_mean=self.kappa.log_mean_at(run.progress),
+            odds_log_sd=self.kappa.odds_log_sd,
+            shown_log_sd=self.kappa.log_sd,
+            batch_size=batch,
+        )
 
     def is_resolved(self, run: RunSoFar) -> bool:
         """Whether the noise scale is resolved, and not tentative.
@@ -77,7 +79,7 @@ class Swept:
     """The critical batch of the next run of a task, from sweeps and earlier runs; both errors are in its interval.
 
     Attributes:
-        critical: B_crit in examples.
+        swept: B_crit in examples.
         kappa: What is known of B_crit / B_simple.
         sweeps: Critical batches of the sweeps that were fitted.
         num_runs: Earlier runs whose noise scale counts.
@@ -85,7 +87,7 @@ class Swept:
         curve: What the newest sweep foretells; None where none tells.
     """
 
-    critical: Interval
+    swept: Interval
     kappa: Kappa
     sweeps: tuple[float, ...] = ()
     num_runs: int = 0
@@ -105,25 +107,18 @@ class Swept:
         """
         return self.noise_scale or NOT_MEASURED
 
-    def critical_batch(self, run: RunSoFar) -> Estimate | None:
+    def critical(self, run: RunSoFar) -> Critical | None:
         """B_crit; its error is that of the model.
 
         Args:
             run: The setting that the next run is changed from.
         """
-        value, level = self.critical.value, self.critical.level
-        sd = math.log(self.critical.high / self.critical.low) / (2 * NormalDist().inv_cdf(0.5 + level / 2))
-        if not 1 / LARGEST_BATCH < value < LARGEST_BATCH:
+        value, level = self.swept.value, self.swept.level
+        sd = math.log(self.swept.high / self.swept.low) / (2 * NormalDist().inv_cdf(0.5 + level / 2))
+        if not SMALLEST < value < LARGEST:
             return None
-        return estimate_from_interval(value, low=value, high=value, model_log_sd=sd, level=level).to_power(1)
-
-    def phi(self, run: RunSoFar) -> Interval | None:
-        """B_crit itself: rules of batches hold for it where it is known.
-
-        Args:
-            run: The setting that the next run is changed from.
-        """
-        return Interval(self.critical.value, self.critical.value, self.critical.value, self.critical.level)
+        estimate = estimate_from_interval(value, low=value, high=value, model_log_sd=sd, level=level)
+        return Critical(estimate, Belief.of_interval(value, self.swept.low, self.swept.high, level))
 
     def is_resolved(self, run: RunSoFar) -> bool:
         """A fitted critical batch is.
@@ -194,14 +189,7 @@ class Prior:
         """
         return NOT_MEASURED
 
-    def critical_batch(self, run: RunSoFar) -> None:
-        """Unknown.
-
-        Args:
-            run: The setting that the next run is changed from.
-        """
-
-    def phi(self, run: RunSoFar) -> None:
+    def critical(self, run: RunSoFar) -> None:
         """Unknown.
 
         Args:
@@ -220,19 +208,23 @@ class Prior:
 Evidence = Measured | Swept | Prior
 
 
-def critical_batch_of(noise_scale: NoiseScaleEstimate, kappa: Kappa) -> Estimate | None:
-    """B_crit = κ B_simple; the statistical error and the spread of κ add on the log scale.
+def is_wrong(run: RunSoFar) -> bool:
+    """Whether its rows say that the noise scale is not that of the run's examples.
 
-    None without a bounded noise scale, or where an end leaves float64.
+    Args:
+        run: As it stands.
+    """
+    is_bug = any(reasons.words_of(reason).is_bug for reason in (run.noise_scale.reason, run.reason))
+    return is_bug or run.noise_scale.reason is Reason.TRACE_COV_OF_ROUNDING or bool(run.flags & sum(WRONG))
+
+
+def belief_of(noise_scale: NoiseScaleEstimate) -> Belief | None:
+    """What a window says by itself; None where it is not bounded, or so far from any run's that nothing follows.
 
     Args:
         noise_scale: Of a window, in examples.
-        kappa: What is known of B_crit / B_simple.
     """
     value, high = noise_scale.value, noise_scale.high
-    if value is None or high is None or not 1 / LARGEST_BATCH < value * kappa.value < LARGEST_BATCH:
+    if value is None or high is None or not SMALLEST < value <= high < LARGEST:
         return None
-    measured = estimate_from_interval(
-        value, low=noise_scale.low, high=high, model_log_sd=kappa.log_sd, level=noise_scale.level
-    )
-    return measured.to_power(1, factor=kappa.value)
+    return Belief.of_interval(value, noise_scale.low or 0.0, high, noise_scale.level)

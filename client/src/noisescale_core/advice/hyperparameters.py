@@ -22,22 +22,22 @@ _ALL_NAMES = {"weight_decay": ("weight_decay",), "warmup_steps": ("warmup_steps"
 
 
 def rescaling(
-    run: RunSoFar, config: Mapping[str, Any], phi: Interval | None, to_batch: float | None
+    run: RunSoFar, config: Mapping[str, Any], critical: Interval | None, to_batch: float | None
 ) -> Rescaling | None:
     """The whole set that goes with a batch; None without a learning rate, a batch or a rule that reaches so far.
 
     Args:
         run: As it stands.
         config: What the run was described with, by the names that trainers use; what it does not say is left out.
-        phi: The noise scale by which rules go, in examples.
+        critical: B_crit, in examples.
         to_batch: In examples.
     """
     rate, batch = run.learning_rate, run.batch_size
-    if rate is None or not 0 < rate < math.inf or not batch or to_batch is None or phi is None:
+    if rate is None or not 0 < rate < math.inf or not batch or to_batch is None or critical is None:
         return None
     if not 1 / LARGEST_FACTOR < to_batch / batch < LARGEST_FACTOR:
         return None
-    change = BatchChange(from_batch=batch, to_batch=to_batch, noise_scale=phi.value)
+    change = BatchChange(from_batch=batch, to_batch=to_batch, noise_scale=critical.value)
     return rescale_all(run.optimizer or "unknown", _hyperparameters(run.optimizer, rate, config), change)
 
 

@@ -58,8 +58,6 @@ class Inside:
         choice: Of the limits.
         limited: The same as the reader gets it.
         interval: Where the best batch inside the limits lies; its upper end may be infinite.
-        present_regret: What the present batch costs more than the best one inside the limits, as a share, at whichever
-            of B_crit and the ends of its interval it is most; infinite where an end has no batch.
         batch: A whole batch that can be run; None where none can.
         regret: What rounding costs against the unrounded batch, as a share.
         allowed: All limits, at the value of B_crit.
@@ -68,7 +66,6 @@ class Inside:
     choice: Choice
     limited: LimitedBatch
     interval: Interval | None
-    present_regret: float
     batch: int | None
     regret: float | None
     allowed: Sequence[Limit]
@@ -100,7 +97,6 @@ def inside(priced: Priced, run: RunSoFar, given: Limits, pace: Pace | None) -> I
             binding_names=tuple(limit.kind.called for limit in choice.binding),
         ),
         interval=interval,
-        present_regret=_present_regret(ends, priced, run.batch_size),
         batch=batch,
         regret=None if batch is None or choice.batch is None else _regret(batch, choice.batch, priced),
         allowed=here,
@@ -225,22 +221,8 @@ def _interval(ends: Sequence[tuple[float, float]], priced: Priced) -> Interval |
     return Interval(batches[0], min(batches), max(batches), priced.best.level) if batches else None
 
 
-def _present_regret(ends: Sequence[tuple[float, float]], priced: Priced, present: float | None) -> float:
-    if present is None or not all(0 < batch < math.inf for _, batch in ends):
-        return math.inf
-    found = []
-    for critical, batch in ends:
-        rate = priced.rate.at(critical)
-        now, best = (
-            trade_off.regret_at_price(batch=one, critical_batch=critical, examples_per_step=rate)
-            for one in (present, batch)
-        )
-        found.append((1 + now) / (1 + best) - 1)
-    return max(found, default=math.inf)
-
-
 def _regret(batch: float, wanted: float, priced: Priced) -> float:
-    price = priced.exchange_rate
+    price = priced.rate_of_best
     critical = priced.critical.value
     rounded, exact = (
         trade_off.regret_at_price(batch=one, critical_batch=critical, examples_per_step=price)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from noisescale_core.advice.words import reasons
+from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
@@ -13,7 +14,11 @@ Share = Callable[[float, float], float]
 
 RateSource = Literal["preference", "examples_per_step", "usd_per_hour_sooner", "fixed_hardware"]
 
-DecisionWord = Literal["increase", "decrease", "keep", "insufficient_evidence"]
+DecisionWord = Literal[
+    "increase", "decrease", "keep", "probably_increase", "probably_decrease", "keep_for_now", "insufficient_evidence"
+]
+"""Raise or lower where it is cheaper with a probability of 80 % or more, probably from 60 % on; keep where the present
+batch is expected to cost little more than the best one, for now where none is known to be better."""
 
 AnyDecision = Literal["start", DecisionWord]
 """Before a run's first step there is a batch to start with."""
@@ -83,6 +88,7 @@ class RunSoFar:
         noise_scale_step: The last step that is in the noise scale; None where that is not known.
         divergence: Since when its loss or gradients are not finite; None where they are.
         has_ended: It takes no more steps: what would need some is for the next run.
+        belief: How likely each noise scale is by all of its looks; None: what `noise_scale` says by itself.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -107,6 +113,14 @@ class RunSoFar:
     noise_scale_step: int | None = None
     divergence: Divergence | None = None
     has_ended: bool = False
+    belief: Belief | None = None
+
+    @property
+    def progress(self) -> float | None:
+        """Share of the plan that is done; None without a plan. A run that has ended is done."""
+        if self.has_ended:
+            return 1.0
+        return min(1.0, self.steps_done / self.planned_steps) if self.planned_steps else None
 
     @property
     def steps_left(self) -> int:
@@ -119,11 +133,13 @@ class Decision:
     """What to do with the batch size.
 
     Attributes:
-        decision: Increase or decrease only where the whole interval lies on one side of the present batch.
+        decision: By odds and expected cost.
         batch_size: Recommended batch in examples, rounded to 2^k or 3·2^k; None while nothing can be said.
         low: Lower end of its 95 % interval, model error included.
         high: Upper end.
         reason: One sentence.
+        probability: That the recommended batch is cheaper than the present one.
+        saving: Expected saving, as a share of the present cost.
     """
 
     decision: DecisionWord
@@ -131,6 +147,8 @@ class Decision:
     low: float | None
     high: float | None
     reason: str
+    probability: float | None = None
+    saving: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,4 +297,40 @@ class ExchangeRate:
 
     examples_per_step: float
     source: RateSource
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """How likely the advice is right, and what is at stake; costs are of the same loss at the price of a step.
+
+    Attributes:
+        probability: That the recommended batch is cheaper than the present one.
+        saving: Expected saving, as a share of the present cost.
+        worst_case: What it costs more, as a share, in the worst case of 20; below 0 it saves even then.
+        present_regret: Expected extra cost of the present batch over the best one, were it known.
+        regret: The same of the recommended batch: what there is to gain by knowing more.
+        assumes: What the odds rest on besides the measurement.
+    """
+
+    probability: float
+    saving: float
+    worst_case: float
+    present_regret: float
+    regret: float
+    assumes: str
+
+
+@dataclass(frozen=True, slots=True)
+class AtPreference:
+    """The batch for a reader who values steps otherwise.
+
+    Attributes:
+        preference: 0 fewest examples … 1 fewest steps.
+        batch_size: In examples, rounded.
+        text: Who that is.
+    """
+
+    preference: float
+    batch_size: int
     text: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import linear_regression
 
 from noisescale_core.advice.decay import informs, is_decayed
-from noisescale_core.advice.evidence import Evidence
+from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, rounding
 from noisescale_core.advice.parts import Interval, RunSoFar, SpentPoint
 from noisescale_core.advice.pricing import Priced
@@ -28,9 +28,6 @@ MIN_STRETCHES = 8
 
 STEEPEST = 10.0
 """An exponent beyond it, a factor of 1,000 in one doubling of the progress, is noise and no growth: φ is held."""
-
-SMALLEST, LARGEST = 1e-9, 1e15
-"""Batches and noise scales beyond are of vanished gradients: products of them leave float64, and no run can act."""
 
 HORIZON = 2.0
 """Growth read from the later half of the progress is carried as far again: up to twice the progress, then φ is held."""
@@ -111,11 +108,10 @@ def plan(
     missing = _missing(run, evidence, priced, found, not_judged)
     if missing is not None or priced is None or found is None or found.choice.batch is None:
         return Plan(None, missing)
-    # a limit that binds raises or lowers what a step is worth: the r at which its batch is the best
-    limited_rate = found.choice.batch * (found.choice.batch / priced.critical.value)
-    rate = limited_rate if found.choice.binding else priced.exchange_rate
+    # the r at which this batch is the best: a limit that binds raises or lowers what a step is worth
+    rate = found.choice.batch * (found.choice.batch / priced.critical.value)
     rounded = rounding(found, given, priced)
-    return Plan(_schedule(run, evidence, critical_batch=priced.critical.value, rate=rate, rounded=rounded), None)
+    return Plan(_schedule(run, priced.critical_batch, rate=rate, rounded=rounded), None)
 
 
 def _missing(
@@ -134,17 +130,14 @@ def _missing(
     return NO_WHOLE_BATCH if found.batch is None else None
 
 
-def _schedule(
-    run: RunSoFar, evidence: Evidence, *, critical_batch: float, rate: float, rounded: Callable[[float], int]
-) -> Schedule:
-    exponent, foretold = profile(run, critical_batch)
-    phi = evidence.phi(run)
+def _schedule(run: RunSoFar, critical: Interval, *, rate: float, rounded: Callable[[float], int]) -> Schedule:
+    exponent, foretold = profile(run, critical.value)
     found = stages(foretold, examples_per_step=rate, bounds=Bounds(), rounded=rounded)
     gamma = theory.gamma(foretold)
     mean = theory.trade_off_of(foretold, target="the end of the plan").critical_batch
     used = math.fsum(point.examples for point in run.spent)
     return Schedule(
-        stages=tuple(_advised(stage, run, phi, used=used) for stage in found),
+        stages=tuple(_advised(stage, run, critical.value, used=used) for stage in found),
         growth_exponent=exponent,
         gamma=gamma,
         saving=theory.saving(gamma=gamma, balance=rate / mean),
@@ -208,11 +201,10 @@ def forecast(phi: float, batch: float, *, exponent: float, progress: float, step
     return found
 
 
-def _advised(stage: Stage, run: RunSoFar, phi: Interval | None, *, used: float) -> AdvisedStage:
+def _advised(stage: Stage, run: RunSoFar, critical: float, *, used: float) -> AdvisedStage:
     rate, batch = run.learning_rate, run.batch_size
     assert batch is not None
-    assert phi is not None
-    rule = rescale(optimizer=run.optimizer, from_batch=batch, to_batch=stage.batch, noise_scale=phi.value)
+    rule = rescale(optimizer=run.optimizer, from_batch=batch, to_batch=stage.batch, noise_scale=critical)
     return AdvisedStage(
         step=run.steps_done + round(stage.first_step),
         examples=used + stage.first_example,

@@ -1,16 +1,17 @@
 """The critical batch of a run and the best batch at the reader's price, with their errors.
 
-B_crit = κ B_simple, and the best batch is √(r B_crit), r = examples one would spend to save a step
-(McCandlish et al. 2018, arXiv:1812.06162, eq. D.6 at a constant batch).
+The best batch is that of least expected cost (`theory/expected_cost.py`); its interval is that of √(r B_crit), r =
+examples one would spend to save a step (McCandlish et al. 2018, arXiv:1812.06162, eq. D.6 at a constant batch).
 """
 
 from dataclasses import dataclass
 
-from noisescale_core.advice.evidence import LARGEST_BATCH
+from noisescale_core.advice.critical_belief import Critical
+from noisescale_core.advice.evidence import LARGEST, SMALLEST
 from noisescale_core.advice.parts import Interval
-from noisescale_core.advice.question import Worth
-from noisescale_core.advice.worth import balanced_at
-from noisescale_core.theory import intervals, prices
+from noisescale_core.estimators.belief import Belief
+from noisescale_core.theory import intervals
+from noisescale_core.theory.expected_cost import least_expected_cost
 from noisescale_core.theory.intervals import Estimate
 from noisescale_core.theory.prices import ExchangeRate
 
@@ -22,46 +23,49 @@ class Priced:
     Attributes:
         critical: B_crit in examples, with both of its errors.
         critical_batch: The same as an interval.
-        best: Best batch in examples, by both errors.
-        best_statistical: By the measurement's error alone.
+        belief: How likely each B_crit is.
+        best: Best batch in examples: of least expected cost, with the interval of the best one by both errors.
+        best_statistical: The same by the measurement's error alone.
         rate: What a step is worth, with the words that it was said in.
         exchange_rate: r at the estimated B_crit, examples per step.
     """
 
     critical: Estimate
     critical_batch: Interval
+    belief: Belief
     best: Interval
     best_statistical: Interval
     rate: ExchangeRate
     exchange_rate: float
 
+    @property
+    def rate_of_best(self) -> float:
+        """The r at which the best batch would be √(r B_crit), were B_crit known to be its estimate."""
+        return self.best.value * (self.best.value / self.critical.value)
 
-def price(critical: Estimate | None, wish: Worth, worth: ExchangeRate | None = None) -> Priced | None:
-    """B_crit and the best batch with intervals; None without a B_crit, or where an end leaves float64.
+
+def price(critical: Critical | None, rate: ExchangeRate) -> Priced | None:
+    """B_crit and the best batch with intervals; None without a B_crit, or where one is no run's.
 
     Args:
         critical: B_crit in examples, with both of its errors; None where it is not known.
-        wish: What the reader values, by a preference or in examples.
-        worth: The same as a price, where the run's devices had a say in it.
-
-    Raises:
-        DomainError: If the preference or the exchange rate is out of range.
+        rate: What a step is worth.
     """
-    rate = worth or _rate_of(wish)
     if critical is None:
         return None
-    rate = rate or balanced_at(critical.value)
-    best, at_rate = rate.recommended_batch(critical), rate.at(critical.value)
+    estimate = critical.estimate
+    value, spread = least_expected_cost(critical.belief, rate), rate.recommended_batch(estimate)
     found = Priced(
-        critical=critical,
-        critical_batch=interval_of(critical.interval),
-        best=interval_of(best.interval),
-        best_statistical=interval_of(best.through(lambda batch: batch).statistical),
+        critical=estimate,
+        critical_batch=interval_of(estimate.interval),
+        belief=critical.belief,
+        best=_around(value, interval_of(spread.interval)),
+        best_statistical=_around(value, interval_of(spread.through(lambda batch: batch).statistical)),
         rate=rate,
-        exchange_rate=at_rate,
+        exchange_rate=rate.at(estimate.value),
     )
-    ends = (found.critical_batch.high, found.best.high, at_rate)
-    return found if all(0 < end < LARGEST_BATCH for end in ends) else None
+    sizes = (found.critical_batch.high, found.best.high, found.best.value, found.exchange_rate)
+    return found if all(SMALLEST < size < LARGEST for size in sizes) else None
 
 
 def interval_of(found: intervals.Interval) -> Interval:
@@ -73,7 +77,6 @@ def interval_of(found: intervals.Interval) -> Interval:
     return Interval(found.value, found.low, found.high, found.level)
 
 
-def _rate_of(wish: Worth) -> ExchangeRate | None:
-    if wish.examples_per_step is not None:
-        return prices.worth_examples(wish.examples_per_step)
-    return None if wish.preference is None else prices.from_preference(wish.preference)
+def _around(value: float, found: Interval) -> Interval:
+    """The interval with another value, which may lie off its middle."""
+    return Interval(value, min(found.low, value), max(found.high, value), found.level)

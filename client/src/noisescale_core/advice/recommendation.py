@@ -1,7 +1,7 @@
 """Which batch size to use now, why, how sure, and what it would change: from what a critical batch is known from.
 
-The recommended batch is √(r B_crit), r = examples one would spend to save a step, moved into what the caller has. How
-B_crit and its interval come about: `evidence.py`.
+The recommended batch is that of least expected cost, r S + E with r = examples one would spend to save a step, moved
+into what the caller has. How B_crit and its odds come about: `evidence.py`; which word is said of it: `decision.py`.
 """
 
 import math
@@ -14,22 +14,24 @@ from noisescale_core.advice.bounds import missing_for
 from noisescale_core.advice.cautions import cautions
 from noisescale_core.advice.decision import word_of
 from noisescale_core.advice.early import caution as caution_early
-from noisescale_core.advice.evidence import Evidence, Measured, Swept
+from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept
 from noisescale_core.advice.hyperparameters import rescaling
 from noisescale_core.advice.kappa import Kappa
-from noisescale_core.advice.limited import Inside, inside, round_batch
+from noisescale_core.advice.limited import Inside, inside, round_batch, rounding
 from noisescale_core.advice.pace import Pace, pace_of
 from noisescale_core.advice.parts import (
+    AtPreference,
     Calibration,
     Caution,
     Decision,
     ExchangeRate,
     Interval,
+    Odds,
     Predicted,
     RateSource,
     RunSoFar,
 )
-from noisescale_core.advice.plan import LARGEST, SMALLEST, plan
+from noisescale_core.advice.plan import plan
 from noisescale_core.advice.predictions import Predictions, had_we_used, parallelism_of, predictions
 from noisescale_core.advice.pricing import Priced, price
 from noisescale_core.advice.question import NOTHING_ASKED, Question
@@ -38,12 +40,17 @@ from noisescale_core.advice.verdict import Verdict
 from noisescale_core.advice.waste import waste
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.advice.words import of_divergence
-from noisescale_core.advice.worth import SPLIT, Missing, worth_of
+from noisescale_core.advice.worth import SPLIT, Missing, is_assumed, worth_of
+from noisescale_core.theory import prices
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
+from noisescale_core.theory.expected_cost import Stake, least_expected_cost, stake
 
 NOT_IN_A_LIST = "A list of runs holds no schedules: ask for the recommendation of this run alone."
 
 UNCALIBRATED = Measured()
+
+OTHERWISE = ((0.2, "where money matters"), (0.8, "where time matters"))
+"""Preferences whose batch is told besides, where the price is assumed."""
 
 FAR_OFF = Missing(
     "A noise scale or batch so far from any run's plans nothing: look at the measurement.",
@@ -63,6 +70,7 @@ class _Case:
     priced: Priced | None = None
     found: Inside | None = None
     missing: Missing | None = None
+    at_stake: Stake | None = None
 
     @property
     def has_diverged(self) -> bool:
@@ -82,15 +90,22 @@ def decide(run: RunSoFar, evidence: Evidence = UNCALIBRATED, asked: Question = N
         DomainError: If the preference or the exchange rate is out of range.
     """
     if run.divergence is not None:
-        why = of_divergence.sentence(run.divergence, until_step=run.noise_scale_step)
-        return Decision("insufficient_evidence", None, None, None, why)
+        return _undecided(of_divergence.sentence(run.divergence, until_step=run.noise_scale_step))
     worth = worth_of(asked, run)
-    priced = None if isinstance(worth, Missing) else price(evidence.critical_batch(run), asked, worth)
+    if isinstance(worth, Missing):
+        return _undecided(worth.text)
+    priced = price(evidence.critical(run), worth)
     if priced is None or run.batch_size is None or not _is_plausible(run, priced):
-        why = worth.text if isinstance(worth, Missing) else wording.missing(run)
-        return Decision("insufficient_evidence", None, None, None, why)
-    word, best = word_of(run, priced.best), priced.best
-    return Decision(word, round_batch(best.value), best.low, best.high, wording.because(run, word, best, evidence))
+        return _undecided(wording.missing(run))
+    best, to_batch = priced.best, round_batch(priced.best.value)
+    found = stake(priced.belief, priced.rate, now=run.batch_size, then=to_batch)
+    word = word_of(found, now=run.batch_size, then=to_batch)
+    why = wording.because(run, word, priced, found, to_batch)
+    return Decision(word, to_batch, best.low, best.high, why, found.probability, found.saving)
+
+
+def _undecided(why: str) -> Decision:
+    return Decision("insufficient_evidence", None, None, None, why)
 
 
 def recommend(
@@ -118,12 +133,15 @@ def recommend(
         return _answer(replace(case, missing=worth))
     if case.has_diverged:
         return _answer(case)
-    priced = price(evidence.critical_batch(run), asked, worth)
+    priced = price(evidence.critical(run), worth)
     if priced is None or run.batch_size is None:
         return _answer(case)
     missing = missing_for(run, asked, pace) or (None if _is_plausible(run, priced) else FAR_OFF)
     found = inside(priced, run, asked, pace) if missing is None else None
-    return _answer(replace(case, priced=priced, found=found, missing=missing))
+    at_stake = None
+    if found is not None and found.batch is not None:
+        at_stake = stake(priced.belief, priced.rate, now=run.batch_size, then=found.batch)
+    return _answer(replace(case, priced=priced, found=found, missing=missing, at_stake=at_stake))
 
 
 def calibration(kappa: Kappa, level: float) -> Calibration:
@@ -168,13 +186,17 @@ def _answer(case: _Case) -> Recommendation:
         reason=said.reason,
         effect=said.effect,
         recommended_batch_size=to_batch,
+        odds=_odds(case),
+        otherwise=_otherwise(case),
         rounding_regret=None if found is None else found.regret,
         interval=None if priced is None else priced.best,
         calibration=calibration(evidence.kappa, run.noise_scale.level),
-        exchange_rate=_exchange_rate(case.asked, priced),
+        exchange_rate=_exchange_rate(run, case.asked, priced),
         preference=case.asked.preference if case.asked.is_stated else SPLIT,
         critical_batch=None if priced is None else priced.critical_batch,
-        learning_rate=None if to_batch is None else effects.learning_rate_advice(run, evidence.phi(run), to_batch),
+        learning_rate=None
+        if to_batch is None or priced is None
+        else effects.learning_rate_advice(run, priced.critical_batch, to_batch),
         warnings=_cautions(case, foretold),
         next_step=said.next_step,
         limited=None if found is None else found.limited,
@@ -208,7 +230,7 @@ def _with_the_rest(answer: Recommendation, case: _Case) -> Recommendation:
     whole = None if case.found is None else case.priced
     not_judged = None if case.missing is None else case.missing.text
     rest = plan(run, evidence, case.asked, priced=case.priced, found=case.found, not_judged=not_judged)
-    set_with = rescaling(run, run.config, evidence.phi(run), to_batch)
+    set_with = rescaling(run, run.config, None if case.priced is None else case.priced.critical_batch, to_batch)
     answer = replace(
         answer,
         parallelism=None if whole is None else parallelism_of(run, whole, case.asked.examples_per_device),
@@ -230,7 +252,9 @@ def _cautions(case: _Case, foretold: Predictions | None) -> tuple[Caution, ...]:
     run, found = case.run, case.found
     young = caution_early(run) if isinstance(case.evidence, Measured) else None
     first = () if young is None or case.has_diverged else (young,)
-    said = wording.warnings(run, case.asked, case.evidence)
+    said = list(wording.warnings(run, case.evidence))
+    if case.priced is not None and is_assumed(case.asked):
+        said.append(wording.price_is_assumed(case.priced.rate.said))
     return (*first, *said, *cautions(run, case.asked, found, foretold))
 
 
@@ -260,12 +284,45 @@ def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | Non
         return verdict.infeasible(run, evidence, case.priced, case.found, foretold)
     if isinstance(evidence, Swept):
         return verdict.start(run, evidence, case.found, options)
-    return verdict.verdict(run, evidence, case.priced, case.found, factors, foretold, options)
+    assert case.at_stake is not None
+    return verdict.verdict(run, evidence, case.priced, case.found, case.at_stake, factors, foretold, options)
 
 
-def _exchange_rate(asked: Question, priced: Priced | None) -> ExchangeRate | None:
-    source: RateSource = asked.ways[0] if asked.is_stated else "preference"  # type: ignore[assignment]  # names of fields
+def _exchange_rate(run: RunSoFar, asked: Question, priced: Priced | None) -> ExchangeRate | None:
+    source: RateSource = "preference"
+    if not is_assumed(asked):
+        source = asked.ways[0]  # type: ignore[assignment]  # names of fields
+    elif priced is not None and priced.rate.examples_per_step is not None:
+        source = "fixed_hardware"
     if priced is not None:
         return ExchangeRate(priced.exchange_rate, source, priced.rate.said)
     said = asked.examples_per_step
     return None if said is None else ExchangeRate(said, source, f"a step saved is worth {said:g} examples")
+
+
+def _odds(case: _Case) -> Odds | None:
+    """What only a run with a batch has: of a task there is no present one to compare with."""
+    found = case.at_stake
+    if found is None or not isinstance(case.evidence, Measured):
+        return None
+    return Odds(
+        probability=found.probability,
+        saving=found.saving,
+        worst_case=found.worst_case,
+        present_regret=found.present_regret,
+        regret=found.regret,
+        assumes=wording.assumes(case.run, case.evidence),
+    )
+
+
+def _otherwise(case: _Case) -> tuple[AtPreference, ...]:
+    """The batch of readers to whom money or time matters more, where nobody has said what a step is worth."""
+    if case.priced is None or case.found is None or case.found.batch is None or not is_assumed(case.asked):
+        return ()
+    if case.found.choice.binding:
+        return ()
+    whole = rounding(case.found, case.asked, case.priced)
+    return tuple(
+        AtPreference(value, whole(least_expected_cost(case.priced.belief, prices.from_preference(value))), text)
+        for value, text in OTHERWISE
+    )

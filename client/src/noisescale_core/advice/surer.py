@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from noisescale_core.advice.bounds import trade_off_of
-from noisescale_core.advice.evidence import Evidence, Measured
+from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured
 from noisescale_core.advice.pace import Pace
 from noisescale_core.advice.parts import RunSoFar
-from noisescale_core.advice.plan import LARGEST, SMALLEST
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import Reason, State

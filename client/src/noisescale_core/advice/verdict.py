@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_core.advice import decision
-from noisescale_core.advice.decay import is_decayed
 from noisescale_core.advice.evidence import Evidence, Prior, Swept
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
 from noisescale_core.advice.numbers import number
@@ -16,6 +15,9 @@ from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.advice.words import of_a_task, of_divergence
 from noisescale_core.advice.worth import Missing
 from noisescale_core.estimators.divergence import Divergence
+from noisescale_core.theory.expected_cost import Stake
+
+CHANGES = ("increase", "decrease", "probably_increase", "probably_decrease")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def without_value(run: RunSoFar, evidence: Evidence, missing: Missing | None, op
         return Verdict(word, wording.NOT_ENOUGH, of_a_task.missing(evidence), None, of_a_task.way_out(evidence))
     if isinstance(evidence, Swept) and missing is None:
         return Verdict(word, wording.NOT_ENOUGH, of_a_task.NO_SETTING, None, of_a_task.LOG_ONE)
-    if missing is not None and evidence.critical_batch(run) is not None:
+    if missing is not None and evidence.critical(run) is not None:
         return Verdict(word, wording.NOT_ENOUGH, missing.text, None, missing.way_out)
     reason, hint = wording.missing(run), wording.bound_hint(run)
     return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, evidence, options))
@@ -132,6 +134,7 @@ def verdict(
     evidence: Evidence,
     priced: Priced,
     found: Inside,
+    at_stake: Stake,
     predicted: Predicted,
     foretold: Predictions | None,
     options: Sequence[Surer],
@@ -143,21 +146,23 @@ def verdict(
         evidence: What B_crit is known from.
         priced: The best batch at the price.
         found: The same inside the limits.
+        at_stake: Odds of the batch inside the limits.
         predicted: Steps and examples there, relative to now.
         foretold: The rest of the plan; None without one.
         options: What would make it surer.
     """
-    word = decision.word_of(run, priced.best, found)
     assert found.batch is not None
-    headline = wording.headline(word, found.batch, run, found.choice.batch or priced.best.value, evidence)
-    if found.choice.binding and word in ("increase", "decrease"):
+    assert run.batch_size is not None
+    word = decision.word_of(at_stake, now=run.batch_size, then=found.batch, inside=found)
+    headline = wording.headline(word, found.batch, run)
+    if found.choice.binding and word in CHANGES:
         headline += f", your {found.choice.binding[0].kind.called}"
-    reason = wording.because(run, word, found.interval or priced.best, evidence)
-    if is_decayed(run):
-        reason = wording.DECAYED
-    elif found.choice.binding:
+    reason = wording.because(run, word, priced, at_stake, found.batch)
+    if found.choice.binding:
         alone = f"the price alone would choose {number(priced.best.value)}"
         reason = f"{wording.compared(run)}; {alone}. {found.limited.text}"
+    elif broken := decision.broken_limits(run.batch_size, found):
+        reason = f"The batch of {wording.batch(run.batch_size)} {broken[0].kind.breaks}. {wording.compared(run)}."
     effect = wording.effect(word, predicted, run)
     in_money = None if foretold is None else _hours_and_usd(foretold)
     effect = effect if in_money is None else f"{effect} {in_money}"
@@ -165,19 +170,22 @@ def verdict(
         decision=word,
         headline=headline,
         reason=reason,
-        # what a decayed rate foretells would be taken for a gain
-        effect=None if is_decayed(run) else effect,
-        next_step=_next_step(word, run, evidence, options),
+        effect=effect,
+        next_step=_next_step(word, run, evidence, options, at_stake),
     )
 
 
-def _next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence, options: Sequence[Surer]) -> str:
-    said = wording.next_step(word, run, evidence)
-    steps = next((one for one in options if one.kind == "more_steps" and one.hours is not None), None)
-    if steps is not None and wording.window_needed(run) is not None:
+def _next_step(
+    word: DecisionWord, run: RunSoFar, evidence: Evidence, options: Sequence[Surer], at_stake: Stake | None = None
+) -> str:
+    said = wording.next_step(word, run, evidence, at_stake)
+    if word == "insufficient_evidence":
+        steps = next((one for one in options if one.kind == "more_steps" and one.hours is not None), None)
+        if steps is None or wording.window_needed(run) is None:
+            return said
         return f"{said} That is {wording.cost(None, steps.hours, steps.usd)}{wording.of_the_plan(run)}"
     branch = next((one for one in options if one.kind == "branch"), None)
-    if branch is None or branch.steps is None or word == "keep" or is_decayed(run):
+    if branch is None or branch.steps is None or word == "keep":
         return said
     return f"{said} A branch takes about {wording.cost(branch.steps, branch.hours, branch.usd)}."
 

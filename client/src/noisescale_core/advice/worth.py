@@ -1,7 +1,7 @@
 """What a step is worth, from the reader's words and what the run knows of its devices; or what is missing for it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from noisescale_core.advice.pace import is_flat, step_line, timed_batches
 from noisescale_core.advice.parts import RunSoFar
@@ -29,8 +29,8 @@ class Missing:
     way_out: str
 
 
-def worth_of(asked: Question, run: RunSoFar) -> ExchangeRate | Missing | None:
-    """The price of a step in the caller's words; None where nobody said one.
+def worth_of(asked: Question, run: RunSoFar) -> ExchangeRate | Missing:
+    """The price of a step in the caller's words, or what is assumed where they say none or have no preference.
 
     Args:
         asked: The caller's words, and whether devices are interruptible.
@@ -41,23 +41,33 @@ def worth_of(asked: Question, run: RunSoFar) -> ExchangeRate | Missing | None:
     """
     if asked.examples_per_step is not None:
         return prices.worth_examples(asked.examples_per_step)
-    if asked.preference is not None:
-        return prices.from_preference(asked.preference)
     if asked.usd_per_hour_sooner is not None:
         return _of_an_hour(
             asked.usd_per_hour_sooner, run, 1.0 if asked.spot_price_share is None else asked.spot_price_share
         )
-    return _of_step_times(run) if asked.fixed_hardware else None
+    if asked.fixed_hardware:
+        return _of_step_times(run)
+    if asked.preference not in (None, SPLIT):
+        return prices.from_preference(asked.preference)
+    return _assumed(run)
 
 
-def balanced_at(critical_batch: float) -> ExchangeRate:
-    """What nothing stated stands for: the balanced price at the B_crit of now, as a number.
+def is_assumed(asked: Question) -> bool:
+    """Whether the caller left the price open: no words, or no preference for steps or examples.
 
     Args:
-        critical_batch: B_crit in examples.
+        asked: The caller's words.
     """
-    said = "nobody said what a step is worth: steps and examples are balanced at the critical batch of now"
-    return ExchangeRate(said, examples_per_step=critical_batch)
+    return not asked.is_stated or asked.preference == SPLIT
+
+
+def _assumed(run: RunSoFar) -> ExchangeRate:
+    """What the run's devices say of the price where two batches were timed, else steps and examples balanced."""
+    timed = _of_step_times(run)
+    if isinstance(timed, ExchangeRate):
+        return replace(timed, said=f"assumes that the devices stay as they are: {timed.said}")
+    said = "assumes that 1 % of the steps is worth 1 % of the examples"
+    return replace(prices.from_preference(SPLIT), said=said)
 
 
 def _of_an_hour(usd: float, run: RunSoFar, price_share: float) -> ExchangeRate | Missing:

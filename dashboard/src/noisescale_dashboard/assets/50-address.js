@@ -5,7 +5,7 @@
     q: "", project: null, task: null, group: null, status: null, decision: null, tag: "", since: "90d", shelf: "current", cols: "", sort: "-misfit",
     batch_min: null, batch_max: null, noise_min: null, noise_max: null, view: null, page: 0,
   };
-  const RANGES = ["batch_min", "batch_max", "noise_min", "noise_max"], DECISIONS = ["increase", "decrease", "keep", "insufficient_evidence"];
+  const RANGES = ["batch_min", "batch_max", "noise_min", "noise_max"], DECISIONS = ["increase", "decrease", "probably_increase", "probably_decrease", "keep", "keep_for_now", "insufficient_evidence"];
   const SINCE = ["24h", "7d", "30d", "90d", "any"], SHELVES = ["current", "archived"];
   const RUN = {
     x: "step", w: "auto", from: null, to: null, layer: null, kind: "simple", pref: 0.5, show: "terms", layers: "map", term: "noise", part: "figures",

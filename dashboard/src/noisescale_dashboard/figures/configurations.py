@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from noisescale_dashboard import decisions
 from noisescale_dashboard.figures import labels
 from noisescale_dashboard.figures.categories import OTHER
 from noisescale_dashboard.figures.data_table import attach_table
@@ -19,7 +20,11 @@ NAME_CHARACTERS = 19
 LEFT, TICK_SHIFT, CHARACTER_WIDTH = 28, 6, 7
 NOT_SET = -0.16
 EXACT_BELOW = 100_000
-COLORS = {"increase": LIGHT.noise, "decrease": LIGHT.batch, "keep": LIGHT.recommended}
+COLORS = {
+    **dict.fromkeys(decisions.RAISED, LIGHT.noise),
+    **dict.fromkeys(decisions.LOWERED, LIGHT.batch),
+    "keep": LIGHT.recommended,
+}
 Value = float | str | None
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from noisescale_dashboard import decisions
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.labels import plain
 from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
@@ -21,7 +22,10 @@ NAME_PIXELS, RESULT_PIXELS = 196, 138
 NAME_CHARACTERS = 27
 TICKS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16)
 TICK_WORDS = ("1/16", "1/8", "1/4", "1/2", "1×", "2×", "4×", "8×", "16×")
-COLORS = {"increase": LIGHT.noise_text, "decrease": LIGHT.batch_text}
+COLORS = {
+    **dict.fromkeys(decisions.RAISED, LIGHT.noise_text),
+    **dict.fromkeys(decisions.LOWERED, LIGHT.batch_text),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class MisfitRow:
         name: As the reader called it.
         noun: Plural of what an example is.
         batch: In use.
-        decision: `increase`, `decrease`, `keep` or `insufficient_evidence`.
+        decision: One of `decisions.DECISIONS`.
         best: Recommended; None while nothing can be said.
         low: Lower end of the best batch, with the error of the model.
         high: Upper end of it.
@@ -163,11 +167,13 @@ def _hover(row: MisfitRow) -> str:
 
 
 def result_words(row: MisfitRow) -> str:
-    """What is written at the end of a row: "512 → 1,536", "keep 512", "256, noise > 410"."""
+    """What is written at the end of a row: "512 → 1,536", "512 → 768?", "keep 512", "256, noise > 410"."""
+    if row.decision in decisions.LIKELY and row.best is not None:
+        return f"{count(row.batch)} → {count(row.best)}?"
     if row.decision in COLORS and row.best is not None:
         return f"{count(row.batch)} → <b>{count(row.best)}</b>"
-    if row.decision == "keep":
-        return f"keep {count(row.batch)}"
+    if row.decision in decisions.KEPT:
+        return f"keep {count(row.batch)}{'' if row.decision == 'keep' else ' for now'}"
     if row.best is None and row.bound is not None:
         return f"{count(row.batch)}, noise > {significant(row.bound)}"
     return f"{count(row.batch)}, undecided"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dash import html
 
+from noisescale_dashboard.decisions import LIKELY
 from noisescale_dashboard.number_format import NOTHING, count, money, significant, span
 from noisescale_dashboard.pages.overview_judged import Judged, Savings, hours_to_gain, is_all_running, usd_to_save
 from noisescale_dashboard.pages.parts import fact
@@ -22,7 +23,7 @@ def facts(judged: Sequence[Judged], total: int, *, scope: str) -> list[html.Div]
     judged_words = f"of {count(len(judged))}" if total == len(judged) else f"of the {count(len(judged))} furthest off"
     return [
         fact(label or "Runs", count(total), "", _devices(judged, total)),
-        fact("Worth changing", count(raised + lowered), judged_words, f"{raised} raise, {lowered} lower"),
+        fact("Worth changing", count(raised + lowered), judged_words, _changes(judged, raised, lowered)),
         fact(
             "Time to gain",
             significant(gain.total.value, 2) if gain.num_counted else NOTHING,
@@ -43,6 +44,11 @@ def facts(judged: Sequence[Judged], total: int, *, scope: str) -> list[html.Div]
         ),
         fact("Resolved", f"{resolved}", judged_words, _open_words(len(judged) - resolved)),
     ]
+
+
+def _changes(judged: Sequence[Judged], raised: int, lowered: int) -> str:
+    likely = sum(one.decision in LIKELY for one in judged)
+    return f"{raised} raise, {lowered} lower" + (f"; {likely} probably" if likely else "")
 
 
 def _devices(judged: Sequence[Judged], total: int) -> str:

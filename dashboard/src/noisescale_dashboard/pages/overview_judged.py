@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from noisescale_dashboard.advice import Prediction, Recommendation
 from noisescale_dashboard.answers import Interval, Run
+from noisescale_dashboard.decisions import CHANGES, LIKELY, UNDECIDED
 from noisescale_dashboard.figures.misfit import MisfitRow
 from noisescale_dashboard.number_format import count
 from noisescale_dashboard.sentences import diverged_words, number_word, short_noun_of
 
-CHANGES = ("increase", "decrease")
 MAX_NAMED = 3
 """Diverged runs that are named."""
 
@@ -23,8 +23,8 @@ class Judged:
 
     @property
     def decision(self) -> str:
-        """The word of the recommendation; that of the list is for a balanced reader and without calibration."""
-        return self.advice.decision if self.advice is not None else "insufficient_evidence"
+        """The word of the recommendation; that of the list may wait for the rest of a look."""
+        return self.advice.decision if self.advice is not None else UNDECIDED
 
     @property
     def is_calibrated(self) -> bool:
@@ -52,7 +52,7 @@ def misfit_row(judged: Judged) -> MisfitRow | None:
     run, advice = judged.run, judged.advice
     if not run.global_batch or run.divergence is not None:
         return None
-    row = MisfitRow(run.id, run.name, short_noun_of(run), run.global_batch, decision="insufficient_evidence")
+    row = MisfitRow(run.id, run.name, short_noun_of(run), run.global_batch, decision=UNDECIDED)
     if advice is not None and advice.recommended_batch_size:
         return replace(
             row,
@@ -138,6 +138,9 @@ def lede(judged: Sequence[Judged]) -> str:
         said.append(f"{number_word(small)} {'is' if small == 1 else 'are'} too small and {_lose(small)} time")
     if large:
         said.append(f"{number_word(large)} {'wastes' if large == 1 else 'waste'} examples")
+    likely = sum(one.decision in LIKELY for one in judged)
+    if likely:
+        said.append(f"{number_word(likely)} {'is' if likely == 1 else 'are'} probably off")
     first = _sentence(", ".join(said))
     parts = (_diverged_names(judged), first, _undecided_words(judged), _aside_words(judged))
     return " ".join(part for part in parts if part)
@@ -155,10 +158,8 @@ def _lose(number: int) -> str:
 
 def _undecided_words(judged: Sequence[Judged]) -> str:
     finite = [one for one in judged if one.run.divergence is None]
-    open_runs = [one for one in finite if one.run.noise_scale.state != "resolved"]
-    undecided = [
-        one for one in finite if one.decision not in (*CHANGES, "keep") and one.run.noise_scale.state == "resolved"
-    ]
+    undecided = [one for one in finite if one.decision == UNDECIDED]
+    open_runs = [one for one in undecided if one.run.noise_scale.state != "resolved"]
     said = []
     if open_runs:
         needed = [one.run.noise_scale.updates_needed for one in open_runs]
@@ -171,9 +172,9 @@ def _undecided_words(judged: Sequence[Judged]) -> str:
             else ""
         )
         said.append(f"{number_word(len(open_runs))} {verb} not resolved yet{cure}")
-    if undecided:
-        verb = "has" if len(undecided) == 1 else "have"
-        said.append(f"{number_word(len(undecided))} {verb} an interval around the batch in use")
+    others = len(undecided) - len(open_runs)
+    if others:
+        said.append(f"of {number_word(others)} nothing can be said: see {'its page' if others == 1 else 'their pages'}")
     return _sentence("; ".join(said))
 
 

@@ -24,7 +24,9 @@ GRAPH_CONFIG: Any = {
     "doubleClick": "autosize",
     "typesetMath": False,
 }
-DECISION_STYLES = {"increase": "inc", "decrease": "dec", "keep": "keep"}
+DECISION_STYLES = {
+    "increase": "inc", "decrease": "dec", "keep": "keep", "probably_increase": "inc", "probably_decrease": "dec",
+}  # fmt: skip
 DECISION_ICONS = {"inc": "up", "dec": "down", "keep": "equal", "ins": "dash"}
 LINK_ACTION = ("link", "Copy link to this view", "link")
 JSON_ACTION = ("json", "Data as JSON", "download")
@@ -205,7 +207,14 @@ def decision_label(run: Run) -> str:
     batch = count(run.decision.batch_size)
     if run.divergence is not None:
         return "diverged"
-    labels = {"increase": f"raise to {batch}", "decrease": f"lower to {batch}", "keep": "keep"}
+    labels = {
+        "increase": f"raise to {batch}",
+        "decrease": f"lower to {batch}",
+        "probably_increase": "probably raise",
+        "probably_decrease": "probably lower",
+        "keep": "keep",
+        "keep_for_now": "keep for now",
+    }
     return labels.get(run.decision.decision, "not resolved" if run.noise_scale.value is None else "undecided")
 
 

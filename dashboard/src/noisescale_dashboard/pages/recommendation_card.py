@@ -12,6 +12,7 @@ from noisescale_dashboard.advice import Recommendation
 from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
+from noisescale_dashboard.decisions import CHANGES
 from noisescale_dashboard.figures import batch_bullet, trade_off_position
 from noisescale_dashboard.number_format import (
     count,
@@ -197,7 +198,7 @@ def subtitle(advice: Recommendation) -> str:
 
 def answer(advice: Recommendation) -> list[Child]:
     """The first sentence of a run's page: which batch, and what it would buy, or why that cannot be said."""
-    is_change = advice.decision in ("increase", "decrease")
+    is_change = advice.decision in CHANGES
     why = (advice.effect if is_change else None) or advice.reason
     return [html.B(f"{advice.headline}."), unbroken(f" {why}")]
 
@@ -215,6 +216,8 @@ def top(advice: Recommendation) -> list[Child]:
     parts += plan_limits.outcome(advice)
     if advice.interval.low is not None:
         parts.append(html.P(unbroken(interval_sentence(advice)), className="why"))
+        if advice.otherwise:
+            parts.append(html.P(unbroken(otherwise_sentence(advice)), className="why"))
     elif advice.next_step:
         parts.append(html.P(unbroken(advice.next_step), className="why next"))
     return parts
@@ -231,6 +234,13 @@ def interval_sentence(advice: Recommendation) -> str:
     return said + "."
 
 
+def otherwise_sentence(advice: Recommendation) -> str:
+    """The batch for readers who value steps otherwise, where nobody has said what a step is worth."""
+    told = [f"{one.text} {count(one.batch_size)}" for one in advice.otherwise]
+    said = ", ".join(told)
+    return f"{said[0].upper()}{said[1:]}."
+
+
 def bottom(advice: Recommendation, run: Run) -> list[Child]:
     """Now and then, learning rate, waste so far, cautions, what to do next."""
     parts: list[Child] = []
@@ -241,6 +251,8 @@ def bottom(advice: Recommendation, run: Run) -> list[Child]:
     # what the page says at its top is not said again
     said = {notice.code for notice in run.notices}
     parts += [note(unbroken(caution.text)) for caution in advice.warnings if caution.code not in said]
+    if advice.odds is not None and advice.calibration.state == "uncalibrated":
+        parts.append(note(unbroken(f"The odds take {advice.odds.assumes}"), quiet=True, icon_name="info"))
     known = calibration_words(advice)
     if known and all(caution.code != "uncalibrated" for caution in advice.warnings):
         parts.append(note(unbroken(known), quiet=True, icon_name="info"))

@@ -42,6 +42,8 @@ COLUMNS: Final[Mapping[str, Callable[[Run], Any]]] = MappingProxyType(
         "recommended batch (examples)": lambda run: run.decision.batch_size,
         "recommended, lower end 95 %": lambda run: run.decision.low,
         "recommended, upper end 95 %": lambda run: run.decision.high,
+        "probability that it is cheaper": lambda run: run.decision.probability,
+        "expected saving (share of the cost)": lambda run: run.decision.saving,
         "example efficiency": lambda run: run.example_efficiency.value,
         "example efficiency, lower end 95 %": lambda run: run.example_efficiency.low,
         "example efficiency, upper end 95 %": lambda run: run.example_efficiency.high,

@@ -14,7 +14,10 @@ SINCE_WORDS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 d
 DECISION_CHOICES = (
     ("increase", "Raise"),
     ("decrease", "Lower"),
+    ("probably_increase", "Probably raise"),
+    ("probably_decrease", "Probably lower"),
     ("keep", "Keep"),
+    ("keep_for_now", "Keep for now"),
     ("insufficient_evidence", "Undecided"),
 )
 RANGE_WORDS = (

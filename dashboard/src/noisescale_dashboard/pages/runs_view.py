@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
+from noisescale_dashboard.decisions import DECISIONS
 from noisescale_dashboard.pages import runs_table
 
 DEFAULT_SORT = "-misfit"
 STATUSES = ("running", "finished", "failed", "silent", "crashed", "diverged")
-DECISIONS = ("increase", "decrease", "keep", "insufficient_evidence")
 SINCE: Final[Mapping[str, timedelta | None]] = MappingProxyType(
     {
         "24h": timedelta(hours=24),

@@ -104,6 +104,8 @@ def decision_answer(decision: advice.Decision) -> RowDecision:
         low=decision.low,
         high=decision.high,
         reason=decision.reason,
+        probability=decision.probability,
+        saving=decision.saving,
     )
 
 

@@ -17,7 +17,7 @@ from noisescale_server.api.schemas_runs import Name
 from noisescale_server.services import layer_series, series
 from noisescale_server.services.errors import refuse
 from noisescale_server.services.events import Event
-from noisescale_server.services.runs import reason_of_rows
+from noisescale_server.services.run_so_far import reason_of_rows
 from noisescale_server.services.series import Series
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.streams import SIMPLE, Kind

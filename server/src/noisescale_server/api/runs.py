@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
+from noisescale_core.advice.parts import DecisionWord
 from noisescale_server.api import cursor as cursors
 from noisescale_server.api.answers import page_answer, run_answer, status_answer
 from noisescale_server.api.auth_route import enter_if_there, enter_project, note_author, sees_only_status, sessions_of
@@ -71,9 +72,6 @@ SortName = Literal[
 ]
 
 
-DecisionWord = Literal["increase", "decrease", "keep", "insufficient_evidence"]
-
-
 def refuse_number(value: object) -> object:
     """The value itself.
 
@@ -93,7 +91,7 @@ class WhichRuns(BaseModel):
     project: Text | None = None
     task: Text | None = None
     status: Annotated[list[Literal[Status, "diverged"]], Field(max_length=6)] = []
-    decision: Annotated[list[DecisionWord], Field(max_length=4, description="any of them")] = []
+    decision: Annotated[list[DecisionWord], Field(max_length=7, description="any of them")] = []
     tag: Annotated[list[Text], Field(max_length=32, description="runs that have all of them")] = []
     q: Annotated[Text | None, Field(description="part of the name")] = None
     archived: bool = False

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from noisescale_core.advice.parts import LatestNoiseScale
+from noisescale_core.advice.parts import DecisionWord, LatestNoiseScale
 from noisescale_core.masking import masked
 from noisescale_server.api.deps import CONTROL_CHARACTERS, MAX_INT64, refuse_control_characters
 
@@ -180,11 +180,13 @@ class Interval(Answer):
 class RowDecision(Answer):
     """What to do with the batch size, in short."""
 
-    decision: Literal["increase", "decrease", "keep", "insufficient_evidence"]
+    decision: DecisionWord
     batch_size: int | None
     low: float | None
     high: float | None
     reason: str
+    probability: float | None
+    saving: float | None
 
 
 class RunKappa(Interval):

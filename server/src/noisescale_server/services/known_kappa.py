@@ -3,18 +3,15 @@
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from statistics import NormalDist
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.analysis.calibration import UNCALIBRATED, Kappa
+from noisescale_server.analysis.calibration import Kappa
 from noisescale_server.analysis.calibration_kappa import KappaMeasurement, kappa_of, optimizer_kind
 from noisescale_server.analysis.calibration_levels import Observation
 from noisescale_server.storage import calibration as storage
-from noisescale_server.storage import run_decisions
 from noisescale_server.storage.calibration import StoredKappa, Wanted
-from noisescale_server.storage.run_decisions import KappaOfKind, RunKind
 from noisescale_server.storage.tables import Run
 
 
@@ -24,20 +21,7 @@ async def of_run(session: AsyncSession, run: Run) -> Kappa:
     return found
 
 
-async def of_kinds(session: AsyncSession, *, level: float) -> list[KappaOfKind]:
-    """What is known of κ for every kind of run that is calibrated, and what is taken for the others."""
-    quantile = NormalDist().inv_cdf(0.5 + level / 2)
-
-    def of_kind(kind: RunKind | None, kappa: Kappa) -> KappaOfKind:
-        return KappaOfKind(kind, kappa.log_mean, quantile * kappa.log_sd)
-
-    kinds = await run_decisions.kinds(session)
-    known = zip(kinds, await of_runs(session, kinds), strict=True)
-    calibrated = [of_kind(kind, kappa) for kind, kappa in known if kappa != UNCALIBRATED]
-    return [*calibrated, of_kind(None, UNCALIBRATED)]
-
-
-async def of_runs(session: AsyncSession, runs: Sequence[Run | RunKind]) -> list[Kappa]:
+async def of_runs(session: AsyncSession, runs: Sequence[Run]) -> list[Kappa]:
     """What is known of κ for each run; runs of one task and optimizer share it."""
     wanted = [Wanted(run.project_id, optimizer_kind(run.optimizer), run.task_id, run.family) for run in runs]
     distinct = list(dict.fromkeys(wanted))

@@ -107,6 +107,11 @@ def block(level: int) -> int:
     return 1 << (BITS_PER_LEVEL * level)
 
 
+def level_of(num_steps: int) -> int:
+    """The highest level whose buckets make up so many steps, a power of two."""
+    return min(TOP_LEVEL, (num_steps.bit_length() - 1) // BITS_PER_LEVEL)
+
+
 def level_with_blocks(num_steps: int) -> int:
     """The highest level of which 8 blocks fit into `num_steps`; 0 if none does."""
     fitting = [level for level in range(TOP_LEVEL + 1) if MIN_BLOCKS * block(level) <= num_steps]

@@ -8,7 +8,10 @@ from operator import or_
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_core.advice.decay import informed_looks
 from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.estimators.belief import Belief, belief
+from noisescale_core.estimators.looks import Look, look_of, steps_of
 from noisescale_core.estimators.step_sizes import SEEN, batch_in_use
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, State
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
@@ -16,8 +19,8 @@ from noisescale_server.services import windows
 from noisescale_server.services.events import resumptions
 from noisescale_server.services.latest import LATEST_SHARE, steps_of_window
 from noisescale_server.services.live import LiveSeries, cut
-from noisescale_server.services.resolution import Range, choose, spacing_of
-from noisescale_server.services.runs import run_so_far
+from noisescale_server.services.resolution import Range, choose, level_of, spacing_of
+from noisescale_server.services.run_so_far import run_so_far
 from noisescale_server.services.windows import Windows
 from noisescale_server.storage import series
 from noisescale_server.storage.series import PointColumns
@@ -37,6 +40,7 @@ class History:
         last_step: The last step that holds anything; None without any.
         noise_scale: Of the window that ends there.
         flags: Bits of its rows.
+        belief: How likely each noise scale is by all of its looks.
     """
 
     spent: tuple[SpentPoint, ...]
@@ -44,6 +48,7 @@ class History:
     last_step: int | None
     noise_scale: NoiseScaleEstimate
     flags: int
+    belief: Belief | None = None
 
 
 NOTHING_SPENT = History((), None, None, NOTHING_MEASURED, 0)
@@ -70,7 +75,19 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
     how = choose(wanted, window=window, max_points=NUM_STRETCHES, spacing=spacing_of(live.covered))
     found = await windows.read(session, live, wanted, how, has_signal=has_signal)
     resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)
-    return _history(found, resumed, first_step=wanted.low)
+    known = belief(informed_looks(await _looks(session, live, wanted.high)))
+    return replace(_history(found, resumed, first_step=wanted.low), belief=known)
+
+
+async def _looks(session: AsyncSession, live: LiveSeries, high: int) -> list[Look]:
+    """The looks of the live steps up to `high`, oldest first."""
+    pieces, numbers = [], []
+    for number in range(look_of(live.first_step), look_of(high) + 1):
+        first, last = steps_of(number)
+        found = live.pieces(max(first, live.first_step), min(last, high), level_of(last - first + 1))
+        pieces += found
+        numbers += [number] * len(found)
+    return await series.looks(session, live.run_id, pieces, numbers, kind=live.kind) if pieces else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +117,7 @@ def so_far(
     return replace(
         now if moment is None else _at_end(now, past, moment),
         spent=past.spent,
+        belief=past.belief,
         usd_spent=None if price is None or past.hours is None else price * (run.num_devices or 1) * past.hours,
         usd_per_device_hour=price,
         steps_done=0 if past.last_step is None else past.last_step + 1,

@@ -1,26 +1,24 @@
 """Life cycle of a run: created once, listed, changed, removed; its status follows from the clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.effects import share_interval
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.parts import Caution, Decision, Interval, RunSoFar
+from noisescale_core.advice.parts import Caution, Decision, DecisionWord, Interval, RunSoFar
 from noisescale_core.advice.recommendation import decide
-from noisescale_core.advice.words.flags import notices, reason_without_estimate
-from noisescale_core.estimators.divergence import Divergence, divergence
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.advice.words.flags import notices
+from noisescale_core.estimators.divergence import Divergence
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_server.analysis.calibration import Kappa
-from noisescale_server.services import known_kappa, stale_windows
+from noisescale_server.services import decisions, known_kappa, stale_windows
 from noisescale_server.services.errors import RunDeleted, RunIdTaken, RunNotFound, refuse
-from noisescale_server.services.kept_answers import KeptAnswers
+from noisescale_server.services.run_so_far import run_so_far
 from noisescale_server.storage import run_queries, runs
 from noisescale_server.storage.run_queries import After, RunFilter, RunGroup, RunRow, Sort
 from noisescale_server.storage.runs import NewRun
@@ -28,14 +26,7 @@ from noisescale_server.storage.tables import Run
 
 Status = Literal["running", "finished", "failed", "silent", "crashed"]
 
-LEVEL = 0.95
-"""Confidence level of the estimates kept with a run."""
-
-KEPT = 20_000
-"""Rows of the list whose judgement is kept: all of what a team looks at, 30 MB."""
-
-_decided_by = attrgetter(*(field.name for field in fields(RunSoFar) if field.name not in ("config", "run_id")))
-"""What a row's judgement depends on; a config only tells what else to set."""
+NOT_JUDGED_YET = "A run is judged within a few seconds of its first records."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +35,6 @@ class Patience:
 
     silent_after: timedelta
     crashed_after: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What follows from a run's newest numbers and from κ; in a `RunView` it is explained."""
-
-    example_efficiency: Interval | None
-    step_efficiency: Interval | None
-    decision: Decision
-    notices: tuple[Caution, ...]
-
-
-_kept: KeptAnswers[Judgement] = KeptAnswers(KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +48,7 @@ class RunView:
         reason: Why it has no value, in more detail than the estimate knows.
         example_efficiency: φ / (B + φ) with its interval; None while unresolved or without a batch size.
         step_efficiency: B / (B + φ) likewise.
-        decision: What to do with the batch size, for a balanced reader.
+        decision: What to do with the batch size, for a reader who says no price.
         kappa: What its project knows of κ, by which it is decided.
         notices: What to know of the latest window's measurement.
         divergence: Since when its loss or gradients are not finite; None where they are.
@@ -136,7 +114,6 @@ async def list_page(
     patience: Patience,
 ) -> Page:
     """A page of runs in order."""
-    wanted = await _with_kappas(session, wanted)
     # One row more than asked for tells whether another page follows.
     rows, total = await run_queries.list_page(session, wanted, sort, limit=limit + 1, after=after)
     shown = rows[:limit]
@@ -162,6 +139,7 @@ async def change(
         values["task_id"] = await run_queries.task_id(
             session, run.project_id, changes["task"], unit=run.unit, family=run.family
         )
+        values["decision_is_stale"] = True  # what is known of κ is another task's
     if values:
         await run_queries.change(session, run_id, values)
     await session.refresh(row.run)
@@ -178,12 +156,7 @@ async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: i
     if not is_key and by not in run_queries.GROUPS:
         known = ", ".join(run_queries.GROUPS)
         raise refuse("by", f"must be one of {known} or config. and a key of the config", by)
-    return await run_queries.summary(session, await _with_kappas(session, wanted), by, limit=limit)
-
-
-async def _with_kappas(session: AsyncSession, wanted: RunFilter) -> RunFilter:
-    """The filter with what its decisions rest on."""
-    return replace(wanted, kappas=await known_kappa.of_kinds(session, level=LEVEL)) if wanted.decisions else wanted
+    return await run_queries.summary(session, wanted, by, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,40 +215,42 @@ async def remove(session: AsyncSession, run_id: UUID) -> None:
 async def _seen(session: AsyncSession, row: RunRow, *, now: datetime, patience: Patience) -> RunView:
     """One run as people see it now, with all its rows."""
     await stale_windows.show_all_rows(session, row.run)
+    await decisions.show_newest(session, row.run)
     return view(row, await known_kappa.of_run(session, row.run), now=now, patience=patience)
 
 
 def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience) -> RunView:
     """The run as people see it now, with what its project knows of κ."""
     so_far = run_so_far(row.run)
-    judged = _judged(so_far, kappa)
+    batch, scale = so_far.batch_size, so_far.noise_scale
     return RunView(
         row=row,
         status=status_of(row.run, now=now, patience=patience),
-        noise_scale=so_far.noise_scale,
+        noise_scale=scale,
         reason=so_far.reason,
-        example_efficiency=judged.example_efficiency,
-        step_efficiency=judged.step_efficiency,
-        decision=judged.decision,
+        example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
+        step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
+        decision=_decision(row.run, so_far),
         kappa=kappa,
-        notices=judged.notices,
+        notices=notices(so_far.flags),
         divergence=so_far.divergence,
     )
 
 
-def _judged(run: RunSoFar, kappa: Kappa) -> Judgement:
-    """Kept by the numbers themselves: a list shows the same runs again and again."""
-    key = (kappa, _decided_by(run))
-    return _kept.find(key) or _kept.keep(key, _judge(run, kappa))
-
-
-def _judge(run: RunSoFar, kappa: Kappa) -> Judgement:
-    batch, scale = run.batch_size, run.noise_scale
-    return Judgement(
-        example_efficiency=None if batch is None else share_interval(example_efficiency, scale, batch),
-        step_efficiency=None if batch is None else share_interval(step_efficiency, scale, batch),
-        decision=decide(run, Measured(kappa)),
-        notices=notices(run.flags),
+def _decision(run: Run, so_far: RunSoFar) -> Decision:
+    """As it is kept, but for what needs no measurement to be seen."""
+    if so_far.divergence is not None:
+        return decide(so_far)
+    if run.decision not in get_args(DecisionWord):
+        return Decision("insufficient_evidence", None, None, None, NOT_JUDGED_YET)
+    return Decision(
+        decision=run.decision,  # type: ignore[arg-type]  # checked above
+        batch_size=run.decision_batch_size,
+        low=run.decision_low,
+        high=run.decision_high,
+        reason=run.decision_reason or "",
+        probability=run.decision_probability,
+        saving=run.decision_saving,
     )
 
 
@@ -287,63 +262,3 @@ def status_of(run: Run, *, now: datetime, patience: Patience) -> Status:
     if quiet >= patience.crashed_after:
         return "crashed"
     return "silent" if quiet >= patience.silent_after else "running"
-
-
-def run_so_far(run: Run) -> RunSoFar:
-    """What the decision is made from."""
-    scale = latest_estimate(run)
-    return RunSoFar(
-        noise_scale=scale,
-        batch_size=run.latest_global_batch,
-        optimizer=run.optimizer,
-        learning_rate=run.latest_lr,
-        example=run.example or "example",
-        unit=run.unit,
-        family=run.family,
-        reason=reason_of(run, scale),
-        flags=run.noise_scale_flags,
-        units_per_example=run.units_per_example,
-        steps_done=0 if run.latest_step is None else run.latest_step + 1,
-        planned_steps=run.planned_steps,
-        num_devices=run.num_devices,
-        usd_per_device_hour=run.usd_per_device_hour,
-        config=run.config,
-        run_id=str(run.id),
-        noise_scale_step=run.noise_scale_step,
-        divergence=divergence(run.loss_broken_since, run.gradients_broken_since, run.latest_step),
-        has_ended=run.finish_status is not None,
-    )
-
-
-def reason_of(run: Run, scale: NoiseScaleEstimate) -> str | None:
-    """Why there is no value: the flags of the rows say more than that there are no estimates."""
-    if scale.reason is Reason.NO_ESTIMATES:
-        return reason_of_rows(run) or scale.reason
-    return scale.reason
-
-
-def reason_of_rows(run: Run) -> str | None:
-    """Why the newest rows hold no estimate; a duty cycle's last row may not be one that was measured."""
-    return reason_without_estimate(run.latest_flags) or reason_without_estimate(run.noise_scale_flags)
-
-
-def latest_estimate(run: Run) -> NoiseScaleEstimate:
-    """The estimate over the latest window as it was kept with the run."""
-    state = State(run.noise_scale_state or State.UNRESOLVED)
-    missing = next((reason for reason in Reason if reason == run.noise_scale_reason), Reason.NO_ESTIMATES)
-    return NoiseScaleEstimate(
-        state=state,
-        value=run.noise_scale_value,
-        low=run.noise_scale_low,
-        high=run.noise_scale_high,
-        level=LEVEL,
-        z=run.noise_scale_z,
-        reason=missing if state is State.UNRESOLVED else None,
-        updates_needed=run.noise_scale_updates_needed,
-        num_updates=run.noise_scale_num_updates or 0,
-        num_blocks=run.noise_scale_num_blocks or 0,
-        trace_cov=None,
-        trace_cov_se=None,
-        grad_sq_norm=None,
-        grad_sq_norm_se=None,
-    )

@@ -108,7 +108,7 @@ def _known(evidence: TaskEvidence, updates_needed: int | None) -> Swept | Prior:
         return Prior(evidence.kappa, evidence.optimizer, refused, updates_needed)
     scale = evidence.noise_scale
     return Swept(
-        critical=Interval(critical.value, critical.low, critical.high, LEVEL),
+        swept=Interval(critical.value, critical.low, critical.high, LEVEL),
         kappa=evidence.kappa,
         sweeps=tuple(one.row.critical_batch for one in evidence.sweeps if one.row.critical_batch is not None),
         num_runs=0 if scale is None else scale.num_runs,
@@ -160,6 +160,8 @@ def _start(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | Non
         reason=None,
         flags=0,
         steps_done=0,
+        belief=None,
+        has_ended=False,
         planned_steps=None if setting is None else setting.num_steps,
         usd_per_device_hour=asked.usd_per_device_hour or blank.usd_per_device_hour,
         run_id=None,
@@ -170,7 +172,7 @@ def _start(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | Non
 def _rounding(start: RunSoFar, asked: Question, known: Swept) -> Callable[[float], int]:
     """From a wanted batch to one that can be run, as the recommended batch was rounded."""
     worth = worth_of(asked, start)
-    priced = None if isinstance(worth, Missing) else price(known.critical_batch(start), asked, worth)
+    priced = None if isinstance(worth, Missing) else price(known.critical(start), worth)
     if priced is None:
         return round_batch
     found = inside(priced, start, asked, pace_of(start, asked))

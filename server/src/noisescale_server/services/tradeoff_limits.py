@@ -8,7 +8,9 @@ from noisescale_core.advice.bounds import limits_of_plan
 from noisescale_core.advice.limited import NEXT_TO_NOTHING, whole_batch
 from noisescale_core.advice.pricing import Priced, interval_of
 from noisescale_core.advice.words import limits as wording
+from noisescale_core.estimators.belief import Belief
 from noisescale_core.theory import limits
+from noisescale_core.theory.intervals import Estimate
 from noisescale_core.theory.limits import Choice, Limit, Role
 from noisescale_server.services.tradeoff_asked import Asked
 
@@ -163,11 +165,18 @@ def _priced(asked: Asked) -> Priced:
     return Priced(
         critical=critical,
         critical_batch=interval_of(critical.interval),
+        belief=_belief(critical),
         best=interval_of(best.interval),
         best_statistical=interval_of(best.through(lambda batch: batch).statistical),
         rate=asked.rate,
         exchange_rate=asked.rate.at(critical.value),
     )
+
+
+def _belief(critical: Estimate) -> Belief:
+    """B_crit as a normal on the log scale; an open end is far enough away to matter to no batch."""
+    found = critical.interval
+    return Belief.of_interval(found.value, found.low, min(found.high, found.value / NEXT_TO_NOTHING), found.level)
 
 
 def _reach(asked: Asked, batch: float) -> Reach:

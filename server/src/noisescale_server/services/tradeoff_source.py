@@ -7,14 +7,14 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.bounds import data_size
-from noisescale_core.advice.evidence import critical_batch_of
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.pace import Pace, pace_of
 from noisescale_core.advice.parts import Interval, RunSoFar
 from noisescale_core.advice.plan import growth, profile
 from noisescale_core.advice.pricing import price
 from noisescale_core.advice.question import Question
+from noisescale_core.advice.worth import Missing, worth_of
 from noisescale_core.errors import DomainError
-from noisescale_core.estimators.uncertainty import State
 from noisescale_core.theory.intervals import Estimate, LogError, estimate_from_interval
 from noisescale_core.theory.schedule import Stretch
 from noisescale_core.theory.what_if import Plan
@@ -69,13 +69,13 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
 
     Raises:
         RunNotFound: When no run has this id.
-        InvalidInput: While its noise scale is not resolved.
+        InvalidInput: While nothing is known of its noise scale.
     """
     advice = await run_advice.advise(session, whole_runs, run_id, asked)
     run = advice.so_far
     kappa = await known_kappa.of_run(session, advice.run)
-    critical = critical_batch_of(run.noise_scale, kappa) if run.noise_scale.state is State.RESOLVED else None
-    priced = price(critical, asked)
+    worth = worth_of(asked, run)
+    priced = None if isinstance(worth, Missing) else price(Measured(kappa).critical(run), worth)
     if priced is None or run.batch_size is None:
         reason = advice.recommendation.reason
         raise refuse("run_id", f"its noise scale says nothing yet: {reason} Give critical_batch instead", str(run_id))

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_server.storage import run_decisions
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Calibration, Run, Sweep, SweepRun, Task
 
@@ -106,11 +107,12 @@ async def family_of_task(session: AsyncSession, task_id: UUID) -> str | None:
 
 
 async def keep(session: AsyncSession, new: NewCalibration) -> None:
-    """Nothing; the row of the sweep is this one from now on."""
+    """Keep the row as the sweep's; every run of the project is judged again."""
     values = asdict(new)
     row = insert(Calibration).values(values)
     changed = {name: row.excluded[name] for name in values if name != "sweep_id"} | {"measured_at": func.now()}
     await session.execute(row.on_conflict_do_update(index_elements=["sweep_id"], set_=changed))
+    await run_decisions.mark_project(session, new.project_id)
 
 
 async def kappas(session: AsyncSession, wanted: Sequence[Wanted]) -> list[list[StoredKappa]]:

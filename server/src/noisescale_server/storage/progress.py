@@ -123,18 +123,27 @@ def _set_stream() -> str:
   finished_at = coalesce({_STREAM["finished_at"]}, finished_at), updated_at = clock_timestamp()"""
 
 
-def _saw_data(first_step: str, is_stale: str | None = None) -> str:
+def _saw_data(first_step: str, is_stale: str | None = None, is_due: str | None = None) -> str:
     """What rows of any simple stream say; another one may have committed a smaller first step meanwhile.
 
     Args:
         first_step: Of the rows; null where a batch has none.
         is_stale: Whether the run's window lacks rows afterwards; without it, where the batch has some.
+        is_due: Whether there is more to judge by afterwards; without it likewise.
     """
     return f"""
   updated_at = clock_timestamp(), first_step = least(first_step, {first_step}),
   window_is_stale = {is_stale or f"window_is_stale OR {first_step} IS NOT NULL"},
+  decision_is_stale = {is_due or f"decision_is_stale OR {first_step} IS NOT NULL"},
   kinds = CASE WHEN {first_step} IS NULL OR '{SIMPLE}' = ANY (kinds) THEN kinds
     ELSE array_append(kinds, '{SIMPLE}') END"""
+
+
+# once a look is complete, the batch is another one, or the run ends or goes on
+_IS_DUE = f"""decision_is_stale
+    OR ({_NEWS["first_step"]} IS NOT NULL AND coalesce({_NEWS["latest_step"]} >= decision_due_step, true))
+    OR {_NEWS["finish_status"]} IS NOT NULL OR {_NEWS["is_resumed"]}
+    OR coalesce({_NEWS["latest_global_batch"]} <> latest_global_batch, false)"""
 
 
 def _set_run(is_stale: str | None = None) -> str:
@@ -153,7 +162,7 @@ def _set_run(is_stale: str | None = None) -> str:
         f" ELSE coalesce({what}_broken_since, {_NEWS[f'{what}_broken_since']}) END"
         for what in ("loss", "gradients")
     )
-    return f"""{_saw_data(_NEWS["first_step"], is_stale)}, {finished}, {told}, {broken}, {plain},
+    return f"""{_saw_data(_NEWS["first_step"], is_stale, _IS_DUE)}, {finished}, {told}, {broken}, {plain},
   newest_stream_id = $2::uuid, newest_started_at = {_NEWS["newest_started_at"]}"""
 
 

@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
-from noisescale_server.storage.run_decisions import KappaOfKind, decision_word, has_diverged
+from noisescale_server.storage.run_decisions import decision_word, has_diverged
 from noisescale_server.storage.tables import DeletedRun, Project, Run, Stream, Table, Task
 
 SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
@@ -104,8 +104,7 @@ class RunFilter:
         silent_before: Runs without data since this moment are silent.
         crashed_before: Runs without data since this moment have crashed.
         updated_after: Runs with data since this moment.
-        decisions: Any of increase, decrease, keep, insufficient_evidence.
-        kappas: What the decisions rest on.
+        decisions: Any of them.
     """
 
     silent_before: datetime
@@ -123,7 +122,6 @@ class RunFilter:
     ids: Sequence[UUID] | None = None
     updated_after: datetime | None = None
     decisions: Sequence[str] = ()
-    kappas: Sequence[KappaOfKind] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +308,7 @@ def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
     if wanted.updated_after is not None:
         conditions.append(Run.updated_at > wanted.updated_after)
     if wanted.decisions:
-        conditions.append(decision_word(wanted.kappas).in_(wanted.decisions))
+        conditions.append(decision_word().in_(wanted.decisions))
     return conditions + _ranges(wanted)
 
 

@@ -12,6 +12,7 @@ from asyncpg import Record
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.looks import Look
 from noisescale_core.estimators.signal import Evidence
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, LAST_OF_BUCKET, OF_ROW, aggregate
@@ -325,6 +326,53 @@ async def evidence(
     """
     rows = await read(session, _EVIDENCE, *_parameters(run_id, pieces), kind)
     return [(first_step, Evidence(*sums)) for first_step, *sums in rows]
+
+
+_LOOKS = """
+WITH piece AS MATERIALIZED (
+  SELECT * FROM unnest($2::uuid[], $3::int[], $4::bigint[], $5::bigint[], $6::int[])
+    AS piece(stream_id, level, low, high, look)
+)
+SELECT look, sum(num_estimates::float8), sum(x), sum(y), sum(xx), sum(yy), sum(xy), sum(examples),
+  sum(num_batches::float8), (max(ARRAY[step, lr]))[2]
+FROM (
+  SELECT piece.look, r.num_estimates, r.sum_trace_cov AS x, r.sum_grad_sq_norm AS y, r.sum_trace_cov_sq AS xx,
+    r.sum_grad_sq_norm_sq AS yy, r.sum_trace_cov_grad_sq_norm AS xy, r.sum_global_batch AS examples,
+    r.num_global_batch AS num_batches, r.step_last AS step, r.lr_last AS lr
+  FROM piece CROSS JOIN LATERAL (
+    SELECT * FROM rollup
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND series = $7::text AND level = piece.level
+      AND bucket BETWEEN piece.low AND piece.high OFFSET 0
+  ) AS r
+  WHERE piece.level > 0 AND r.num_estimates > 0
+  UNION ALL
+  SELECT piece.look, m.num_updates, m.sum_trace_cov, m.sum_grad_sq_norm, m.sum_trace_cov_sq, m.sum_grad_sq_norm_sq,
+    m.sum_trace_cov_grad_sq_norm, m.num_updates * m.global_batch, m.num_updates, m.step, m.lr
+  FROM piece CROSS JOIN LATERAL (
+    SELECT * FROM measurement
+    WHERE run_id = $1::uuid AND stream_id = piece.stream_id AND step BETWEEN piece.low AND piece.high
+      AND sum_trace_cov IS NOT NULL AND global_batch IS NOT NULL OFFSET 0
+  ) AS m
+  WHERE piece.level = 0
+) AS part
+GROUP BY look ORDER BY look
+"""
+
+
+async def looks(
+    session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], numbers: Sequence[int], *, kind: Kind = SIMPLE
+) -> list[Look]:
+    """The sums over all updates of each look that holds any, in their order.
+
+    Args:
+        session: Where to read.
+        run_id: The run.
+        pieces: Of streams of `kind`.
+        numbers: Of the look that each piece belongs to.
+        kind: Of the noise scale.
+    """
+    rows = await read(session, _LOOKS, *_parameters(run_id, pieces), list(numbers), kind)
+    return [Look(*sums) for _, *sums in rows]
 
 
 _LAST_ESTIMATED_STEP = f"""

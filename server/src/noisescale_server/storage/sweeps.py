@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from noisescale_server.storage import run_decisions
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Project, Run, Sweep, SweepRun, Task
 
@@ -130,7 +131,10 @@ async def count(session: AsyncSession, wanted: SweepFilter) -> int:
 async def remove(session: AsyncSession, sweep_id: UUID) -> bool:
     """True if the sweep existed; what was given with it is deleted, runs that are stored stay."""
     await session.execute(delete(SweepRun).where(SweepRun.sweep_id == sweep_id))
-    return await session.scalar(delete(Sweep).where(Sweep.id == sweep_id).returning(Sweep.id)) is not None
+    project_id = await session.scalar(delete(Sweep).where(Sweep.id == sweep_id).returning(Sweep.project_id))
+    if project_id is not None:
+        await run_decisions.mark_project(session, project_id)
+    return project_id is not None
 
 
 async def attach(session: AsyncSession, sweep_id: UUID, runs: Sequence[NewSweepRun]) -> None:

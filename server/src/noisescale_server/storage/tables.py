@@ -88,6 +88,7 @@ class Run(Table):
         Index(None, "task_id"),
         # an update leaves its page only when a run enters or leaves it
         Index("ix_run_stale", "id", postgresql_where=text("window_is_stale")),
+        Index("ix_run_undecided", "id", postgresql_where=text("decision_is_stale")),
         {"postgresql_with": {"fillfactor": 70}},
     )
 
@@ -151,6 +152,18 @@ class Run(Table):
     loss_broken_since: Mapped[int | None]
     gradients_broken_since: Mapped[int | None]
     example_efficiency: Mapped[float | None]
+
+    # what to do with the batch, for a reader who says no price; null until it was looked at
+    decision: Mapped[str | None]
+    decision_batch_size: Mapped[int | None]
+    decision_low: Mapped[float | None]
+    decision_high: Mapped[float | None]
+    decision_reason: Mapped[str | None]
+    decision_probability: Mapped[float | None]
+    decision_saving: Mapped[float | None]
+    # from this step on there is more to judge by
+    decision_due_step: Mapped[int | None]
+    decision_is_stale: Mapped[bool] = mapped_column(server_default="true")
 
 
 class Stream(Table):

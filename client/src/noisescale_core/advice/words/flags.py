@@ -26,6 +26,9 @@ BEFORE_ADVICE: Final = (
 )
 """Those that change what a recommendation is worth."""
 
+WRONG: Final = (Flags.DIFFERENT_SMALL_BATCHES, Flags.REPEATED_RANKS)
+"""Those under which the noise scale is another one's by a factor that nobody knows: nothing is advised."""
+
 
 def reason_without_estimate(flags: int) -> str | None:
     """Why rows with these bits hold no estimate; None where the bits do not say."""
@@ -40,3 +43,8 @@ def notices(flags: int) -> tuple[Caution, ...]:
 def cautions_before_advice(flags: int) -> tuple[Caution, ...]:
     """Those notices without which a recommendation would be taken for more than it is."""
     return tuple(Caution(code_of(flag), OF_FLAGS[flag].notice) for flag in BEFORE_ADVICE if flags & flag)
+
+
+def cautions_where_wrong(flags: int) -> tuple[Caution, ...]:
+    """Those notices under which the measurement is no basis for advice."""
+    return tuple(Caution(code_of(flag), OF_FLAGS[flag].notice) for flag in WRONG if flags & flag)

@@ -4,35 +4,34 @@ import math
 
 from noisescale_core.advice.decay import is_decayed, last_informed_step
 from noisescale_core.advice.evidence import Evidence
-from noisescale_core.advice.numbers import duration, number
+from noisescale_core.advice.numbers import chance, duration, more, number, percent, ratio, rough
 from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, RunSoFar
 from noisescale_core.advice.predictions import Banded
-from noisescale_core.advice.question import Worth
+from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.words import flags, reasons
 from noisescale_core.estimators.flags import Flags
-from noisescale_core.estimators.time_to_resolve import RESOLVED_Z, run_until_resolved
+from noisescale_core.estimators.time_to_resolve import run_until_resolved
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
+from noisescale_core.theory.expected_cost import Stake
 from noisescale_core.theory.learning_rate import Family, Rule, family_of
 
 WINDOW_SHARE, MIN_UPDATES = 0.05, 16
 """Of the latest window: its share of the run, and its least updates."""
 
+LOOK_AGAIN = 1.5
+"""Times the steps so far: a look that soon after the last one hardly says more."""
+
 NOT_ENOUGH = "Not enough evidence yet"
 """The headline where nothing can be recommended, of a run and of a task."""
 
-_NO_PRICE = (
-    "Nobody has said what a step is worth, so steps and examples are balanced: the best batch is the critical batch. "
-    "Say how many examples you would spend to save a step (examples_per_step), or prefer one (preference)."
+_SAY_A_PRICE = (
+    "Where that is not so, say how many examples you would spend to save a step (examples_per_step), what an hour "
+    "sooner is worth (usd_per_hour_sooner), or which of the two you prefer (preference)."
 )
 DECAYED = (
     "The learning rate is below a tenth of its peak, and the noise scale rises as it falls: what is measured now is "
     "mostly the decay's."
 )
-
-
-def ratio(value: float) -> str:
-    """A ratio as people say it: 2.9 ×, 0.4 ×, 12 ×."""
-    return f"{value:.0f} ×" if value >= 10 else f"{value:.1f} ×" if value >= 0.1 else f"{value:.2g} ×"
 
 
 def batch(size: float) -> str:
@@ -55,7 +54,14 @@ def missing(run: RunSoFar) -> str:
     scale = run.noise_scale
     if scale.reason is Reason.NO_ESTIMATES and run.reason is None and run.batch_size is None:
         return "No measurements yet."
-    words = reasons.words_of(scale.reason)
+    wrong = flags.cautions_where_wrong(run.flags)
+    if wrong:
+        return wrong[0].text
+    if is_decayed(run) and run.belief is None:
+        return DECAYED
+    words, bug = reasons.words_of(scale.reason), reasons.words_of_bit(run.reason)
+    if bug.is_bug:
+        return bug.sentence
     if scale.reason is Reason.NO_ESTIMATES:
         return reasons.words_of(run.reason).sentence or words.sentence
     if run.batch_size is None:
@@ -76,40 +82,45 @@ def headline_without_value(run: RunSoFar) -> str:
 def bound_hint(run: RunSoFar) -> str | None:
     """What a lower bound alone already says."""
     low, size = run.noise_scale.low, run.batch_size
-    if low is None or size is None or low < size:
+    is_wrong = bool(flags.cautions_where_wrong(run.flags)) or is_decayed(run)
+    if low is None or size is None or low < size or is_wrong:
         return None
     return f"The batch of {batch(size)} is not too large."
 
 
-def because(run: RunSoFar, word: DecisionWord, best: Interval, evidence: Evidence) -> str:
-    """The reason of a decision in one sentence."""
-    scale, size = run.noise_scale, run.batch_size
-    if scale.value is None or size is None:
-        return missing(run)
-    said = compared(run)
+def because(run: RunSoFar, word: DecisionWord, priced: Priced, found: Stake, to_batch: float) -> str:
+    """The reason of a decision: how the noise scale compares, what B_crit is, and how the odds stand."""
+    critical = priced.critical_batch
+    known = f"the critical batch is {_spread(critical.value, critical.low, critical.high, run.example)}"
+    return f"{compared(run)}; {known}. {_at_stake(run, word, found, to_batch)}"
+
+
+def _at_stake(run: RunSoFar, word: DecisionWord, found: Stake, to_batch: float) -> str:
+    now = batch(run.batch_size or to_batch)
     if word == "keep":
-        return f"{said}: within 2 × of the best batch at this price."
-    span = _span(best, run.example)
-    if word != "insufficient_evidence":
-        return f"{said}, and the whole interval of the best batch, {span}, lies on one side of it."
-    if scale.state is State.TENTATIVE:
-        return f"{said}, but that is tentative: {_what_resolves(scale)}."
-    until = (
-        ", on either side of the present one"
-        if evidence.num_measurements
-        else " until a sweep or a branch calibrates it"
+        return f"At this price {now} is expected to cost {more(found.present_regret)} than the best batch would."
+    odds = f"{batch(to_batch)} is cheaper with a probability of {chance(found.probability)}"
+    if word == "keep_for_now":
+        may_cost = f"{now} may cost {more(found.present_regret)} than the best batch"
+        return f"{may_cost}, but none is known to be better: {odds}."
+    worst = f"saves {percent(-found.worst_case)}" if found.worst_case < 0 else f"costs {more(found.worst_case)}"
+    return f"{odds}: it saves {percent(found.saving)} of the cost on average, and in the worst case of 20 it {worst}."
+
+
+def _spread(value: float, low: float, high: float, example: str) -> str:
+    said = (rough(one, low, high) for one in (value, low, high))
+    return "{} {example}s ({} – {})".format(*said, example=example)
+
+
+def assumes(run: RunSoFar, evidence: Evidence) -> str:
+    """What the odds rest on besides the measurement."""
+    if evidence.num_measurements:
+        return evidence.kappa.said
+    if run.progress is None:
+        return "κ as in other tasks with a quarter of the plan done: nobody has said a plan (planned_steps)."
+    return (
+        f"κ as in other tasks with {percent(run.progress)} of the plan done: no sweep or branch of this one says more."
     )
-    return f"{said}, but the best batch may lie anywhere in {span}{until}."
-
-
-def _what_resolves(scale: NoiseScaleEstimate) -> str:
-    """What is missing; a window may look clear by itself, but what came before it decides too."""
-    z, needed = scale.z or 0.0, scale.updates_needed
-    if _waits_to_be_confirmed(scale):
-        too_few = "and too few steps came before the window to confirm it"
-        return f"z {z:.1f}, {too_few if z >= RESOLVED_Z else 'less clear than in the steps before'}"
-    seen = f"z {z:.1f}" if z < RESOLVED_Z else f"z {z:.1f}, but less clear in the steps before"
-    return f"{seen}; {f'a window of about {needed:,} steps' if needed else 'more steps'} would resolve it"
 
 
 def _waits_to_be_confirmed(scale: NoiseScaleEstimate) -> bool:
@@ -120,17 +131,16 @@ def _waits_to_be_confirmed(scale: NoiseScaleEstimate) -> bool:
 def compared(run: RunSoFar) -> str:
     """The noise scale beside the batch, the larger of the two first."""
     noise_scale, size, example = run.noise_scale.value, run.batch_size, run.example
+    if run.belief is not None and (noise_scale is None or is_decayed(run)):
+        middle, low, high = (run.belief.quantile(share) for share in (0.5, 0.025, 0.975))
+        if not run.belief.is_bounded:
+            return f"By all steps so far the noise scale is above {number(float(f'{low:.2g}'))} {example}s"
+        return f"By all steps so far the noise scale is {_spread(middle, low, high, example)}"
     if noise_scale is None or size is None:
         return missing(run)
     if noise_scale >= size:
         return f"The noise scale is {ratio(noise_scale / size)} the batch of {batch(size)} {example}s"
     return f"The batch of {batch(size)} {example}s is {ratio(size / noise_scale)} the noise scale"
-
-
-def _span(interval: Interval, example: str) -> str:
-    if interval.high == math.inf:
-        return f"{number(interval.low)} {example}s or more"
-    return f"{number(interval.low)} – {number(interval.high)} {example}s"
 
 
 def banded(found: Banded) -> str:
@@ -140,23 +150,23 @@ def banded(found: Banded) -> str:
     return f"{number(found.value)} ({number(found.low)} – {number(found.high)})"
 
 
-def headline(word: DecisionWord, to_batch: int, run: RunSoFar, best: float, evidence: Evidence) -> str:
+def headline(word: DecisionWord, to_batch: int, run: RunSoFar) -> str:
     """The decision in a few words."""
+    now = batch(run.batch_size or to_batch)
     match word:
         case "increase":
             return f"Raise the batch to {to_batch:,}"
         case "decrease":
             return f"Lower the batch to {to_batch:,}"
         case "keep":
-            return f"Keep {batch(run.batch_size or best)}"
-        case _ if run.noise_scale.state is State.TENTATIVE or run.batch_size is None:
-            return NOT_ENOUGH
-        case _ if is_decayed(run):
-            return "Not enough evidence: the learning rate has decayed"
-    open_question = "not sure yet" if evidence.num_measurements else "not calibrated here"
-    if max(best / run.batch_size, run.batch_size / best) <= 2:
-        return f"Probably keep; {open_question}"
-    return f"Probably {'raise' if best > run.batch_size else 'lower'}; {open_question}"
+            return f"Keep {now}"
+        case "probably_increase":
+            return f"Probably raise the batch, towards {to_batch:,}"
+        case "probably_decrease":
+            return f"Probably lower the batch, towards {to_batch:,}"
+        case "keep_for_now":
+            return f"Keep {now} for now"
+    return NOT_ENOUGH
 
 
 def effect(word: DecisionWord, predicted: Predicted, run: RunSoFar) -> str:
@@ -185,7 +195,7 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
     return f"{name}, {rule.name}: the centre of a short search; keep as many steps of warm-up."
 
 
-def warnings(run: RunSoFar, wish: Worth, evidence: Evidence) -> tuple[Caution, ...]:
+def warnings(run: RunSoFar, evidence: Evidence) -> tuple[Caution, ...]:
     """What the reader must know before following the advice."""
     found = list(flags.cautions_before_advice(run.flags))
     if not evidence.num_measurements:
@@ -197,9 +207,12 @@ def warnings(run: RunSoFar, wish: Worth, evidence: Evidence) -> tuple[Caution, .
         )
     if is_decayed(run):
         found.append(Caution("learning_rate_decayed", f"{DECAYED} {before_the_decay(run)}"))
-    if not wish.is_stated:
-        found.append(Caution("no_price", _NO_PRICE))
     return tuple(found)
+
+
+def price_is_assumed(said: str) -> Caution:
+    """That nobody has said what a step is worth, and what is taken for it."""
+    return Caution("no_price", f"The answer {said}. {_SAY_A_PRICE}")
 
 
 def before_the_decay(run: RunSoFar) -> str:
@@ -220,32 +233,57 @@ ENDED = (
 )
 
 
-def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence) -> str:
+def next_step(word: DecisionWord, run: RunSoFar, evidence: Evidence, found: Stake | None = None) -> str:
     """The next cheapest thing that would make the answer surer."""
-    scale = run.noise_scale
+    match word:
+        case "insufficient_evidence":
+            return _to_measure(run)
+        case "keep" if run.has_ended:
+            return "Nothing to change for the next run like this one."
+        case "keep":
+            return "Nothing to change now; look again when the noise scale has doubled."
+        case "probably_increase" | "probably_decrease":
+            return _try_first(word, run)
+        case "keep_for_now":
+            return _look_again(run, evidence, found)
+    return (
+        "Confirm it with a short branch from a checkpoint: the same held-out loss, present batch against the new one."
+    )
+
+
+def _to_measure(run: RunSoFar) -> str:
     first = _before_more_steps(run)
     if first is not None:
         return first
-    if run.has_ended and scale.state is not State.RESOLVED:
+    if is_decayed(run) and run.belief is None:
+        return before_the_decay(run)
+    if run.has_ended:
         return ENDED
     window = window_needed(run)
     if window is not None:
         return f"Keep training: a window of {window:,} steps resolves it if |G|² stays, more micro-batches sooner."
-    if scale.state is not State.RESOLVED:
-        return "Keep training, and split each step into more micro-batches."
-    if is_decayed(run):
-        return before_the_decay(run)
-    if word == "keep" and run.has_ended:
-        return "Nothing to change for the next run like this one."
-    if word == "keep":
-        return "Nothing to change now; look again when the noise scale has doubled."
-    if word == "insufficient_evidence" and evidence.num_measurements:
-        return "Try half and twice the batch from a checkpoint: that narrows what is known of this run."
-    if word == "insufficient_evidence":
-        return "Try half and twice the batch from a checkpoint, or run a small sweep: that calibrates this task."
-    return (
-        "Confirm it with a short branch from a checkpoint: the same held-out loss, present batch against the new one."
-    )
+    return "Keep training, and split each step into more micro-batches."
+
+
+def _later(run: RunSoFar) -> str:
+    return number(math.ceil(LOOK_AGAIN * max(run.steps_done, 1)))
+
+
+def _try_first(word: DecisionWord, run: RunSoFar) -> str:
+    factor = "twice" if word == "probably_increase" else "half"
+    if run.has_ended:
+        return f"Try {factor} the batch in the next run."
+    return f"Try {factor} the batch first, and look again at step {_later(run)}."
+
+
+def _look_again(run: RunSoFar, evidence: Evidence, found: Stake | None) -> str:
+    gain = None if found is None else found.regret / (1 + found.regret)
+    worth = "" if gain is None else f": knowing the critical batch would save {percent(gain)} on average"
+    sweep = "" if evidence.num_measurements else ", or run a small sweep"
+    trial = f"try half and twice the batch from a checkpoint{sweep}{worth}."
+    if run.has_ended:
+        return f"{trial[0].upper()}{trial[1:]}"
+    return f"Look again at step {_later(run)}, or {trial}"
 
 
 def of_the_plan(run: RunSoFar) -> str:

@@ -16,7 +16,7 @@ def headline(evidence: Swept, to_batch: int) -> str:
 
 def because(evidence: Swept, example: str) -> str:
     """Where the critical batch comes from."""
-    critical, measured, parts = evidence.critical, evidence.sweeps, []
+    critical, measured, parts = evidence.swept, evidence.sweeps, []
     if measured:
         sizes = number(measured[0]) if len(measured) == 1 else f"{number(min(measured))} to {number(max(measured))}"
         parts.append(f"{_count(len(measured), 'sweep')} (critical batch {sizes})")

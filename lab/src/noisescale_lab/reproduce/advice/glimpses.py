@@ -6,11 +6,13 @@ step. A run is as long as it takes to its target, or as its plan where it does n
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from noisescale.recent_updates import RecentUpdates
+from noisescale_core.estimators.belief import Belief, belief
+from noisescale_core.estimators.looks import Looks
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State, estimate
 from noisescale_core.estimators.windows import WindowSums
@@ -37,6 +39,9 @@ class Glimpse:
         average: Mean over the steps so far of the resolved windows' values, examples; None while there is none.
         exact: tr Σ / |G|² at its weights from 4096 examples; None where even these do not show |G|².
         exact_average: Mean of that over the steps so far.
+        steps: Taken so far.
+        planned_steps: Of the plan.
+        belief: How likely each noise scale is by all looks so far; None before 8 steps.
     """
 
     start: Start
@@ -47,10 +52,13 @@ class Glimpse:
     average: float | None
     exact: float | None
     exact_average: float | None
+    steps: int = 0
+    planned_steps: int | None = None
+    belief: Belief | None = None
 
 
 @dataclass(slots=True)
-class _Watched:
+class Watched:
     """A run that keeps what it has."""
 
     start: Start
@@ -77,21 +85,42 @@ def glimpses(task: Task, reference: Reference, starts: Iterable[Start], shares: 
         starts: Of the runs.
         shares: Of a run's steps, rising, each in (0, 1].
     """
-    by_batch: defaultdict[int, list[Start]] = defaultdict(list)
-    for start in starts:
-        by_batch[reference.nearest(reference.best.batch * start.batch_factor).batch].append(start)
     found = []
-    for batch, some in by_batch.items():
-        for run in _watched(task, reference, batch, some):
-            found += _at_shares(run, batch, shares)
+    for run, batch in watched(task, reference, starts):
+        found += _at_shares(run, batch, shares, planned_steps=planned_steps(reference, batch))
     return found
 
 
-def _watched(task: Task, reference: Reference, batch: int, starts: Sequence[Start]) -> list[_Watched]:
+def planned_steps(reference: Reference, batch: int) -> int:
+    """Optimizer steps of a run's plan at a batch of the sweep.
+
+    Args:
+        reference: The task's sweep.
+        batch: In examples.
+    """
+    return round(PLAN * reference.nearest(batch).steps)
+
+
+def watched(task: Task, reference: Reference, starts: Iterable[Start]) -> Iterator[tuple[Watched, int]]:
+    """Every run to its target or the end of its plan, with its batch.
+
+    Args:
+        task: What is trained.
+        reference: Its sweep; starts are relative to it.
+        starts: Of the runs.
+    """
+    by_batch: defaultdict[int, list[Start]] = defaultdict(list)
+    for start in starts:
+        by_batch[reference.nearest(reference.best.batch * start.batch_factor).batch].append(start)
+    for batch, some in by_batch.items():
+        yield from ((run, batch) for run in _watched(task, reference, batch, some))
+
+
+def _watched(task: Task, reference: Reference, batch: int, starts: Sequence[Start]) -> list[Watched]:
     """Runs of one batch size until their target, or the end of their plan."""
     tuned = reference.nearest(batch)
     planned = PLAN * tuned.steps
-    runs = [_Watched(start, tuned.learning_rate * start.rate_factor) for start in starts]
+    runs = [Watched(start, tuned.learning_rate * start.rate_factor) for start in starts]
     stream, replicas = RandomStream(), Replicas.new(task, [start.seed for start in starts])
     alive, done = list(runs), 0
     while alive and done < planned:
@@ -138,7 +167,7 @@ def _exact(task: Task, stream: RandomStream, replicas: Replicas, seeds: Sequence
     return found
 
 
-def _exact_at(run: _Watched, step: int) -> tuple[float | None, float | None]:
+def _exact_at(run: Watched, step: int) -> tuple[float | None, float | None]:
     """The exact noise scale nearest to a step, and its mean over the steps until then."""
     known = [(at, value) for at, value in run.exact if math.isfinite(value)]
     if not known:
@@ -149,19 +178,24 @@ def _exact_at(run: _Watched, step: int) -> tuple[float | None, float | None]:
     return min(known, key=lambda one: abs(one[0] - step))[1], mean
 
 
-def _at_shares(run: _Watched, batch: int, shares: Sequence[float]) -> list[Glimpse]:
+def _at_shares(run: Watched, batch: int, shares: Sequence[float], *, planned_steps: int) -> list[Glimpse]:
     """The run as the product saw it at these shares of its length."""
-    recent, resolved, found = RecentUpdates(), list[float](), list[Glimpse]()
+    recent, resolved, found, looks = RecentUpdates(), list[float](), list[Glimpse](), Looks()
     done = 0
     for share in shares:
         until = max(1, round(share * run.steps))
-        for terms in run.terms[done:until]:
+        for step, terms in enumerate(run.terms[done:until], done):
             recent.add(terms)
+            looks.add(step, terms, batch, None)
             latest = recent.estimate()
             if latest.state is State.RESOLVED and latest.value is not None:
                 resolved.append(latest.value)
         done = max(done, until)
         average = sum(resolved) / len(resolved) if resolved else None
         half = _in_blocks(run.terms[until // 2 : until])
-        found.append(Glimpse(run.start, share, batch, recent.estimate(), half, average, *_exact_at(run, until)))
+        exact = _exact_at(run, until)
+        known = belief(looks.so_far())
+        found.append(
+            Glimpse(run.start, share, batch, recent.estimate(), half, average, *exact, until, planned_steps, known)
+        )
     return found

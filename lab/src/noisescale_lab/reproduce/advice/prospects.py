@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from noisescale_core.advice.evidence import Measured, critical_batch_of
+from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import Kappa
 from noisescale_core.advice.parts import AnyDecision, RunSoFar
 from noisescale_core.advice.pricing import Priced, price
@@ -18,6 +18,7 @@ from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.student_t import t_quantile
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 from noisescale_core.theory import trade_off
+from noisescale_core.theory.prices import worth_examples
 from noisescale_lab.reproduce.advice.glimpses import Glimpse
 from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference
@@ -77,8 +78,15 @@ def prospect(glimpse: Glimpse, noise_scale: NoiseScaleEstimate, reference: Refer
     """
     asked = Question(examples_per_step=reference.price)
     best = math.sqrt(reference.price * reference.critical_batch)
-    decision = decide(RunSoFar(noise_scale, glimpse.batch), Measured(kappa), asked)
-    priced = price(critical_batch_of(noise_scale, kappa), asked)
+    run = RunSoFar(
+        noise_scale,
+        glimpse.batch,
+        steps_done=glimpse.steps,
+        planned_steps=glimpse.planned_steps,
+        belief=glimpse.belief if noise_scale is glimpse.latest else None,
+    )
+    decision = decide(run, Measured(kappa), asked)
+    priced = price(Measured(kappa).critical(run), worth_examples(reference.price))
     kept = _regret(glimpse.batch, reference)
     recommended = _regret(decision.batch_size, reference) if priced and decision.batch_size else None
     changes = decision.decision in ("increase", "decrease")
@@ -125,8 +133,8 @@ def _regret(batch: float, reference: Reference) -> float:
 
 def _is_right(decision: AnyDecision, batch: float, best: float) -> bool | None:
     """Whether the change goes towards the best batch, or keeping costs at most an eighth more."""
-    if decision == "insufficient_evidence":
+    if decision in ("insufficient_evidence", "keep_for_now"):
         return None
     if decision == "keep":
         return trade_off.regret(batch=batch, best=best) <= 1 / 8
-    return (best > batch) == (decision == "increase")
+    return (best > batch) == decision.endswith("increase")

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_lab.reproduce.advice import references
 from noisescale_lab.reproduce.advice.glimpses import Glimpse, glimpses
@@ -99,7 +100,9 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 
 def _glimpse(row: Mapping[str, Any]) -> Glimpse:
     estimates = {name: _estimate(row[name]) for name in ("latest", "last_half")}
-    return Glimpse(**{**row, **estimates, "start": Start(**row["start"])})
+    known = row["belief"]
+    belief = None if known is None else Belief(known["start"], known["spacing"], tuple(known["weights"]))
+    return Glimpse(**{**row, **estimates, "start": Start(**row["start"]), "belief": belief})
 
 
 def _estimate(row: Mapping[str, Any]) -> NoiseScaleEstimate:

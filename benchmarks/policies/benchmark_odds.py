@@ -1,0 +1,108 @@
+"""Do the odds of an advice come true? Writes results/odds.csv.
+
+Runs of all tasks from all starts go on as they are; the product's advice at shares of their plan, at five prices, is
+held against the task's sweep. `--smoke` prints one task and writes nothing.
+"""
+
+import math
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+import torch
+
+from benchmarks.results_file import Figure, write
+from benchmarks.smoke import IS_SMOKE
+from noisescale_lab.reproduce.advice.odds import BY_PROGRESS, KAPPAS, Judged, judged
+from noisescale_lab.reproduce.advice.references import read
+from noisescale_lab.reproduce.advice.replays import all_starts
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
+
+REFERENCES = Path(__file__).with_name("references.csv")
+QUICK = ("powerlaw_regression",)
+SEEDS = (400, 401, 402)
+"""Not those of which κ's course was fitted, 200 and 201."""
+
+SHARES = (0.1, 0.25, 0.5)
+EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+FEWEST = 100
+"""Decisions of a bin whose odds are compared."""
+
+CHANGES = ("increase", "decrease")
+DECIDED = (*CHANGES, "keep")
+MUST = {
+    (BY_PROGRESS, "decided"): "at least 75",
+    (BY_PROGRESS, "right"): "at least 83",
+    ("published spread", "decided"): "at least 55",
+    ("published spread", "right"): "at least 90",
+}
+
+
+def all_judged() -> list[Judged]:
+    """Every task at both schedules."""
+    references, found = read(REFERENCES), []
+    for name in QUICK if IS_SMOKE else ADVICE_TARGETS:
+        for decays in (False, True):
+            found += judged(ALL[name](), references[name], all_starts(SEEDS, decays=decays), SHARES)
+    return found
+
+
+def figures(found: Sequence[Judged]) -> Iterator[Figure]:
+    """What was decided, how much of it was right, what following it costs, and how the odds came true."""
+    groups = {"held-out tasks": [one for one in found if one.task not in DESIGN]}
+    groups["design tasks"] = [one for one in found if one.task in DESIGN]
+    for (group, rows), decays, share, kappa in product(groups.items(), (False, True), SHARES, KAPPAS):
+        some = [one for one in rows if (one.decays, one.progress, one.kappa) == (decays, share, kappa)]
+        if some:
+            schedule = "decaying" if decays else "constant"
+            is_asked = group == "held-out tasks" and not decays
+            yield from _of(f"{group}, {schedule} rate, {share:.0%} of the plan, {kappa}", some, is_asked=is_asked)
+
+
+def _of(name: str, some: Sequence[Judged], *, is_asked: bool) -> Iterator[Figure]:
+    kappa, share = some[0].kappa, some[0].progress
+    decided = [one for one in some if one.word in DECIDED]
+    changes = [one for one in some if one.word in CHANGES]
+    kept = [one for one in some if one.word == "keep"]
+
+    def must(word: str) -> str:
+        return MUST.get((kappa, word), "") if is_asked and share == 0.5 else ""
+
+    yield Figure(f"{name}: judged", len(some), "answers")
+    yield Figure(f"{name}: decided", 100 * len(decided) / len(some), "%", must("decided"))
+    yield Figure(f"{name}: of these right", _percent([bool(one.is_right) for one in decided]), "%", must("right"))
+    yield Figure(f"{name}: changes right", _percent([bool(one.is_right) for one in changes]), "%")
+    yield Figure(f"{name}: keep right", _percent([bool(one.is_right) for one in kept]), "%")
+    yield Figure(f"{name}: interval of B_crit holds", _percent([one.holds for one in some]), "%")
+    at_tenth = is_asked and share == 0.1 and kappa == BY_PROGRESS
+    for word, costs in (
+        ("the batch of least expected cost", [one.regret for one in some]),
+        ("keeping", [one.kept for one in some]),
+        ("B = r", [one.control for one in some]),
+    ):
+        asked = ("at most 5", "at most 20") if at_tenth and word.startswith("the") else ("", "")
+        yield Figure(f"{name}: regret of {word}, median", 100 * statistics.median(costs), "%", asked[0])
+        yield Figure(f"{name}: regret of {word}, 90th percentile", 100 * _quantile(costs, 0.9), "%", asked[1])
+    for low, high in pairwise(EDGES):
+        inside = [one for one in some if low <= one.probability < high or one.probability == high == 1.0]
+        if len(inside) >= FEWEST:
+            said = statistics.fmean(one.probability for one in inside)
+            true = statistics.fmean(one.is_cheaper for one in inside)
+            yield Figure(f"{name}: odds {low:.0%} to {high:.0%}, said", 100 * said, "%")
+            yield Figure(f"{name}: odds {low:.0%} to {high:.0%}, came true", 100 * true, "%")
+
+
+def _percent(values: Sequence[bool]) -> float:
+    return 100 * statistics.fmean(values) if values else math.nan
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, math.floor(share * len(values)))]
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    write("odds", list(figures(all_judged())), command="python benchmarks/policies/benchmark_odds.py")

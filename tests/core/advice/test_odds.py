@@ -1,0 +1,148 @@
+"""A run is decided by its odds and what is at stake, from all that has been measured; what is wrong decides nothing."""
+
+import math
+import re
+
+import pytest
+
+from noisescale_core.advice.question import Question
+from noisescale_core.advice.recommendation import decide, recommend
+from noisescale_core.estimators.belief import Belief
+from noisescale_core.estimators.divergence import Divergence
+from noisescale_core.estimators.flags import Flags
+from noisescale_core.estimators.uncertainty import Reason, State
+from plain_runs import noise_scale, run, unresolved
+
+BALANCED = Question()
+
+
+def test_a_batch_far_below_is_to_be_raised_though_the_interval_reaches_to_its_other_side():
+    answer = recommend(run(batch_size=32), asked=BALANCED)
+
+    assert answer.decision == "increase"
+    assert answer.headline == "Raise the batch to 768"
+    assert answer.odds.probability > 0.8
+    assert answer.interval.low < 32 < answer.interval.value
+    assert answer.learning_rate.recommended > 0.1
+
+
+def test_a_batch_far_above_is_to_be_lowered_though_the_interval_reaches_to_its_other_side():
+    answer = recommend(run(batch_size=65_536), asked=BALANCED)
+
+    assert answer.decision == "decrease"
+    assert answer.headline == "Lower the batch to 3,072"
+    assert answer.odds.probability > 0.8
+    assert answer.interval.high > 65_536 > answer.interval.value
+    assert answer.learning_rate.recommended < 0.1
+
+
+def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_a_first_step():
+    answer = recommend(run(batch_size=256, steps_done=1000), asked=BALANCED)
+
+    assert answer.decision == "probably_increase"
+    assert answer.headline == "Probably raise the batch, towards 1,024"
+    assert 0.6 <= answer.odds.probability < 0.8
+    assert answer.next_step.startswith("Try twice the batch first, and look again at step 1,500.")
+    assert answer.recommended_batch_size == 1024
+    assert answer.warnings[0].code == "uncalibrated"
+
+
+def test_an_uncalibrated_guess_at_the_batch_keeps_it_for_now_and_says_what_would_settle_it():
+    answer = recommend(run(batch_size=1000, steps_done=1000), asked=BALANCED)
+
+    assert (answer.decision, answer.headline) == ("keep_for_now", "Keep 1,000 for now")
+    assert answer.odds.probability < 0.6
+    assert "run a small sweep" in answer.next_step
+    assert f"save {100 * answer.odds.regret / (1 + answer.odds.regret):.0f} % on average" in answer.next_step
+
+
+def test_the_odds_are_said_as_the_answer_holds_them():
+    answer = recommend(run(batch_size=256), asked=BALANCED)
+
+    odds = answer.odds
+    assert answer.reason.startswith(
+        "The noise scale is 3.9 × the batch of 256 images; the critical batch is 1,200 images"
+    )
+    assert answer.reason.endswith(
+        f"1,024 is cheaper with a probability of {100 * odds.probability:.0f} %: it saves {100 * odds.saving:.0f} % of "
+        f"the cost on average, and in the worst case of 20 it costs {100 * odds.worst_case:.0f} % more."
+    )
+
+
+def test_a_row_of_a_table_says_what_the_card_says():
+    for batch_size in (32, 256, 1000, 65_536):
+        row, card = decide(run(batch_size=batch_size)), recommend(run(batch_size=batch_size))
+
+        assert (row.decision, row.batch_size, row.reason) == (card.decision, card.recommended_batch_size, card.reason)
+        assert (row.low, row.high) == (card.interval.low, card.interval.high)
+        assert (row.probability, row.saving) == (card.odds.probability, card.odds.saving)
+
+
+@pytest.mark.parametrize("z", [3.0, 6.3])
+def test_a_tentative_window_far_away_is_decided_by_its_odds(z):
+    tentative = noise_scale(state=State.TENTATIVE, z=z, updates_needed=178)
+
+    answer = recommend(run(batch_size=2, estimate=tentative), asked=BALANCED)
+
+    resolved = recommend(run(batch_size=2), asked=BALANCED)
+    assert (answer.decision, answer.headline) == ("increase", "Raise the batch to 512")
+    assert (answer.odds, answer.reason) == (resolved.odds, resolved.reason)
+    assert answer.noise_scale.state == "tentative"
+    assert answer.next_steps[0].steps == 178
+
+
+def test_an_unresolved_window_is_decided_by_all_looks_of_the_run():
+    looks = Belief.of_interval(1000.0, 800.0, 1300.0, 0.95)
+
+    answer = recommend(run(batch_size=32, estimate=unresolved(), belief=looks), asked=BALANCED)
+
+    assert answer.decision == "increase"
+    assert answer.odds == recommend(run(batch_size=32), asked=BALANCED).odds
+    assert answer.reason.startswith("By all steps so far the noise scale is 1,000 images (800 – 1,300)")
+
+
+def test_looks_that_show_no_gradient_are_told_as_the_bound_that_they_are_and_raise_a_small_batch():
+    none_shown = Belief(math.log(2000.0), 0.1, (1 / 130,) * 130)
+
+    answer = recommend(run(batch_size=32, estimate=unresolved(), belief=none_shown), asked=BALANCED)
+
+    assert answer.decision == "increase"
+    assert answer.reason.startswith("By all steps so far the noise scale is above 2,600 images; ")
+    assert answer.recommended_batch_size < 32 * 1000
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"flags": Flags.DIFFERENT_SMALL_BATCHES},
+        {"flags": Flags.REPEATED_RANKS},
+        {"estimate": unresolved(None, Reason.NO_ESTIMATES, None, None), "reason": "duplicated_small_batches"},
+        {"estimate": unresolved(None, Reason.TRACE_COV_NOT_POSITIVE, None, None)},
+        {"estimate": unresolved(None, Reason.TRACE_COV_OF_ROUNDING, None, None)},
+        {"batch_size": None},
+        {"divergence": Divergence(step=3, loss=True, gradients=False)},
+    ],
+    ids=["places differ", "repeated ranks", "duplicated", "not positive", "of rounding", "no batch", "diverged"],
+)
+def test_looks_of_a_measurement_that_is_wrong_decide_nothing(changes):
+    looks = Belief.of_interval(1000.0, 800.0, 1300.0, 0.95)
+
+    now = run(**({"batch_size": 32, "belief": looks} | changes))
+    answer = recommend(now, asked=BALANCED)
+
+    assert answer.decision == decide(now).decision == "insufficient_evidence"
+    assert answer.recommended_batch_size is None
+    assert answer.odds is None
+    assert answer.effect is None
+    assert "so far from any run's" not in answer.reason
+    assert answer.next_step
+
+
+@pytest.mark.parametrize("batch_size", [256, 1000])
+@pytest.mark.parametrize("steps_done", [0, 9, 33, 1001])
+def test_the_step_to_look_again_at_is_a_whole_one_and_to_come(batch_size, steps_done):
+    answer = recommend(run(batch_size=batch_size, steps_done=steps_done), asked=BALANCED)
+
+    step = re.search(r"ook again at step (\S*\d)", answer.next_step)[1].replace(",", "")
+    assert step.isdigit()
+    assert steps_done < int(step) <= 1.6 * steps_done + 2
