@@ -12,6 +12,13 @@ from torch import nn
 from client_runs import flat_gradient, make_kept_run, terms_of_means
 from noisescale.capture.gradient_rows import GradientRows
 
+
+@pytest.fixture
+def unfollowed(monkeypatch):
+    """As after the first steps of a training in which each backward came through the one forward before it."""
+    monkeypatch.setattr("noisescale.capture.step_forwards.NUM_REGULAR_STEPS", 0)
+
+
 EXAMPLES = st.integers(1, 4)
 
 ONE_PASS = st.tuples(
@@ -219,6 +226,14 @@ def test_any_sequence_on_a_large_model(events):
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("at_once", "unfollowed")
+@QUICK
+@given(st.lists(EVENT, max_size=14))
+def test_any_sequence_on_a_large_model_whose_forwards_are_not_followed_any_more(events):
+    play(events, BY_MICRO_BATCHES)
+
+
+@pytest.mark.thorough
 @QUICK
 @given(
     st.lists(EVENT, max_size=14),
@@ -235,9 +250,9 @@ def test_any_sequence_in_the_other_modes_raises_nothing_and_changes_nothing(even
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fixture", [None, "at_once"])
-def test_many_sequences(fixture, request):
-    if fixture:
+@pytest.mark.parametrize("fixtures", [(), ("at_once",), ("at_once", "unfollowed")])
+def test_many_sequences(fixtures, request):
+    for fixture in fixtures:
         request.getfixturevalue(fixture)
 
     @LONG

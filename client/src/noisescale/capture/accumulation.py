@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from noisescale.capture.followed_forwards import Forward, whose_examples
+from noisescale.capture.followed_forwards import Forward
 from noisescale.capture.gradient_source import GradientSource
 from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.ignored_gradients import IgnoredGradients
@@ -23,6 +23,7 @@ from noisescale.capture.main_gradients import MainGradients
 from noisescale.capture.pending_gradients import PendingGradients
 from noisescale.capture.row_sums import ColumnRows, ParameterRows, RowSums, membership
 from noisescale.capture.small_batches import SmallBatchSize, total_size
+from noisescale.capture.step_forwards import Pairing, StepForwards, whose_examples
 from noisescale.capture.witness import Witness
 from noisescale.kernels.squared_norms import condense, values_that_count
 
@@ -35,6 +36,8 @@ TWICE = (
     "two backward passes went through one forward: add the losses and call backward() once, or put both passes into "
     "`with run.micro_batch():`; where they hold different examples, each into one with their number"
 )
+
+UNPAIRED = "several forwards came before it, and none of them was followed yet; from the next step on each is"
 
 
 class Accumulation:
@@ -50,6 +53,7 @@ class Accumulation:
         local_gradients: Gives the part of each `p.grad` that this process holds; None: all of it.
         source: Takes each backward apart into small batches; None: it is one.
         in_fp32: Add gradients up in 32 bit, in the pass that measures them; this changes the training's rounding.
+        pairing: What is known of forwards and backward passes from before.
 
     Attributes:
         num_columns: C.
@@ -63,6 +67,7 @@ class Accumulation:
         has_been_logged: Nothing has happened since the step was logged.
         is_marked: Inside `micro_batch()`.
         is_ignoring: Inside `ignore()`.
+        forwards: Those of the step so far.
         exchanged: The sums over ranks that hold this step's small batches, in data-parallel jobs.
     """
 
@@ -78,8 +83,10 @@ class Accumulation:
         counts_only: bool = False,
         is_alone: bool = True,
         in_fp32: bool = False,
+        pairing: Pairing | None = None,
     ) -> None:
         self._parameters = list(parameters)
+        self.forwards = StepForwards(pairing or Pairing())
         self.num_columns = 1 + num_groups
         self.member_PC = membership(group_of_parameter, num_groups, parameters[0].device)
         self._kinds = kinds
@@ -99,7 +106,6 @@ class Accumulation:
         self.is_marked = False
         self.is_ignoring = False
         self.start_step()
-        self.clear_forwards()
 
     def start_step(self) -> None:
         """Forget everything: the next backward belongs to a new step."""
@@ -120,27 +126,22 @@ class Accumulation:
         self._ignored = IgnoredGradients()
         self._before: tuple[int, Tensor | None, int] | None = None
         self._step = object()  # what `Forward.counted_in` holds
-        self._reached: dict[Forward, None] = {}
+        self.forwards.start_step()
         self.exchanged: list[RankSum] = []
         self.kinds_in_step = [kind for kind in self._kinds if kind.is_ready()]
         for kind in self.kinds_in_step:
             kind.clear()
 
-    def clear_forwards(self) -> None:
-        """Forget forwards that no backward has followed."""
-        self._is_training = False
-        self._are_used = False
-        self._forwards: list[Forward] = []
+    def end_step(self) -> None:
+        """Forget everything, at the end of an optimizer step."""
+        self.start_step()
+        self.forwards.clear()
+        self.forwards.pairing.end_step()
 
     @property
-    def num_forwards(self) -> int:
-        """Forwards since the last small batch."""
-        return len(self._forwards)
-
-    def drop_forwards(self, number: int) -> list[float | None]:
-        """Take the first forwards off: their numbers of examples."""
-        dropped, self._forwards = self._forwards[:number], self._forwards[number:]
-        return [forward.num_examples for forward in dropped]
+    def is_following(self) -> bool:
+        """Whether somebody has to tell which forwards a backward has come through."""
+        return self._source is None and self.forwards.pairing.is_following
 
     def see_forward(self, num_examples: float | None, *, is_training: bool, num_followed: int = 0) -> Forward | None:
         """Count the examples of a forward; None of one inside `ignore()`.
@@ -154,18 +155,7 @@ class Accumulation:
         """
         if self.is_ignoring:
             return None
-        forward = Forward(num_examples)
-        if self._are_used:
-            self.clear_forwards()
-        if len(self._forwards) == num_followed:
-            self._is_training = is_training
-        elif self._is_training and not is_training:
-            return forward
-        elif is_training and not self._is_training:
-            del self._forwards[num_followed:]
-            self._is_training = True
-        self._forwards.append(forward)
-        return forward
+        return self.forwards.see(num_examples, is_training=is_training, num_followed=num_followed)
 
     def begin_backward(self, index: int) -> None:
         """Look whether the gradients are still those of the small batches so far.
@@ -194,7 +184,7 @@ class Accumulation:
 
     def _forget_backward(self) -> None:
         """Leave a backward out that was none of the step's; its forwards count only if no others follow."""
-        self._are_used = True
+        self.forwards.are_used = True
         self.adds_up &= not self.is_marked
         self.pending.clear()
         self._ignored.drop()
@@ -232,7 +222,8 @@ class Accumulation:
         elif self.is_ignoring:
             self._ignored.keep()
         else:
-            self._reached.update(dict.fromkeys(reached))
+            if self._source is None:
+                self.forwards.end_backward(reached)
             if not self.is_marked:
                 self.end_small_batch(None)
 
@@ -256,8 +247,7 @@ class Accumulation:
             self._take_apart(self._source)
             return
         indices = self._take_pending()
-        reached = list(self._reached) or self._forwards
-        self._reached = {}
+        reached = self.forwards.take()
         if not indices:
             return
         self.adds_up &= self.pending.is_complete
@@ -274,11 +264,15 @@ class Accumulation:
         size = num_examples
         if counted and size is None:
             self.adds_up, self.reason, size = False, TWICE, 0.0
+        elif size is None and not self.forwards.is_known:
+            self.reason = UNPAIRED
+            self.adds_up &= len({forward.num_examples for forward in reached}) == 1  # see `SmallModelAccumulation`
         elif size is None:
             size = total_size([forward.num_examples for forward in whose_examples(reached)])
+        self.forwards.is_known = True
         for forward in reached:
             forward.counted_in = self._step
-        self.clear_forwards()
+        self.forwards.clear()
         self._count(indices, size, num_examples is not None)
         if isinstance(size, Tensor):
             self.kinds_in_step = []  # they need sizes on the host
@@ -301,9 +295,9 @@ class Accumulation:
             self.reason = source.reason
             if not entries:  # its examples are part of the step all the same
                 nothing_P = self.member_PC.new_zeros(len(self._parameters))
-                size = total_size([forward.num_examples for forward in self._forwards]) if self._forwards else 0.0
+                size = total_size(self.forwards.sizes()) if self.forwards else 0.0
                 entries = [(nothing_P, SmallBatchSize(size))]
-        self.clear_forwards()
+        self.forwards.clear()
         for sq_norm_P, entry in entries:
             self._sq_norm_rows.append(sq_norm_P)
             self.sizes.append(entry)

@@ -4,7 +4,7 @@ A forward may serve other ends than the step's gradient: an attack on the inputs
 answers. What never reaches a parameter's gradient is no example of the step.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from torch import Tensor, nn
 
@@ -69,11 +69,6 @@ class FollowedForwards:
             task: Number of the backward.
         """
         return self._forwards if task == self._task else []
-
-
-def whose_examples(reached: Sequence[Forward]) -> Sequence[Forward]:
-    """The forwards of one small batch that bring its examples: beside others, those of a penalty do not."""
-    return [forward for forward in reached if not forward.is_probed] or reached
 
 
 def tensors_of(output: object, depth: int = MAX_DEPTH) -> Iterator[Tensor]:

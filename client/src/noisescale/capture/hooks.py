@@ -236,10 +236,11 @@ class Hooks:
             return  # checkpointing runs the forward again, inside the backward
         small = self._small_model
         if small is not None and small.keeps_pace():  # of one process, so that nobody else has to know
-            small.see_forward(num_examples, is_training=is_training, num_followed=small.num_forwards)
+            small.see_forward(num_examples, is_training=is_training, num_followed=len(small.forwards))
             return
         self.settle()
-        self._newest_forward = self._accumulation.see_forward(num_examples, is_training=is_training)
+        forward = self._accumulation.see_forward(num_examples, is_training=is_training)
+        self._newest_forward = forward if self._accumulation.is_following else None
         self._job.see_forward()
         if self._exchange is not None:
             self._exchange.advance()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.accumulation import Accumulation
+from noisescale.capture.accumulation import UNPAIRED, Accumulation
 from noisescale.capture.gradient_lists import GradientLists, Gradients, Pass, total
 from noisescale.capture.gradient_rows import GradientRows
 from noisescale.capture.held_rows import HeldNorms
@@ -19,8 +19,6 @@ NUM_FIRST_LOOKS = 4
 
 LOOK_EVERY = 64
 """Steps from one such comparison to the next after those."""
-
-UNPAIRED = "several forwards came before it, and none of them was followed yet; from the next step on each is"
 
 
 class SmallModelAccumulation(Accumulation):
@@ -56,7 +54,7 @@ class SmallModelAccumulation(Accumulation):
 
     def keeps_pace(self) -> bool:
         """Whether a forward that begins now finds nothing to settle."""
-        return self.lists.keep_pace(self.num_forwards)
+        return self.lists.keep_pace(len(self.forwards))
 
     def settle(self, *, is_last: bool) -> int:
         """Count the backward passes that are over; how many they are.
@@ -64,7 +62,7 @@ class SmallModelAccumulation(Accumulation):
         Args:
             is_last: The step is about to be logged.
         """
-        taken = self.lists.take(self.num_forwards)
+        taken = self.lists.take(len(self.forwards))
         if self.is_marked:
             self._is_mark_paired &= taken.is_paired
         elif not (taken.is_paired or self.is_ignoring):
@@ -82,7 +80,7 @@ class SmallModelAccumulation(Accumulation):
 
     def _lose_pairs(self) -> None:
         """Give up on sizes that are read from the forwards: what reached no parameter is no example."""
-        sizes = {forward.num_examples for forward in self._forwards}
+        sizes = set(self.forwards.sizes())
         self._is_paired = False
         self._has_been_unpaired = self.is_at_a_loss = True
         self.reason = UNPAIRED
@@ -92,7 +90,7 @@ class SmallModelAccumulation(Accumulation):
         """The passes whose gradients are still there, as far as can be told before the step is logged."""
         if passes and not is_last and self._are_cleared(passes[-1].gradients):
             self.start_step()
-            self.clear_forwards()
+            self.forwards.clear()
             return []
         if is_regular:
             return passes
@@ -100,7 +98,7 @@ class SmallModelAccumulation(Accumulation):
             self.start_step()  # no optimizer step: an AMP scaler or the loop itself skipped it
         if passes and self._is_only(passes[-1].gradients):
             self.start_step()
-            self.drop_forwards(self.num_forwards - passes[-1].num_forwards)
+            self.forwards.drop(len(self.forwards) - passes[-1].num_forwards)
             return passes[-1:]
         self._needs_proof |= bool(passes or self.sizes) or any(p.grad is not None for p in self._parameters)
         return passes
@@ -127,7 +125,7 @@ class SmallModelAccumulation(Accumulation):
             self.is_partial |= bool(self._last_indices) and self._last_indices != self._everything
             self._last_indices = self._everything
             size = SmallBatchSize(None)
-            for num_examples in self.drop_forwards(len(passes)):
+            for num_examples in self.forwards.drop(len(passes)):
                 if num_examples != size.num_examples:
                     size = SmallBatchSize(num_examples)
                 self.sizes.append(size)
@@ -142,7 +140,7 @@ class SmallModelAccumulation(Accumulation):
             before = self._marked or [None] * len(one.gradients)
             self._marked = [total(pair) for pair in zip(before, one.gradients, strict=True)]
         else:
-            size = total_size(self.drop_forwards(one.num_forwards))
+            size = total_size(self.forwards.drop(one.num_forwards))
             self._add_small_batch(one.gradients, size if self._is_paired else None, is_marked=False)
 
     def end_small_batch(self, num_examples: float | Tensor | None) -> None:
@@ -154,9 +152,9 @@ class SmallModelAccumulation(Accumulation):
         if size is None and not self._is_mark_paired:
             self._lose_pairs()
         elif size is None:
-            size = total_size(self.drop_forwards(self.num_forwards))
+            size = total_size(self.forwards.drop(len(self.forwards)))
         self._is_mark_paired = True
-        self.clear_forwards()
+        self.forwards.clear()
         self._add_small_batch(gradients, size, is_marked=num_examples is not None)
 
     def _add_small_batch(self, gradients: Gradients, size: float | Tensor | None, *, is_marked: bool) -> None:

@@ -28,6 +28,7 @@ from noisescale.capture.parameter_groups import group_parameters
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.small_model import SmallModelAccumulation
 from noisescale.capture.split import Split
+from noisescale.capture.step_forwards import Pairing
 from noisescale.capture.step_norms import StepNorms
 from noisescale.capture.step_queue import StepQueue
 from noisescale.capture.step_values import GradientState, pack_step
@@ -113,6 +114,7 @@ class Watch(Generic[Tag]):
         self._source: GradientSource | None = None
         self._next_examples: ExampleSource | None = None
         self._trained = TrainedParameters(model, optimizer)
+        self._pairing = Pairing()
         self._begin(parameters)
         self.notes += [*self.job.notes, *explain_alone(self.job)]
         if self._accumulation.main is not None:
@@ -193,6 +195,7 @@ class Watch(Generic[Tag]):
                 counts_only=is_by_rank,
                 is_alone=found is None,
                 in_fp32=in_fp32,
+                pairing=self._pairing,
             )
         sums = self.job.sums
         self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)
@@ -465,13 +468,13 @@ class Watch(Generic[Tag]):
         accumulation.has_been_logged = False
         if self._hooks.are_on:
             self._norms_KC = None
-            accumulation.start_step()
-            accumulation.clear_forwards()
+            accumulation.end_step()
         self.duty.end_step()
         if self._source is not None and self._source.is_refused:
             self._measure_whole_batches()
         if isinstance(accumulation, SmallModelAccumulation) and accumulation.is_at_a_loss:
             self._is_odd = True
+            self._pairing.follow_for_good()
             self._restart()
         if self._next_examples is not None:
             self._switch_to_examples(self._next_examples)
