@@ -15,25 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from noisescale.capture.per_example.checksum import Checksum, Signs
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms
 from noisescale.capture.per_example.coverage import Layers, batch_norms, find_coverage
 from noisescale.capture.per_example.fused_norm_layers import FusedNormLayers
 from noisescale.capture.per_example.layer_calls import Forward, LayerCall, LayerCalls, current_graph_task
 from noisescale.capture.per_example.left_out import Kind, LeftOut, message
 from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
+from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS, SumChecks
 from noisescale.kernels.preference import PREFERENCE, Kernels
 from noisescale_core.errors import ConfigError
-
-NUM_PROVING_BACKWARDS = 2
-"""Backward passes at the start whose checks are read at once, which waits for the device. Later ones are not waited
-for: what does not add up then comes out as NaN."""
-
-SMALL = 2**15
-"""Elements from which a parameter is checked at every backward."""
-
-CHECK_EVERY = 16
-"""Smaller ones are at every 16th; one that fails there comes out as NaN until it passes again."""
 
 ELSEWHERE = (
     "its layers' contributions do not add up to its gradient: it is used outside of its layer or in a penalty, "
@@ -107,14 +97,12 @@ class PerExampleNorms:
         self._left_out = coverage.left_out
         self._parameters = {name: parameters[name] for name in coverage.covered}
         self._batch_norms = batch_norms(model) if coverage.covered else []
-        self._signs: dict[str, Signs] = {}
-        self._shapes = {
+        shapes = {
             name: layer.rule.shape(layer.module, own)
             for layer in coverage.layers
             for own, name in layer.parameters.items()
         }
-        self._mismatches: dict[str, Tensor] = {}
-        self._num_backwards = 0
+        self._checks = SumChecks(self._parameters, shapes)
         self._num_blind_backwards = 0
         self.clear()
         self._calls = LayerCalls(
@@ -158,7 +146,7 @@ class PerExampleNorms:
         self._sq_norms: dict[str, dict[Forward, Tensor]] = {}
         self._held: dict[tuple[str, Forward], list[Contribution]] = {}
         self._stands_for: dict[Forward, Forward] = {}
-        self._new_mismatches: dict[str, Tensor] = {}
+        self._checks.clear()
         self._to_drop: dict[str, tuple[Kind, str]] = {}
         self._has_backward = False
         self._has_calls = False
@@ -247,7 +235,7 @@ class PerExampleNorms:
             return
         if not self._can_measure(name, [call for call, _ in calls]):
             return
-        checksum = Checksum(self._signs_of(name)) if self._is_checked(name) else None
+        checksum = self._checks.begin(name)
         sq_norms = self._sq_norms.setdefault(name, {})
         of_backward = []
         for forward, of_forward in self._by_examples(calls).items():
@@ -266,9 +254,7 @@ class PerExampleNorms:
                     sq_norms[forward] = sq_norms_of_sum([*held, *contributions], None)
                 held += contributions
         if checksum is not None:
-            mismatch = checksum.mismatches(gradient, torch.cat(of_backward))
-            before = self._new_mismatches.get(name)
-            self._new_mismatches[name] = mismatch if before is None else mismatch | before
+            self._checks.end(name, checksum, gradient, torch.cat(of_backward))
 
     def _by_examples(self, calls: Sequence[tuple[LayerCall, Tensor]]) -> dict[Forward, list[tuple[LayerCall, Tensor]]]:
         """The calls by the forward whose examples theirs are added to."""
@@ -287,14 +273,6 @@ class PerExampleNorms:
             if self.is_holding and first is forward and len(self._stands_for) > 1:
                 self._fault = UNEVEN
         return self._stands_for[forward]
-
-    def _is_checked(self, name: str) -> bool:
-        """Small parameters are not, most of the time: there the check takes as long as all else."""
-        return (
-            self._num_backwards < NUM_PROVING_BACKWARDS
-            or self._num_backwards % CHECK_EVERY == 0
-            or self._parameters[name].numel() >= SMALL
-        )
 
     def _can_measure(self, name: str, calls: list[LayerCall]) -> bool:
         for call in calls:
@@ -338,11 +316,6 @@ class PerExampleNorms:
         known = call.known_sq_norms(current_graph_task(), of_output, num_groups, self._kernels)
         return replace(contribution, sq_norm_B=known.get(own))
 
-    def _signs_of(self, name: str) -> Signs:
-        if name not in self._signs:
-            self._signs[name] = Signs(self._shapes[name], self._parameters[name])
-        return self._signs[name]
-
     def _settle(self) -> str | None:
         """Why the backward passes so far give no answer; what can never be measured is dropped here."""
         if not self._has_backward:
@@ -353,19 +326,11 @@ class PerExampleNorms:
             return self._fault
         if not self._has_calls:
             self._num_blind_backwards += 1
-            if not self._num_backwards and self._num_blind_backwards >= NUM_PROVING_BACKWARDS:
+            if not self._checks.num_backwards and self._num_blind_backwards >= NUM_PROVING_BACKWARDS:
                 for name in self.covered:
                     self._drop(name, Kind.SWITCH_OFF, BLIND)
             return BLIND
-        if self._num_backwards < NUM_PROVING_BACKWARDS and self._new_mismatches:
-            wrong = torch.stack([mismatch.cpu() for mismatch in self._new_mismatches.values()]).tolist()
-            self._to_drop |= {
-                name: (Kind.USE_INSTEAD, ELSEWHERE)
-                for name, is_wrong in zip(self._new_mismatches, wrong, strict=True)
-                if is_wrong
-            }
-        self._num_backwards += 1
-        self._mismatches |= self._new_mismatches
+        self._to_drop |= dict.fromkeys(self._checks.settle(), (Kind.USE_INSTEAD, ELSEWHERE))
         for name, (kind, reason) in self._to_drop.items():
             self._drop(name, kind, reason)
         return FOUND_OUT if self._to_drop else None
@@ -382,7 +347,7 @@ class PerExampleNorms:
         self._left_out.append(LeftOut(name, kind, reason))
         self._handles.pop(name).remove()
         del self._parameters[name]
-        self._mismatches.pop(name, None)
+        self._checks.forget(name)
 
     def _collected(self) -> Tensor:
         """[b, P]; zero for the examples of a forward that did not use a parameter."""
@@ -397,12 +362,7 @@ class PerExampleNorms:
             parts = [norms[forward] if forward in norms else self._zeros(forward, device) for forward in forwards]
             column_b = torch.cat(parts) if len(parts) > 1 else parts[0]
             columns.append(column_b if column_b.device == device else column_b.to(device, non_blocking=True))
-        sq_norm_bP = torch.stack(columns, dim=1)
-        if not self._mismatches:
-            return sq_norm_bP
-        matches = torch.zeros((), dtype=torch.bool, device=device)
-        flags = [self._mismatches.get(name, matches).to(device, non_blocking=True) for name in self._parameters]
-        return sq_norm_bP.masked_fill_(torch.stack(flags), torch.nan)
+        return self._checks.with_nan(torch.stack(columns, dim=1), self._parameters)
 
     def _zeros(self, forward: Forward, device: torch.device) -> Tensor:
         assert forward.num_examples is not None
