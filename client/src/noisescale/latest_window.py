@@ -1,4 +1,4 @@
-"""Which latest window answers for a kind of noise scale, and why it is empty where it is."""
+"""Which latest window answers for a kind of noise scale, why it is empty, and why it will not stay as it is."""
 
 from collections.abc import Mapping
 
@@ -8,6 +8,8 @@ from noisescale.kind_series import KindSeries
 from noisescale.missing_estimates import why_no_estimate
 from noisescale.recent_updates import RecentUpdates
 from noisescale.step_log import StepLog
+from noisescale_core.advice.early import Early, why_early
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 
 def latest_window(
@@ -30,3 +32,16 @@ def latest_window(
     not_measured = f"kind {kind!r} is not measured: {way_to_measure(kind)}"
     notices.once(f"kind {kind}", not_measured)
     return RecentUpdates(), not_measured
+
+
+def early_of(now: NoiseScaleEstimate, log: StepLog, planned_steps: int | None) -> Early | None:
+    """Why a noise scale of kind `simple` is early; None where it is not.
+
+    Args:
+        now: Of the latest window.
+        log: Of the run.
+        planned_steps: Of the whole run; None where that is unknown.
+    """
+    steps_done = log.steps.next_step
+    before = log.history.half_way(steps_done, has_signal=log.recent.has_signal)
+    return why_early(now, before, steps_done=steps_done, planned_steps=planned_steps)

@@ -11,26 +11,22 @@ from noisescale.ask.measured_run import MeasuredRun
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.explanations import SUMMED, explain_duty, is_sum
+from noisescale.further_kinds import FurtherKinds
 from noisescale.given_log import GivenLog
 from noisescale.guard import Faults, Notices
-from noisescale.hessian_log import HessianLog
-from noisescale.kind_series import KindSeries
-from noisescale.latest_window import latest_window
+from noisescale.latest_window import early_of, latest_window
 from noisescale.metric_history import MetricHistory
 from noisescale.mirroring import Mirroring
 from noisescale.outbox import Outbox, Whereabouts
 from noisescale.outlook import Outlook
 from noisescale.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
 from noisescale.recent_updates import NoiseScale
-from noisescale.step_counter import checked_size, checked_step
+from noisescale.step_counter import checked_step
 from noisescale.step_log import StepLog
 from noisescale.stream_description import StreamDescription
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
-from noisescale.updates import LoggedStep, Update, plain_number, update_without_norms
-from noisescale_core.advice.early import Early, why_early
+from noisescale.updates import LoggedStep, Update, plain_number
 from noisescale_core.errors import ConfigError
-from noisescale_core.estimators.flags import Flags
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 if TYPE_CHECKING:
     import torch
@@ -87,11 +83,16 @@ class Recorder:
         self._has_ended = False
         self._started_at = time.time()
         self._started_clock = time.monotonic()
-        self._kinds: dict[str, KindSeries] = {}
-        self._hessian: HessianLog | None = None
+        self._kinds = FurtherKinds(
+            self._open_outbox_of,
+            self._run_record,
+            example=lambda: self.description.example,
+            now=self.now,
+            notices=self._notices,
+        )
         self._calibrator: ProxyCalibrator | None = None
         self._open_outbox = open_outbox
-        self._outbox = None if open_outbox is None else open_outbox(run_id, lambda: self._run_record("simple"))
+        self._outbox = None if open_outbox is None else self._open_outbox_of("simple")
         self._log = StepLog(
             self._send,
             self.now,
@@ -149,7 +150,7 @@ class Recorder:
         self._calibrator = calibrator_beside(watch, optimizer, options, self._faults.report, self._on_calibration)
         self._log.start_watch(watch.group_names, log_every or self._config.log_every)
         for kind in watch.kind_names:
-            self._series_of(kind, log_every or self._config.log_every)
+            self._kinds.open(kind, log_every or self._config.log_every)
         stream = self._stream
         stream.estimator, stream.optimizer = watch.estimator, watch.optimizer_name
         stream.loss_reduction = options.loss_reduction
@@ -173,16 +174,9 @@ class Recorder:
         found: list[Watch[Any]] = [] if self.watch is None else [self.watch]
         return found if self._calibrator is None else [*found, self._calibrator.whole]
 
-    def _series_of(self, kind: str, log_every: int) -> KindSeries:
-        """The series of a further kind, opened on first use."""
-        if kind not in self._kinds:
-            assert self._open_outbox is not None
-            outbox = self._open_outbox(self.run_id, lambda: self._run_record(kind))
-            word = self.description.example
-            self._kinds[kind] = KindSeries(
-                outbox, kind=kind, example=word, log_every=log_every, now=self.now, notices=self._notices
-            )
-        return self._kinds[kind]
+    def _open_outbox_of(self, kind: str) -> Outbox:
+        assert self._open_outbox is not None
+        return self._open_outbox(self.run_id, lambda: self._run_record(kind))
 
     def _on_duty(self, duty: "DutyCycle") -> None:
         """A budget has fixed how often steps are measured."""
@@ -223,8 +217,7 @@ class Recorder:
             if self._calibrator is not None:
                 self._calibrator.close()
                 self._calibrator = None
-            if self._hessian is not None:
-                self._hessian.drain()
+            self._kinds.drain()
 
     # ---- logging
 
@@ -236,7 +229,8 @@ class Recorder:
         if watch is not None and watch.is_idle and self._log.skip(watch, loss, lr, step):
             return
         if watch is None:
-            self._log_unwatched(loss, None if batch_size is None else checked_size("batch_size", batch_size), lr, step)
+            self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
+            self._log.log_unwatched(loss, batch_size, lr, step)
         elif watch.has_logged_this_step():
             self.say_once(
                 "repeated", "log_gradients() was called twice within one optimizer step: the second call is left out"
@@ -248,15 +242,6 @@ class Recorder:
                 self.say(SUMMED)
                 self._describe_again()
             self._log.log_watched(watch, loss=loss, batch_size=batch_size, lr=lr, step=step)
-
-    def _log_unwatched(
-        self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None
-    ) -> None:
-        self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
-        logged = self._log.given(step, lr)
-        if batch_size is not None:
-            logged = logged.counted(self._log.steps.count(batch_size))
-        self._log.add(update_without_norms(logged, batch_size, None if loss is None else plain_number(loss)))
 
     def log_hessian(
         self,
@@ -273,11 +258,9 @@ class Recorder:
         if self.watch is None:
             raise ConfigError("log_hessian() needs the model's parameters: call watch(model, optimizer) first")
         self.collect()  # the examples so far
-        if self._hessian is None:
-            self._hessian = HessianLog(self._series_of("hessian", 1))
         number = self._log.steps.number_now(step, self.watch.num_steps)
         logged = LoggedStep(number, self.now(), self.watch.learning_rate(), self._log.steps.num_examples)
-        self._hessian.measure(self.watch, logged, losses, sizes, curvature_loss)
+        self._kinds.measure_hessian(self.watch, logged, losses, sizes, curvature_loss)
 
     def log_metrics(self, step: int | None, values: Mapping[str, float]) -> None:
         """Record numbers at a step; see `Run.log_metrics`."""
@@ -292,7 +275,9 @@ class Recorder:
     def noise_scale(self, kind: str) -> NoiseScale:
         """The noise scale of the latest window; of a kind that is not measured it is unresolved."""
         described = self.description
-        recent, why_nothing = latest_window(kind, self._log, self._kinds, self._notices, is_silent=self._is_silent)
+        recent, why_nothing = latest_window(
+            kind, self._log, self._kinds.series, self._notices, is_silent=self._is_silent
+        )
         now = recent.estimate()
         return NoiseScale(
             now,
@@ -305,17 +290,7 @@ class Recorder:
             why_nothing=why_nothing,
             divergence=self._log.finite.divergence,
             step=self._log.finite.estimated_step,
-            early=self._why_early(now) if kind == "simple" else None,
-        )
-
-    def _why_early(self, now: NoiseScaleEstimate) -> Early | None:
-        """Why the noise scale of kind `simple` will not stay as it is."""
-        log, steps_done = self._log, self._log.steps.next_step
-        return why_early(
-            now,
-            log.history.half_way(steps_done, has_signal=log.recent.has_signal),
-            steps_done=steps_done,
-            planned_steps=self.description.planned_steps,
+            early=early_of(now, self._log, described.planned_steps) if kind == "simple" else None,
         )
 
     @property
@@ -349,8 +324,7 @@ class Recorder:
         if self.watch is not None:
             self.watch.hurry()
             self._log.record(self.watch.arrived())
-        if self._hessian is not None:
-            self._hessian.collect()
+        self._kinds.collect()
 
     def finish(self, status: str, timeout_seconds: float) -> Whereabouts | None:
         """Deliver what is left, for at most so long.
@@ -367,8 +341,7 @@ class Recorder:
             self._log.flush()
             self._show(self._log.steps.newest_step, is_last=True)
         finally:
-            for series in self._kinds.values():
-                series.close(FinishRecord(status, self.now()), timeout_seconds)
+            self._kinds.close(FinishRecord(status, self.now()), timeout_seconds)
             self._send(FinishRecord(status, self.now()))
             where = self._outbox.close(timeout_seconds)
         return None if self._is_silent else where
@@ -377,12 +350,7 @@ class Recorder:
 
     def _on_norms(self, logged: LoggedStep, norms: "StepNorms", update: Update) -> None:
         """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""
-        for kind, series in self._kinds.items():
-            is_left_out = update.flags & Flags.SMALLER_STEP
-            terms = None if is_left_out else norms.kind_terms.get(kind)
-            series.see(update, terms, norms.kind_brackets.get(kind))
-        if self._hessian is not None:
-            self._hessian.collect()
+        self._kinds.see(update, norms)
         if self._calibrator is not None:
             self._calibrator.pair(logged.num_steps, update.terms)
         if self._stream.batch_size_source != self._log.batch_size_source:
@@ -394,8 +362,7 @@ class Recorder:
         self._stream.batch_size_source = self._log.batch_size_source or self._stream.batch_size_source
         if self._stream.has_changed():
             self._send(self._run_record("simple"))
-            for kind, series in self._kinds.items():
-                series.describe_again(self._run_record(kind))
+            self._kinds.describe_again()
 
     def _show(self, step: int, *, is_last: bool = False) -> None:
         """Say where the run stands, and mirror it."""

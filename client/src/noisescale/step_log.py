@@ -17,7 +17,7 @@ from noisescale.step_counter import StepCounter, checked_size
 from noisescale.step_pace import StepPace
 from noisescale.step_sizes import StepSizes
 from noisescale.transport.wire import Record
-from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms
+from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
 from noisescale.weighting_check import WeightingCheck
 
 if TYPE_CHECKING:
@@ -173,6 +173,16 @@ class StepLog:
         watch.log_step(logged, batch_size=size, loss=loss)
         self.takes_examples = watch.takes_examples
         self.record(watch.arrived())
+
+    def log_unwatched(
+        self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None
+    ) -> None:
+        """Log a step before anything is watched."""
+        size = None if batch_size is None else checked_size("batch_size", batch_size)
+        logged = self.given(step, lr)
+        if size is not None:
+            logged = logged.counted(self.steps.count(size))
+        self.add(update_without_norms(logged, size, None if loss is None else plain_number(loss)))
 
     def record(self, arrived: "Sequence[tuple[LoggedStep, StepNorms]]") -> None:
         """Record steps whose values have reached the host."""
