@@ -58,8 +58,8 @@ class ProxyCalibrator:
         """
         if proxy is not None and num_steps % self.whole.duty.every == 0:
             self._waiting[num_steps] = proxy
-        self.whole.hurry()
-        for number, norms in self.whole.arrived():
+        self.whole.sent.hurry()
+        for number, norms in self.whole.sent.arrived():
             whole = update_from_norms(LoggedStep(0, 0.0), norms).terms
             of_proxy = self._waiting.pop(number, None)
             self._num_in_vain = 0 if whole is not None else self._num_in_vain + 1

@@ -188,8 +188,8 @@ class Recorder:
         """The small batches come from somewhere else from now on."""
         watch = self.watch
         assert watch is not None
-        watch.hurry()
-        self._log.record(watch.arrived())
+        watch.sent.hurry()
+        self._log.record(watch.sent.arrived())
         self._log.change_groups(watch.group_names)
         if watch.estimator != self._stream.estimator:
             self.say(f"measuring {watch.says}")
@@ -213,7 +213,7 @@ class Recorder:
         if self.watch is not None:
             watch, self.watch = self.watch, None
             watch.close()
-            self._log.record(watch.drain())
+            self._log.record(watch.sent.drain())
             if self._calibrator is not None:
                 self._calibrator.close()
                 self._calibrator = None
@@ -322,8 +322,8 @@ class Recorder:
     def collect(self) -> None:
         """Record the steps whose values have arrived."""
         if self.watch is not None:
-            self.watch.hurry()
-            self._log.record(self.watch.arrived())
+            self.watch.sent.hurry()
+            self._log.record(self.watch.sent.arrived())
         self._kinds.collect()
 
     def finish(self, status: str, timeout_seconds: float) -> Whereabouts | None:

@@ -133,9 +133,9 @@ class StepLog:
         steps, num_steps = self.steps, watch.num_steps
         number = steps.pass_by(num_steps) if step is None else steps.number_watched(step, num_steps)
         self._unmeasured.append((num_steps, number, watch.learning_rate() if lr is None else float(lr), loss))
-        if watch.is_late() or len(self._unmeasured) >= MAX_UNMEASURED:
-            self.record(watch.arrived())
-            if not watch.is_waiting:
+        if watch.sent.is_late() or len(self._unmeasured) >= MAX_UNMEASURED:
+            self.record(watch.sent.arrived())
+            if not watch.sent:
                 self._record_unmeasured(num_steps + 1)
         watch.skip_step()
         return True
@@ -172,7 +172,7 @@ class StepLog:
         logged = LoggedStep(number, now, rate, num_steps=watch.num_steps, is_measured=is_measured)
         watch.log_step(logged, batch_size=size, loss=loss)
         self.takes_examples = watch.takes_examples
-        self.record(watch.arrived())
+        self.record(watch.sent.arrived())
 
     def log_unwatched(
         self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None

@@ -50,7 +50,7 @@ class Exact:
 def norms_of_step(run):
     watch = run._main.watch
     watch.log_step("tag", batch_size=16, loss=None)
-    ((_, norms),) = watch.drain()
+    ((_, norms),) = watch.sent.drain()
     return norms
 
 

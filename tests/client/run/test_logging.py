@@ -397,7 +397,7 @@ def test_device_values_are_recorded_a_step_late(monkeypatch):
         def synchronize(self):
             has_passed.append(True)
 
-    run._main.watch._sent._values._make_event = Event
+    run._main.watch.sent._values._make_event = Event
 
     train_step(run, model, optimizer)
     before = len(kept.rows())

@@ -51,8 +51,3 @@ class GradientSource(Protocol):
 
     def remove(self) -> None:
         """Leave nothing on the model."""
-
-
-def messages_of(source: GradientSource | None) -> list[str]:
-    """What the measurement leaves out or changes, as notes."""
-    return [] if source is None or source.message is None else [source.message]

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 import torch
 from torch import Tensor
 
+from noisescale.capture.gradient_state import GradientState
 from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
 from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_of
-from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, Weighting, resolve_sizes
+from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, resolve_sizes
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.order_of_passes import Contrasts, contrasts
@@ -35,31 +36,6 @@ NO_KINDS: Mapping[str, int] = {}
 EQUAL_NORMS = 1e-6
 """Share by which squared norms of the same gradient may differ, computed twice on a device that adds in any order.
 Different examples differ by about 1e-3 even where noise is a millionth of the gradient."""
-
-
-@dataclass(frozen=True, slots=True)
-class GradientState:
-    """What is known about a step's gradients when it is logged.
-
-    Attributes:
-        adds_up: The gradient is the sum of the small batches.
-        is_partial: Some parameters had a gradient in some small batches only.
-        is_summed_loss: The loss is a sum over the examples.
-        is_unscaled: A loss scaler has already divided the step's gradient by its scale.
-        weighting: How the loop weighs its small batches.
-        is_coupled: A BatchNorm was in training mode.
-        is_proxy: Only the normalisations were measured.
-        reason: Why a backward could not be taken apart.
-    """
-
-    adds_up: bool = True
-    is_partial: bool = False
-    is_summed_loss: bool = False
-    is_unscaled: bool = False
-    weighting: Weighting = "by_size"
-    is_coupled: bool = False
-    is_proxy: bool = False
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

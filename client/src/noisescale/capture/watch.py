@@ -10,31 +10,27 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.accumulation import Accumulation
+from noisescale.capture.chosen_source import ChosenSource
 from noisescale.capture.coupled_examples import CoupledExamples
 from noisescale.capture.data_parallel.exchange import RankExchange
 from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
-from noisescale.capture.data_parallel.recognise import explain_alone, is_sharded, plain_names, recognise, show_sharded
+from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
 from noisescale.capture.device_values import device_name
 from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
-from noisescale.capture.example_source import MIN_COVERED, ExampleSource
 from noisescale.capture.gradient_rows import GradientRows
-from noisescale.capture.gradient_source import SENTENCES, GradientSource, messages_of
+from noisescale.capture.gradient_state import GradientStates
 from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.hooks import Hooks
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.loss_scale import LossScale
 from noisescale.capture.parameter_groups import group_parameters
-from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.small_model import SmallModelAccumulation
-from noisescale.capture.split import Split
 from noisescale.capture.step_forwards import Pairing
-from noisescale.capture.step_norms import StepNorms
 from noisescale.capture.step_queue import StepQueue
-from noisescale.capture.step_values import GradientState, pack_step
+from noisescale.capture.step_values import pack_step
 from noisescale.capture.trained_parameters import TrainedParameters
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
-from noisescale_core.errors import ConfigError
 
 Tag = TypeVar("Tag")
 
@@ -63,12 +59,10 @@ class Watch(Generic[Tag]):
         parameters: Those measured.
         duty: Which steps are measured.
         is_idle: The current step is not measured, not logged yet, and no step before it is on its way but those held.
-        estimator: Where the small batches come from, in the words of the wire format.
         notes: Facts about the measurement, in words.
-        says: What is measured, as a sentence for the log.
+        sent: Logged steps on their way to the host; they can be taken after `close()`, too.
         kind_names: Further kinds of noise scale.
         job: The data-parallel job that the model belongs to.
-        takes_examples: Steps turned out to have one backward, so each example is a small batch from the next step on.
     """
 
     def __init__(
@@ -89,13 +83,11 @@ class Watch(Generic[Tag]):
         self.optimizer_name = None if optimizer is None else type(optimizer).__name__
         self.device_name = device_name(next(iter(parameters.values())).device)
         self._on_duty = on_duty
-        self.takes_examples = False
         self.duty = DutyCycle(
             options.every, options.overhead, on_fixed=on_duty, clock=time.perf_counter, agree=self._agree
         )
         self._coupled = CoupledExamples(model)
         self.notes: list[str] = list(self._coupled.notes)
-        self.estimator = "micro_batches"
         self.model = model
         self._options = options
         self._optimizer = optimizer
@@ -104,15 +96,12 @@ class Watch(Generic[Tag]):
         self._scale = LossScale(options.scaler, optimizer)
         self._kinds = make_kinds(options.kinds, list(parameters.values()), optimizer)
         self.kind_names = list(self._kinds)
-        self._sent: StepQueue[Tag] = StepQueue(self._kinds)
+        self.sent: StepQueue[Tag] = StepQueue(self._kinds)
         self._norms_KC: Tensor | HeldNorms | None = None
         self._was_unscaled = True
-        self._varying: tuple[object, ...] = ()
-        self._last_state = GradientState()
-        self._num_dropped = 0
+        self._states = GradientStates(options)
         self.is_idle = self._is_odd = False
-        self._source: GradientSource | None = None
-        self._next_examples: ExampleSource | None = None
+        self._chosen = ChosenSource(model, optimizer, options, on_fault=on_fault)
         self._trained = TrainedParameters(model, optimizer)
         self._pairing = Pairing()
         self._begin(parameters)
@@ -120,43 +109,34 @@ class Watch(Generic[Tag]):
         if self._accumulation.main is not None:
             self.notes.append("accumulate='fp32': gradients are added up in 32 bit, in another order than autograd's")
         if self.job.num_ranks > 1:
-            self._may_take_examples = False
-            if self._source is None:
-                self.estimator = "ranks" if self.job.is_by_rank else "ranks_and_micro_batches"
-            self.says = f"{SENTENCES[self.estimator]}, of {self.job.num_ranks} ranks"
+            self._chosen.share_with_ranks(self.job.num_ranks, is_by_rank=self.job.is_by_rank)
 
     def _begin(self, parameters: Mapping[str, Tensor]) -> None:
         """Measure these parameters, from the small batches that the options name or that turn out to be there."""
-        options = self._options
-        is_as_found = options.split is None and options.accumulate == "autograd" and not self._kinds
-        self._may_take_examples = options.small_batches == "auto" and is_as_found
-        self.estimator = "micro_batches"
-        if options.small_batches in ("per_example", "layer_norm_proxy"):
-            if is_sharded(self.model):
-                raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
-            self.estimator = options.small_batches
-            layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
-            self._source = examples = ExampleSource(
-                self.model, parameters, layers, on_fault=self._on_fault, fused_norm_layers=options.fused_norm_layers
-            )
-            parameters = examples.parameters
-        elif options.split is not None:
-            self.estimator = "split"
-            self._source = Split(self.model, parameters, options.split, on_fault=self._on_fault)
-        self.says = SENTENCES[self.estimator]
-        self.notes += messages_of(self._source)
+        parameters = self._chosen.begin(parameters)
+        self.notes += self._chosen.messages()
         self._start(parameters)
+
+    @property
+    def estimator(self) -> str:
+        """Where the small batches come from, in the words of the wire format."""
+        return self._chosen.estimator
+
+    @property
+    def says(self) -> str:
+        """What is measured, as a sentence for the log."""
+        return self._chosen.says
+
+    @property
+    def takes_examples(self) -> bool:
+        """Whether each example is a small batch from the next step on, as steps turned out to have one backward."""
+        return self._chosen.takes_examples
 
     def _follow_training(self) -> None:
         """Other parameters are trained than before: measure those from the next step on."""
         if self.job.num_ranks > 1 or self._kinds:
             self.notes.append("the optimizer trains other parameters now, and those before are measured: " + WATCH_ANEW)
         else:
-            for source in (self._source, self._next_examples):
-                if source is not None:
-                    source.remove()
-            self._source = self._next_examples = None
-            self.takes_examples = False
             self._hooks.remove()
             self._begin(watched_parameters(self.model, self._optimizer))
             self.notes.append(f"from step {self.num_steps} on other parameters are trained, and those are measured")
@@ -168,18 +148,12 @@ class Watch(Generic[Tag]):
         is_by_rank = self._options.small_batches == "ranks"
         found = recognise(self.model, parameters, is_by_rank=is_by_rank)
         self.job: DataParallelJob = found or OneProcess(self.parameters)
-        if self._kinds and found is not None:
-            raise ConfigError(f"kinds={list(self._kinds)} are measured in one process only so far: leave them out")
+        if found is not None:
+            self._options.check_job(self.job.name)
         in_fp32 = self._options.accumulate == "fp32"
-        if in_fp32 and found is not None:
-            raise ConfigError(
-                f"accumulate='fp32' is for one process, and {self.job.name.upper()} owns the gradients: leave it out"
-            )
-        if self._options.split is not None and found is not None:
-            raise ConfigError("split is for one process: in a data-parallel job the ranks are small batches already")
         names = plain_names(parameters, is_wrapped=self.job.name == "ddp")
         self.group_names, group_of_parameter = group_parameters(names, self._options.groups)
-        is_plain = found is None and not self._kinds and self._source is None and not self._is_odd and not in_fp32
+        is_plain = found is None and not (self._kinds or self._chosen.source or self._is_odd or in_fp32)
         if is_plain and GradientRows.suits(self.parameters):
             self._accumulation: Accumulation = SmallModelAccumulation(
                 self.parameters, group_of_parameter, len(self.group_names)
@@ -190,7 +164,7 @@ class Watch(Generic[Tag]):
                 group_of_parameter,
                 len(self.group_names),
                 list(self._kinds.values()),
-                source=self._source,
+                source=self._chosen.source,
                 local_gradients=self.job.local_gradients,
                 counts_only=is_by_rank,
                 is_alone=found is None,
@@ -199,7 +173,7 @@ class Watch(Generic[Tag]):
             )
         sums = self.job.sums
         self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)
-        self._sent.exchange = self._exchange
+        self.sent.exchange = self._exchange
         self._hooks = Hooks(
             self.model,
             self.parameters,
@@ -216,51 +190,20 @@ class Watch(Generic[Tag]):
     def _arm(self) -> None:
         is_measured = self.duty.is_measured()
         self._hooks.arm(is_measured)
-        if self._source is not None:
-            self._source.pause(not is_measured)
+        self._chosen.pause(not is_measured)
 
     def close(self) -> None:
-        """Take the hooks off; steps already logged can still be drained."""
+        """Take the hooks off."""
         self._hooks.remove()
-        for source in (self._source, self._next_examples):
-            if source is not None:
-                source.remove()
+        self._chosen.remove()
 
-    def _look_for_examples(self) -> None:
-        """After the first step: where it had a single small batch, see whether its examples can be told apart."""
-        self._may_take_examples = False
-        if len(self._accumulation.sizes) != 1 or self._coupled.are_there:
-            return
-        parameters = watched_parameters(self.model, self._optimizer)
-        try:
-            examples = ExampleSource(self.model, parameters, "all", on_fault=self._on_fault, min_covered=MIN_COVERED)
-        except ConfigError:
-            return
-        if examples.covered_share >= MIN_COVERED:
-            self._next_examples = examples
-            self.takes_examples = True
-        else:
-            examples.remove()
-
-    def _switch_to_examples(self, examples: ExampleSource) -> None:
+    def _switch_to_examples(self, parameters: Mapping[str, Tensor]) -> None:
         self._hooks.remove()
-        self._source, self._next_examples = examples, None
-        self.estimator, self.says = "per_example", SENTENCES["per_example"]
-        self.notes += messages_of(examples)
+        self.notes += self._chosen.messages()
         if self._options.every == 1 and self._options.overhead is None:
             # Nobody asked for the extra work of per-example norms: keep it small.
             self.duty = DutyCycle(1, UNASKED_OVERHEAD, on_fixed=self._on_duty, clock=time.perf_counter)
-        self._start(examples.parameters)
-        self._on_source()
-
-    def _measure_whole_batches(self) -> None:
-        """The model cannot be taken apart: from here on each backward is a small batch."""
-        if self._source is not None:
-            self._source.remove()
-            self._source = None
-        self.estimator, self.says = "micro_batches", SENTENCES["micro_batches"]
-        self.takes_examples = False
-        self._restart()
+        self._start(parameters)
         self._on_source()
 
     def _restart(self) -> None:
@@ -287,14 +230,12 @@ class Watch(Generic[Tag]):
         self._hooks.settle()
         are_on = self._hooks.are_on
         self._hooks.arm(is_measured=False)
-        if self._source is not None:
-            self._source.pause(True)
+        self._chosen.pause(True)
         try:
             yield
         finally:
             self._hooks.arm(are_on)
-            if self._source is not None:
-                self._source.pause(not are_on)
+            self._chosen.pause(not are_on)
 
     def is_of(self, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> bool:
         """Whether this model and this optimizer are the watched ones."""
@@ -321,8 +262,7 @@ class Watch(Generic[Tag]):
         self._hooks.settle(is_last=True)
         self._logged_at = self._num_optimizer_steps
         accumulation = self._accumulation
-        if self._may_take_examples and accumulation.sizes:
-            self._look_for_examples()
+        self._chosen.look_for_examples(len(accumulation.sizes), are_coupled=self._coupled.are_there)
         scale = self._scale.now()
         is_unscaled = scale is not None and self._scale.is_undone()
         self._was_unscaled = is_unscaled or scale is None
@@ -340,15 +280,19 @@ class Watch(Generic[Tag]):
             scale=None if norms is None and over_ranks is None else scale,
             other_values=accumulation.has_other_values(),
             loss=loss,
-            state=self._state(is_unscaled=is_unscaled),
+            state=self._states.of_step(
+                accumulation,
+                is_unscaled=is_unscaled,
+                are_coupled=self._coupled.are_coupled,
+                estimator=self.estimator,
+            ),
             over_ranks=over_ranks,
         )
-        self._sent.send(sent, vector)
+        self.sent.send(sent, vector)
         accumulation.has_been_logged = True
         accumulation.remember_gradient()
-        if self._source is not None and len(self._source.dropped) != self._num_dropped:
-            self._num_dropped = len(self._source.dropped)
-            self.notes += messages_of(self._source)
+        if self._chosen.has_news():
+            self.notes += self._chosen.messages()
             self._on_source()
         if self._optimizer is None:
             self._on_step()
@@ -364,24 +308,6 @@ class Watch(Generic[Tag]):
         self._norms_KC = norms
         return norms
 
-    def _state(self, *, is_unscaled: bool) -> GradientState:
-        accumulation = self._accumulation
-        are_coupled, reason, estimator = self._coupled.are_coupled, accumulation.reason, self.estimator
-        varying = accumulation.adds_up, accumulation.is_partial, is_unscaled, are_coupled, reason, estimator
-        if varying != self._varying:  # most steps are like the one before
-            self._varying = varying
-            self._last_state = GradientState(
-                adds_up=accumulation.adds_up,
-                is_partial=accumulation.is_partial,
-                is_summed_loss=self._options.loss_reduction == "sum",
-                is_unscaled=is_unscaled,
-                weighting=self._options.weighting,
-                is_coupled=are_coupled,
-                is_proxy=estimator == "layer_norm_proxy",
-                reason=reason,
-            )
-        return self._last_state
-
     def skip_step(self) -> None:
         """Log a step that is idle."""
         self.is_idle = False
@@ -389,33 +315,11 @@ class Watch(Generic[Tag]):
         if self._optimizer is None:
             self._on_step()
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether logged steps are on their way."""
-        return len(self._sent) > 0
-
-    def is_late(self) -> bool:
-        """Whether a step that was held has arrived by now."""
-        return self._sent.is_late()
-
-    def hurry(self) -> None:
-        """Let those steps arrive that are held to be computed together with later ones."""
-        self._sent.hurry()
-
-    def arrived(self) -> list[tuple[Tag, StepNorms]]:
-        """Logged steps whose values have reached the host, oldest first; never waits."""
-        return self._sent.arrived()
-
-    def drain(self) -> list[tuple[Tag, StepNorms]]:
-        """All logged steps; waits for the device."""
-        return self._sent.drain()
-
     def begin_micro_batch(self) -> None:
         """Several backward passes from here on are one small batch."""
         self._hooks.settle()
         self._accumulation.is_marked = True
-        if self._source is not None:
-            self._source.hold(True)
+        self._chosen.hold(True)
 
     def end_micro_batch(self, num_examples: float | Tensor | None) -> None:
         """Close the marked small batch; nothing where its beginning was refused."""
@@ -423,8 +327,7 @@ class Watch(Generic[Tag]):
             self._hooks.settle()
             self._accumulation.is_marked = False
             self._accumulation.end_small_batch(num_examples)
-            if self._source is not None:
-                self._source.hold(False)
+            self._chosen.hold(False)
             if self._exchange is not None:
                 self._exchange.send_if_due()
 
@@ -432,8 +335,7 @@ class Watch(Generic[Tag]):
         """Leave backward passes out from here on, or no longer."""
         self._hooks.settle()
         self._accumulation.is_ignoring = is_ignoring
-        if self._source is not None:
-            self._source.pause(is_ignoring or not self.is_measured)
+        self._chosen.pause(is_ignoring or not self.is_measured)
 
     def measured_norm(self, parameters: Sequence[Tensor]) -> Tensor | None:
         """The norm of the step's gradient as it was measured, where it is that of `p.grad` of these parameters now."""
@@ -462,7 +364,7 @@ class Watch(Generic[Tag]):
         self._num_optimizer_steps += 1
         if not self._hooks.are_on and self.duty.skips_next():
             self._accumulation.has_been_logged = False
-            self.is_idle = self._sent.may_wait
+            self.is_idle = self.sent.may_wait
             return
         accumulation = self._accumulation
         accumulation.has_been_logged = False
@@ -470,15 +372,17 @@ class Watch(Generic[Tag]):
             self._norms_KC = None
             accumulation.end_step()
         self.duty.end_step()
-        if self._source is not None and self._source.is_refused:
-            self._measure_whole_batches()
+        if self._chosen.give_up():
+            self._restart()
+            self._on_source()
         if isinstance(accumulation, SmallModelAccumulation) and accumulation.is_at_a_loss:
             self._is_odd = True
             self._pairing.follow_for_good()
             self._restart()
-        if self._next_examples is not None:
-            self._switch_to_examples(self._next_examples)
+        examples = self._chosen.turn_to_examples()
+        if examples is not None:
+            self._switch_to_examples(examples)
         if self._trained.have_changed():
             self._follow_training()
         self._arm()
-        self.is_idle = not self._hooks.are_on and self._sent.may_wait
+        self.is_idle = not self._hooks.are_on and self.sent.may_wait

@@ -84,6 +84,24 @@ class WatchOptions:
         if self.scaler is not None and not isinstance(self.scaler, torch.amp.GradScaler):
             raise ConfigError(f"scaler must be a torch.amp.GradScaler, got {type(self.scaler).__name__}")
 
+    def check_job(self, job: str) -> None:
+        """Refuse what is for one process only.
+
+        Args:
+            job: Name of the data-parallel job that the model belongs to.
+
+        Raises:
+            ConfigError: It names the argument and the way out.
+        """
+        if self.kinds:
+            raise ConfigError(f"kinds={list(self.kinds)} are measured in one process only so far: leave them out")
+        if self.accumulate == "fp32":
+            raise ConfigError(
+                f"accumulate='fp32' is for one process, and {job.upper()} owns the gradients: leave it out"
+            )
+        if self.split is not None:
+            raise ConfigError("split is for one process: in a data-parallel job the ranks are small batches already")
+
 
 def _check_choice(name: str, value: object, known: Sequence[str]) -> None:
     if value not in known:

@@ -1,0 +1,156 @@
+"""Where the small batches of a watch come from: what its options name, or what turns out to be there."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from noisescale.capture.data_parallel.recognise import is_sharded
+from noisescale.capture.example_source import MIN_COVERED, ExampleSource
+from noisescale.capture.gradient_source import SENTENCES, GradientSource
+from noisescale.capture.per_example.coverage import Layers
+from noisescale.capture.split import Split
+from noisescale.capture.watch_options import WatchOptions, watched_parameters
+from noisescale_core.errors import ConfigError
+
+
+class ChosenSource:
+    """The source of small batches in use, and the one that takes over at the end of the step.
+
+    Args:
+        model: Whose gradients are measured.
+        optimizer: Holds the parameters that are trained; None: all that require a gradient are.
+        options: Checked.
+        on_fault: Told about our own faults inside hooks.
+
+    Attributes:
+        source: Takes each backward apart; None: it is one small batch.
+        estimator: Where the small batches come from, in the words of the wire format.
+        says: The same as a sentence for the log.
+        takes_examples: Each example is a small batch from the next step on, or is one already.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer | None,
+        options: WatchOptions,
+        *,
+        on_fault: Callable[[Exception], None],
+    ) -> None:
+        self._model = model
+        self._optimizer = optimizer
+        self._options = options
+        self._on_fault = on_fault
+        self.source: GradientSource | None = None
+        self._next: ExampleSource | None = None
+        self._use("micro_batches", None)
+
+    def _use(self, estimator: str, source: GradientSource | None) -> None:
+        self.source, self.estimator, self.says = source, estimator, SENTENCES[estimator]
+        self.takes_examples = self._may_take_examples = False
+        self._num_dropped = 0
+
+    def begin(self, parameters: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Choose by the options.
+
+        Args:
+            parameters: Those that are trained, by name.
+
+        Returns:
+            Those that are measured.
+
+        Raises:
+            ConfigError: Where the model has not what the options name.
+        """
+        self.remove()
+        options = self._options
+        self._use("micro_batches", None)
+        if options.small_batches in ("per_example", "layer_norm_proxy"):
+            if is_sharded(self._model):
+                raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
+            layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
+            examples = ExampleSource(
+                self._model, parameters, layers, on_fault=self._on_fault, fused_norm_layers=options.fused_norm_layers
+            )
+            self._use(options.small_batches, examples)
+            return examples.parameters
+        if options.split is not None:
+            self._use("split", Split(self._model, parameters, options.split, on_fault=self._on_fault))
+        is_as_found = options.split is None and options.accumulate == "autograd" and not options.kinds
+        self._may_take_examples = options.small_batches == "auto" and is_as_found
+        return parameters
+
+    def share_with_ranks(self, num_ranks: int, *, is_by_rank: bool) -> None:
+        """The ranks of a data-parallel job are small batches, too."""
+        self._may_take_examples = False
+        if self.source is None:
+            self.estimator = "ranks" if is_by_rank else "ranks_and_micro_batches"
+        self.says = f"{SENTENCES[self.estimator]}, of {num_ranks} ranks"
+
+    def look_for_examples(self, num_small_batches: int, *, are_coupled: bool) -> None:
+        """After the first step: where it had a single small batch, see whether its examples can be told apart.
+
+        Args:
+            num_small_batches: Of the step.
+            are_coupled: The model mixes examples.
+        """
+        if not self._may_take_examples or not num_small_batches:
+            return
+        self._may_take_examples = False
+        if num_small_batches != 1 or are_coupled:
+            return
+        parameters = watched_parameters(self._model, self._optimizer)
+        try:
+            examples = ExampleSource(self._model, parameters, "all", on_fault=self._on_fault, min_covered=MIN_COVERED)
+        except ConfigError:
+            return
+        if examples.covered_share >= MIN_COVERED:
+            self._next = examples
+            self.takes_examples = True
+        else:
+            examples.remove()
+
+    def turn_to_examples(self) -> Mapping[str, Tensor] | None:
+        """Take the examples that were found: the parameters that are measured; None where none were."""
+        examples, self._next = self._next, None
+        if examples is None:
+            return None
+        self._use("per_example", examples)
+        self.takes_examples = True
+        return examples.parameters
+
+    def give_up(self) -> bool:
+        """From here on each backward is a small batch, if the model turned out to be none to take apart."""
+        if self.source is None or not self.source.is_refused:
+            return False
+        self.remove()
+        self._use("micro_batches", None)
+        return True
+
+    def has_news(self) -> bool:
+        """Whether parameters were left out since this was asked."""
+        num_dropped = 0 if self.source is None else len(self.source.dropped)
+        has_changed, self._num_dropped = num_dropped != self._num_dropped, num_dropped
+        return has_changed
+
+    def pause(self, is_paused: bool) -> None:
+        """Leave what comes out from here on, or no longer."""
+        if self.source is not None:
+            self.source.pause(is_paused)
+
+    def hold(self, is_holding: bool) -> None:
+        """Add up what backward passes through the same forward bring from here on, or no longer."""
+        if self.source is not None:
+            self.source.hold(is_holding)
+
+    def messages(self) -> list[str]:
+        """What the measurement leaves out or changes, as notes."""
+        return [] if self.source is None or self.source.message is None else [self.source.message]
+
+    def remove(self) -> None:
+        """Leave nothing on the model."""
+        for source in (self.source, self._next):
+            if source is not None:
+                source.remove()
+        self._next = None

@@ -1,0 +1,72 @@
+"""What is known about a step's gradients when it is logged."""
+
+from dataclasses import dataclass
+
+from noisescale.capture.accumulation import Accumulation
+from noisescale.capture.step_norms import Weighting
+from noisescale.capture.watch_options import WatchOptions
+
+
+@dataclass(frozen=True, slots=True)
+class GradientState:
+    """Facts about the gradients of a step.
+
+    Attributes:
+        adds_up: The gradient is the sum of the small batches.
+        is_partial: Some parameters had a gradient in some small batches only.
+        is_summed_loss: The loss is a sum over the examples.
+        is_unscaled: A loss scaler has already divided the step's gradient by its scale.
+        weighting: How the loop weighs its small batches.
+        is_coupled: A BatchNorm was in training mode.
+        is_proxy: Only the normalisations were measured.
+        reason: Why a backward could not be taken apart.
+    """
+
+    adds_up: bool = True
+    is_partial: bool = False
+    is_summed_loss: bool = False
+    is_unscaled: bool = False
+    weighting: Weighting = "by_size"
+    is_coupled: bool = False
+    is_proxy: bool = False
+    reason: str | None = None
+
+
+class GradientStates:
+    """The state of each step; one object as long as nothing changes, as most steps are like the one before.
+
+    Args:
+        options: Of the watch.
+    """
+
+    def __init__(self, options: WatchOptions) -> None:
+        self._options = options
+        self._varying: tuple[object, ...] = ()
+        self._last = GradientState()
+
+    def of_step(
+        self, accumulation: Accumulation, *, is_unscaled: bool, are_coupled: bool, estimator: str
+    ) -> GradientState:
+        """The state of the step that is logged.
+
+        Args:
+            accumulation: Its small batches.
+            is_unscaled: As in `GradientState`.
+            are_coupled: A BatchNorm was in training mode.
+            estimator: Where the small batches come from.
+        """
+        reason = accumulation.reason
+        varying = accumulation.adds_up, accumulation.is_partial, is_unscaled, are_coupled, reason, estimator
+        if varying != self._varying:
+            self._varying = varying
+            self._last = GradientState(
+                adds_up=accumulation.adds_up,
+                is_partial=accumulation.is_partial,
+                is_summed_loss=self._options.loss_reduction == "sum",
+                is_unscaled=is_unscaled,
+                weighting=self._options.weighting,
+                is_coupled=are_coupled,
+                is_proxy=estimator == "layer_norm_proxy",
+                reason=reason,
+            )
+        return self._last
