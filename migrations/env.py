@@ -8,13 +8,14 @@ from alembic import context
 from sqlalchemy import Connection, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from noisescale_server.storage import access_tables, reproduction_table
+from noisescale_server.storage import access_tables, reproduction_table, row_tables
 from noisescale_server.storage.engine import async_url
 from noisescale_server.storage.placement import place
 from noisescale_server.storage.tables import Table
 
 assert access_tables, "its classes belong to the same metadata"
 assert reproduction_table, "the same"
+assert row_tables, "the same"
 
 PARTITION = re.compile(r"measurement_p\d\d")
 

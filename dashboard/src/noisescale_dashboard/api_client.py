@@ -15,6 +15,7 @@ from noisescale_dashboard import (
     law_answers,
     planner_answers,
     reproduction_answers,
+    series_answers,
     sweep_answers,
 )
 from noisescale_dashboard.api_transport import ApiProblem, ApiTransport, Query
@@ -81,27 +82,29 @@ class ApiClient:
 
     async def noise_scale(
         self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
-    ) -> answers.NoiseScaleSeries:
+    ) -> series_answers.NoiseScaleSeries:
         """The noise scale over training."""
-        return answers.noise_scale_series(await self._api.get(visitor, f"{_run_path(run_id)}/noise-scale", query))
+        return series_answers.noise_scale_series(
+            await self._api.get(visitor, f"{_run_path(run_id)}/noise-scale", query)
+        )
 
     async def groups(
         self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
-    ) -> tuple[answers.Group, ...]:
+    ) -> tuple[series_answers.Group, ...]:
         """The noise scale of each layer, in network order."""
         pages = await self._pages(visitor, f"{_run_path(run_id)}/groups", query)
-        return tuple(group for page in pages for group in answers.groups(page))
+        return tuple(group for page in pages for group in series_answers.groups(page))
 
     async def metrics(
         self, visitor: Mapping[str, str], run_id: str, query: Query | None = None
-    ) -> tuple[answers.Metric, ...]:
+    ) -> tuple[series_answers.Metric, ...]:
         """What was logged beside the gradients: evaluation loss, accuracy, score."""
-        return answers.metrics(await self._api.get(visitor, f"{_run_path(run_id)}/metrics", query))
+        return series_answers.metrics(await self._api.get(visitor, f"{_run_path(run_id)}/metrics", query))
 
-    async def streams(self, visitor: Mapping[str, str], run_id: str) -> tuple[answers.Stream, ...]:
+    async def streams(self, visitor: Mapping[str, str], run_id: str) -> tuple[series_answers.Stream, ...]:
         """The processes that logged into the run, with what was stored and lost."""
         pages = await self._pages(visitor, f"{_run_path(run_id)}/streams")
-        return tuple(stream for page in pages for stream in answers.streams(page))
+        return tuple(stream for page in pages for stream in series_answers.streams(page))
 
     async def _pages(self, visitor: Mapping[str, str], place: str, query: Query | None = None) -> list[Any]:
         """The answers page by page, up to the last one."""
@@ -288,26 +291,30 @@ class ApiClient:
 
     async def sparklines(
         self, visitor: Mapping[str, str], run_ids: Sequence[str], *, points: int = 28
-    ) -> dict[str, answers.Points]:
+    ) -> dict[str, series_answers.Points]:
         """A few points of each run, none of one without steps; what cannot be read is left out."""
         parts = [run_ids[start : start + SPARKLINES_AT_ONCE] for start in range(0, len(run_ids), SPARKLINES_AT_ONCE)]
-        found: dict[str, answers.Points] = {}
+        found: dict[str, series_answers.Points] = {}
         # one after the other: between two of them the server has time for others
         for part in parts:
             asked: Query = {"ids": ",".join(part), "points": points}
             try:
-                known = answers.sparklines(await self._api.get(visitor, f"{API}/runs/sparklines", asked))
+                known = series_answers.sparklines(await self._api.get(visitor, f"{API}/runs/sparklines", asked))
             except ApiProblem:
                 continue
-            found |= {run_id: known.get(run_id, answers.Points()) for run_id in part}
+            found |= {run_id: known.get(run_id, series_answers.Points()) for run_id in part}
         return found
 
     async def several_series(
         self, visitor: Mapping[str, str], run_ids: Sequence[str], *, points: int
-    ) -> dict[str, answers.ShortSeries]:
+    ) -> dict[str, series_answers.ShortSeries]:
         """A short series of each run with what has happened in it; runs without steps are left out."""
         asked: Query = {"ids": ",".join(run_ids), "points": points, "details": True}
-        return answers.short_series(await self._api.get(visitor, f"{API}/runs/sparklines", asked)) if run_ids else {}
+        return (
+            series_answers.short_series(await self._api.get(visitor, f"{API}/runs/sparklines", asked))
+            if run_ids
+            else {}
+        )
 
 
 def _question(preference: float, limits: Query) -> dict[str, Any]:

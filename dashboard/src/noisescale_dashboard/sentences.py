@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from noisescale_dashboard.answers import Estimate, Event, Metric, NoiseScaleSeries, Run, ShortSeries, Stream
+from noisescale_dashboard.answers import Estimate, Run
 from noisescale_dashboard.decisions import CHANGES, LIKELY, UNDECIDED
 from noisescale_dashboard.number_format import count, duration, share, si, significant, span
+from noisescale_dashboard.series_answers import Event, Metric, NoiseScaleSeries, ShortSeries, Stream
 
 SHORT_NOUNS = {
     "sequences": "seq",

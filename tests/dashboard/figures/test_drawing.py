@@ -9,7 +9,7 @@ from plotly.io.json import to_json_plotly
 
 from checked_figures import figures_of_plotly
 from fakes_runs import RUNS, groups_json, run_json, series_json
-from noisescale_dashboard import answers
+from noisescale_dashboard import answers, series_answers
 from noisescale_dashboard.figures import (
     layers,
     loss_over_training,
@@ -22,13 +22,13 @@ from noisescale_dashboard.figures.drawing import Drawing
 from noisescale_dashboard.figures.noise_scale_over_training import View
 
 RUN = answers.run(run_json(RUNS[0]))
-SERIES = answers.noise_scale_series(series_json(RUNS[0], points=90, first=0, last=RUNS[0].steps - 1))
-GROUPS = answers.groups(groups_json(RUNS[0], 20))
+SERIES = series_answers.noise_scale_series(series_json(RUNS[0], points=90, first=0, last=RUNS[0].steps - 1))
+GROUPS = series_answers.groups(groups_json(RUNS[0], 20))
 MISFITS = [
     misfit.MisfitRow("1", "first", "images", 256, "increase", best=500, low=300, high=900),
     misfit.MisfitRow("2", "second", "images", 256, "insufficient_evidence", bound=90),
 ]
-SHORT = answers.ShortSeries(SERIES.points)
+SHORT = series_answers.ShortSeries(SERIES.points)
 PANELS = [small_multiples.Panel(str(n), f"run {n}", "images", SHORT, SERIES.latest) for n in range(3)]
 FIGURES = {
     "over training": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View()),

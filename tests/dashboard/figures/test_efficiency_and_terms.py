@@ -8,7 +8,6 @@ import pytest
 from fakes_advice import recommendation_json
 from fakes_runs import RUNS, FakeRun, groups_json, series_json
 from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import NoiseScaleSeries, groups, noise_scale_series
 from noisescale_dashboard.figures.data_table import attached_columns
 from noisescale_dashboard.figures.efficiency_over_training import efficiency_over_training
 from noisescale_dashboard.figures.layer_terms import QUANTITIES, of_term
@@ -20,6 +19,7 @@ from noisescale_dashboard.figures.noise_scale_over_training import (
     visible_range,
 )
 from noisescale_dashboard.figures.trade_off_position import trade_off_position
+from noisescale_dashboard.series_answers import NoiseScaleSeries, groups, noise_scale_series
 
 
 def make_series(run: FakeRun = RUNS[0], points: int = 200) -> NoiseScaleSeries:

@@ -8,13 +8,13 @@ import plotly.graph_objects as go
 import pytest
 
 from fakes_runs import HOSTILE, RUNS, FakeRun, series_json
-from noisescale_dashboard.answers import Event, NoiseScaleSeries, noise_scale_series
 from noisescale_dashboard.figures.noise_scale_over_training import (
     View,
     noise_scale_over_training,
     num_outside,
     visible_range,
 )
+from noisescale_dashboard.series_answers import Event, NoiseScaleSeries, noise_scale_series
 
 
 def make_series(run: FakeRun = RUNS[0], points: int = 200) -> NoiseScaleSeries:

@@ -8,7 +8,6 @@ import pytest
 from fakes_advice import recommendation_json
 from fakes_runs import HOSTILE, RUNS, groups_json, metrics_json, series_json
 from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import Metric, groups, metrics, noise_scale_series
 from noisescale_dashboard.figures.batch_bullet import batch_bullet
 from noisescale_dashboard.figures.layers import color_range, layer_heat_map, layer_ranking
 from noisescale_dashboard.figures.loss_over_training import loss_over_training
@@ -16,6 +15,7 @@ from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.figures.signal_and_noise import num_not_positive, signal_and_noise
 from noisescale_dashboard.figures.theme import LIGHT, translucent
 from noisescale_dashboard.planner_answers import Limit
+from noisescale_dashboard.series_answers import Metric, groups, metrics, noise_scale_series
 
 SERIES = noise_scale_series(series_json(RUNS[0], points=120))
 METRICS = metrics(metrics_json(RUNS[0]))

@@ -8,7 +8,7 @@ import pytest
 
 from fakes_advice import recommendation_json
 from fakes_runs import HOSTILE, RUNS, series_json
-from noisescale_dashboard import advice, answers
+from noisescale_dashboard import advice, series_answers
 from noisescale_dashboard.figures import labels
 from noisescale_dashboard.figures.marks import whiskers
 from noisescale_dashboard.figures.noise_scale_over_training import View, noise_scale_over_training
@@ -116,7 +116,7 @@ def test_axes_whose_range_or_ticks_only_a_browser_would_choose_are_refused() -> 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: str(run.number))
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_figures_of_every_run_become_whole_drawings(run, narrow: bool) -> None:
-    series = answers.noise_scale_series(series_json(run, points=60))
+    series = series_answers.noise_scale_series(series_json(run, points=60))
     figure = noise_scale_over_training(series, View(narrow=narrow, height=227))
     position = trade_off_position(advice.recommendation(recommendation_json(run, 0.5)), narrow=narrow)
 

@@ -12,10 +12,11 @@ from fakes_advice import recommendation_json
 from fakes_api import FakeApi
 from fakes_runs import RUNS, FakeRun, run_json, series_json
 from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import ShortSeries, noise_scale_series, run
+from noisescale_dashboard.answers import run
 from noisescale_dashboard.pages import overview_facts
 from noisescale_dashboard.pages.overview_events import age_words, happenings
 from noisescale_dashboard.pages.overview_judged import Judged, headline, hours_to_gain, lede, usd_to_save
+from noisescale_dashboard.series_answers import ShortSeries, noise_scale_series
 
 
 def view(**changes: Any) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from fakes_advice import recommendation_json
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, run_json, series_json
 from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import noise_scale_series, run
+from noisescale_dashboard.answers import run
 from noisescale_dashboard.app import mount
 from noisescale_dashboard.pages import plan_limits
 from noisescale_dashboard.pages.report_address import address_of
 from noisescale_dashboard.report import second_page
 from noisescale_dashboard.report.markup import Markup, to_html
 from noisescale_dashboard.report.reading import Reported
+from noisescale_dashboard.series_answers import noise_scale_series
 
 RUN = f"/runs/{RUNS[0].id}/report"
 UNRESOLVED = next(f"/runs/{run.id}/report" for run in RUNS if not run.resolved)

@@ -11,7 +11,7 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, run_json, series_json
-from noisescale_dashboard import answers
+from noisescale_dashboard import answers, series_answers
 from noisescale_dashboard.number_format import significant
 from noisescale_dashboard.pages import run, run_reading
 
@@ -450,6 +450,6 @@ async def test_the_loss_line_ends_in_the_loss_of_the_key_figures(callbacks: Call
 
 def test_a_range_that_ends_earlier_keeps_its_own_last_loss() -> None:
     run = answers.run(run_json(RUNS[0]))
-    series = answers.noise_scale_series(series_json(RUNS[0], last=100_000))
+    series = series_answers.noise_scale_series(series_json(RUNS[0], last=100_000))
 
     assert run_reading.ending_in_latest_loss(series, run) == series

@@ -14,7 +14,8 @@ from sqlalchemy import select
 
 from factories import make_batch, make_groups, make_measurements, make_run, make_stream
 from noisescale_server.services import ingestion
-from noisescale_server.storage.tables import GroupMeasurement, Measurement, Metric, Run
+from noisescale_server.storage.row_tables import GroupMeasurement, Measurement, Metric
+from noisescale_server.storage.tables import Run
 
 TOKENS = (
     *("null", "true", "false", "0", "-0.0", "-1", "1", "1.5", "2147483648", "9007199254740992"),

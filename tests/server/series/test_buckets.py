@@ -14,7 +14,7 @@ from factories import ESTIMATE_SUMS, make_batch, make_measurements
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion
-from noisescale_server.storage.tables import Rollup
+from noisescale_server.storage.row_tables import Rollup
 
 BATCHES = [
     [5, 6, 7, 40, 1_100],  # three levels of buckets

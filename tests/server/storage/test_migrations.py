@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrations_folder
 from noisescale_server.storage import group_pyramid
-from noisescale_server.storage.tables import NUM_MEASUREMENT_PARTITIONS
+from noisescale_server.storage.row_tables import NUM_MEASUREMENT_PARTITIONS
 
 
 def alembic_config(database_url: str) -> Config:

@@ -7,7 +7,7 @@ import pytest
 
 from noisescale_server.embedded import EmbeddedPostgres
 from noisescale_server.migrating import migrate
-from noisescale_server.storage import access_tables, reproduction_table
+from noisescale_server.storage import access_tables, reproduction_table, row_tables
 from noisescale_server.storage.tables import Table
 
 STAND_IN = """
@@ -26,6 +26,7 @@ OF_ALL = {
     "web_session", "login_attempt", "reproduction",
 }  # fmt: skip
 assert access_tables, reproduction_table
+assert row_tables
 
 
 async def placed_after_migrating(postgres: EmbeddedPostgres, name: str) -> list[asyncpg.Record]:

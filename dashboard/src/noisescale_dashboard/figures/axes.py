@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Points
 from noisescale_dashboard.number_format import si
+from noisescale_dashboard.series_answers import Points
 
 LIVE_GRID = 1.05
 """The right end of the axis of a running run moves in steps of 5 %, so that it does not crawl."""

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import NoiseScaleSeries, Points
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
 from noisescale_dashboard.number_format import share, share_span
+from noisescale_dashboard.series_answers import NoiseScaleSeries, Points
 
 HEIGHT = 232
 WASTE_OPACITY = 0.14

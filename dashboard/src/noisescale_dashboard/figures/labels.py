@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Event
 from noisescale_dashboard.figures.theme import FONT, LIGHT
 from noisescale_dashboard.number_format import significant
+from noisescale_dashboard.series_answers import Event
 
 NAME_LIMIT = 80
 LINE_PIXELS, BETWEEN_PIXELS = 14, 5

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from noisescale_dashboard.answers import Estimate, Group, Numbers
+from noisescale_dashboard.answers import Estimate, Numbers
 from noisescale_dashboard.figures.theme import LIGHT
+from noisescale_dashboard.series_answers import Group
 
 NORMAL_95 = 1.96
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Estimate, Group
+from noisescale_dashboard.answers import Estimate
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.layer_terms import NOISE_SCALE, Quantity
 from noisescale_dashboard.figures.series_tables import layer_columns
 from noisescale_dashboard.figures.theme import LIGHT, TRANSPARENT, blank_figure
 from noisescale_dashboard.number_format import count, si, span
+from noisescale_dashboard.series_answers import Group
 
 ROW_HEIGHT, TALLEST_ROW, WANTED_HEIGHT = 22, 40, 176
 LABEL_LIMIT = 26

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Metric, Points
 from noisescale_dashboard.figures import axes, labels
 from noisescale_dashboard.figures.theme import LIGHT
 from noisescale_dashboard.number_format import significant
+from noisescale_dashboard.series_answers import Metric, Points
 
 SYMBOLS = ("circle", "diamond", "triangle-up", "square")
 """One a metric; more metrics than these are not drawn into one figure."""

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Metric, NoiseScaleSeries
 from noisescale_dashboard.figures import axes, labels, logged_metrics, marks
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.figures.series_tables import loss_columns
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
 from noisescale_dashboard.number_format import significant, span
+from noisescale_dashboard.series_answers import Metric, NoiseScaleSeries
 
 HEIGHT = 232
 RIGHT, PIXELS_PER_CHARACTER = 56, 6.6

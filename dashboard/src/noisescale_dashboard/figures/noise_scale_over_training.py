@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Event, Interval, NoiseScaleSeries, Points
+from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.series_tables import noise_scale_columns
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure, translucent
 from noisescale_dashboard.number_format import count, rate, si, significant, span
+from noisescale_dashboard.series_answers import Event, NoiseScaleSeries, Points
 
 HEIGHT, NARROW_HEIGHT = 372, 300
 TENTATIVE_OPACITY = 0.5

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from noisescale_dashboard.answers import Group, Metric, NoiseScaleSeries
 from noisescale_dashboard.figures.data_table import Cell
+from noisescale_dashboard.series_answers import Group, Metric, NoiseScaleSeries
 
 Columns = dict[str, Sequence[Cell]]
 

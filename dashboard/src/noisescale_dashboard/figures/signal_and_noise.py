@@ -2,13 +2,14 @@
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import NoiseScaleSeries, Numbers
+from noisescale_dashboard.answers import Numbers
 from noisescale_dashboard.figures import axes, labels, marks
 from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.figures.series_tables import term_columns
 from noisescale_dashboard.figures.theme import LIGHT, blank_figure
 from noisescale_dashboard.number_format import significant
+from noisescale_dashboard.series_answers import NoiseScaleSeries
 
 HEIGHT = 232
 NORMAL_95 = 1.96

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from noisescale_dashboard.answers import Estimate, ShortSeries
+from noisescale_dashboard.answers import Estimate
 from noisescale_dashboard.figures import axes
 from noisescale_dashboard.figures.data_table import Cell, attach_table
 from noisescale_dashboard.figures.labels import plain
 from noisescale_dashboard.figures.marks import add_band, stretches
 from noisescale_dashboard.figures.theme import FONT, LIGHT, TRANSPARENT, blank_figure
 from noisescale_dashboard.number_format import si
+from noisescale_dashboard.series_answers import ShortSeries
 
 COLUMNS, NARROW_COLUMNS = 6, 2
 PANEL_PIXELS, HEAD_PIXELS, FOOT_PIXELS = 150, 30, 30

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from dash import html
 
-from noisescale_dashboard.answers import Stream
 from noisescale_dashboard.number_format import count
 from noisescale_dashboard.pages.parts import Child, aria
+from noisescale_dashboard.series_answers import Stream
 
 MAX_STREAMS = 24
 MAX_GAPS = 40

@@ -10,13 +10,14 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Run, ShortSeries
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import misfit, small_multiples
 from noisescale_dashboard.pages import overview_cards, overview_events, overview_facts, overview_judged, shell, states
 from noisescale_dashboard.pages.overview_judged import Judged
 from noisescale_dashboard.pages.parts import Child, link
+from noisescale_dashboard.series_answers import ShortSeries
 
 REFRESH_FACTOR = 6
 """What is recommended changes slower than a series grows: the page asks a sixth as often as a run's page."""

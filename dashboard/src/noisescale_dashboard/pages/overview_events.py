@@ -7,11 +7,12 @@ from itertools import pairwise
 
 from dash import html
 
-from noisescale_dashboard.answers import Event, Run, ShortSeries
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.figures.labels import event_words
 from noisescale_dashboard.number_format import count, duration, si, significant
 from noisescale_dashboard.pages.parts import Child, aria, icon, link
 from noisescale_dashboard.sentences import short_noun_of, state_of
+from noisescale_dashboard.series_answers import Event, ShortSeries
 
 NAME_LIMIT = 40
 STATUS_WORDS = {

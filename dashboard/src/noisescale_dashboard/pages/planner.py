@@ -12,12 +12,18 @@ from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import plan_quantities, time_against_cost, which_limit_binds
 from noisescale_dashboard.figures.time_against_cost import Beside
 from noisescale_dashboard.number_format import unbroken
-from noisescale_dashboard.pages import planner_cards, planner_panel, planner_query, planner_scope, shell, states
+from noisescale_dashboard.pages import (
+    planner_cards,
+    planner_panel,
+    planner_query,
+    planner_refusals,
+    planner_scope,
+    shell,
+)
 from noisescale_dashboard.pages import planner_sentences as sentences
 from noisescale_dashboard.pages.parts import Child, aria, icon, link, note
 from noisescale_dashboard.pages.planner_query import FIELDS, FLAGS, MAIN, View
 from noisescale_dashboard.pages.planner_scope import Scope
-from noisescale_dashboard.pages.recommendation_card import preference_word
 from noisescale_dashboard.pages.still import Still
 from noisescale_dashboard.planner_answers import TradeOff
 
@@ -143,13 +149,13 @@ def register(app: Dash, api: ApiClient) -> None:
         try:
             scope = planner_scope.scope_of(asked["scope"])
         except ApiProblem as problem:
-            return _only(_not_found(problem, view, is_shown=is_hidden is False))
+            return _only(planner_refusals.not_found(problem, view, is_shown=is_hidden is False))
         if scope.kind == "nothing":
-            return _only({**_of_scope(scope, view), **_nothing_yet()})
+            return _only({**planner_refusals.of_scope(scope, view), **planner_refusals.nothing_yet()})
         try:
             plan, other = await _read(api, visitor_headers(ctx.headers), scope, view)
         except ApiProblem as problem:
-            return _only(_refused(problem, scope, view, is_shown=is_hidden is False))
+            return _only(planner_refusals.refused(problem, scope, view, is_shown=is_hidden is False))
         return _only(_shown(plan, other, scope, view, narrow=narrow))
 
 
@@ -166,25 +172,12 @@ async def _read(
     return plan, other
 
 
-def _of_scope(scope: Scope, view: View) -> dict[str, Any]:
-    """What the page shows of any scope, also where there is no plan for it."""
-    return {
-        "planner-crumb.children": scope.title,
-        "planner-pref-word.children": (
-            "by the price below" if planner_query.has_price(view) else preference_word(view["pref"])
-        ),
-        "planner-spot-words.children": sentences.spot_words(view),
-        "planner-note.children": None,
-        "planner-body.className": "",
-    }
-
-
 def _shown(plan: TradeOff, other: TradeOff | None, scope: Scope, view: View, *, narrow: bool) -> dict[str, Any]:
     """Everything that a plan sets."""
     noun = sentences.noun_of(plan)
     beside, refused = planner_query.refusal(None)
     return {
-        **_of_scope(scope, view),
+        **planner_refusals.of_scope(scope, view),
         **_fields(beside, refused, planner_panel.placeholders(plan, is_on_spot=bool(view.get("spot")))),
         "planner-figures.data": _figures(plan, other, scope, view, narrow=narrow),
         "planner-ranges.data": planner_panel.ranges(plan),
@@ -256,96 +249,9 @@ def _relative(plan: TradeOff, scope: Scope) -> Child | None:
 def _fields(beside: Mapping[str, str], refused: str | None, placeholders: Mapping[str, str]) -> dict[str, Any]:
     return {
         "planner-refused.children": refused,
-        **_errors(beside),
+        **planner_refusals.field_errors(beside),
         **{f"planner-f-{name}.placeholder": placeholders.get(name, "") for name in FIELDS},
     }
-
-
-def _errors(beside: Mapping[str, str]) -> dict[str, Any]:
-    beside_fields = {f"planner-f-{name}.error": beside.get(name) for name in FIELDS}
-    return {**beside_fields, "planner-target.error": beside.get("target")}
-
-
-def _refused(problem: ApiProblem, scope: Scope, view: View, *, is_shown: bool) -> dict[str, Any]:
-    """A refusal beside its field, with what is shown left in its place; no plan where run or task tell too little."""
-    beside, refused = planner_query.refusal(problem)
-    errors = _errors(beside)
-    if problem.status != 422:
-        return {**_of_scope(scope, view), **_not_found(problem, view, is_shown=is_shown)}
-    if any(field.rsplit(".", 1)[-1] in ("run_id", "task") for field, _ in problem.errors):
-        return {**_of_scope(scope, view), **errors, **_too_little(problem, scope)}
-    changes = {**_of_scope(scope, view), **errors, "planner-refused.children": refused}
-    # beside the fields too, but on a phone these are out of sight
-    told = [f"{FIELDS[name].label if name in FIELDS else name}: {message}" for name, message in beside.items()]
-    said = unbroken(". ".join(told) or problem.detail)
-    return {**changes, "planner-head.children": "Not planned: see the limits", "planner-lede.children": said}
-
-
-def _too_little(problem: ApiProblem, scope: Scope) -> dict[str, Any]:
-    hint = " Give critical_batch instead"
-    told = [
-        message.removesuffix(hint)
-        for field, message in problem.errors
-        if field.rsplit(".", 1)[-1] in ("run_id", "task")
-    ]
-    return {
-        "planner-cards.hidden": True,
-        "planner-figures.data": None,
-        "planner-head.children": "Not enough is known to plan yet",
-        "planner-lede.children": f"Nothing to plan {scope.title[:60]} with.",
-        "planner-missing.children": html.Section(
-            [
-                html.H2("What is missing", className="tt"),
-                html.P(unbroken(" ".join(told)), className="t2"),
-                html.P("Or type a critical batch under “Numbers of your own”.", className="t2"),
-            ],
-            className="card empty",
-        ),
-        "planner-limits-card-subtitle.children": scope.title[:60],
-        "planner-basis.children": None,
-        "planner-what-ifs.children": None,
-        "planner-refused.children": None,
-    }
-
-
-def _nothing_yet() -> dict[str, Any]:
-    return {
-        "planner-cards.hidden": True,
-        "planner-head.children": "Nothing to plan yet",
-        "planner-lede.children": (
-            "A plan takes the critical batch of a task from its runs and sweeps, or as it is typed under “Numbers of "
-            "your own”."
-        ),
-        "planner-missing.children": states.no_runs(is_filtered=False),
-    }
-
-
-def _not_found(problem: ApiProblem, view: View, *, is_shown: bool) -> dict[str, Any]:
-    """What changes when the API does not answer: nothing that is already shown goes away."""
-    if is_shown and not problem.is_missing:
-        return {"planner-note.children": states.paused(None)}
-    found = states.no_such_run() if view.get("run") else _no_such_task()
-    return {
-        "planner-missing.children": found if problem.is_missing else states.not_loaded(problem),
-        "planner-cards.hidden": True,
-        "planner-figures.data": None,
-        "planner-body.className": "",
-        "planner-head.children": "Planner",
-        "planner-lede.children": None,
-        "planner-crumb.children": "not found" if problem.is_missing else "not loaded",
-    }
-
-
-def _no_such_task() -> html.Section:
-    text = "It was deleted or renamed, the address is wrong, or it belongs to someone else."
-    return html.Section(
-        [
-            html.H2("No such task", className="tt"),
-            html.P(text, className="t2"),
-            html.P(link("Plan the newest task", "/planner", class_name="btn")),
-        ],
-        className="card empty",
-    )
 
 
 def _only(changes: dict[str, Any]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from dash import html
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Metric, NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.figures import (
     efficiency_over_training,
     logged_metrics,
@@ -22,6 +22,7 @@ from noisescale_dashboard.figures.noise_scale_over_training import View
 from noisescale_dashboard.kinds import NO_ADVICE, SIMPLE, kind_named
 from noisescale_dashboard.number_format import count, si
 from noisescale_dashboard.pages.parts import Child, Children, aria, card, figure_box, icon, note
+from noisescale_dashboard.series_answers import Metric, NoiseScaleSeries
 
 WINDOWS = ("auto", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
 """Choices of the window: automatic, then percent of the run."""

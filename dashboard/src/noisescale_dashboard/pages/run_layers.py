@@ -7,7 +7,6 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
-from noisescale_dashboard.answers import Group
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import axes, layers
@@ -15,6 +14,7 @@ from noisescale_dashboard.figures.layer_terms import NOISE_SCALE, QUANTITIES, Qu
 from noisescale_dashboard.number_format import si
 from noisescale_dashboard.pages import shell
 from noisescale_dashboard.pages.parts import aria, card, figure_box
+from noisescale_dashboard.series_answers import Group
 
 POINTS = 24
 MAX_LAYERS = 48

@@ -6,9 +6,10 @@ from dash import html
 
 from noisescale_dashboard import sentences
 from noisescale_dashboard.advice import Waste
-from noisescale_dashboard.answers import Interval, NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Interval, Run
 from noisescale_dashboard.number_format import NOTHING, count, money, share, share_span, si, significant, span
 from noisescale_dashboard.pages.parts import Child, fact, note, status_dot
+from noisescale_dashboard.series_answers import NoiseScaleSeries
 
 MAX_TAGS = 6
 WASTE = "run-waste-words"

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from noisescale_dashboard.answers import NoiseScaleSeries, Run
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.kinds import SIMPLE
 from noisescale_dashboard.pages import run_figures
 from noisescale_dashboard.pages.run_figures import Read, ReadBeside
+from noisescale_dashboard.series_answers import NoiseScaleSeries
 
 View = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Metric, Run, Stream
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.kinds import SIMPLE
@@ -17,6 +17,7 @@ from noisescale_dashboard.number_format import NOTHING, count, rate, significant
 from noisescale_dashboard.pages import ledger_strip, shell
 from noisescale_dashboard.pages.parts import Child, aria, card, icon, key_values, note
 from noisescale_dashboard.pages.still import Still
+from noisescale_dashboard.series_answers import Metric, Stream
 
 MAX_KEYS, MAX_TEXT, MAX_METRICS = 200, 200, 50
 MAX_LOST = 5

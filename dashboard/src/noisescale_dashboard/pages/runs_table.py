@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from noisescale_dashboard.answers import Points, Run
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.number_format import NOTHING, count, share, share_span, si, significant, span
 from noisescale_dashboard.pages import runs_columns
 from noisescale_dashboard.pages.parts import DECISION_STYLES, decision_label
 from noisescale_dashboard.sentences import interval_words, noun_of, short_noun_of, state_of, state_words
+from noisescale_dashboard.series_answers import Points
 
 PAGE_SIZE = 50
 ROW_HEIGHT, NARROW_ROW_HEIGHT, HEADER_HEIGHT = 40, 74, 36

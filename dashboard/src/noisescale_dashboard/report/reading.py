@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from noisescale_dashboard.advice import Recommendation
-from noisescale_dashboard.answers import NoiseScaleSeries, Run, Stream
+from noisescale_dashboard.answers import Run
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.report.markup import cut
+from noisescale_dashboard.series_answers import NoiseScaleSeries, Stream
 
 LONGEST_NAME, LONGEST_WORD = 120, 40
 """Characters."""

@@ -6,12 +6,12 @@ from dataclasses import replace
 from dash import html
 
 from noisescale_dashboard import sentences
-from noisescale_dashboard.answers import Points
 from noisescale_dashboard.number_format import NOTHING, count, rate, si, significant, span
 from noisescale_dashboard.pages import recommendation_schedule, run_records
 from noisescale_dashboard.pages.parts import Child, aria
 from noisescale_dashboard.report.cautions import in_full
 from noisescale_dashboard.report.reading import Reported
+from noisescale_dashboard.series_answers import Points
 
 MAX_ROWS, MAX_STREAMS, MAX_STAGES = 26, 5, 4
 

@@ -8,7 +8,7 @@ from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage import group_pyramid
-from noisescale_server.storage.tables import GroupMeasurement
+from noisescale_server.storage.row_tables import GroupMeasurement
 
 
 @dataclass(frozen=True, slots=True)

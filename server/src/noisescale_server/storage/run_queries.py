@@ -25,8 +25,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
+from noisescale_server.storage import row_tables
 from noisescale_server.storage.run_decisions import decision_word, has_diverged
 from noisescale_server.storage.tables import DeletedRun, Project, Run, Stream, Table, Task
+
+assert row_tables, "its classes belong to the same metadata, and `remove()` goes through all of it"
 
 SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
     "name": Run.name,
