@@ -46,7 +46,7 @@ class ApiClient:
         self._api = ApiTransport(base_url=base_url, transport=transport, timeout_seconds=timeout_seconds)
 
     async def ready(self, visitor: Mapping[str, str]) -> None:
-        """Nothing, where the API can answer."""
+        """Raise unless the API can answer."""
         await self._api.read(visitor, "/readyz")
 
     async def runs(self, visitor: Mapping[str, str], query: Query) -> answers.RunPage:

@@ -16,7 +16,7 @@ _answers: ContextVar[list[bool] | None] = ContextVar("answers", default=None)
 
 
 def remember(*, has_answered: bool) -> None:
-    """Nothing; of the callback that runs, one more request to the API was answered or was not."""
+    """Count one more request of the running callback, answered or not."""
     known = _answers.get()
     if known is not None:
         known.append(has_answered)

@@ -138,7 +138,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def set_up_access(app: FastAPI, settings: Settings) -> None:
-    """Nothing; the gate finds what it asks for."""
+    """Give the gate what it asks for."""
     secret = settings.secret_key
     # without a secret of its own no key outlives this process: better than one that everybody knows
     app.state.pepper = secret.get_secret_value().encode() if secret else token_bytes(32)

@@ -16,7 +16,7 @@ class BackupError(RuntimeError):
 
 
 def write(database_url: str, file: Path) -> None:
-    """Nothing; the file holds the database as it was at one moment, while jobs go on sending.
+    """Write the database to the file as it is at one moment, while jobs go on sending.
 
     It appears under its name when it is complete.
 
@@ -33,7 +33,7 @@ def write(database_url: str, file: Path) -> None:
 
 
 def read(database_url: str, file: Path) -> None:
-    """Nothing; an empty database holds the backup, or stays empty.
+    """Read the backup into an empty database, whole or not at all.
 
     Raises:
         BackupError: When there is no such file, or pg_restore fails.
@@ -46,7 +46,7 @@ def read(database_url: str, file: Path) -> None:
 
 
 async def refuse_unless_empty(session: AsyncSession) -> None:
-    """Nothing, when no migration has run here.
+    """Raise where a migration has run.
 
     Raises:
         BackupError: When the database has tables of ours: a backup must not mix with what is there.

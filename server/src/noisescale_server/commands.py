@@ -94,7 +94,7 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data_dir(parser: argparse.ArgumentParser) -> None:
-    """Nothing; the command takes `--data-dir`."""
+    """Let the command take `--data-dir`."""
     parser.add_argument("--data-dir", type=Path, help="folder of the embedded database (NOISESCALE_DATA_DIR)")
 
 
@@ -201,7 +201,7 @@ def _serve_on(settings: Settings, listener: socket.socket, database_url: str) ->
 
 
 async def _refuse_unsafe(database_url: str, settings: Settings) -> None:
-    """Nothing, when the database keeps what it commits, or does not answer yet: then each connection is looked at.
+    """Raise where the database may lose what it commits; one that does not answer yet is looked at by each connection.
 
     Raises:
         DatabaseNotDurable: When it may lose committed rows and no setting allows that.
@@ -218,7 +218,7 @@ async def _refuse_unsafe(database_url: str, settings: Settings) -> None:
 
 
 async def _refuse_without_admin(database_url: str, settings: Settings) -> None:
-    """Nothing, when a team's server has somebody who can let others in.
+    """Raise unless a team's server has somebody who can let others in.
 
     Raises:
         StartRefused: Without an admin, and where nobody can tell since the database does not answer.

@@ -52,12 +52,12 @@ class ImpatientProtocol(HttpToolsProtocol):
     _put_off: tuple[RequestResponseCycle, ASGI3Application] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Nothing; the first request is waited for."""
+        """Wait for the first request."""
         super().connection_made(transport)
         self._wait(self.headers_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing; nobody is waited for."""
+        """Wait for nobody any more."""
         self._wait(None)
         self._put_off = None
         self._note_unread(0)
@@ -65,7 +65,7 @@ class ImpatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Nothing; headers without end are answered and cut off."""
+        """Answer and cut off headers without end."""
         # a piece may hold the end of a request, or all of it: what follows is counted from the next piece on
         begins_in_headers, self._has_ended_headers = self._is_in_headers, False
         super().data_received(data)
@@ -87,13 +87,13 @@ class ImpatientProtocol(HttpToolsProtocol):
         self._wait(self.headers_seconds)
 
     def on_headers_complete(self) -> None:
-        """Nothing; the body is waited for."""
+        """Wait for the body."""
         self._is_in_headers, self._has_ended_headers = False, True
         self._wait(self.body_seconds)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Nothing; the next request may take its time to begin."""
+        """Let the next request take its time to begin."""
         super().on_message_complete()
         self._is_in_headers = True
         self._header_bytes = 0

@@ -83,25 +83,25 @@ def carry_out(settings: Settings, *, work: Work) -> int:
 
 
 async def create_key(given: argparse.Namespace, session: AsyncSession, by: Principal, settings: Settings) -> None:
-    """Nothing; the key is printed."""
+    """Create a key and print it."""
     new = NewKey(given.name, given.scope, given.project, given.days)
     _say(await keys.create(session, by, new, pepper=_pepper(settings), now=datetime.now(UTC)))
 
 
 async def rotate_key(key_id: str, session: AsyncSession, by: Principal, settings: Settings) -> None:
-    """Nothing; the successor is printed."""
+    """Create a key's successor and print it."""
     _say(await keys.rotate(session, by, key_id, pepper=_pepper(settings), now=datetime.now(UTC)))
     print(f"{key_id} is still in force: end it with `noisescale keys revoke {key_id}` once the new one is in place")
 
 
 async def revoke_key(key_id: str, session: AsyncSession, by: Principal, _settings: Settings) -> None:
-    """Nothing; the key is ended."""
+    """End a key."""
     await keys.revoke(session, by, key_id, now=datetime.now(UTC))
     print(f"{key_id} is revoked; running servers refuse it within 5 s")
 
 
 async def list_keys(session: AsyncSession, by: Principal, _settings: Settings) -> None:
-    """Nothing; a line a key."""
+    """Print a line for each key."""
     now = datetime.now(UTC)
     found = await keys.list_for(session, by)
     names = await stored_people.project_names(session, sorted({one for key in found for one in key.project_ids or ()}))
@@ -115,7 +115,7 @@ async def list_keys(session: AsyncSession, by: Principal, _settings: Settings) -
 
 
 async def create_admin(given: argparse.Namespace, session: AsyncSession, by: Principal, settings: Settings) -> None:
-    """Nothing; the admin's one-time link is printed.
+    """Create an admin and print the one-time link.
 
     Raises:
         StartRefused: Where there is an admin and nobody asked for another, or the link would lead nowhere.

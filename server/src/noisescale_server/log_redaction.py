@@ -14,7 +14,7 @@ def redacted(text: str) -> str:
 
 
 def install() -> None:
-    """Nothing; from now on every record of this process is redacted when it is made."""
+    """Redact every record of this process from now on, when it is made."""
     before = logging.getLogRecordFactory()
 
     def make(*arguments: Any, **named: Any) -> logging.LogRecord:

@@ -22,7 +22,7 @@ class StartRefused(RuntimeError):
 
 
 def check(settings: Settings) -> None:
-    """Nothing, when the server may listen where it is told to.
+    """Raise unless the server may listen where it is told to.
 
     Raises:
         StartRefused: Says what is missing, and how to mend it.
@@ -35,7 +35,7 @@ def check(settings: Settings) -> None:
 
 
 async def check_admin(session: AsyncSession, settings: Settings) -> None:
-    """Nothing, when somebody can let others in.
+    """Raise unless somebody can let others in.
 
     Raises:
         StartRefused: For a team's server without an admin.

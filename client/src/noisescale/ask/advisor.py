@@ -38,7 +38,7 @@ class Advisor:
         self._server = server or RecommendingServer(config)
 
     def leave_out(self, call: str) -> None:
-        """Nothing is left out."""
+        """Leave no call out."""
 
     def recommend(self, recorder: Recorder, asked: Mapping[str, object], *, is_of_job: bool = False) -> Recommendation:
         """The advice for what a recorder has measured.

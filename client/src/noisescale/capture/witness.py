@@ -22,7 +22,7 @@ class Witness:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is known: nothing counts as changed."""
+        """Forget the values, so that none counts as changed."""
         self._index: int | None = None
         self._version = 0
         self._kept: tuple[int, Tensor] | None = None

@@ -149,7 +149,7 @@ def _run_id(text: str) -> str:
 
 
 def _refuse_unwritable(output: Path | None) -> None:
-    """Nothing, where the report can be written: to find that out at the end would waste minutes.
+    """Raise unless the report can be written: to find that out at the end would waste minutes.
 
     Raises:
         OSError: Otherwise.
@@ -256,7 +256,7 @@ def _path_for(output: Path | None, run_id: str) -> Path:
 
 
 def _write(text: str, path: Path) -> None:
-    """Nothing; the file is there whole, or as it was before.
+    """Write the file whole, or leave it as it was before.
 
     Raises:
         OSError: Where it cannot be written.

@@ -82,7 +82,7 @@ class NoiseScaleCallback(TrainerCallback):
         return self.run.faults
 
     def leave_out(self, call: str) -> None:
-        """Nothing to say: the training is not watched."""
+        """Leave no call out: the training is not watched."""
 
     # ---- events of the Trainer
 

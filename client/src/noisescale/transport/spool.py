@@ -61,7 +61,7 @@ class Spool(Protocol):
         """Put a frame aside that the server refused."""
 
     def end(self, timeout_seconds: float) -> None:
-        """Nothing more is appended; what is held stays readable."""
+        """Append no more; what is held stays readable."""
 
     def restart_after_fork(self) -> None:
         """Leave everything to the parent."""
@@ -128,10 +128,10 @@ class MemorySpool:
                 self._bytes -= len(self._frames.popleft())
 
     def go_back(self, seq: int, epoch: str | None) -> None:
-        """Nothing is held that was acknowledged."""
+        """What was acknowledged is not held."""
 
     def first_held(self, seq: int) -> int:
-        """Nothing is held that was acknowledged."""
+        """What was acknowledged is not held."""
         return max(seq, self._acked_seq + 1)
 
     @property
@@ -143,7 +143,7 @@ class MemorySpool:
         """There is no place for it."""
 
     def end(self, timeout_seconds: float) -> None:
-        """Nothing to do."""
+        """There is no file to close."""
 
     def restart_after_fork(self) -> None:
         """Forget every frame, and the lock that another thread of the parent may have held."""

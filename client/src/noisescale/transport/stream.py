@@ -174,7 +174,7 @@ class Stream:
         return Account(last, acked - num_lost_before - set_aside, set_aside, num_kept, lost)
 
     def end(self, timeout_seconds: float) -> None:
-        """Nothing more is logged; what waits stays in the spool, and what that cannot keep is declared lost."""
+        """Log no more; what waits stays in the spool, and what that cannot keep is declared lost."""
         self._spool.end(timeout_seconds)
         with self._lock:
             self._unanswered = None  # nobody waits for that answer any more

@@ -58,7 +58,7 @@ class Ground:
     taken: list[Box] = field(default_factory=list)
 
     def take(self, box: Box) -> None:
-        """Nothing is written there any more."""
+        """Keep the place free from now on."""
         self.taken.append(box)
 
     def place(self, x: float, y: float, num_characters: int) -> Place | None:

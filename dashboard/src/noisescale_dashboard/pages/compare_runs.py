@@ -292,7 +292,7 @@ def unknown_note(chosen: Chosen, num_asked: int) -> html.Div | None:
 
 
 def no_runs(*, unknown: Sequence[str]) -> html.Section:
-    """Nothing to compare yet: how to choose."""
+    """How to choose runs, where there is nothing to compare yet."""
     text = (
         "Choose runs above, or tick them in the list of runs and press Compare (key c). Two to five runs get a colour "
         f"each; up to {MAX_RUNS} are drawn."

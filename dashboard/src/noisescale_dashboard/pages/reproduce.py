@@ -267,7 +267,7 @@ def _nothing(shown: html.Section) -> dict[str, Any]:
 
 
 def no_reproductions() -> html.Section:
-    """Nothing is stored: what will be here, and the commands that make it."""
+    """What will be here, and the commands that make it, where nothing is stored."""
     return html.Section(
         [
             html.H2("No reproduction yet", className="tt"),

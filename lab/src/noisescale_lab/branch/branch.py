@@ -232,7 +232,7 @@ def _present_lr(lr: float | None, optimizer: "torch.optim.Optimizer | None") -> 
 
 
 def _refuse_while_watched(run: Run | None) -> None:
-    """Nothing, unless hooks would take the arms' steps for the run's own.
+    """Raise where hooks would take the arms' steps for the run's own.
 
     Raises:
         ConfigError: While the run watches.

@@ -48,7 +48,7 @@ class RandomStates:
 
 
 def begin_with(seed: int) -> None:
-    """Nothing; the global generators of Python, NumPy and PyTorch, as far as they are loaded, begin with the seed."""
+    """Seed the global generators of Python, NumPy and PyTorch, as far as they are loaded."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     random.seed(seed)
     if numpy is not None:

@@ -159,7 +159,7 @@ def _refuse(
     also: Sequence[Companion],
     hysteresis: float,
 ) -> None:
-    """Nothing, unless an argument is wrong.
+    """Raise where an argument is wrong.
 
     Raises:
         ConfigError: With the field, its value, and the way out.

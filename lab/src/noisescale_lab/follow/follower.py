@@ -90,7 +90,7 @@ class Follower:
         return True
 
     def leave_out(self, call: str) -> None:
-        """Nothing is left out."""
+        """Leave no call out."""
 
     # ---- for the loop
 

@@ -164,7 +164,7 @@ def is_navigation(scope: Scope, headers: Headers) -> bool:
 
 
 def check_length(headers: Headers, limit: int) -> None:
-    """Nothing, when a body says how long it is, and is not too long.
+    """Raise unless a body says how long it is, and is not too long.
 
     Raises:
         InvalidInput: Where it does not say.

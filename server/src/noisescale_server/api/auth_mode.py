@@ -50,7 +50,7 @@ class AccessMode:
         return cls(False, "__Host-noisescale", public_origin=origin_of(settings.public_url or ""))
 
     def check_host(self, headers: Headers) -> None:
-        """Nothing, where the request came straight here.
+        """Raise unless the request came straight here.
 
         Raises:
             NotAllowed: In local mode, for another host's name, and for what a proxy has passed on.
@@ -67,7 +67,7 @@ class AccessMode:
             raise NotAllowed("this server answers to 127.0.0.1, localhost and [::1] only: open it under one of these")
 
     def check_origin(self, method: str, path: str, headers: Headers) -> None:
-        """Nothing, where a request that a cookie vouches for comes from a page of this server.
+        """Raise unless a request that a cookie vouches for comes from a page of this server.
 
         Raises:
             NotAllowed: For a change that another site's page, or a form of one, may have sent.
@@ -81,7 +81,7 @@ class AccessMode:
             raise NotAllowed("with a browser's login only JSON is taken: send Content-Type: application/json")
 
     def check_same_site(self, headers: Headers) -> None:
-        """Nothing, where a page of this server sent the request.
+        """Raise unless a page of this server sent the request.
 
         Raises:
             NotAllowed: Otherwise.
@@ -100,7 +100,7 @@ class AccessMode:
         return hmac.new(self.token.encode(), b"browser of the local user", hashlib.sha256).hexdigest()
 
     def remember(self, response: Response, value: str) -> None:
-        """Nothing; the browser keeps the cookie.
+        """Let the browser keep the cookie.
 
         Safari refuses Secure cookies over plain http, so a local one has neither Secure nor the prefix; its name holds
         the port, which cookies otherwise ignore.
@@ -116,7 +116,7 @@ class AccessMode:
         )
 
     def forget(self, response: Response) -> None:
-        """Nothing; the browser drops the cookie."""
+        """Let the browser drop the cookie."""
         response.delete_cookie(
             self.cookie,
             path="/",

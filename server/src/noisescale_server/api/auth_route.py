@@ -38,7 +38,7 @@ BODY_SAYS: Final = frozenset({("POST", "/streams/{stream_id}/batches")})
 
 
 async def authorize(request: Request) -> None:
-    """Nothing; the request may do what its route does, and its sessions see the projects where it may.
+    """Raise unless the request may do what its route does; its sessions then see the projects where it may.
 
     Raises:
         NotAuthenticated: When the gate has let nobody in.
@@ -59,7 +59,7 @@ async def authorize(request: Request) -> None:
 
 
 async def enter(request: Request, session: AsyncSession, right: Right, kind: Kind, name: UUID | str) -> None:
-    """Nothing; this principal has the right in the project of this name, or of a run, stream, sweep, reproduction.
+    """Raise unless the principal has the right in the project of this name, or of a run, stream, sweep, reproduction.
 
     Raises:
         NotFound: For another's, as if it were not there.
@@ -81,7 +81,7 @@ async def enter(request: Request, session: AsyncSession, right: Right, kind: Kin
 
 
 async def enter_project(request: Request, name: str) -> None:
-    """Nothing; what a body brings may be added to the project of this name.
+    """Raise unless what a body brings may be added to the project of this name.
 
     Raises:
         NotAllowed: For another's project, and alike for a new one, which only an admin of all projects begins: a job
@@ -109,7 +109,7 @@ async def enter_if_there(request: Request, kind: Kind, name: UUID | None) -> Non
 
 
 async def enter_run(request: Request, run_id: UUID, project: str | None) -> None:
-    """Nothing; what a body brings may be added to this run, or to the project where it is to be created.
+    """Raise unless what a body brings may be added to this run, or to the project where it is to be created.
 
     Raises:
         RunNotFound: For a run of another's project.
@@ -125,7 +125,7 @@ async def enter_run(request: Request, run_id: UUID, project: str | None) -> None
 
 
 async def note_author(request: Request, session: AsyncSession, run_id: UUID) -> None:
-    """Nothing; a run that a key has created, or a stream of which, is known as that key's too."""
+    """Note that a key has created a run, or a stream of it."""
     lineage = principal_of(request).lineage
     if lineage is not None:
         await api_keys.note_author(session, run_id, lineage)

@@ -102,7 +102,7 @@ def invalid_input(errors: Sequence[Mapping[str, Any]], *, skip_location: int) ->
 
 
 def check_announced_length(headers: Headers, limit: int) -> None:
-    """Nothing, when the announced length is a number within the limit, or there is none.
+    """Raise where a length is announced that is no number within the limit.
 
     Raises:
         InvalidInput: For something else than a number.

@@ -38,7 +38,7 @@ def refuse_control_characters(text: str) -> str:
 
 
 def check_range(low_name: str, low: float | None, high_name: str, high: float | None) -> None:
-    """Nothing, when the range is open or the right way round.
+    """Raise unless the range is open or the right way round.
 
     Raises:
         InvalidInput: When low exceeds high.

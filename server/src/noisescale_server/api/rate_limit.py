@@ -40,7 +40,7 @@ class BatchRate:
         self._counts = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, sender: str) -> None:
-        """Nothing; the sender's batch is counted.
+        """Count the sender's batch.
 
         Raises:
             TooManyBatches: When it is one too many.
@@ -51,7 +51,7 @@ class BatchRate:
         raise TooManyBatches(self._limit.amount, max(1, math.ceil(opens_at - time.time())))
 
     def count_too_large(self, sender: str) -> None:
-        """Nothing; a batch that was refused for its size counts for many where they fit.
+        """Count a batch that was refused for its size as many, where they fit.
 
         It is never answered by "wait": whoever waits and sends it again would not learn that it is too large.
         """
@@ -59,7 +59,7 @@ class BatchRate:
 
 
 def count_batch(request: Request) -> None:
-    """Nothing; a batch of this sender is counted.
+    """Count a batch of this sender.
 
     Raises:
         TooManyBatches: When it is one too many.
@@ -69,7 +69,7 @@ def count_batch(request: Request) -> None:
 
 
 def count_too_large(request: Request) -> None:
-    """Nothing; a body of this sender that was refused for its size is counted as many batches."""
+    """Count a body of this sender that was refused for its size as many batches."""
     rate: BatchRate = request.app.state.batch_rate
     rate.count_too_large(sender_of(request))
 

@@ -25,7 +25,7 @@ class Recalibrations:
         self._turn = asyncio.Lock()
 
     async def after_finish(self, sessions: async_sessionmaker[AsyncSession], run_id: UUID) -> None:
-        """Nothing; every sweep of the run is measured, or the log says which was not."""
+        """Measure every sweep of the run; the log says which could not be."""
         try:
             async with sessions() as session:
                 touched = await calibration.sweeps_with(session, run_id)

@@ -135,7 +135,7 @@ def _code(kind: str) -> Code:
 def _take_out(
     data: Json, problems: Iterable[RecordProblem], rejected: dict[int, Rejected], refused: InvalidInput
 ) -> None:
-    """Nothing; `data` lacks the records with problems, and `rejected` has them with the first problem of each.
+    """Take the records with problems out of `data`, and put them into `rejected` with the first problem of each.
 
     Raises:
         InvalidInput: `refused`, when a column is not as long as the record numbers.

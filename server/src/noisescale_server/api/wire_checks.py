@@ -44,7 +44,7 @@ class RecordProblem:
 
 
 def check(body: BatchBody) -> None:
-    """Nothing, when the batch is consistent.
+    """Raise unless the batch is consistent.
 
     Raises:
         InvalidInput: Names the fields that are not.
@@ -57,7 +57,7 @@ def check(body: BatchBody) -> None:
 
 
 def check_structure(body: BatchBody) -> None:
-    """Nothing, when the columns are equally long and their record numbers rise.
+    """Raise unless the columns are equally long and their record numbers rise.
 
     Raises:
         InvalidInput: Names the first column that is not.
@@ -120,7 +120,7 @@ def _of_group_record(record: Groups, position: int) -> Iterator[RecordProblem]:
 
 
 def check_lengths(columns: BaseModel, path: str, leading: str) -> None:
-    """Nothing, when every list is as long as the leading one."""
+    """Raise unless every list is as long as the leading one."""
     expected = len(getattr(columns, leading))
     for name in type(columns).model_fields:
         column = getattr(columns, name)
@@ -130,7 +130,7 @@ def check_lengths(columns: BaseModel, path: str, leading: str) -> None:
 
 
 def check_rising(numbers: Sequence[int], path: str, *, may_repeat: bool) -> None:
-    """Nothing, when the numbers rise; equal neighbours pass where they may repeat."""
+    """Raise unless the numbers rise; equal neighbours pass where they may repeat."""
     in_order = operator.le if may_repeat else operator.lt
     if all(map(in_order, numbers, islice(numbers, 1, None))):
         return
@@ -167,7 +167,7 @@ def _problem(field: str, message: str, value: object = None) -> FieldProblem:
 
 
 def check_places(body: BatchBody) -> None:
-    """Nothing, when every record from first_seq to last_seq is in exactly one place, and at most 2,000 came."""
+    """Raise unless every record from first_seq to last_seq is in exactly one place, and at most 2,000 came."""
     if body.last_seq < body.first_seq:
         raise refuse("last_seq", f"must not be below first_seq, {body.first_seq}", body.last_seq)
     expected, num_records = body.first_seq, 0

@@ -13,7 +13,7 @@ from noisescale_server.storage.access_tables import Audit
 async def note(
     session: AsyncSession, by: Principal, action: str, *, project_id: UUID | None = None, **details: str
 ) -> None:
-    """Nothing; the entry is part of the transaction that does what it says."""
+    """Add an entry to the transaction that does what it says."""
     entry = audit.Entry(
         actor_kind=by.kind,
         actor_id=by.id,

@@ -41,7 +41,7 @@ async def attach(session: AsyncSession, sweep_id: UUID, given: Sequence[GivenRun
 
 
 async def remove_run(session: AsyncSession, run_id: UUID) -> None:
-    """Nothing; the run is gone, and what its sweeps say of κ is measured anew.
+    """Delete a run, and measure anew what its sweeps say of κ.
 
     Raises:
         RunNotFound: When no run has this id.
@@ -58,7 +58,7 @@ async def sweeps_with(session: AsyncSession, run_id: UUID) -> Sequence[UUID]:
 
 
 async def refresh(session: AsyncSession, sweep_id: UUID) -> None:
-    """Nothing; what the sweep or branch says is what its runs say now. A sweep that is gone says nothing."""
+    """Renew what a sweep or branch says by what its runs say now. A sweep that is gone says nothing."""
     if not await storage.lock(session, sweep_id):
         return
     view = await sweeps.get(session, sweep_id)

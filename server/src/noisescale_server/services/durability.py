@@ -7,7 +7,7 @@ from noisescale_server.storage import durability
 
 
 def refuse_unsafe(switched_off: list[str]) -> None:
-    """Nothing, when no setting that durability needs is off.
+    """Raise where a setting that durability needs is off.
 
     Raises:
         DatabaseNotDurable: Names those that are.
@@ -17,7 +17,7 @@ def refuse_unsafe(switched_off: list[str]) -> None:
 
 
 async def check(session: AsyncSession) -> None:
-    """Nothing, when this database keeps what it has committed.
+    """Raise unless this database keeps what it has committed.
 
     Raises:
         DatabaseNotDurable: When a setting that durability needs is off.

@@ -17,7 +17,7 @@ class Migrations:
 
 
 async def check_ready(session: AsyncSession, migrations: Migrations) -> None:
-    """Nothing, when requests can be answered.
+    """Raise unless requests can be answered.
 
     A revision this release does not know comes from a newer one, whose migrations keep the previous release working.
 

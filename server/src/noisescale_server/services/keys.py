@@ -115,7 +115,7 @@ async def rotate(session: AsyncSession, by: Principal, key_id: str, *, pepper: b
 
 
 async def revoke(session: AsyncSession, by: Principal, key_id: str, *, now: datetime) -> None:
-    """Nothing; the key is refused from now on, by other server processes within 5 seconds.
+    """End a key: it is refused from now on, by other server processes within 5 seconds.
 
     Raises:
         KeyNotFound: When there is no such key, or not for this principal.

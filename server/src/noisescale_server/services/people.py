@@ -73,7 +73,7 @@ async def add(session: AsyncSession, by: Principal, *, name: str, email: str | N
 
 
 async def set_role(session: AsyncSession, by: Principal, project: str, person_id: UUID, role: PersonRole) -> None:
-    """Nothing; from now on this is the person's role in the project.
+    """Set the person's role in the project.
 
     Raises:
         ProjectNotFound: When there is no such project, or not for this principal.
@@ -88,7 +88,7 @@ async def set_role(session: AsyncSession, by: Principal, project: str, person_id
 
 
 async def log_out_everywhere(session: AsyncSession, by: Principal, person_id: UUID) -> None:
-    """Nothing; every browser of the person is logged out.
+    """Log out every browser of the person.
 
     Raises:
         NotAllowed: Unless it is oneself, or an admin of all projects asks.

@@ -66,7 +66,7 @@ async def list_page(
 
 
 async def remove(session: AsyncSession, reproduction_id: UUID) -> None:
-    """Nothing; it is gone, its runs and sweeps stay.
+    """Delete a reproduction; its runs and sweeps stay.
 
     Raises:
         ReproductionNotFound: When none has this id.

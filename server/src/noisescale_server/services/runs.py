@@ -203,7 +203,7 @@ async def change_many(session: AsyncSession, run_ids: Sequence[UUID], changes: C
 
 
 async def remove(session: AsyncSession, run_id: UUID) -> None:
-    """Nothing; the run and all its data are gone when the transaction commits.
+    """Delete a run and all its data, when the transaction commits.
 
     Raises:
         RunNotFound: When no run has this id.

@@ -81,7 +81,7 @@ async def principals_of(
 
 
 async def log_out(session: AsyncSession, cookie: Secret) -> None:
-    """Nothing; the session is over."""
+    """End the session."""
     await web_sessions.end(session, cookie.digest)
 
 
@@ -121,7 +121,7 @@ class WayBack:
 
 
 async def keep_way_back(session: AsyncSession, state: Secret, way: WayBack, *, now: datetime) -> None:
-    """Nothing; the browser may come back once within ten minutes."""
+    """Let the browser come back once within ten minutes."""
     attempt = NewLoginAttempt(
         id_hash=state.digest,
         nonce=way.nonce,

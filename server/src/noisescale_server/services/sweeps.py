@@ -107,7 +107,7 @@ async def list_page(session: AsyncSession, wanted: SweepFilter, *, limit: int, a
 
 
 async def remove(session: AsyncSession, sweep_id: UUID) -> None:
-    """Nothing; the sweep and the curves given with it are gone, stored runs stay.
+    """Delete a sweep and the curves given with it; stored runs stay.
 
     Raises:
         SweepNotFound: When no sweep has this id.

@@ -42,7 +42,7 @@ async def several(session: AsyncSession, key_ids: Collection[str]) -> dict[str, 
 
 
 async def add(session: AsyncSession, new: NewApiKey) -> None:
-    """Nothing; the key is known."""
+    """Insert a key."""
     await session.execute(insert(ApiKey).values(asdict(new)))
 
 
@@ -81,13 +81,13 @@ async def revoke_all(session: AsyncSession, at: datetime) -> Sequence[ApiKey]:
 
 
 async def note_use(session: AsyncSession, key_id: str, at: datetime, address: str | None) -> None:
-    """Nothing; the key's row says when and from where it was used last."""
+    """Note when and from where a key was used last."""
     values = {"last_used_at": at, "last_used_from": address}
     await session.execute(update(ApiKey).where(ApiKey.id == key_id).values(values))
 
 
 async def note_author(session: AsyncSession, run_id: UUID, lineage: str) -> None:
-    """Nothing; a key of this lineage has created the run or a stream of it."""
+    """Note that a key of this lineage has created the run or a stream of it."""
     await session.execute(insert(RunAuthor).values(run_id=run_id, lineage=lineage).on_conflict_do_nothing())
 
 

@@ -24,7 +24,7 @@ class Entry:
 
 
 async def add(session: AsyncSession, entry: Entry) -> None:
-    """Nothing; it is written down in the transaction that does it."""
+    """Insert an entry, in the transaction that does what it says."""
     await session.execute(insert(Audit).values(asdict(entry)))
 
 

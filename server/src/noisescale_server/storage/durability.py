@@ -23,7 +23,7 @@ async def switched_off(session: AsyncSession) -> list[str]:
 
 
 def look_at_every_connection(engine: AsyncEngine, refuse: Callable[[list[str]], None]) -> None:
-    """Nothing; each new connection's settings that are off are handed to `refuse`, which raises or lets it pass.
+    """Hand each new connection's settings that are off to `refuse`, which raises or lets it pass.
 
     Every connection, not the first: behind the same address another Postgres may answer tomorrow.
     """

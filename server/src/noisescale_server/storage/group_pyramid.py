@@ -91,5 +91,5 @@ _FOLD_STORED = fold(
 
 
 async def add(session: AsyncSession, *, run_id: UUID, stream_id: UUID, seqs: Sequence[int]) -> None:
-    """Nothing; stored records of a stream, each given once, are added to its pyramid."""
+    """Add stored records of a stream, each given once, to its pyramid."""
     await fetch(session, _FOLD_STORED, run_id, stream_id, list(seqs))

@@ -28,7 +28,7 @@ class GroupRecord:
 
 
 async def store(session: AsyncSession, *, run_id: UUID, stream_id: UUID, records: Sequence[GroupRecord]) -> None:
-    """Nothing; the records are inserted in their order and added to the pyramid."""
+    """Insert the records in their order, and add them to the pyramid."""
     rows = [{"run_id": run_id, "stream_id": stream_id, **asdict(record)} for record in records]
     await session.execute(insert(GroupMeasurement), rows)
     await group_pyramid.add(session, run_id=run_id, stream_id=stream_id, seqs=[record.seq for record in records])

@@ -70,6 +70,6 @@ stored AS (
 async def store(
     session: AsyncSession, *, run_id: UUID, stream_id: UUID, series: str, columns: MeasurementColumns
 ) -> None:
-    """Nothing; the rows are inserted in the order of their key and added to every level of the pyramid."""
+    """Insert the rows in the order of their key, and add them to every level of the pyramid."""
     parameters = (run_id, stream_id, series, *(getattr(columns, name) for name in COLUMN_NAMES))
     await fetch(session, _STORE_AND_FOLD, *parameters)

@@ -72,6 +72,6 @@ async def count_names(session: AsyncSession, run_id: UUID, *, at_most: int) -> i
 
 
 async def store(session: AsyncSession, *, run_id: UUID, stream_id: UUID, columns: MetricColumns) -> None:
-    """Nothing; the values are inserted in the order of their key."""
+    """Insert the values in the order of their key."""
     parameters = (run_id, stream_id, columns.seq, columns.step, columns.wall_time, columns.name, columns.value)
     await fetch(session, _STORE, *parameters)

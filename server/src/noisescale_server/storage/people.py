@@ -110,7 +110,7 @@ async def members(session: AsyncSession, project_ids: Sequence[UUID] | None) -> 
 
 
 async def set_role(session: AsyncSession, project_id: UUID, person_id: UUID, role: str) -> None:
-    """Nothing; from now on this is the person's role in the project."""
+    """Set the person's role in the project."""
     row = insert(Membership).values(project_id=project_id, person_id=person_id, role=role)
     await session.execute(row.on_conflict_do_update(index_elements=["project_id", "person_id"], set_={"role": role}))
 

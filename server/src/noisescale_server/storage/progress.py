@@ -263,14 +263,14 @@ def columns_of(window: LatestWindow) -> dict[str, Any]:
 
 
 async def store_of_overtaken(session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance) -> None:
-    """Nothing; cursor and ledger are moved on, and the run says that data came and where its steps begin."""
+    """Move cursor and ledger on; the run says that data came and where its steps begin."""
     await fetch(session, _OF_OVERTAKEN, *_advance(run_id, stream_id, advance))
 
 
 async def store_of_other_kind(
     session: AsyncSession, *, run_id: UUID, stream_id: UUID, advance: Advance, new_kind: Kind | None
 ) -> None:
-    """Nothing; cursor and ledger are moved on, and of the run's row at most the list of kinds changes.
+    """Move cursor and ledger on; of the run's row at most the list of kinds changes.
 
     Args:
         session: Where to write.

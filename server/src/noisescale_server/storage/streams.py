@@ -152,19 +152,19 @@ async def lock(session: AsyncSession, stream_id: UUID) -> Cursor | None:
 async def create_if_absent(
     session: AsyncSession, *, run_id: UUID, stream_id: UUID, kind: Kind, started_at: datetime
 ) -> None:
-    """Nothing; afterwards the stream exists, made here or by another sender at the same moment."""
+    """Create the stream, unless another sender has at the same moment."""
     values = {"run_id": run_id, "id": stream_id, "kind": kind, "started_at": started_at}
     await session.execute(insert(Stream).values(values).on_conflict_do_nothing())
 
 
 async def describe(session: AsyncSession, *, run_id: UUID, stream_id: UUID, info: StreamInfo) -> None:
-    """Nothing; the stream's row says how it measures."""
+    """Write how the stream measures into its row."""
     values = {name: getattr(info, name) for name in StreamInfo.__slots__}
     await session.execute(update(Stream).where(Stream.run_id == run_id, Stream.id == stream_id).values(values))
 
 
 async def store_losses(session: AsyncSession, *, run_id: UUID, stream_id: UUID, losses: Sequence[Loss]) -> None:
-    """Nothing; the ranges are kept."""
+    """Keep the ranges."""
     rows = [
         {
             "run_id": run_id,

@@ -138,7 +138,7 @@ async def remove(session: AsyncSession, sweep_id: UUID) -> bool:
 
 
 async def attach(session: AsyncSession, sweep_id: UUID, runs: Sequence[NewSweepRun]) -> None:
-    """Nothing; runs are added, one that the sweep has already is replaced. In the order of their key."""
+    """Add runs in the order of their key, and replace those that the sweep has already."""
     rows = [asdict(run) | {"sweep_id": sweep_id} for run in sorted(runs, key=lambda run: run.run_id)]
     new = insert(SweepRun).values(rows)
     changed = {name: new.excluded[name] for name in NewSweepRun.__slots__ if name != "run_id"}

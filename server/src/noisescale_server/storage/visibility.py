@@ -32,7 +32,7 @@ def projects_of(session: AsyncSession) -> list[UUID] | None:
 
 @event.listens_for(ProjectSession, "do_orm_execute")
 def narrow(state: ORMExecuteState) -> None:
-    """Nothing; the statement sees the session's projects only."""
+    """Let the statement see the session's projects only."""
     if not (state.is_select or state.is_update or state.is_delete):
         return
     projects: frozenset[UUID] | None = state.session.info.get(KEY, frozenset())

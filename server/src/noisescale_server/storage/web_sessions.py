@@ -42,7 +42,7 @@ class NewLoginAttempt:
 
 
 async def add(session: AsyncSession, id_hash: bytes, person_id: UUID, *, now: datetime, expires_at: datetime) -> None:
-    """Nothing; the browser is logged in."""
+    """Log the browser in."""
     values = {
         "id_hash": id_hash,
         "person_id": person_id,
@@ -65,7 +65,7 @@ async def note_seen(session: AsyncSession, id_hashes: Collection[bytes], at: dat
 
 
 async def end(session: AsyncSession, id_hash: bytes) -> None:
-    """Nothing; the browser is logged out."""
+    """Log the browser out."""
     await session.execute(delete(WebSession).where(WebSession.id_hash == id_hash))
 
 
@@ -86,13 +86,13 @@ async def end_all(session: AsyncSession) -> int:
 
 
 async def end_expired(session: AsyncSession, now: datetime) -> None:
-    """Nothing; what has run out is gone."""
+    """Delete what has run out."""
     await session.execute(delete(WebSession).where(WebSession.expires_at < now))
     await session.execute(delete(LoginAttempt).where(LoginAttempt.expires_at < now))
 
 
 async def add_attempt(session: AsyncSession, new: NewLoginAttempt) -> None:
-    """Nothing; this logs in once."""
+    """Insert an attempt, which logs in once."""
     await session.execute(insert(LoginAttempt).values(asdict(new)))
 
 

@@ -120,11 +120,11 @@ class OneProcess:
         return False
 
     def own_sq_norms(self) -> Tensor | None:
-        """Nothing is averaged."""
+        """None: one process has nobody to average with."""
         return None
 
     def averaging_values(self) -> Tensor | None:
-        """Nothing is averaged."""
+        """None: one process has nobody to average with."""
         return None
 
     def local_gradients(self) -> list[Tensor | None]:
