@@ -86,6 +86,33 @@ async def test_a_postgres_that_cannot_live_ends_the_program_with_one_sentence(
     assert "postgresql.auto.conf" in said
 
 
+async def test_a_session_that_does_not_end_is_waited_out_and_named(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(keeper, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(keeper, "LONGEST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(keeper, "MAX_ENDS_IN_A_ROW", 2)
+    caplog.set_level(logging.WARNING)
+    with EmbeddedPostgres(data_dir) as postgres, kept_running(postgres):
+        session = await asyncpg.connect(postgres.url(driver="postgresql"))
+        pid = session.get_server_pid()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            os.kill(postgres.pid, signal.SIGKILL)
+            deadline = time.monotonic() + 30
+            while caplog.text.count("what is left of the last embedded Postgres still runs") < 4:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.05)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+            session.terminate()
+
+        assert await number_of(postgres, "SELECT 41 + 1") == 42
+
+    assert f"still runs (processes {pid}) and keeps the next one out" in caplog.text
+    assert "the embedded Postgres runs again after" in caplog.text
+
+
 async def test_a_postgres_that_is_stopped_is_left_so(data_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
     with EmbeddedPostgres(data_dir) as postgres, kept_running(postgres):
         pid = postgres.pid

@@ -7,6 +7,7 @@ EmbeddedPostgresError
 ├── DataFolderClosedError      the folder is closed to the user that Postgres runs as
 ├── WrongThreadError           started off the main thread
 ├── PostgresFailedError        Postgres or one of its tools ended with an error
+│   └── OldProcessesLiveError  processes of the last postmaster still run, and keep the next one out
 └── PostgresKeepsEndingError   it was started again and again, and ended each time
 """
 
@@ -76,6 +77,18 @@ class PostgresFailedError(EmbeddedPostgresError):
         said = last_lines.strip() or "(it said nothing)"
         super().__init__(f"{program} ended with exit code {exit_code}{where}. Its last lines:\n{said}")
         self.exit_code = exit_code
+
+
+class OldProcessesLiveError(PostgresFailedError):
+    """Processes that outlived their postmaster still use its memory: Postgres does not start beside them."""
+
+    def __init__(self, exit_code: int, last_lines: str, log: Path, pids: list[int]) -> None:
+        super().__init__("postgres", exit_code, last_lines, log)
+        which = f" (processes {', '.join(map(str, pids))})" if pids else ""
+        self.args = (
+            f"what is left of the last embedded Postgres still runs{which} and keeps the next one out: "
+            f"end by hand what does not end by itself, see {log}",
+        )
 
 
 class PostgresKeepsEndingError(EmbeddedPostgresError):

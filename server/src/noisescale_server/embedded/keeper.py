@@ -9,14 +9,16 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from noisescale_server.embedded.errors import EmbeddedPostgresError, PostgresKeepsEndingError
+from noisescale_server.embedded.errors import EmbeddedPostgresError, OldProcessesLiveError, PostgresKeepsEndingError
 from noisescale_server.embedded.supervisor import EmbeddedPostgres
 
 _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS: Final = 0.1
 FIRST_PAUSE_SECONDS: Final = 0.1
-"""Doubled with every end in a row: sessions that outlived their postmaster keep the next one out until they notice."""
+"""Doubled with every end in a row, and with every start that old sessions prevent."""
+LONGEST_PAUSE_SECONDS: Final = 10.0
+"""Between starts that old sessions prevent: they are waited out, however long they live."""
 MAX_ENDS_IN_A_ROW: Final = 8
 LONG_ENOUGH_SECONDS: Final = 60.0
 """What ran for so long is no crash loop: counting begins anew."""
@@ -78,8 +80,21 @@ class _Keeper(threading.Thread):
         begin = time.monotonic()
         # what failed has ended, and is found so by the next look
         with contextlib.suppress(EmbeddedPostgresError):
-            self._postgres.start_again(unless=self._is_over.is_set)
-            _logger.warning("the embedded Postgres runs again after %.1f s", time.monotonic() - begin)
+            if self._started_after_old_sessions():
+                _logger.warning("the embedded Postgres runs again after %.1f s", time.monotonic() - begin)
+
+    def _started_after_old_sessions(self) -> bool:
+        """Whether it runs: a start that old sessions prevent is no end, and is tried until they are gone."""
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                self._postgres.start_again(unless=self._is_over.is_set)
+                return True
+            except OldProcessesLiveError as error:
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                _logger.warning("%s; trying again in %.1f s", error, pause)
+            if self._is_over.wait(pause):
+                return False
 
     def _give_up(self, end: str) -> None:
         self.failure = PostgresKeepsEndingError(MAX_ENDS_IN_A_ROW, end, self._postgres.last_lines())

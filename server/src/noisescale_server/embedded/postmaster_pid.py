@@ -56,6 +56,18 @@ def _serves(command_line: list[str], cluster: Path) -> bool:
     return Path(command_line[command_line.index("-D") + 1]).resolve() == cluster.resolve()
 
 
+def processes_in(cluster: Path) -> list[int]:
+    """The processes of Postgres that work in this folder, as far as we may see them."""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        try:
+            if process.info["name"] == "postgres" and Path(process.cwd()).resolve() == cluster.resolve():
+                found.append(process.pid)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return sorted(found)
+
+
 def stop_orphan(cluster: Path) -> None:
     """Stop a postmaster that outlived its owner, and wait until it is gone, however long its last checkpoint takes."""
     orphan = postmaster_of(cluster)

@@ -20,6 +20,7 @@ from noisescale_server.embedded.data_lock import DataLock
 from noisescale_server.embedded.errors import (
     DataFolderClosedError,
     ForeignDataFolderError,
+    OldProcessesLiveError,
     PostgresFailedError,
     UnsupportedPlatformError,
     WrongThreadError,
@@ -31,6 +32,8 @@ _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _SECONDS_BETWEEN_WORDS_OF_PATIENCE = 10
+_MEMORY_IN_USE = "pre-existing shared memory block"
+"""What Postgres says, in the C locale that we give it, while processes of the last postmaster live."""
 
 
 class EmbeddedPostgres:
@@ -147,11 +150,17 @@ class EmbeddedPostgres:
         while not _is_ready(folder, process.pid) and not unless():
             exit_code = process.poll()
             if exit_code is not None:
-                raise PostgresFailedError("postgres", exit_code, self._log.last_lines(), self._log.path)
+                raise self._failure_of(folder, exit_code)
             if time.monotonic() > patience_ends:
                 _logger.warning("Postgres is still starting, probably recovering from a crash; see %s", self._log.path)
                 patience_ends += _SECONDS_BETWEEN_WORDS_OF_PATIENCE
             time.sleep(_POLL_SECONDS)
+
+    def _failure_of(self, folder: Path, exit_code: int) -> PostgresFailedError:
+        said = self._log.last_lines()
+        if _MEMORY_IN_USE in said:
+            return OldProcessesLiveError(exit_code, said, self._log.path, postmaster_pid.processes_in(folder))
+        return PostgresFailedError("postgres", exit_code, said, self._log.path)
 
     def how_it_ended(self) -> str | None:
         """How Postgres ended though nobody stopped it, in words; None while it runs."""
@@ -172,7 +181,8 @@ class EmbeddedPostgres:
         Args:
             unless: Whether to return at once though it is not ready yet: somebody stops it.
 
-        Raises PostgresFailedError when it ends before it is ready.
+        Raises PostgresFailedError when it ends before it is ready, and OldProcessesLiveError, a kind of it, while
+        processes of the last one keep it out.
         """
         self._running()
         assert self._binaries is not None, "they were found before the first start"
