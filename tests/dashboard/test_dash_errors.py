@@ -27,6 +27,15 @@ async def test_a_file_that_no_component_has_is_404(client: httpx.AsyncClient, pa
     assert "Registered" not in answer.text
 
 
+@pytest.mark.parametrize("path", ["", "/", "/dash", "/dash//dash.py", "//etc/passwd", "/no_such_package"])
+async def test_a_folder_of_components_is_no_page(address: str, path: str) -> None:
+    async with httpx.AsyncClient(base_url=address) as browser:
+        answer = await browser.get(f"/_dash-component-suites{path}")
+
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "NotFound", "message": "no component has this file"}
+
+
 async def test_every_file_that_a_page_names_is_there(client: httpx.AsyncClient) -> None:
     page = (await client.get("/")).text
     named = {part.split('"')[0] for part in page.split('src="') if part.startswith("/_dash-component-suites/")}

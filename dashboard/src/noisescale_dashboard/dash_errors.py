@@ -4,7 +4,7 @@ Dash catches every error of its own requests before a logger or FastAPI sees it,
 """
 
 import logging
-from collections.abc import Container
+from collections.abc import Mapping
 from typing import Any, Final
 
 from dash.exceptions import DependencyException, PreventUpdate
@@ -13,17 +13,18 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from noisescale_dashboard.callback_bodies import Bodies
 from noisescale_dashboard.outages import CALLBACKS
 
 ENDPOINTS: Final = "/_dash-"
 """Before the paths that are Dash's own."""
-PARTS_OF_A_CALL: Final = {"output": str, "outputs": list | dict, "inputs": list, "changedPropIds": list}
-"""What the browser always sends, and of which type."""
+FILES: Final = "_dash-component-suites"
+"""The folder of packages of components, and of their files."""
 
 log = logging.getLogger(__name__)
 
 
-def register(app: FastAPI, callbacks: Container[str]) -> None:
+def register(app: FastAPI, callbacks: Mapping[str, Mapping[str, Any]]) -> None:
     """Answer what a visitor does wrong, and log what we do; `callbacks` are the outputs that can be asked for."""
     app.add_exception_handler(DependencyException, _no_such_file)
     # the last one is the innermost: Dash has put its own around whatever was there
@@ -33,17 +34,20 @@ def register(app: FastAPI, callbacks: Container[str]) -> None:
 class DashErrors:
     """Middleware inside Dash's own."""
 
-    def __init__(self, app: ASGIApp, *, callbacks: Container[str]) -> None:
+    def __init__(self, app: ASGIApp, *, callbacks: Mapping[str, Mapping[str, Any]]) -> None:
         self.app = app
-        self._callbacks = callbacks
+        self._bodies = Bodies(callbacks)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, if it is one that a page could send."""
         if scope["type"] != "http" or not scope["path"].startswith(ENDPOINTS):
             await self.app(scope, receive, send)
             return
+        if names_no_file(scope["path"]):
+            await refusal(404, "no component has this file")(scope, receive, send)
+            return
         if scope["path"] == CALLBACKS and scope["method"] == "POST":
-            wrong = whats_wrong(scope["state"].get("json_body"), self._callbacks)
+            wrong = self._bodies.whats_wrong(scope["state"].get("json_body"))
             if wrong is not None:
                 await refusal(400, wrong)(scope, receive, send)
                 return
@@ -56,16 +60,10 @@ class DashErrors:
             raise
 
 
-def whats_wrong(body: Any, callbacks: Container[str]) -> str | None:
-    """Why this body calls no callback; None where it does. None as a body is one that Dash could not read."""
-    if not isinstance(body, dict):
-        return "the body is not the JSON of a callback, or nested too deeply: load the page again"
-    for name, kind in PARTS_OF_A_CALL.items():
-        if not isinstance(body.get(name), kind):
-            return f"{name} is missing, or of another type: load the page again"
-    if body["output"] not in callbacks:
-        return "no callback has this output: load the page again, the server may be of another release"
-    return None
+def names_no_file(path: str) -> bool:
+    """Whether this path is among the components' files without being one: Dash would answer with its index."""
+    root, *parts = path.removeprefix("/").split("/")
+    return root == FILES and (len(parts) < 2 or "" in parts)
 
 
 def refusal(status: int, message: str) -> Response:
