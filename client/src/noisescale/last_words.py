@@ -48,6 +48,20 @@ def last_words(
         yield f"{account.num_set_aside} records of run {run_id} were refused by {url}, and are kept in quarantine/"
 
 
+def end_of_a_killed_job(num_records: int, num_bytes_damaged: int) -> str:
+    """What is so of a stream that its writer has not ended.
+
+    Args:
+        num_records: That are known of it.
+        num_bytes_damaged: At its end.
+    """
+    damaged = f"{num_bytes_damaged:,} bytes at its end are damaged, with records in them that are lost uncounted; "
+    return (
+        f"its job was killed: {damaged if num_bytes_damaged else ''}"
+        f"whether it had more than the {num_records} records that are known cannot be known"
+    )
+
+
 def _where(num_kept: int, folder: Path | None) -> str:
     return "" if folder is None or not num_kept else f". {_they(num_kept)} kept: noisescale sync {folder}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from noisescale import transport
 from noisescale.config import Config, without_password
 from noisescale.guard import logger
-from noisescale.last_words import last_words
+from noisescale.last_words import end_of_a_killed_job, last_words
 from noisescale.transport.limits import Limits
 from noisescale.transport.wire import Record, RunRecord
 from noisescale.version import __version__
@@ -182,13 +182,11 @@ def _is_left(outcome: "transport.Outcome") -> bool:
         )
     else:
         logger.info("sent %d records that an earlier process of run %s had left", outcome.num_delivered, outcome.run_id)
+        if outcome.num_lost:
+            logger.warning("%d of its %d records are declared lost", outcome.num_lost, outcome.num_records)
         if outcome.is_cut_off:
-            logger.warning(
-                "the process of run %s was killed: whether it had more than the %d records that are known cannot be "
-                "known",
-                outcome.run_id,
-                outcome.num_records,
-            )
+            end = end_of_a_killed_job(outcome.num_records, outcome.num_bytes_damaged)
+            logger.warning("run %s: %s", outcome.run_id, end)
     return outcome.num_left > 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.config import Config, without_password
+from noisescale.last_words import end_of_a_killed_job
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import Outcome, deliver, has_arrived
 from noisescale.transport.left_behind import stream_folders
@@ -104,6 +105,9 @@ def _print_totals(outcomes: Sequence[Outcome], folders: Sequence[StreamFolder]) 
             f"{num_cut} {_streams(num_cut)} of killed jobs: whether they had more than that on their way to the disk "
             "cannot be known"
         )
+    num_damaged = sum(outcome.num_bytes_damaged for outcome in outcomes)
+    if num_damaged:
+        print(f"{num_damaged:,} bytes are damaged: records in them are lost, and are not among those declared lost")
 
 
 def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> Outcome | None:
@@ -129,6 +133,8 @@ def _sync(folder: StreamFolder, server: HttpServer, timeout_seconds: float) -> O
     lost = f", {outcome.num_lost} declared lost" if outcome.num_lost else ""
     if outcome.num_delivered or not is_known:
         print(f"{name}: {outcome.num_delivered} records sent, {outcome.num_records} in all{lost}")
+        if outcome.is_cut_off:
+            print(f"{name}: {end_of_a_killed_job(outcome.num_records, outcome.num_bytes_damaged)}")
     return outcome
 
 

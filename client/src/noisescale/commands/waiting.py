@@ -1,14 +1,22 @@
 """What lies on disk of this user's jobs and no server has, in lines for `status` and `doctor`."""
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from noisescale.config import Config
+from noisescale.last_words import REASONS, end_of_a_killed_job
 from noisescale.outbox import SPOOL
 from noisescale.transport.given_up_book import book_of, written_down
 from noisescale.transport.late_delivery import has_arrived, num_waiting_in
-from noisescale.transport.left_behind import stream_folders
+from noisescale.transport.left_behind import (
+    given_up_account,
+    is_cut_off,
+    num_damaged_at_the_end,
+    open_stream,
+    stream_folders,
+)
 from noisescale.transport.stream_folder import StreamFolder
 
 SHOWN = 5
@@ -25,6 +33,7 @@ class Waiting:
         stuck: Of jobs that are gone, and the last attempt to send them has failed.
         refused: Of runs that a server has deleted.
         num_set_aside: Records in quarantine, in these and in all other streams.
+        incomplete: Of jobs that are gone, these streams and all others: what was given up, or cannot be known.
     """
 
     root: Path
@@ -33,6 +42,7 @@ class Waiting:
     stuck: Sequence[StreamFolder]
     refused: Sequence[StreamFolder]
     num_set_aside: int
+    incomplete: Sequence["Incomplete"] = ()
 
     @property
     def is_bad(self) -> bool:
@@ -54,8 +64,51 @@ class Waiting:
         if lost:
             total = sum(one.num_records for one in lost)
             yield f"lost     {total} records of {len(lost)} streams were deleted unsent: listed in {book_of(self.root)}"
+        yield from _first_ones("lost", [line for one in self.incomplete for line in one.losses()])
+        yield from _first_ones("cut off", [line for one in self.incomplete for line in one.ends()])
         if self.others or self.stuck:
             yield f"to do    noisescale sync {self.root.parent}"
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A stream of a job that is gone, and that has not all that was logged.
+
+    Attributes:
+        folder: Where it lies.
+        num_records: That are known of it, lost ones included.
+        num_lost_by_reason: Of which were given up, or are damaged.
+        is_cut_off: Its job was killed.
+        num_bytes_damaged: At its end.
+    """
+
+    folder: StreamFolder
+    num_records: int
+    num_lost_by_reason: Mapping[str, int]
+    is_cut_off: bool
+    num_bytes_damaged: int
+
+    @property
+    def name(self) -> str:
+        """Run and stream."""
+        return f"run {self.folder.path.parent.name} stream {self.folder.path.name[:8]}"
+
+    def losses(self) -> Iterator[str]:
+        """A sentence for each reason."""
+        for reason, number in self.num_lost_by_reason.items():
+            yield f"{number} of {self.num_records} records of {self.name}: {REASONS.get(reason, reason)}"
+
+    def ends(self) -> Iterator[str]:
+        """What cannot be known."""
+        if self.is_cut_off:
+            yield f"{self.name}: {end_of_a_killed_job(self.num_records, self.num_bytes_damaged)}"
+
+
+def _first_ones(name: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines[:SHOWN]:
+        yield f"{name:<8} {line}"
+    if len(lines) > SHOWN:
+        yield f"{name:<8} {len(lines) - SHOWN} more like these"
 
 
 def _listed(name: str, folders: Sequence[StreamFolder], way_out: str) -> Iterator[str]:
@@ -80,7 +133,22 @@ def _waiting_below(root: Path) -> Waiting:
     refused = [folder for folder in left if folder not in running and folder.is_refused]
     stuck = [folder for folder in left if folder not in (*running, *refused) and folder.left_because()]
     others = [folder for folder in left if folder not in (*running, *refused, *stuck)]
-    return Waiting(root, running, others, stuck, refused, sum(folder.num_quarantined() for folder in folders))
+    num_set_aside = sum(folder.num_quarantined() for folder in folders)
+    gone = [folder for folder in folders if folder not in running]
+    # to read what waits may take a while, and the server says the same of what has arrived
+    looked_into = [folder for folder in gone if folder in left][:SHOWN]
+    incomplete = [one for folder in gone for one in _incomplete(folder, is_read=folder in looked_into)]
+    return Waiting(root, running, others, stuck, refused, num_set_aside, incomplete)
+
+
+def _incomplete(folder: StreamFolder, *, is_read: bool) -> Iterator[Incomplete]:
+    """What is to be said of the end of a stream; nothing of one that is whole, or cannot be read."""
+    with contextlib.suppress(OSError):
+        account = open_stream(folder)[0].account() if is_read else given_up_account(folder)
+        is_cut = is_cut_off(folder)
+        if account.num_lost_by_reason or is_cut:
+            num_damaged = num_damaged_at_the_end(folder)
+            yield Incomplete(folder, account.num_logged, account.num_lost_by_reason, is_cut, num_damaged)
 
 
 def _has_arrived(folder: StreamFolder) -> bool:

@@ -111,6 +111,14 @@ def frames_in(data: bytes) -> Iterator[Found]:
         at = data.find(MAGIC, at + 1)
 
 
+def is_cut_short(data: bytes) -> bool:
+    """Whether these bytes are the beginning of a frame, as a write that was cut off leaves it."""
+    if len(data) < HEADER_BYTES:
+        return MAGIC.startswith(data[: len(MAGIC)])
+    magic, version, _, _, length, _ = _HEADER.unpack_from(data)
+    return bool(magic == MAGIC and version == VERSION and len(data) < HEADER_BYTES + length)
+
+
 def seq_of(frame: bytes) -> int:
     """The record number of a frame."""
     seq: int = _SEQ.unpack_from(frame, _HEADER.size - _SEQ.size)[0]

@@ -12,7 +12,13 @@ from pathlib import Path
 from noisescale.transport.answers import cursor_in, epoch_in
 from noisescale.transport.given_up_book import book_of, write_down
 from noisescale.transport.http import HttpServer
-from noisescale.transport.left_behind import ended_at, is_cut_off, open_stream, stream_folders
+from noisescale.transport.left_behind import (
+    ended_at,
+    is_cut_off,
+    num_damaged_at_the_end,
+    open_stream,
+    stream_folders,
+)
 from noisescale.transport.stream import Stream
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.uploader import Uploader
@@ -63,6 +69,7 @@ class Outcome:
         num_left: Without an account still.
         reason: Why, where any are left.
         is_cut_off: Its writer died without ending it: whether it had more than that, nobody can know.
+        num_bytes_damaged: At its end, of records that nobody can count.
     """
 
     run_id: str
@@ -74,6 +81,7 @@ class Outcome:
     num_left: int
     reason: str = ""
     is_cut_off: bool = False
+    num_bytes_damaged: int = 0
 
 
 def deliver(
@@ -154,6 +162,7 @@ def _outcome(stream: Stream, folder: StreamFolder, acked_before: int, trouble: s
         num_left=found.num_waiting,
         reason=(trouble or "the server did not take them in time") if found.num_waiting else "",
         is_cut_off=folder.is_ours and is_cut_off(folder),
+        num_bytes_damaged=num_damaged_at_the_end(folder) if folder.is_ours else 0,
     )
 
 
@@ -215,15 +224,17 @@ def _tell_if_refused(folder: StreamFolder) -> bool:
     """Say at each start what will be deleted unsent, so that it is never age alone; whether that is so."""
     if not folder.is_refused:
         return False
-    logger.warning(
-        "%d records of run %s were never stored: %s. They stay for a week after this was first said; to try again: "
-        "noisescale sync %s",
-        num_waiting_in(folder),
-        folder.path.parent.name,
-        folder.left_because(),
-        folder.path,
-    )
     folder.tell()
+    until = (folder.told_at() or time.time()) + REFUSED_SECONDS
+    if until >= time.time():
+        logger.warning(
+            "%d records of run %s were never stored: %s. They stay until %s; to try again: noisescale sync %s",
+            num_waiting_in(folder),
+            folder.path.parent.name,
+            folder.left_because(),
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(until)),
+            folder.path,
+        )
     return True
 
 
@@ -284,7 +295,7 @@ def beyond_the_window(folders: Iterable[StreamFolder], epoch: str | None = None)
         try:
             if folder.is_refused:
                 told_at = folder.told_at()
-                gone += [folder] * (told_at is not None and now - told_at > REFUSED_SECONDS)
+                gone += [folder] * (told_at is not None and told_at + REFUSED_SECONDS < now)
             elif _has_arrived_in(folder, epoch):
                 arrived.append((now - folder.newest_change(), folder.num_bytes(), folder))
         except OSError as error:  # it stays; the others are looked at all the same

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import SEAL, Found, decode_loss, encode_seal, frames_in, is_run
+from noisescale.transport.frames import SEAL, Found, decode_loss, encode_seal, frames_in, is_cut_short, is_run
 from noisescale.transport.segment import Segment
-from noisescale.transport.stream import LeftStream, Stream
+from noisescale.transport.stream import Account, LeftStream, Stream
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.wire import LostRange
 
@@ -91,6 +91,40 @@ def is_cut_off(folder: StreamFolder) -> bool:
     """
     paths = folder.segment_paths()
     return bool(paths) and not sealed_at(paths[-1]) and not _Noted(folder.given_up()).last_seq
+
+
+def given_up_account(folder: StreamFolder) -> Account:
+    """What became of a stream's records by what is noted beside them alone: quick, but silent about losses in files."""
+    noted = _Noted(folder.given_up())
+    last_seq = max([noted.last_seq, folder.settled_at() or 0, folder.acked_seq(), *(one.last for one in noted.lost)])
+    run_id, stream_id = folder.path.parent.name, folder.path.name
+    left = LeftStream(run_id, stream_id, noted.run_frame, last_seq, folder.acked_seq(), noted.lost)
+    return Stream.left_behind(left, DiskSpool([folder.path.parent.parent])).account()
+
+
+def num_damaged_at_the_end(folder: StreamFolder) -> int:
+    """How many bytes at the end of a stream hold records that nobody can read, count or declare; 0 for one that ended.
+
+    A record that is cut off at the very end does not count: nobody was told that it is safe.
+
+    Raises:
+        OSError: Where the folder cannot be read.
+    """
+    num_bytes = 0
+    for path in reversed(folder.segment_paths() if is_cut_off(folder) else []):
+        data = _content(path)
+        end = max((found.end for found in frames_in(data)), default=0)
+        if num_bytes or not is_cut_short(data[end:]):
+            num_bytes += len(data) - end
+        if end:
+            break
+    return num_bytes
+
+
+def _content(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
 
 
 class _Noted:
