@@ -34,7 +34,18 @@ SECRETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"credentials": {"user": "ada", "pw": "x"}}, {"credentials": M}),
     ({"hub": {"auth": {"bearer": "x"}}}, {"hub": {"auth": M}}),
     ({"a": [{"password": 1234}]}, {"a": [{"password": M}]}),
+    *(({name: 48151623}, {name: M}) for name in (
+        "token", "api_key", "hf_token", "auth_token", "accessToken", "bot.token", "jwt", "apitoken", "github_pat",
+    )),
+    ({"token": [111222333, 7]}, {"token": [M, 7]}),
+    ({"hub_token": {"a": 111222333, "is_set": True}}, {"hub_token": {"a": M, "is_set": True}}),
+    # keys of objects
+    ({HF: 1}, {M: 1}),
+    ({"users": {OPENAI: {"x": 1}, HF: 2}}, {"users": {M: {"x": 1}, f"{M} 2": 2}}),
+    ({"headers": {f"Bearer {JWT}": 1}}, {"headers": {f"Bearer {M}": 1}}),
+    ({"db": {"postgresql://ada:hunter2@db/x": "main"}}, {"db": {f"postgresql://ada:{M}@db/x": "main"}}),
     # command lines and environments
+    ({"argv": ["--token", "48151623", "--lr", "1000"]}, {"argv": ["--token", M, "--lr", "1000"]}),
     ({"argv": ["train.py", "--api-key", "abc", "--lr", "0.1"]}, {"argv": ["train.py", "--api-key", M, "--lr", "0.1"]}),
     ({"argv": ["--hf-token=abc", "--epochs=3"]}, {"argv": [f"--hf-token={M}", "--epochs=3"]}),
     ({"cmd": "train.py --password hunter2 --lr 0.1"}, {"cmd": f"train.py --password {M} --lr 0.1"}),
@@ -50,7 +61,14 @@ SECRETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 HARMLESS: list[dict[str, Any]] = [
     {"eostoken": "</s>", "padtoken": "<pad>", "token_level": "word", "sort_key": "length", "read": "x", "test": "y"},
-    {"num_tokens": 4096}, {"tokenizer": "gpt2"}, {"token": 7}, {"keyboard": "x"}, {"pass": 3}, {"secretary": "Ada"},
+    *({name: 2_000_000_000} for name in (
+        "max_tokens", "num_tokens", "tokens", "train_tokens", "total_tokens", "tokens_seen", "token_budget",
+        "max_token",
+        "tokens_per_step", "pad_token_id", "pad_token", "mask_token", "cost_per_token", "batch_token", "key_dim",
+        "keys", "num_key_value_heads", "key_size", "tokenizer_threads", "keyed", "seed", "token_embedding_dim",
+    )),
+    {"num_tokens": 4096}, {"token": 7, "api_key": 0}, {"pat": True}, {"tokens": [4096, 8192]},
+    {"env": {"token_ids": [50256]}}, {"tokenizer": "gpt2"}, {"keyboard": "x"}, {"pass": 3}, {"secretary": "Ada"},
     {"password": ""}, {"password": None}, {"use_auth": True}, {"data": "https://example.com/a:b@c"},
     {"pad_token": "<pad>", "additional_special_tokens": ["<s>", "</s>"], "max_new_tokens": "many"},
     {"key_size": 64, "author": "me", "monkey": "no", "max_tokens": 5, "public_key": "ssh-ed25519 AAAA"},
@@ -63,6 +81,23 @@ HARMLESS: list[dict[str, Any]] = [
 
 IN_TEXTS = [
     ("--db=postgresql://ada:hunter2@db/x", "--db=postgresql://ada:…@db/x"),
+    ("postgresql://ada:p/a@ss@db:5432/x", "postgresql://ada:…@db:5432/x"),
+    ("mysql://u:a/b?c#d@h/x?y=1 then lr=1", "mysql://u:…@h/x?y=1 then lr=1"),
+    ("redis://:pa/ss@h:6379/0,redis://:q/r@h2", "redis://:…@h:6379/0,redis://:…@h2"),
+    ("https://x.org/a?key=abcdef", "https://x.org/a?key=…"),
+    ("https://x.org/a?q=1&api_key=48151623&page=2#top", "https://x.org/a?q=1&api_key=…&page=2#top"),
+    ("https://x.org/?subscription-key=abc&code=x1", "https://x.org/?subscription-key=…&code=…"),
+    ("https://x.org/?X-Goog-Signature=abc&t=1", "https://x.org/?X-Goog-Signature=…&t=1"),
+    *((f"to https://{before}T0/B0x9/abc end", f"to https://{before}… end") for before in (
+        "hooks.slack.com/services/", "hooks.slack.com/triggers/", "hooks.slack-gov.com/services/",
+        "canary.discord.com/api/webhooks/", "discord.com/api/v10/webhooks/", "contoso.webhook.office.com/",
+        "outlook.office365.com/webhook/", "prod-12.westus.logic.azure.com:443/", "hooks.zapier.com/hooks/",
+        "maker.ifttt.com/trigger/", "hook.eu1.make.com/", "hook.integromat.com/", "chat.googleapis.com/v1/spaces/",
+        "api.telegram.org/bot", "events.pagerduty.com/integration/", "open.feishu.cn/open-apis/bot/v2/hook/",
+        "qyapi.weixin.qq.com/cgi-bin/webhook/", "webhook.site/", "ntfy.sh/",
+    )),
+    ("https://chat.example.org/hooks/a1b2c3d4e5f6g7h8i9", "https://chat.example.org/hooks/…"),
+    ("http://n8n:5678/webhook/7d1f0c9e-0000-4000-8000-0", "http://n8n:5678/webhook/…"),
     ("redis://:p@ss:word@cache:6379/0", "redis://:…@cache:6379/0"),
     ("host=db user=ada password=hunter2 dbname=x", "host=db user=ada password=… dbname=x"),
     ("Server=db;User Id=ada;Password='hun ter2';Encrypt=yes", "Server=db;User Id=ada;Password='…';Encrypt=yes"),
@@ -79,7 +114,7 @@ IN_TEXTS = [
     ('{"api_key": "abc", "lr": 1}', '{"api_key": "…", "lr": 1}'),
     ("--secret hunter2 --lr 1", "--secret … --lr 1"),
     (f"use {HF}, then {OPENAI}.", "use …, then …."),
-]
+]  # fmt: skip
 """A text, and how it may be kept; `…` stands for the mask."""
 
 HARMLESS_TEXTS = [
@@ -89,6 +124,11 @@ HARMLESS_TEXTS = [
     "the secret of success",
     "torchrun --nproc-per-node 8 train.py --max-tokens 4096",
     "task-name-with-sk-in-it and mask-0123456789abcdefghij",
+    "http://localhost:8080/path@tag docker://registry:5000/image@sha256:abc http://[::1]:8321/a@b",
+    "https://example.com/?sort=key&page=2 --key=value sort_key=name key: value",
+    "https://docs.example.com/webhooks/about-webhooks and https://example.com/hooks/list",
+    "see https://example.org/a:b/c and mail ada@example.org",
+    "torchrun --token 7 --max-token 4096",
     "s3://bucket/checkpoints/step=100/loss=2.31",
 ]
 """Texts that are kept as they are."""

@@ -37,7 +37,8 @@ def test_masking_twice_is_masking_once(text: str) -> None:
 @pytest.mark.parametrize(
     "piece",
     ["a", "a.", "password", "eyJ", "eyJaaaaaaaaaa.", "https://", "https://a:", "-----BEGIN PRIVATE KEY", "--a ",
-     "sk-", "hf_", "'", "bearer ", "x:'", "1", "a=", "a-token=", "password='", "https://hooks.slack.com/services"],
+     "sk-", "hf_", "'", "bearer ", "x:'", "1", "a=", "a-token=", "password='", "https://hooks.slack.com/services",
+     "https://a/hooks/", "https://a:b@", "x://:a", "?key=", "&api_key=", "https://a.b/c/d/e/f/hook/"],
 )  # fmt: skip
 def test_no_text_takes_long(piece: str) -> None:
     text = piece * (65_536 // len(piece))

@@ -40,6 +40,11 @@ AFTERTHOUGHTS: Final = frozenset(
 HARMLESS_TOKENS: Final = frozenset(
     {"pad", "eos", "bos", "unk", "mask", "cls", "sep", "start", "end", "stop", "special", "image", "per", "new", "num"}
 )
+OWNERS_OF_TOKENS: Final = KEY_QUALIFIERS | {
+    "auth", "access", "bearer", "bot", "csrf", "session", "refresh", "user", "client", "app", "login", "hub", "id",
+    "device", "web", "personal", "security", "registry", "read", "write", "admin", "my",
+}  # fmt: skip
+"""Words before `token` whose token is a secret though it be a number; before others it counts tokens of a text."""
 HARMLESS_PASSES: Final = frozenset({"forward", "backward", "first", "second", "single", "one", "two", "multi", "per"})
 
 _WORD: Final = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*")
@@ -58,19 +63,33 @@ def ends_in_a_secret(name: str) -> bool:
     return bool(words := _words(name)) and (words[-1] in SECRET_WORDS or words[-1].endswith(SECRET_ENDS))
 
 
+def names_a_secret_number(name: str) -> bool:
+    """Whether a long number under this name is a secret: `token`, `api_key`; not `max_token`, nor `train_tokens`."""
+    before, last = _end(name)
+    if last in ("token", "key", "keys"):
+        return before in (OWNERS_OF_TOKENS if last == "token" else KEY_QUALIFIERS) or (before, last) == ("", "token")
+    return last in SECRET_TEXTS
+
+
 def names_a_secret_text(name: str) -> bool:
     """Whether a text under this name is a secret, though a number is not: `hf_token`; not `pad_token`."""
-    words = _words(name)
-    while len(words) > 1 and words[-1] in AFTERTHOUGHTS:
-        words.pop()
-    before, last = (["", *words])[-2:] if words else ("", "")
-    if last.endswith("token") and last != "token":  # written without a break
-        before, last = last.removesuffix("token"), "token"
+    before, last = _end(name)
     if last in ("key", "keys"):
         return before in KEY_QUALIFIERS
     if last in ("token", "tokens"):
         return before not in HARMLESS_TOKENS
     return last in SECRET_TEXTS or (last == "pass" and before not in HARMLESS_PASSES)
+
+
+def _end(name: str) -> tuple[str, str]:
+    """The last two words of a name, without what is written after that of a secret."""
+    words = _words(name)
+    while len(words) > 1 and words[-1] in AFTERTHOUGHTS:
+        words.pop()
+    before, last = (["", *words])[-2:] if words else ("", "")
+    if last.endswith("token") and last != "token":  # written without a break
+        return last.removesuffix("token"), "token"
+    return before, last
 
 
 def _words(name: str) -> list[str]:

@@ -26,17 +26,37 @@ SHAPES: Final = (
 )
 SHAPE: Final = re.compile(r"(?<![0-9A-Za-z])(?:" + "|".join(SHAPES) + ")")
 
-WEBHOOK: Final = re.compile(
-    r"(?P<before>https://(?:hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/"
-    r"|[a-z0-9\-]{1,60}\.webhook\.office\.com/|outlook\.office\.com/webhook/))[^\s\"'<>]{1,2000}"
+WEBHOOKS: Final = (
+    r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/",
+    r"(?:[a-z]{1,20}\.)?discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/",
+    r"[a-z0-9\-]{1,60}\.webhook\.office\.com/|outlook\.office(?:365)?\.com/webhook/",  # Teams
+    r"[a-z0-9.\-]{1,100}\.logic\.azure\.com(?::\d{1,5})?/|[a-z0-9.\-]{1,100}\.powerplatform\.com(?::\d{1,5})?/",
+    r"hooks\.zapier\.com/hooks/|maker\.ifttt\.com/trigger/|hook\.[a-z0-9]{1,10}\.make\.com/|hook\.integromat\.com/",
+    r"chat\.googleapis\.com/v1/spaces/|api\.telegram\.org/bot|events\.pagerduty\.com/(?:integration|x-ere)/",
+    r"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/(?:v2/)?hook/|qyapi\.weixin\.qq\.com/cgi-bin/webhook/",
+    r"webhook\.site/|ntfy\.sh/",
+    # Mattermost, Rocket.Chat, n8n and the like, wherever they are
+    r"[a-z0-9.\-]{1,253}(?::\d{1,5})?/(?:[\w.\-]{1,60}/){0,4}(?:web)?hooks?/"
+    r"(?=[\w\-/]{0,100}(?:[0-9a-z]{16}|[0-9a-f]{8}-))",
 )
+WEBHOOK: Final = re.compile(rf"(?P<before>\bhttps?://(?:{'|'.join(WEBHOOKS)}))[^\s\"'<>]{{1,2000}}", re.I)
 """Addresses to which whoever knows them may post."""
 SCHEME: Final = re.compile(
     r"(?P<before>(?<![0-9A-Za-z])(?:bearer|basic)\s{1,3})[0-9A-Za-z._~+/\-]{16,4000}={0,2}", re.I
 )
 """What stands in a header."""
 URL_PASSWORD: Final = re.compile(
-    r"(?P<before>\b[a-z][a-z0-9+.\-]{0,30}://[^\s/:@\"']{0,256}:)[^\s/\"']{1,256}(?=@)", re.I
+    r"(?P<before>\b[a-z][a-z0-9+.\-]{0,30}://[^\s/:@\"'\[]{0,256}:)(?!\d{1,5}[/?#])"
+    r"(?:(?!://)[^\s\"']){1,256}(?=@[\w\[%])",
+    re.I,
 )
+"""Up to the last `@`, whatever signs the password has; a number before a slash is a port."""
+URL_QUERY: Final = re.compile(
+    r"(?P<before>(?<=[\w/])(?:[?&]|&amp;)(?:key|code|sig|signature|token|auth"
+    r"|[\w\-]{0,40}(?:api|access|auth|secret|subscription)[\-_]?(?:key|token)"
+    r"|x-(?:amz|goog)-(?:signature|credential|security-token))=)[^\s&#\"'<>]{1,4096}",
+    re.I,
+)
+"""What an address is asked with: `?key=…`, `&api_key=…`."""
 URL_TOKEN: Final = re.compile(r"(?P<before>\b[a-z][a-z0-9+.\-]{0,30}://)[0-9a-z_\-.]{20,256}(?=@)", re.I)
 """What stands before the host of an address: `https://<token>@github.com`, `https://<key>@o1.ingest.sentry.io/2`."""

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from noisescale_core.masking.names import names_a_secret, names_a_secret_text
-from noisescale_core.masking.shapes import SCHEME, SHAPE, URL_PASSWORD, URL_TOKEN, WEBHOOK
+from noisescale_core.masking.names import names_a_secret, names_a_secret_number, names_a_secret_text
+from noisescale_core.masking.shapes import SCHEME, SHAPE, URL_PASSWORD, URL_QUERY, URL_TOKEN, WEBHOOK
 
 MASK: Final = "[masked]"
 
@@ -15,13 +15,15 @@ _ASSIGNED: Final = re.compile(
 _FLAG: Final = re.compile(r"(?<!\S)--?(?P<name>[A-Za-z][\w.\-]{0,100})\s{1,3}(?P<quote>[\"']?)(?!-)")
 _VALUE: Final = re.compile(r"[^\s\"'&;,)\]}]{1,4096}")
 _NUMBER: Final = re.compile(r"[+\-]?[\d_.,]{1,40}(?:e[+\-]?\d{1,3})?|true|false|none|null", re.I)
+DIGITS: Final = 4
+"""Of the shortest number that may be a secret by the name before it alone."""
 _IN_ADDRESSES: Final = ("sig", "signature", "x-amz-signature", "x-amz-credential", "x-amz-security-token")
 """Names of what signs an address."""
 
 
 def masked_text(text: str) -> str:
     """The text with the secrets in it replaced."""
-    for pattern in (WEBHOOK, URL_PASSWORD, URL_TOKEN, SCHEME):
+    for pattern in (WEBHOOK, URL_PASSWORD, URL_TOKEN, URL_QUERY, SCHEME):
         text = pattern.sub(rf"\g<before>{MASK}", text)
     text = SHAPE.sub(MASK, text)
     for pattern in (_ASSIGNED, _FLAG):
@@ -31,9 +33,13 @@ def masked_text(text: str) -> str:
 
 def is_secret_value(name: str, value: str) -> bool:
     """Whether a text is a secret by the name before it."""
-    if not value or (_NUMBER.fullmatch(value) and not names_a_secret(name)):
+    if not value or (_NUMBER.fullmatch(value) and not _is_secret_number(name, value)):
         return False
     return _may_name_a_secret(name)
+
+
+def _is_secret_number(name: str, value: str) -> bool:
+    return names_a_secret(name) or (value.isdigit() and len(value) >= DIGITS and names_a_secret_number(name))
 
 
 def _may_name_a_secret(name: str) -> bool:
