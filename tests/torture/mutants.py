@@ -191,7 +191,7 @@ def no_dedupe() -> None:
                 batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq, epoch=cursor.epoch
             )
         await ingestion._store(session, batch, cursor)
-        return Accepted(batch.last_seq, cursor.epoch)
+        return Accepted(batch.last_seq, cursor.epoch, cursor.database_id)
 
     ingestion.accept = accept
 

@@ -187,7 +187,7 @@ def _is_left(outcome: "transport.Outcome") -> bool:
         if outcome.is_cut_off:
             end = end_of_a_killed_job(outcome.num_records, outcome.num_bytes_damaged)
             logger.warning("run %s: %s", outcome.run_id, end)
-    return outcome.num_left > 0
+    return outcome.num_left > 0 and not outcome.is_of_another_database
 
 
 _adopted: set[tuple[str, str | None]] = set()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from secrets import token_bytes
+from uuid import UUID
 
 from alembic.script import ScriptDirectory
 from fastapi import Depends, FastAPI
@@ -202,8 +203,8 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
     await read_engine.dispose()
 
 
-async def look_at_database(app: FastAPI) -> None:
-    """Ask the database whether requests can be answered from it.
+async def look_at_database(app: FastAPI) -> UUID:
+    """Which database this is, once it says that requests can be answered from it.
 
     Raises:
         DatabaseNotDurable: When it may forget what it has committed, and no setting allows that.
@@ -212,7 +213,7 @@ async def look_at_database(app: FastAPI) -> None:
     async with app.state.sessions() as session:
         if not app.state.settings.allow_unsafe_database:
             await durability.check(session)
-        await health_service.check_ready(session, app.state.migrations)
+        return await health_service.check_ready(session, app.state.migrations)
 
 
 def engine_for(url: str, settings: Settings) -> AsyncEngine:

@@ -23,6 +23,8 @@ class Ledger:
         self.lost: dict[str, dict[int, str]] = {}
         self.crc32: dict[str, tuple[int, int, int]] = {}
         self.epoch = "first"
+        self.database_id: str | None = None
+        """None: a server of a release that does not say."""
 
     def accept(self, stream_id: str, body: dict[str, Any]) -> Answer:
         records = records_of(body)
@@ -50,12 +52,13 @@ class Ledger:
         if stream_id not in self.acked:
             return Answer(404, {"type": "/errors/stream-not-found"})
         acked_seq = self.acked[stream_id]
-        return Answer(200, {"stream_id": stream_id, "acked_seq": acked_seq, "rejected": [], "epoch": self.epoch})
+        said = {"stream_id": stream_id, "acked_seq": acked_seq, "rejected": [], "epoch": self.epoch}
+        return Answer(200, said if self.database_id is None else {**said, "database_id": self.database_id})
 
     def restored(self, acked: dict[str, int]) -> "Ledger":
         """What a backup holds that was made when these were acknowledged: another ledger, of another epoch."""
         old = Ledger()
-        old.epoch = self.epoch + "'"
+        old.epoch, old.database_id = self.epoch + "'", self.database_id
         old.acked = dict(acked)
         for kept, found in ((old.stored, self.stored), (old.lost, self.lost)):
             for stream_id, last in acked.items():
@@ -183,7 +186,8 @@ def http_stub() -> Iterator[HttpStub]:
                 standing = stub.ledger.standing(self.path.split("/")[4])
                 self.answer(standing.status, {}, json.dumps(standing.body).encode())
             else:
-                self.answer(200, {}, b'{"status": "ok"}')
+                known = {} if stub.ledger.database_id is None else {"database_id": stub.ledger.database_id}
+                self.answer(200, {}, json.dumps({"status": "ok", **known}).encode())
 
         def answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
             self.send_response(status)

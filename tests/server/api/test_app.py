@@ -4,6 +4,7 @@ import gzip
 import re
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from fastapi.responses import PlainTextResponse
 
 from app_in_process import ADDRESS, AS_LOCAL_USER, client_of, local_settings, running_app
 from as_owner import execute
+from factories import make_batch
 from noisescale_server.api.openapi import Api
 from noisescale_server.app import create_app
 from problems import assert_problem
@@ -84,10 +86,12 @@ class TestHealth:
 
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
-    async def test_readyz_is_ok_on_a_migrated_database(self, shared_client: httpx.AsyncClient) -> None:
-        answer = await shared_client.get("/readyz")
+    async def test_readyz_is_ok_on_a_migrated_database_and_names_it(self, client: httpx.AsyncClient) -> None:
+        stored = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=make_batch())
+        answer = await client.get("/readyz")
 
-        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+        assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+        assert answer.json()["database_id"] == stored.json()["database_id"]
 
     async def test_readyz_is_503_while_a_migration_is_missing(
         self, app: FastAPI, client: httpx.AsyncClient, owner_url: str

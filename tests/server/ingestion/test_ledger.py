@@ -118,7 +118,8 @@ class TestCommands:
     ) -> None:
         path, body = f"/api/v1/streams/{uuid4()}", make_batch()
         gap = make_batch(run_id=body["run_id"], first_seq=9, measurements=make_measurements(first_seq=9))
-        before = (await client.post(f"{path}/batches", json=body)).json()["epoch"]
+        first = (await client.post(f"{path}/batches", json=body)).json()
+        before = first["epoch"]
 
         await asyncio.to_thread(upkeep.new_epoch, Settings(database_url=database_url))
 
@@ -131,4 +132,5 @@ class TestCommands:
         assert [answer.status_code for answer in answers] == [200, 409, 200]
         assert len(epochs) == 1
         assert before not in epochs
+        assert answers[0].json()["database_id"] == first["database_id"]
         assert f"epoch {epochs.pop()}: jobs send again" in capsys.readouterr().out

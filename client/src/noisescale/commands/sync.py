@@ -8,6 +8,7 @@ from pathlib import Path
 
 from noisescale.config import Config, without_password
 from noisescale.last_words import end_of_a_killed_job
+from noisescale.transport.database_behind import DatabaseBehind
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import Outcome, deliver, has_arrived
 from noisescale.transport.left_behind import stream_folders
@@ -44,35 +45,68 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     roots = [arguments.folder] if arguments.folder is not None else list(config.folders)
     folders = [folder for root in roots for folder in stream_folders(root) if not folder.has_moved]
+    server = HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
+    unclear: list[StreamFolder] = []
     if arguments.folder is None:
-        folders = _meant_for(config, folders)
+        folders, unclear = _meant_for(folders, server, without_password(config.url))
     if not folders:
         print(f"nothing to send in {', '.join(map(str, roots))}")
-        return 0
-    server = HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
     deadline = time.monotonic() + arguments.timeout
     outcomes = [_sync(folder, server, max(1.0, deadline - time.monotonic())) for folder in folders]
     server.close()
-    _print_totals([outcome for outcome in outcomes if outcome is not None], folders)
-    return 0 if all(outcome is not None and not outcome.num_left for outcome in outcomes) else 1
+    if folders:
+        _print_totals([outcome for outcome in outcomes if outcome is not None], folders)
+    is_all_there = all(outcome is not None and not outcome.num_left for outcome in outcomes)
+    return 0 if is_all_there and all(map(_is_known_to_have_arrived, unclear)) else 1
 
 
-def _meant_for(config: Config, folders: Sequence[StreamFolder]) -> list[StreamFolder]:
-    """The streams whose writers sent to this server, or named none; of the others it is said how to send them.
+def _meant_for(
+    folders: Sequence[StreamFolder], server: HttpServer, url: str
+) -> tuple[list[StreamFolder], list[StreamFolder]]:
+    """The streams that were meant for this server, and those of which only a person can say; of others it is said how.
 
     Nobody has asked for another team's or project's records to be here, and what has arrived there would be twice.
     """
-    url = without_password(config.url)
+    others = _meant_for_others(folders, url)
+    of_nobody = [folder for folder in folders if folder.meta().get("url") is None]
+    if of_nobody:
+        print(f"{_that_are_left_out(of_nobody)}: nothing says which server was meant. {_all_the_same(of_nobody, url)}")
+    here = [folder for folder in folders if folder not in (*others, *of_nobody)]
+    elsewhere = _of_other_databases(here, server, url)
+    return [folder for folder in here if folder not in elsewhere], [*of_nobody, *elsewhere]
+
+
+def _meant_for_others(folders: Sequence[StreamFolder], url: str) -> list[StreamFolder]:
     others = [folder for folder in folders if folder.meta().get("url") not in (None, url)]
     for there in sorted({str(folder.meta()["url"]) for folder in others}):
         meant = [folder for folder in others if folder.meta()["url"] == there]
         num_arrived = sum(map(_is_known_to_have_arrived, meant))
         print(
-            f"{len(meant)} {_streams(len(meant))} left out: meant for {there}, where {num_arrived} have arrived. "
-            f"To send there: noisescale sync --url {there}; to {url} all the same: noisescale sync FOLDER, such as "
-            f"{meant[0].path}"
+            f"{_that_are_left_out(meant)}: meant for {there}, where {num_arrived} have arrived. "
+            f"To send there: noisescale sync --url {there}. {_all_the_same(meant, url)}"
         )
-    return [folder for folder in folders if folder not in others]
+    return others
+
+
+def _of_other_databases(folders: Sequence[StreamFolder], server: HttpServer, url: str) -> list[StreamFolder]:
+    """Those of which another database than that of the server has records already."""
+    behind = DatabaseBehind(server)
+    try:
+        others = [folder for folder in folders if behind.is_another(folder)]
+        why = f"another database is behind {url} now than the one that has their first records"
+    except TransportError as error:
+        others, why = [folder for folder in folders if folder.database_id() is not None], str(error)
+    if others:
+        print(f"{_that_are_left_out(others)}: {why}. {_all_the_same(others, url)}")
+    return others
+
+
+def _that_are_left_out(folders: Sequence[StreamFolder]) -> str:
+    return f"{len(folders)} {_streams(len(folders))} left out"
+
+
+def _all_the_same(folders: Sequence[StreamFolder], url: str) -> str:
+    return f"To send to {url} all the same: noisescale sync FOLDER, such as {folders[0].path}"
 
 
 def _is_known_to_have_arrived(folder: StreamFolder) -> bool:

@@ -67,7 +67,7 @@ class Waiting:
         yield from _first_ones("lost", [line for one in self.incomplete for line in one.losses()])
         yield from _first_ones("cut off", [line for one in self.incomplete for line in one.ends()])
         if self.others or self.stuck:
-            yield f"to do    noisescale sync {self.root.parent}"
+            yield "to do    noisescale sync"
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,12 @@ def epoch_in(answer: Answer) -> str | None:
     return epoch if isinstance(epoch, str) and answer.is_ours else None
 
 
+def database_in(answer: Answer) -> str | None:
+    """Which database a server stores records in; None where it does not say, and where it is not a server of ours."""
+    found = answer.body.get("database_id")
+    return found if isinstance(found, str) and answer.is_ours else None
+
+
 def retry_after_seconds(header: str | None) -> float | None:
     """Seconds of a `Retry-After` header, number or date, at most an hour; None where it makes no sense."""
     if header is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from noisescale.transport.frames import encode_loss, encode_seal, seq_of
-from noisescale.transport.held_frames import held_frames
+from noisescale.transport.held_frames import first_held, held_frames
 from noisescale.transport.limits import Limits
 from noisescale.transport.loss_book import LossBook
 from noisescale.transport.room import NoRoom, Room
@@ -60,7 +60,7 @@ class DiskSpool:
         durability: Durability = "auto",
     ) -> None:
         self._roots = list(roots)
-        self._meta = meta or {}
+        self._meta = dict(meta or {})
         self._limits = limits or Limits()
         self._durability = durability
         self._reset()
@@ -69,13 +69,12 @@ class DiskSpool:
         self.folder: StreamFolder | None = None
         self.num_failed_syncs = 0
         self.is_loss_unknown = False
-        self._newest_seq = 0
+        self._newest_seq = self._acked_seq = 0
         self._segments = Segments(self._limits.segment_bytes)
         self._head = b""
         self._io = threading.Lock()  # of writing; the caller never waits for it
         self._waiting = WaitingFrames(max_bytes=self._limits.memory_bytes, max_frames=self._limits.memory_records)
         self._losses = LossBook()
-        self._acked_seq = 0
         self._speed = WriteSpeed()
         self._is_async = self._durability == "async"
         self._room = Room(self._limits, self._segments, self._losses, self._complain)
@@ -84,8 +83,7 @@ class DiskSpool:
         self._complained_at = -COMPLAINT_SECONDS
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
-        self._is_ending = False
-        self._is_dirty = False
+        self._is_ending = self._is_dirty = False
 
     # ---- the training thread
 
@@ -138,8 +136,7 @@ class DiskSpool:
         self._wait_in_memory(frame)
 
     def _is_direct(self) -> bool:
-        is_quick = self._durability == "direct" or not self._speed.is_slow
-        return is_quick and not self._is_async and self._fault is None
+        return (self._durability == "direct" or not self._speed.is_slow) and not self._is_async and self._fault is None
 
     def _wait_in_memory(self, frame: bytes) -> None:
         for seq in self._waiting.put(frame):
@@ -339,12 +336,15 @@ class DiskSpool:
         if self.folder is not None:
             self.folder.acknowledge(seq, epoch)
 
+    def note_database(self, database_id: str) -> None:
+        """Remember it: what is found here later is not sent to another one unasked."""
+        self._meta["database_id"] = database_id  # of folders that are made from now on, too
+        if self.folder is not None:
+            self.folder.note_database(database_id)
+
     def first_held(self, seq: int) -> int:
         """The first number from this one on that a file may hold."""
-        first, waiting = self._segments.first_seq(), self._waiting.listed()
-        if first is None:
-            first = seq_of(waiting[0]) if waiting else self._acked_seq + 1
-        return max(seq, first)
+        return max(seq, first_held(self._segments, self._waiting) or self._acked_seq + 1)
 
     def quarantine(self, frame: bytes) -> None:
         """Keep it in the folder `quarantine`, for people."""

@@ -31,6 +31,12 @@ def held_frames(
             return held
 
 
+def first_held(segments: Segments, waiting: WaitingFrames) -> int | None:
+    """The first number that is held; None where nothing is."""
+    in_memory = waiting.listed()
+    return segments.first_seq() or (seq_of(in_memory[0]) if in_memory else None)
+
+
 def _read(
     segments: Segments, waiting: WaitingFrames, after: int, until: int, *, max_records: int, max_bytes: int
 ) -> Held:

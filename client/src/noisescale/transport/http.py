@@ -98,6 +98,18 @@ class HttpServer:
             self.close()  # whatever it was that an answer left behind goes with the connection
         return TransportError(f"no answer from {self.url}: {str(error) or type(error).__name__}")
 
+    def database_id(self) -> str | None:
+        """Which database the server stores records in now; None for a server of a release that does not say.
+
+        Raises:
+            TransportError: Where nobody answers, or somebody else does, or the server is not ready.
+        """
+        answer = self.request("GET", "/readyz")
+        if answer.status != 200 or answer.body.get("status") != "ok":
+            raise TransportError(f"{self.url} does not say which database it has: {answer}")
+        found = answer.body.get("database_id")
+        return found if isinstance(found, str) else None
+
     def is_ready(self) -> bool:
         """Whether a noisescale server says at `/readyz` that it is; the page of a proxy is none, whatever its status.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from noisescale.transport.answers import cursor_in, epoch_in
+from noisescale.transport.database_behind import DatabaseBehind
 from noisescale.transport.given_up_book import book_of, write_down
 from noisescale.transport.http import HttpServer
 from noisescale.transport.left_behind import (
@@ -70,6 +71,7 @@ class Outcome:
         reason: Why, where any are left.
         is_cut_off: Its writer died without ending it: whether it had more than that, nobody can know.
         num_bytes_damaged: At its end, of records that nobody can count.
+        is_of_another_database: They stay until a person says where to send them.
     """
 
     run_id: str
@@ -82,6 +84,7 @@ class Outcome:
     reason: str = ""
     is_cut_off: bool = False
     num_bytes_damaged: int = 0
+    is_of_another_database: bool = False
 
 
 def deliver(
@@ -205,18 +208,22 @@ def adopt(root: Path, server: HttpServer, epoch: str | None) -> Iterator[Outcome
         server: Only what was meant for it is sent.
         epoch: Of its data: what has arrived in another one is asked for again. None: it does not say.
     """
+    behind = DatabaseBehind(server)
     for folder in _meant_for(server, root):
         try:
             if _tell_if_refused(folder):
                 continue
-            if not _has_arrived_in(folder, epoch):
+            if behind.is_another(folder):
+                if not has_arrived(folder):
+                    yield _of_another_database(folder, server)
+            elif not _has_arrived_in(folder, epoch):
                 yield deliver(folder, server, lambda acked, logged: None, STREAM_SECONDS)
                 _tell_if_refused(folder)
         except TransportError as error:
             yield _unsent(folder, str(error))
         except OSError as error:
             logger.warning("records of an earlier process stay in %s: %s", folder.path, error)
-    for folder in beyond_the_window(_meant_for(server, root), epoch):
+    for folder in beyond_the_window(_meant_for(server, root), epoch, behind):
         _delete(folder)
 
 
@@ -243,6 +250,15 @@ def _unsent(folder: StreamFolder, reason: str) -> Outcome:
     folder.leave(reason)
     num_waiting = num_waiting_in(folder)
     return Outcome(folder.path.parent.name, folder.path.name, num_waiting, 0, 0, 0, num_waiting, reason)
+
+
+def _of_another_database(folder: StreamFolder, server: HttpServer) -> Outcome:
+    """A stream whose first records are elsewhere: nobody has asked for the others to be here."""
+    reason = (
+        f"another database is behind {server.url} now than the one that has their first records; "
+        f"to send them there all the same: noisescale sync {folder.path}"
+    )
+    return dataclasses.replace(_unsent(folder, reason), is_of_another_database=True)
 
 
 def _delete(folder: StreamFolder) -> None:
@@ -279,12 +295,15 @@ def _meant_for(server: HttpServer, root: Path) -> Iterator[StreamFolder]:
             folder.release()
 
 
-def beyond_the_window(folders: Iterable[StreamFolder], epoch: str | None = None) -> list[StreamFolder]:
+def beyond_the_window(
+    folders: Iterable[StreamFolder], epoch: str | None = None, behind: DatabaseBehind | None = None
+) -> list[StreamFolder]:
     """The streams that nobody needs any more: refused and told of long ago, or arrived and too old, large or many.
 
     Args:
         folders: To look at.
         epoch: Of the server's data: what has arrived in another one has not arrived. None: it does not say.
+        behind: The server's database: what has arrived in another one has arrived. None: it does not say.
 
     Raises:
         OSError: Where a folder cannot be read.
@@ -296,7 +315,7 @@ def beyond_the_window(folders: Iterable[StreamFolder], epoch: str | None = None)
             if folder.is_refused:
                 told_at = folder.told_at()
                 gone += [folder] * (told_at is not None and told_at + REFUSED_SECONDS < now)
-            elif _has_arrived_in(folder, epoch):
+            elif _has_arrived_in(folder, None if _is_elsewhere(folder, behind) else epoch):
                 arrived.append((now - folder.newest_change(), folder.num_bytes(), folder))
         except OSError as error:  # it stays; the others are looked at all the same
             logger.warning("cannot look at %s: %s", folder.path, error)
@@ -305,6 +324,13 @@ def beyond_the_window(folders: Iterable[StreamFolder], epoch: str | None = None)
         num_bytes += size
         gone += [folder] * (age > KEPT_SECONDS or num_bytes > KEPT_BYTES or place >= KEPT_STREAMS)
     return gone
+
+
+def _is_elsewhere(folder: StreamFolder, behind: DatabaseBehind | None) -> bool:
+    try:
+        return behind is not None and behind.is_another(folder)
+    except TransportError:  # then it stays for now
+        return False
 
 
 def _has_arrived_in(folder: StreamFolder, epoch: str | None) -> bool:

@@ -50,6 +50,9 @@ class Spool(Protocol):
     def go_back(self, seq: int, epoch: str | None) -> None:
         """The server has an account up to here only, and no longer of what it had acknowledged after it."""
 
+    def note_database(self, database_id: str) -> None:
+        """Remember which database has taken records of the stream."""
+
     def first_held(self, seq: int) -> int:
         """The first number from this one on from which on frames are held, also acknowledged ones."""
 
@@ -129,6 +132,9 @@ class MemorySpool:
 
     def go_back(self, seq: int, epoch: str | None) -> None:
         """What was acknowledged is not held."""
+
+    def note_database(self, database_id: str) -> None:
+        """Nothing here outlives the process."""
 
     def first_held(self, seq: int) -> int:
         """What was acknowledged is not held."""

@@ -121,6 +121,7 @@ class Stream:
         self._lost: list[LostRange] = []
         self._unanswered: Sending | None = None
         self._set_aside: set[int] = set()
+        self._database_id: str | None = None
         self.epoch: str | None = None
         self.is_left_behind = False
 
@@ -245,6 +246,12 @@ class Stream:
             self._spool.lose(LostRange(first, last, lost.reason))
 
     # ---- the uploader
+
+    def note_database(self, database_id: str | None) -> None:
+        """Remember beside the records which database has taken some of them; None says nothing."""
+        if database_id is not None and database_id != self._database_id:
+            self._database_id = database_id
+            self._spool.note_database(database_id)
 
     def next_batch(self, *, max_records: int, max_bytes: int) -> Batch | None:
         """The oldest records and losses without an acknowledgement; None where there are none.

@@ -120,6 +120,16 @@ class StreamFolder:
         with contextlib.suppress(*FAULTS):
             self.write(".ack", f"{seq} {epoch or ''}".encode())
 
+    def note_database(self, database_id: str) -> None:
+        """Remember which database has taken records of the stream."""
+        with contextlib.suppress(*FAULTS):
+            self.write(".database", database_id.encode())
+
+    def database_id(self) -> str | None:
+        """Which database has taken records of the stream; None where none has, or none says which it is."""
+        found = self._text(".database") or self.meta().get("database_id")
+        return found if isinstance(found, str) and found else None
+
     def settle(self, last_seq: int) -> None:
         """Note that its writer is dead, that this was its last record, and that the server has an account of it."""
         with contextlib.suppress(*FAULTS):

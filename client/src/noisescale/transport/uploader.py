@@ -12,7 +12,16 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
-from noisescale.transport.answers import REFUSED_RETRY_SECONDS, Action, Answer, Decision, decide, epoch_in, standing_in
+from noisescale.transport.answers import (
+    REFUSED_RETRY_SECONDS,
+    Action,
+    Answer,
+    Decision,
+    database_in,
+    decide,
+    epoch_in,
+    standing_in,
+)
 from noisescale.transport.batch_size import MAX_RECORDS, BatchSize
 from noisescale.transport.heartbeat import Heartbeat
 from noisescale.transport.stream import Stream
@@ -261,6 +270,8 @@ class Uploader:
                     other.ask_where_it_stands(said)
         self._stream.epoch = said or known
         has_taken = answer.acked_seq is not None
+        if has_taken:
+            self._stream.note_database(database_in(answer))
         if self._on_epoch is not None and (is_another or (has_taken and not self._has_delivered)):
             self._on_epoch(said)
         self._has_delivered = self._has_delivered or has_taken

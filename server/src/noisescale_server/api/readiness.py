@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
+from uuid import UUID
 
 from noisescale_server.services.errors import DatabaseUnreachable
 
@@ -13,12 +14,12 @@ PATIENCE_SECONDS: Final = 1.5
 class Readiness:
     """Looks once at a time, however many ask: probes of a frozen database must not take the others' connections."""
 
-    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, look: Callable[[], Awaitable[UUID]]) -> None:
         self._look = look
-        self._looking: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[UUID] | None = None
 
-    async def check(self) -> None:
-        """Wait for what the database says.
+    async def check(self) -> UUID:
+        """Which database it is, once that says that it can be relied on.
 
         Raises:
             DatabaseUnreachable: When it says nothing in time.
@@ -33,7 +34,7 @@ class Readiness:
         await asyncio.wait({looking}, timeout=PATIENCE_SECONDS)
         if not looking.done():
             raise DatabaseUnreachable(f"the database has said nothing for {PATIENCE_SECONDS} s")
-        await looking
+        return await looking
 
-    async def _look_now(self) -> None:
-        await self._look()
+    async def _look_now(self) -> UUID:
+        return await self._look()

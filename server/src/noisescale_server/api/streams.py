@@ -60,6 +60,7 @@ class Acked(Answer):
     acked_seq: int
     rejected: list[RejectedRecord]
     epoch: UUID
+    database_id: UUID
 
 
 class LostRange(Answer):
@@ -174,7 +175,12 @@ async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: B
         behind_the_answer.add_task(state.recalibrations.after_finish, state.sessions, batch.run_id)
     rejected = [RejectedRecord(**asdict(record)) for record in read.rejected]
     rejected += [_one_name_too_many(record) for record in accepted.refused]
-    return Acked(acked_seq=accepted.acked_seq, rejected=sorted(rejected, key=lambda one: one.seq), epoch=accepted.epoch)
+    return Acked(
+        acked_seq=accepted.acked_seq,
+        rejected=sorted(rejected, key=lambda one: one.seq),
+        epoch=accepted.epoch,
+        database_id=accepted.database_id,
+    )
 
 
 def _one_name_too_many(record: OneNameTooMany) -> RejectedRecord:

@@ -1,11 +1,12 @@
 """Whether this process can answer: the database is there and its schema is not older than the code."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.errors import SchemaOutdated
-from noisescale_server.storage import schema_version
+from noisescale_server.storage import epochs, schema_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +17,8 @@ class Migrations:
     newest: str
 
 
-async def check_ready(session: AsyncSession, migrations: Migrations) -> None:
-    """Raise unless requests can be answered.
+async def check_ready(session: AsyncSession, migrations: Migrations) -> UUID:
+    """Which database this is, when requests can be answered.
 
     A revision this release does not know comes from a newer one, whose migrations keep the previous release working.
 
@@ -27,3 +28,4 @@ async def check_ready(session: AsyncSession, migrations: Migrations) -> None:
     revision = await schema_version.revision(session)
     if revision is None or (revision in migrations.known and revision != migrations.newest):
         raise SchemaOutdated(revision, migrations.newest)
+    return await epochs.database_id(session)

@@ -89,11 +89,13 @@ class Accepted:
     Attributes:
         acked_seq: The last record that is stored, rejected or declared lost, for the client to forget all up to there.
         epoch: Of the data; another one than before says that a backup was restored.
+        database_id: Where they are stored; a restored backup keeps it.
         refused: Records that are rejected, since the run's metrics would have too many names.
     """
 
     acked_seq: int
     epoch: UUID
+    database_id: UUID
     refused: Sequence[OneNameTooMany] = ()
 
 
@@ -118,9 +120,9 @@ async def accept(session: AsyncSession, batch: Batch) -> Accepted:
     refused = await _refused_before(session, batch) if batch.first_seq < cursor.next_seq else []
     if batch.last_seq < cursor.next_seq:
         _check_repeated(batch, cursor)
-        return Accepted(cursor.next_seq - 1, cursor.epoch, refused)
+        return Accepted(cursor.next_seq - 1, cursor.epoch, cursor.database_id, refused)
     refused += await _store(session, batch.since(cursor.next_seq), cursor)
-    return Accepted(batch.last_seq, cursor.epoch, refused)
+    return Accepted(batch.last_seq, cursor.epoch, cursor.database_id, refused)
 
 
 async def _refused_before(session: AsyncSession, batch: Batch) -> list[OneNameTooMany]:

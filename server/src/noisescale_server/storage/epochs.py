@@ -13,6 +13,11 @@ async def current(session: AsyncSession) -> UUID:
     return (await session.execute(select(Epoch.id))).scalar_one()
 
 
+async def database_id(session: AsyncSession) -> UUID:
+    """Which database this is: a random id that backups keep, so that what was meant for another one is told apart."""
+    return (await session.execute(select(Epoch.database_id))).scalar_one()
+
+
 async def rotate(session: AsyncSession) -> UUID:
     """The new epoch, which is another one than any before."""
     began = update(Epoch).values(id=func.gen_random_uuid(), began_at=func.now()).returning(Epoch.id)

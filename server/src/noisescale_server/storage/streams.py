@@ -71,6 +71,7 @@ class Cursor:
         is_due: The run's latest window was refreshed more than a second ago, or never.
         run_updated_at: When the run was last written to, by whichever stream.
         epoch: Of the data; a restored backup begins another.
+        database_id: Of the database, which a restored backup keeps.
     """
 
     run_id: UUID
@@ -88,6 +89,7 @@ class Cursor:
     is_due: bool
     run_updated_at: datetime
     epoch: UUID
+    database_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ SELECT s.run_id, s.next_seq, s.last_first_seq, s.last_crc, s.kind, s.num_measure
   ) AS is_newest,
   NOT EXISTS (SELECT FROM stream o WHERE o.run_id = s.run_id AND o.kind = s.kind AND o.id <> s.id) AS is_alone,
   coalesce(r.latest_refreshed_at < clock_timestamp() - interval '1 second', true) AS is_due, r.updated_at,
-  (SELECT id FROM epoch) AS epoch
+  (SELECT id FROM epoch) AS epoch, (SELECT database_id FROM epoch) AS database_id
 FROM stream s JOIN run r ON r.id = s.run_id
 WHERE s.id = $1::uuid
 FOR UPDATE OF s

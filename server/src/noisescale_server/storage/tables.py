@@ -216,7 +216,7 @@ class DeletedRun(Table):
 
 
 class Epoch(Table):
-    """One row: which life of the data this is. A restored backup begins another, and jobs then send again."""
+    """One row: which database this is, and which life of its data. A restored backup begins another life."""
 
     __tablename__ = "epoch"
     __table_args__ = (CheckConstraint("is_current", name="one_row"),)
@@ -224,6 +224,7 @@ class Epoch(Table):
     is_current: Mapped[bool] = mapped_column(primary_key=True, server_default="true")
     id: Mapped[UUID] = mapped_column(server_default=func.gen_random_uuid())
     began_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    database_id: Mapped[UUID] = mapped_column(server_default=func.gen_random_uuid())
 
 
 class StreamLoss(Table):
