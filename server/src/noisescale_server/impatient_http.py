@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from noisescale_server.api.client_address import counted_as
 from noisescale_server.unread_answers import LEAST_PROGRESS_BYTES, Unread
 
 MAX_WAITING: Final = 8
@@ -153,7 +154,7 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     @property
     def _address(self) -> str:
-        return self.client[0] if self.client else ""
+        return counted_as(self.client[0]) if self.client else ""
 
     def _look_later(self) -> None:
         self._look = self.loop.call_later(self.unread_seconds, self._end_unless_read)

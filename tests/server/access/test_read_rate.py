@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app_in_process import client_of, running_app
+from app_in_process import ADDRESS, client_of, running_app
 from keys_of_tests import bearer, new_key
 from noisescale_server.api import read_rate
 from noisescale_server.api.read_rate import AT_ONCE, BURST_SECONDS, Busy, ReadRate, TooManyReads, Turns
@@ -141,6 +141,18 @@ async def test_another_key_is_not_held_back(client: httpx.AsyncClient) -> None:
     answer = await client.get("/api/v1/runs", headers=bearer(key))
 
     assert (used_up[-1], answer.status_code) == (429, 200)
+
+
+async def test_who_has_no_key_is_counted_by_ipv6_network(new_database: Callable[[], str]) -> None:
+    statuses = []
+    async with running_app(new_database(), reads_per_minute=3) as app:
+        for address in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::2"):
+            transport = httpx.ASGITransport(app=app, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+                statuses.append((await client.get("/login")).status_code)
+
+    assert statuses[1] == 429
+    assert statuses[0] == statuses[2] != 429
 
 
 async def test_who_has_no_key_is_counted_by_address(client: httpx.AsyncClient) -> None:

@@ -14,7 +14,7 @@ from app_in_process import AS_LOCAL_USER, client_of, running_app
 from keys_of_tests import bearer, new_key
 from noisescale_server.api import auth_credentials
 from noisescale_server.api.auth_credentials import WRONG_KEYS_PER_MINUTE, WrongKeys
-from noisescale_server.api.client_address import client_address
+from noisescale_server.api.client_address import client_address, counted_as
 from noisescale_server.services import key_text
 from noisescale_server.services.gathered_lookups import GatheredLookups
 from noisescale_server.settings import Settings
@@ -242,6 +242,45 @@ class TestAddresses:
         headers = Headers(raw=[(b"x-forwarded-for", one.encode()) for one in said])
 
         assert client_address({"type": "http", "client": (peer, 1)}, headers, trusted) == found
+
+    async def test_the_addresses_of_one_ipv6_network_count_as_one(self, app: FastAPI) -> None:
+        statuses = []
+        for number in range(MOST + 1):
+            async with visitor(app, f"2001:db8:1:2:{number:x}::7") as client:
+                statuses.append(await ask(client, wrong_key()))
+        async with visitor(app, "2001:db8:1:3::7") as neighbour:
+            statuses.append(await ask(neighbour, wrong_key()))
+
+        assert statuses == [401] * MOST + [429, 401]
+
+    @pytest.mark.parametrize(
+        ("address", "counted"),
+        [
+            ("192.0.2.7", "192.0.2.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+            ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+            ("2001:db8:1:3::", "2001:db8:1:3::/64"),
+            ("fe80::1%eth0", "fe80::/64"),
+            ("::ffff:192.0.2.7", "::ffff:192.0.2.7"),
+            ("unix", "unix"),
+            ("", ""),
+        ],
+    )
+    def test_a_limit_counts_an_ipv4_address_by_itself_and_an_ipv6_one_by_its_network(
+        self, address: str, counted: str
+    ) -> None:
+        assert counted_as(address) == counted
+
+    async def test_a_keys_last_use_names_the_whole_ipv6_address(self, app: FastAPI) -> None:
+        browser = as_browser(await new_session(app, "owner", {}, is_administrator=True))
+        key = await right_key(app)
+        async with visitor(app, "2001:db8:1:2:3:4:5:6") as client, visitor(app, **browser) as admin:
+            await ask(client, key)
+            listed = (await admin.get("/api/v1/keys")).json()["keys"]
+
+        assert [one["last_used_from"] for one in listed if one["id"] in key["Authorization"]] == [
+            "2001:db8:1:2:3:4:5:6"
+        ]
 
     def test_a_connection_without_an_address_has_none(self) -> None:
         assert client_address({"type": "http"}, Headers(), []) == "unknown"

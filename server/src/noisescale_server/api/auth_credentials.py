@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
 from noisescale_server.api.auth_mode import AccessMode
+from noisescale_server.api.client_address import counted_as
 from noisescale_server.api.transactions import commit_with_retry
 from noisescale_server.services import keys, sessions
 from noisescale_server.services.access import LOCAL, Principal
@@ -76,8 +77,9 @@ class WrongKeys:
         """Whether this wrong one, which is counted, is over the limit of its address."""
         if now >= self._ends:
             self._ends, self._counts = now + MINUTE, Counter()
-        self._counts[address] += 1
-        return self._counts[address] > self.most
+        sender = counted_as(address)
+        self._counts[sender] += 1
+        return self._counts[sender] > self.most
 
 
 class Credentials:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from noisescale_server.api.auth_credentials import Credentials, TooManyAttempts, Visitor
 from noisescale_server.api.auth_mode import AccessMode
 from noisescale_server.api.body import check_announced_length
-from noisescale_server.api.client_address import client_address
+from noisescale_server.api.client_address import client_address, counted_as
 from noisescale_server.api.errors import DATABASE_ERRORS, database_problem, domain_problem
 from noisescale_server.api.read_rate import Busy, ReadRate, TooManyReads, Turns, is_read, takes_a_turn
 from noisescale_server.services.access import Principal, Right
@@ -147,7 +147,7 @@ class Gate:
         principal = scope.get("state", {}).get("principal")
         if isinstance(principal, Principal):
             return f"{principal.kind} {principal.id}"
-        return f"address {self._address(scope)}"
+        return f"address {counted_as(self._address(scope))}"
 
 
 def is_public(path: str) -> bool:

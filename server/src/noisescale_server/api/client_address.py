@@ -4,7 +4,7 @@ Whom somebody claims to be in `X-Forwarded-For` counts only as far as proxies of
 """
 
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPV6LENGTH, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -12,6 +12,8 @@ from starlette.types import Scope
 
 UNKNOWN_ADDRESS: Final = "unknown"
 FORWARDED_FOR: Final = "x-forwarded-for"
+HOST_BITS: Final = 64
+"""Of an IPv6 address: whoever has one has them all."""
 
 
 def client_address(scope: Scope, headers: Headers, trusted: Sequence[IPv4Network | IPv6Network]) -> str:
@@ -29,6 +31,14 @@ def client_address(scope: Scope, headers: Headers, trusted: Sequence[IPv4Network
             break
         address = str(before)
     return address
+
+
+def counted_as(address: str) -> str:
+    """By what a limit counts a sender: its address, or the /64 of an IPv6 one, of which everybody has all addresses."""
+    known = parsed(address)
+    if not isinstance(known, IPv6Address):
+        return address
+    return f"{IPv6Address(int(known) >> HOST_BITS << HOST_BITS)}/{IPV6LENGTH - HOST_BITS}"
 
 
 def is_within(address: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
