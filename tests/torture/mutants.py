@@ -188,7 +188,11 @@ def no_dedupe() -> None:
         cursor = await ingestion.streams.lock(session, batch.stream_id) or await ingestion._create(session, batch)
         if batch.first_seq > cursor.next_seq:
             raise ingestion.StreamGap(
-                batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq, epoch=cursor.epoch
+                batch.stream_id,
+                expected_seq=cursor.next_seq,
+                first_seq=batch.first_seq,
+                epoch=cursor.epoch,
+                database_id=cursor.database_id,
             )
         await ingestion._store(session, batch, cursor)
         return Accepted(batch.last_seq, cursor.epoch, cursor.database_id)

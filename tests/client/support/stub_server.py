@@ -35,7 +35,8 @@ class Ledger:
         if acked == 0 and first == 1:
             assert 1 in lost or records[1][0] == "run", "the first record is the run"
         if first > acked + 1:
-            return Answer(409, {"type": "/errors/stream-gap", "expected_seq": acked + 1, "epoch": self.epoch})
+            gap = {"type": "/errors/stream-gap", "expected_seq": acked + 1, "epoch": self.epoch}
+            return Answer(409, {**gap, **self.identity})
         numbers = (first, last, body["crc32"])
         known = self.crc32.get(stream_id)
         if known is not None and known[:2] == numbers[:2] and known != numbers:
@@ -53,7 +54,12 @@ class Ledger:
             return Answer(404, {"type": "/errors/stream-not-found"})
         acked_seq = self.acked[stream_id]
         said = {"stream_id": stream_id, "acked_seq": acked_seq, "rejected": [], "epoch": self.epoch}
-        return Answer(200, said if self.database_id is None else {**said, "database_id": self.database_id})
+        return Answer(200, {**said, **self.identity})
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What answers say of the database."""
+        return {} if self.database_id is None else {"database_id": self.database_id}
 
     def restored(self, acked: dict[str, int]) -> "Ledger":
         """What a backup holds that was made when these were acknowledged: another ledger, of another epoch."""
@@ -186,8 +192,7 @@ def http_stub() -> Iterator[HttpStub]:
                 standing = stub.ledger.standing(self.path.split("/")[4])
                 self.answer(standing.status, {}, json.dumps(standing.body).encode())
             else:
-                known = {} if stub.ledger.database_id is None else {"database_id": stub.ledger.database_id}
-                self.answer(200, {}, json.dumps({"status": "ok", **known}).encode())
+                self.answer(200, {}, json.dumps({"status": "ok", **stub.ledger.identity}).encode())
 
         def answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
             self.send_response(status)

@@ -76,6 +76,23 @@ def test_a_stream_that_meets_a_gap_sends_again_what_the_backup_lacks(make_sender
     assert "was restored from a backup" in caplog.text
 
 
+def test_another_database_behind_the_address_of_a_running_job_is_told_from_a_backup(make_sender, tmp_path, caplog):
+    server = FakeServer()
+    server.ledger.database_id = "first"
+    sender = make_sender(server, tmp_path)
+    sender.log(*range(10))
+    restore(server, sender.stream, 0)
+    server.ledger.database_id = "second"
+
+    sender.log(10)
+
+    assert sender.arrived() == list(range(11))
+    assert "has another database now than the job began with: what it lacks is sent again" in caplog.text
+    assert "restored from a backup" not in caplog.text
+    [folder] = stream_folders(tmp_path)
+    assert folder.database_id() == "second"
+
+
 def test_a_stream_that_has_nothing_to_send_learns_of_it_from_another_one(make_sender, tmp_path):
     server = FakeServer()
     silent, busy = make_sender(server, tmp_path), make_sender(server, tmp_path)

@@ -70,7 +70,7 @@ async def test_a_job_goes_back_to_where_the_backup_ends_and_nothing_is_lost_or_d
 
     assert (gap.status_code, expected) == (409, 2 + 3 * ROWS)
     assert gap.json()["epoch"] != before.json()["epoch"]
-    assert {answer.json()["database_id"] for answer in answers} == {before.json()["database_id"]}, "it is the same one"
+    assert {one.json()["database_id"] for one in (gap, *answers)} == {before.json()["database_id"]}, "the same one"
     assert [answer.status_code for answer in answers] == [200] * 3
     assert stored == list(range(2, 2 + NUM_BATCHES * ROWS))
     assert streams["ledger"]["is_true"]

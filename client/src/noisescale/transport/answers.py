@@ -57,6 +57,12 @@ class Answer:
         """Whether a noisescale server says this, for all that can be seen."""
         return self.problem is not None or self.acked_seq is not None
 
+    @property
+    def database_id(self) -> str | None:
+        """Which database the server has; None where it does not say, and where it is not a server of ours."""
+        found = self.body.get("database_id")
+        return found if isinstance(found, str) and self.is_ours else None
+
     def __str__(self) -> str:
         detail = self.body.get("detail")
         if self.problem is not None:
@@ -156,12 +162,6 @@ def epoch_in(answer: Answer) -> str | None:
     """Which life of its data a server is in; None where it does not say, and where it is not a server of ours."""
     epoch = answer.body.get("epoch")
     return epoch if isinstance(epoch, str) and answer.is_ours else None
-
-
-def database_in(answer: Answer) -> str | None:
-    """Which database a server stores records in; None where it does not say, and where it is not a server of ours."""
-    found = answer.body.get("database_id")
-    return found if isinstance(found, str) and answer.is_ours else None
 
 
 def retry_after_seconds(header: str | None) -> float | None:

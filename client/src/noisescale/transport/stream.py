@@ -100,6 +100,7 @@ class Stream:
 
     Attributes:
         epoch: Which life of its data the server was in when it last answered; kept with what it had an account of.
+        database_id: Which database has taken records of it; None where none has, or none says which it is.
         is_left_behind: Another process has written it, and others may send it, too.
     """
 
@@ -121,7 +122,7 @@ class Stream:
         self._lost: list[LostRange] = []
         self._unanswered: Sending | None = None
         self._set_aside: set[int] = set()
-        self._database_id: str | None = None
+        self.database_id: str | None = None
         self.epoch: str | None = None
         self.is_left_behind = False
 
@@ -249,8 +250,8 @@ class Stream:
 
     def note_database(self, database_id: str | None) -> None:
         """Remember beside the records which database has taken some of them; None says nothing."""
-        if database_id is not None and database_id != self._database_id:
-            self._database_id = database_id
+        if database_id is not None and database_id != self.database_id:
+            self.database_id = database_id
             self._spool.note_database(database_id)
 
     def next_batch(self, *, max_records: int, max_bytes: int) -> Batch | None:

@@ -12,16 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Protocol
 
-from noisescale.transport.answers import (
-    REFUSED_RETRY_SECONDS,
-    Action,
-    Answer,
-    Decision,
-    database_in,
-    decide,
-    epoch_in,
-    standing_in,
-)
+from noisescale.transport.answers import REFUSED_RETRY_SECONDS, Action, Answer, Decision, decide, epoch_in, standing_in
 from noisescale.transport.batch_size import MAX_RECORDS, BatchSize
 from noisescale.transport.heartbeat import Heartbeat
 from noisescale.transport.stream import Stream
@@ -264,14 +255,16 @@ class Uploader:
         known, said = self._stream.epoch, epoch_in(answer)
         is_another = said is not None and said != known
         if said is not None and known is not None and is_another:
-            logger.warning("%s was restored from a backup: what it lacks is sent again", self._server.url)
+            is_same = answer.database_id in (None, self._stream.database_id)
+            why = "was restored from a backup" if is_same else "has another database now than the job began with"
+            logger.warning("%s %s: what it lacks is sent again", self._server.url, why)
             for other in list(_live):
                 if other is not self and other._server.url == self._server.url:
                     other.ask_where_it_stands(said)
         self._stream.epoch = said or known
         has_taken = answer.acked_seq is not None
         if has_taken:
-            self._stream.note_database(database_in(answer))
+            self._stream.note_database(answer.database_id)
         if self._on_epoch is not None and (is_another or (has_taken and not self._has_delivered)):
             self._on_epoch(said)
         self._has_delivered = self._has_delivered or has_taken

@@ -167,9 +167,9 @@ class SweepIdTaken(Conflict):
 class StreamGap(Conflict):
     """Records are missing before this batch."""
 
-    members = ("expected_seq", "epoch")
+    members = ("expected_seq", "epoch", "database_id")
 
-    def __init__(self, stream_id: UUID, *, expected_seq: int, first_seq: int, epoch: UUID) -> None:
+    def __init__(self, stream_id: UUID, *, expected_seq: int, first_seq: int, epoch: UUID, database_id: UUID) -> None:
         super().__init__(
             f"stream {stream_id} expects record {expected_seq} next, got a batch that starts at {first_seq}: "
             f"send again from {expected_seq}, and declare lost what is no longer held"
@@ -178,6 +178,7 @@ class StreamGap(Conflict):
         self.expected_seq = expected_seq
         self.first_seq = first_seq
         self.epoch = str(epoch)
+        self.database_id = str(database_id)
 
 
 class StreamConflict(Conflict):

@@ -116,7 +116,13 @@ async def accept(session: AsyncSession, batch: Batch) -> Accepted:
     if batch.run is not None and batch.run.stream.kind != cursor.kind:
         raise StreamConflict(batch.stream_id, f"it is of kind {cursor.kind}, not {batch.run.stream.kind}")
     if batch.first_seq > cursor.next_seq:
-        raise StreamGap(batch.stream_id, expected_seq=cursor.next_seq, first_seq=batch.first_seq, epoch=cursor.epoch)
+        raise StreamGap(
+            batch.stream_id,
+            expected_seq=cursor.next_seq,
+            first_seq=batch.first_seq,
+            epoch=cursor.epoch,
+            database_id=cursor.database_id,
+        )
     refused = await _refused_before(session, batch) if batch.first_seq < cursor.next_seq else []
     if batch.last_seq < cursor.next_seq:
         _check_repeated(batch, cursor)
