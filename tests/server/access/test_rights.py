@@ -23,7 +23,7 @@ from noisescale_server.services.access import (
     narrowed,
 )
 from noisescale_server.services.keys import NewKey
-from noisescale_server.storage import api_keys
+from noisescale_server.storage import api_keys, people
 from principals import OURS, PUBLIC_URL, SECRET, THEIRS, Team, as_browser, log_in, new_person, running_team
 from quick import quick_or_slow
 from stored_runs import resolved, store_run
@@ -97,11 +97,14 @@ async def team(new_database: Callable[[], str]) -> AsyncIterator[Team]:
 
 async def key_of(team: Team, scope: Any, roles: dict[str, Any], projects: list[str] | None) -> str:
     """The text of a key whose owner has these roles today, whatever they were when it was made."""
-    person_id = await new_person(team.app, "owner", {name: role for name, role in roles.items() if role != "none"})
+    today = {name: role for name, role in roles.items() if role != "none"}
+    person_id = await new_person(team.app, "owner", today, is_administrator=True)
     maker = Principal("person", str(person_id), "owner", everywhere=EVERYTHING, person_id=person_id)
     async with team.app.state.sessions.begin() as session:
         new = NewKey(scope, scope, projects)
-        return (await keys.create(session, maker, new, pepper=SECRET.encode(), now=datetime.now(UTC))).text
+        made = await keys.create(session, maker, new, pepper=SECRET.encode(), now=datetime.now(UTC))
+        await people.change(session, person_id, is_administrator=False, disabled_at=None)
+        return made.text
 
 
 async def tried(team: Team, key: str, project: str) -> Rights:

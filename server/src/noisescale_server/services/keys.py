@@ -64,7 +64,7 @@ async def create(session: AsyncSession, by: Principal, new: NewKey, *, pepper: b
         raise refuse("days", f"must be between 1 and {MAX_DAYS}", new.days)
     project_ids = await _projects(session, by, new)
     if by.person_id is not None:
-        await _hold_owner(session, by.person_id)
+        _check_still(await _held_owner(session, by.person_id), by, new.scope, project_ids)
         owned = await api_keys.of_owner(session, by.person_id)
         if sum(is_active(key, now) for key in owned) >= MAX_ACTIVE_OF_OWNER:
             raise TooManyKeys(f"you have {MAX_ACTIVE_OF_OWNER} keys in force: revoke some")
@@ -91,14 +91,17 @@ async def rotate(session: AsyncSession, by: Principal, key_id: str, *, pepper: b
         TooManyKeys: When it has been rotated before, and both are in force.
     """
     key = await find(session, by, key_id)
+    if key.owner_id is not None:
+        owner = await _held_owner(session, key.owner_id)
+        key = await find(session, by, key_id)  # its owner may have lost it, or projects of it, meanwhile
+        if key.project_ids is not None and not all(map(owner.rights_in, key.project_ids)):
+            raise KeyNotFound(key_id)
     if not is_active(key, now):
         raise KeyNotFound(key_id)
     in_force = [one for one in await api_keys.of_lineage(session, key.lineage) if is_active(one, now)]
     if len(in_force) >= MAX_ACTIVE_IN_LINEAGE:
         others = " and ".join(one.id for one in in_force)
         raise TooManyKeys(f"{others} are in force already: revoke the older one before another takes its place")
-    if key.owner_id is not None:
-        await _hold_owner(session, key.owner_id)
     scope: Scope = next(scope for scope in key_text.SCOPES if scope == key.scope)
     made = await _keep(
         session,
@@ -213,11 +216,26 @@ def _within(owner: Principal, key: ApiKey, scope: Scope) -> Principal:
     return Principal("key", key.id, key.name, everywhere, rights, key.lineage, key.owner_id, only)
 
 
-async def _hold_owner(session: AsyncSession, person_id: UUID) -> None:
-    """Let nobody disable the person until the transaction ends: who was disabled meanwhile gets no more keys."""
+async def _held_owner(session: AsyncSession, person_id: UUID) -> Principal:
+    """The person as they are now; nobody disables them or takes a role away until the transaction ends."""
     person = await people.hold(session, person_id)
-    if person is None or person.disabled_at is not None:
+    owner = None if person is None else await principal_of(session, person_id)
+    if owner is None:
         raise NotAllowed("who is disabled has no keys")
+    return owner
+
+
+def _check_still(owner: Principal, by: Principal, scope: Scope, project_ids: Sequence[UUID] | None) -> None:
+    """Raise NotAllowed where the owner has lost, since the request was let in, what the key would need."""
+    needed = Right.MANAGE if scope == "admin" else Right.OWN_KEYS
+    if project_ids is not None:
+        is_left = all(owner.may(needed, one) for one in project_ids)
+    elif scope == "admin":
+        is_left = owner.is_administrator
+    else:  # who has no role yet may make one for all that is to come
+        is_left = bool(owner.everywhere or owner.rights) or not (by.everywhere or by.rights)
+    if not is_left:
+        raise NotAllowed("your role was taken away or changed meanwhile")
 
 
 async def _projects(session: AsyncSession, by: Principal, new: NewKey) -> list[UUID] | None:

@@ -76,6 +76,8 @@ async def remove_member(session: AsyncSession, by: Principal, project: str, pers
         PersonNotFound: When the person was not a member.
     """
     project_id = await managed_project(session, by, project)
+    # a key that is being made now is either there to be ended, or made by somebody who is no member any more
+    await people.hold(session, person_id)
     if not await people.remove(session, project_id, person_id):
         raise PersonNotFound(person_id)
     await audit.note(session, by, "member removed", project_id=project_id, person=str(person_id))

@@ -59,8 +59,11 @@ async def of_owner(session: AsyncSession, owner_id: UUID) -> Sequence[ApiKey]:
 
 async def of_lineage(session: AsyncSession, lineage: str) -> Sequence[ApiKey]:
     """The keys that were rotated from one another, locked until the transaction ends."""
-    query = select(ApiKey).where(ApiKey.lineage == lineage).order_by(ApiKey.id).with_for_update()
-    return (await session.scalars(query)).all()
+    known = select(ApiKey.id).where(ApiKey.lineage == lineage).order_by(ApiKey.id).with_for_update()
+    await session.execute(known)
+    # asked again: who waited for another transaction does not see what that one has added, in the statement that waits
+    query = select(ApiKey).where(ApiKey.lineage == lineage).order_by(ApiKey.id)
+    return (await session.scalars(query.execution_options(populate_existing=True))).all()
 
 
 async def revoke(session: AsyncSession, key_id: str, at: datetime) -> bool:
