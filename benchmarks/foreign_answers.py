@@ -2,8 +2,10 @@
 
 The proxy answers every status from 200 to 599 with nothing, a page, JSON of its own and our own problems, for 1 to
 300 s (real ones: 1 to 20 s), at the beginning, in the middle and at the end of jobs, of the adoption of what earlier
-ones have left, and of `noisescale sync`; some have a limit of 64 kB or of 1 MB for a body. In the end every record is
-stored once or declared lost, and no folder was deleted undeclared.
+ones have left, and of `noisescale sync`; some have a limit of 64 kB or of 1 MB for a body. Half of its own answers
+have headers that no client should meet: other encodings and lengths than the body's, cookies that are not ASCII,
+60 kB of padding, times to wait beyond every calendar. In the end every record is stored once or declared lost, and no
+folder was deleted undeclared.
 """
 
 import argparse

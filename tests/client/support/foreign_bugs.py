@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from unittest import mock
 
+import httpx
+
 from noisescale import outbox
-from noisescale.transport import late_delivery, uploader
+from noisescale.transport import http, late_delivery, uploader
 from noisescale.transport.answers import Action, Answer, Decision, cursor_in, decide
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.uploader import Uploader
@@ -91,6 +93,13 @@ def the_end_is_always_good() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def an_odd_header_ends_the_delivery() -> Iterator[None]:
+    """What an answer's headers make of its body is no failure of the network, and is not caught."""
+    with mock.patch.object(http, "UNANSWERED", (httpx.TransportError,)):
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Bug:
     """A planted bug.
@@ -110,5 +119,6 @@ BUGS: Mapping[str, Bug] = {
     "any 200 acknowledges": Bug(any_200_acknowledges, (200, 204)),
     "any cursor is believed": Bug(any_cursor_is_believed, (200,)),
     "refused folders go unseen": Bug(refused_folders_go_unseen, (410,)),
+    "an odd header ends the delivery": Bug(an_odd_header_ends_the_delivery, (502, 503)),
     "the end is always good": Bug(the_end_is_always_good, (413, 503)),
 }

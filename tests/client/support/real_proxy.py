@@ -39,14 +39,28 @@ def proxied(proxy: Proxy, server_url: Callable[[], str]) -> Iterator[str]:
                 said = proxy.own_answer(content)
             if said is None or said.is_forwarded:
                 served = self._served(content)
-            answer = served if said is None else said.response()
-            body = b"" if answer.status_code in (204, 304) else answer.content
-            self.send_response(answer.status_code)
-            if "Retry-After" in answer.headers:
-                self.send_header("Retry-After", answer.headers["Retry-After"])
-            self.send_header("Content-Length", str(len(body)))
+            if said is None:
+                kept = (
+                    [(b"Retry-After", served.headers["Retry-After"].encode())]
+                    if "Retry-After" in served.headers
+                    else []
+                )
+                self._send(served.status_code, kept, served.content)
+            else:
+                self._send(said.status, said.all_headers, said.content, wrong_length=said.wrong_length)
+
+        def _send(
+            self, status: int, headers: list[tuple[bytes, bytes]], content: bytes, *, wrong_length: int = 0
+        ) -> None:
+            body = b"" if status in (204, 304) else content
+            self.send_response(status)
+            for name, value in headers:
+                self.send_header(name.decode(), value.decode("latin-1"))
+            self.send_header("Content-Length", str(max(0, len(body) + wrong_length)))
             self.end_headers()
             self.wfile.write(body)
+            # nobody waits for the bytes that are missing
+            self.close_connection = self.close_connection or wrong_length > 0
 
         def _served(self, content: bytes) -> httpx.Response:
             headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}

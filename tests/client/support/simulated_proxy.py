@@ -16,7 +16,34 @@ from stub_server import Ledger
 KINDS = ("empty", "html", "json", "ours")
 STATUSES = range(200, 600)
 HTML = b"<html><head><title>413 Request Entity Too Large</title></head><body>nginx/1.25</body></html>"
-RETRY_AFTER = (None, None, "0", "1", "30", "120", "99999", "-1", "soon", "1e99", "Fri, 31 Dec 2100 23:59:59 GMT")
+RETRY_AFTER = (
+    None, None, "0", "1", "30", "120", "99999", "-1", "soon", "1e99", "1e999", "inf", "nan", "9" * 400, "0x10", "1, 2",
+    "Fri, 31 Dec 2100 23:59:59 GMT", "Fri, 31 Dec 99999 23:59:59 GMT", "Mon, 31 Feb 2026 00:00:00 +9999", "\xe7a va",
+)  # fmt: skip
+HOSTILE_HEADERS: Sequence[tuple[str, str]] = (
+    ("Set-Cookie", "lang=fran\xe7ais"),
+    ("Set-Cookie", "id=" + "x" * 5000 + "; Path=/; Max-Age=99999999999999999999"),
+    ("Set-Cookie", "id=1; Expires=Fri, 31 Dec 99999 23:59:59 GMT; Domain=.com"),
+    ("Content-Encoding", "gzip"),
+    ("Content-Encoding", "deflate"),
+    ("Content-Encoding", "br, zstd, gzip, gzip"),
+    ("Content-Encoding", "no such thing"),
+    ("Content-Type", "application/json; charset=utf-99"),
+    ("Content-Type", "\xff/\xff; charset=\xff"),
+    ("Location", "http://elsewhere.example/api/v1"),
+    ("Location", "ht!tp://[::1"),
+    ("X-Padding", "y" * 60_000),
+    ("X-Many", "z" * 300),
+    ("Connection", "close"),
+    ("Connection", "upgrade"),
+    ("WWW-Authenticate", "Negotiate " + "a" * 3000),
+    ("Alt-Svc", 'h3=":443"; ma=99999999999999999999'),
+    ("Strict-Transport-Security", "max-age=-1"),
+    ("Date", "never"),
+)
+"""What is in an answer beside its body; bodies are not what `Content-Encoding` says."""
+WRONG_LENGTHS = (-20, -1, 7, 10_000)
+"""By how much `Content-Length` is more than the body, where a real connection has one."""
 
 FOREIGN_JSON: Sequence[object] = (
     {"error": "bad gateway"},
@@ -72,6 +99,8 @@ class Canned:
         content: The body.
         retry_after: The header; None: without.
         is_forwarded: The request reaches the server all the same, and only the answer is the proxy's.
+        headers: More of them.
+        wrong_length: How much too long its `Content-Length` is.
     """
 
     status: int
@@ -79,18 +108,30 @@ class Canned:
     content: bytes
     retry_after: str | None = None
     is_forwarded: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+    wrong_length: int = 0
+
+    @property
+    def all_headers(self) -> list[tuple[bytes, bytes]]:
+        """As they go over the wire, but for the length."""
+        headers = [*self.headers, *([] if self.retry_after is None else [("Retry-After", self.retry_after)])]
+        return [(name.encode(), value.encode("latin-1")) for name, value in headers]
 
     def response(self) -> httpx.Response:
         """It, as HTTP."""
-        headers = {} if self.retry_after is None else {"Retry-After": self.retry_after}
-        return httpx.Response(self.status, headers=headers, content=self.content)
+        return httpx.Response(self.status, headers=self.all_headers, content=self.content)
 
 
 def canned(status: int, kind: str, dice: random.Random) -> Canned:
     """An answer of a kind."""
     retry_after = dice.choice(RETRY_AFTER)
     is_forwarded = kind != "ours" and dice.random() < 0.25
-    return Canned(status, kind, _content(status, kind, dice), retry_after, is_forwarded)
+    content = _content(status, kind, dice)
+    if kind == "ours":  # those of the server itself are in order
+        return Canned(status, kind, content, retry_after, is_forwarded)
+    headers = tuple(dice.sample(HOSTILE_HEADERS, dice.choice((0, 0, 1, 3))))
+    wrong_length = dice.choice(WRONG_LENGTHS) if dice.random() < 0.1 else 0
+    return Canned(status, kind, content, retry_after, is_forwarded, headers, wrong_length)
 
 
 def _content(status: int, kind: str, dice: random.Random) -> bytes:
@@ -193,6 +234,7 @@ class SimulatedServer:
     def __init__(self, clock: SimulatedTime, dice: random.Random) -> None:
         self._clock, self._dice = clock, dice
         self.ledger = Ledger()
+        self.ledger.database_id = "the one"
         self.proxy = Proxy(lambda: clock.now)
 
     def handle(self, request: httpx.Request) -> httpx.Response:
@@ -203,7 +245,7 @@ class SimulatedServer:
     def _served(self, request: httpx.Request) -> httpx.Response:
         found = re.fullmatch(r"/api/v1/streams/([^/]+)(/batches|/heartbeat|)", request.url.path)
         if found is None:
-            return httpx.Response(200, json={"status": "ok"})
+            return httpx.Response(200, json={"status": "ok", **self.ledger.identity})
         if found[2] == "/batches":
             body: dict[str, Any] = json.loads(gzip.decompress(request.content))
             answer = self.ledger.accept(found[1], body)
