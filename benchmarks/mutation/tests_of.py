@@ -20,7 +20,7 @@ _ANSWERS = _of("server/series", "layers_of_long_runs", "sliding", "latest", "ans
 _INGESTION = _of("server/ingestion", "ingested_rows", "cursor", "ledger", "kinds", "overtaken", "deleted_runs", "retry")
 _INGESTED = _of("server/ingestion", "heartbeat", "refusals", "replicas")
 _RUNS = _of("server/api", "runs")
-_KEYS = _of("server/access", "key_rules", "owners", "keys", "offboarding")
+_KEYS = _of("server/access", "key_rules", "keys_made_meanwhile", "owners", "keys", "offboarding")
 _PEOPLE = _of("server/access", "people_rules", "session_times", "logins")
 _GATE = _of("server/access", "credentials", "keys", "local_mode", "logins", "limits", "matrix")
 _PARTS = _of("client/spool", "waiting_and_lost", "segments", "stream_folder")
@@ -29,7 +29,7 @@ _STREAM = (
     *_of("client/transport", "restored_server", "status_matrix"),
 )
 _SPOOL = _of("client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy")
-_LEFT = _of("client/spool", "kept_streams", "late_delivery", "undelivered")
+_LEFT = _of("client/spool", "another_database", "ends_of_streams", "kept_streams", "late_delivery", "undelivered")
 _MODEL = _of("client/spool", "nth_fault", "spool_model")
 _PROMISED = _of("client/transport", "promised_numbers")
 
@@ -63,6 +63,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "__init__": _STREAM,
             "answers": (*_of("client/transport", "answers"), *_STREAM),
             "batch_size": (*_of("client/transport", "foreign_answers"), *_STREAM),
+            "database_behind": _LEFT,
             "disk_spool": (*_PROMISED, *_SPOOL, *_STREAM, *_LEFT, *_MODEL),
             "frames": (*_of("client/transport", "frames_on_disk", "frames"), *_PARTS, *_STREAM, *_SPOOL),
             "given_up_book": (*_of("client/spool", "undelivered", "late_delivery"), *_LEFT),
