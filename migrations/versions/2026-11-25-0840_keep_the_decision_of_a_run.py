@@ -1,13 +1,13 @@
 """Keep what to do with each run's batch; all runs are marked, so that each is looked at once.
 
-Revision ID: 5a1c0e7d2b80
-Revises: 5a1c0e7d2b70
+Revision ID: 5a1c0e7d2b90
+Revises: 5a1c0e7d2b80
 """
 
 from alembic import op
 
-revision = "5a1c0e7d2b80"
-down_revision = "5a1c0e7d2b70"
+revision = "5a1c0e7d2b90"
+down_revision = "5a1c0e7d2b80"
 branch_labels = None
 depends_on = None
 
