@@ -22,6 +22,7 @@ from noisescale_server.api import (
     groups,
     health,
     keys,
+    language_model,
     learning_rates,
     login,
     me,
@@ -72,6 +73,7 @@ ROUTERS = (
     # before runs: its path looks like a run's
     sparklines.router,
     recommendation.router,
+    language_model.router,
     runs.router,
     streams.router,
     noise_scale.router,

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import noisescale
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.ask.advisor import Advisor
 from noisescale.ask.recommendation import Recommendation
@@ -143,3 +144,15 @@ def test_flags_of_the_job_s_own_schedule():
     assert found.schedule.stages[0].step == 400
     assert f"0:64 25600:{found.schedule.stages[0].batch_size}" in found.flags("megatron")
     assert found.flags("excel").startswith("# no flags for excel: known are megatron, ")
+
+
+def test_a_language_model_is_answered_by_published_sweeps_without_a_server():
+    found = noisescale.recommend(tokens=20e9, sequence_length=2048, mode="offline")
+
+    assert (found.source, found.decision, found.recommended_batch_size) == ("published", "start", 1024)
+    assert "from           published sweeps" in str(found)
+
+
+def test_what_published_sweeps_do_not_answer_is_a_config_error():
+    with pytest.raises(noisescale.ConfigError, match="got 'Lion'"):
+        noisescale.recommend(optimizer="Lion", tokens=20e9, mode="offline")

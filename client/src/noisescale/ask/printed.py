@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 WIDTH = 110
 LABEL = 15
+SOURCES = {
+    "server": "the server",
+    "job": "this job's own measurements",
+    "published": "published sweeps",
+    "nowhere": "nobody",
+}
 MAX_STAGES = 6
 """Stages of a schedule that are printed; all of them are in `schedule`."""
 
@@ -111,7 +117,7 @@ def _waste(found: "Recommendation") -> str | None:
 
 
 def _source(found: "Recommendation") -> str:
-    where = {"server": "the server", "job": "this job's own measurements", "nowhere": "nobody"}[found.source]
+    where = SOURCES[found.source]
     step = "" if found.step is None else f", step {found.step:,}"
     return f"{where}{step}{f'; {found.note}' if found.note else ''}"
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from noisescale.ask import printed
 from noisescale_core.advice import answer as core
 
-Source = Literal["server", "job", "nowhere"]
+Source = Literal["server", "job", "published", "nowhere"]
 
 Writer = Callable[[str], str]
 """From a trainer's name to the schedule in its words, or to a sentence why there is none."""
@@ -22,7 +22,8 @@ class Recommendation(core.Recommendation):
     Its fields are those of `noisescale_core.advice.answer.Recommendation` and of `docs/rest.md`, and these:
 
     Attributes:
-        source: "server"; "job", computed here; "nowhere": there is no answer, and `reason` says why.
+        source: "server"; "job", computed here; "published", from published sweeps alone; "nowhere": there is no answer,
+            and `reason` says why.
         note: Why the server did not answer, where it did not.
         missing: What this answer does not hold, and why.
         said: The JSON of a server, also what this version knows nothing of; None where none answered.

@@ -1,9 +1,22 @@
 """What is said about the batch of a language model before its first step."""
 
-from noisescale_core.theory.language_models import NUM_POINTS, TOKENS_PER_PARAMETER, Interval, LanguageModel, advise
+from noisescale_core.theory.language_models import (
+    NUM_POINTS,
+    TOKENS_PER_PARAMETER,
+    Advice,
+    Interval,
+    LanguageModel,
+    advise,
+)
 
 MONEY, TIME = 0.2, 0.8
 """Preferences at which the answer is shown beside the asked one, where no price is stated."""
+
+EXTRAPOLATED = "no published point is of so many or so few tokens: extrapolated"
+
+NO_RAMP = "A ramp is worth about 2 % here, as B_crit grows as the tokens' power 0.44: one batch is enough."
+
+TO_CHANGE = "what a step is worth, sweeps of your own, and the noise scale that noisescale.watch() measures in the run"
 
 SOURCES = "Zhang et al. 2024, Step Law 2025, MLPerf"
 
@@ -29,35 +42,76 @@ def said(
         DomainError: As `advise`.
     """
     found = advise(model, tokens_per_step=tokens_per_step, preference=preference)
-    priced = (
-        f"steps weigh {preference:g}, tokens {1 - preference:g}"
-        if tokens_per_step is None
-        else f"at {_tokens(tokens_per_step)} a step"
-    )
-    assumed = f", assumed: {TOKENS_PER_PARAMETER:g} a parameter" if are_tokens_assumed else ""
-    beyond = "; no point is of so many or so few tokens: extrapolated" if found.is_extrapolated else ""
-    mixture = ", moved up × 2.65 for a mixture of experts" if model.is_mixture else ""
+    in_sequences = _in_sequences(found.batch.value, sequence_length)
     lines = [
-        f"batch      {_interval(found.batch)}{_in_sequences(found.batch.value, sequence_length)}, {priced}",
-        f"risk       {100 * found.regret:.0f} % more than the best batch is expected, and more than "
-        f"{100 * found.regret_in_20:.0f} % in one case of 20",
-        f"rests on   B_crit {_interval(found.critical)}, from {_tokens(model.tokens)} planned{assumed}, and "
-        f"{NUM_POINTS} published points ({SOURCES}){mixture}{beyond}",
+        f"batch      {_interval(found.batch)}{in_sequences}, {priced(tokens_per_step, preference)}",
+        f"risk       {risk(found)}",
+        f"rests on   {because(model, found, are_tokens_assumed=are_tokens_assumed)}",
         f"floor      below {_tokens(found.floor)} a batch wastes tokens again",
-        f"rate       not known before the run; one that was tuned at a smaller batch grows with its root up to "
-        f"{_tokens(found.floor)}, and stays from there on",
+        f"rate       {rate(found)}",
     ]
+    if found.is_extrapolated:
+        lines.append(f"careful    {EXTRAPOLATED}")
     if tokens_per_step is None:
         others = [
             f"{_interval(advise(model, preference=other).batch)} if {what} matters"
             for what, other in (("money", MONEY), ("time", TIME))
         ]
         lines.insert(1, f"or         {', '.join(others)}")
-    lines.append(
-        "to change  what a step is worth (--tokens-per-step), sweeps of your own, and the noise scale that "
-        "noisescale.watch() measures"
-    )
+    lines.append(f"to change  {TO_CHANGE}")
     return lines
+
+
+def priced(tokens_per_step: float | None, preference: float) -> str:
+    """What a step is taken to be worth.
+
+    Args:
+        tokens_per_step: As stated, in tokens.
+        preference: Weight of steps against tokens, where no price is stated.
+    """
+    if tokens_per_step is None:
+        return f"steps weigh {preference:g}, tokens {1 - preference:g}"
+    return f"at {_tokens(tokens_per_step)} a step"
+
+
+def risk(found: Advice) -> str:
+    """What the batch may cost.
+
+    Args:
+        found: The batch.
+    """
+    return (
+        f"{100 * found.regret:.0f} % more than the best batch is expected, and more than "
+        f"{100 * found.regret_in_20:.0f} % in one case of 20"
+    )
+
+
+def because(model: LanguageModel, found: Advice, *, are_tokens_assumed: bool) -> str:
+    """What the batch rests on.
+
+    Args:
+        model: What is planned.
+        found: The batch.
+        are_tokens_assumed: The tokens follow from the model's size.
+    """
+    assumed = f", assumed: {TOKENS_PER_PARAMETER:g} a parameter" if are_tokens_assumed else ""
+    mixture = ", moved up × 2.65 for a mixture of experts" if model.is_mixture else ""
+    return (
+        f"B_crit {_interval(found.critical)}, from {_tokens(model.tokens)} planned{assumed}, and "
+        f"{NUM_POINTS} published points ({SOURCES}){mixture}"
+    )
+
+
+def rate(found: Advice) -> str:
+    """What is known of the learning rate.
+
+    Args:
+        found: The batch.
+    """
+    return (
+        "not known before the run; one that was tuned at a smaller batch grows with its root up to "
+        f"{_tokens(found.floor)}, and stays from there on"
+    )
 
 
 def _interval(one: Interval) -> str:
