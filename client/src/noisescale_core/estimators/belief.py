@@ -39,7 +39,7 @@ PRIOR_WEIGHT, PRIOR_INVERSE_DIMENSION = 6.0, 1 / 20
 NEGLIGIBLE = 1e-9
 """Of the largest weight: what is less likely is left out."""
 
-UNBOUNDED_FROM = 100.0
+UNBOUNDED_FROM = 30.0
 """Upper over lower end of a 95 % interval that bounds nothing above."""
 
 UNBOUNDED_LOG_SD = 3.0
