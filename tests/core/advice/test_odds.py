@@ -146,3 +146,12 @@ def test_the_step_to_look_again_at_is_a_whole_one_and_to_come(batch_size, steps_
     step = re.search(r"ook again at step (\S*\d)", answer.next_step)[1].replace(",", "")
     assert step.isdigit()
     assert steps_done < int(step) <= 1.6 * steps_done + 2
+
+
+def test_a_batch_that_is_the_best_guess_is_not_compared_with_itself():
+    answer = recommend(run(batch_size=1536.0), asked=BALANCED)
+
+    assert answer.recommended_batch_size == answer.current_batch_size == 1536
+    assert (answer.decision, answer.effect) == ("keep_for_now", None)
+    assert "Of all batches 1,536 costs least on average; it may cost " in answer.reason
+    assert "probability" not in answer.reason

@@ -163,6 +163,8 @@ def verdict(
         reason = f"{wording.compared(run)}; {alone}. {found.limited.text}"
     elif broken := decision.broken_limits(run.batch_size, found):
         reason = f"The batch of {wording.batch(run.batch_size)} {broken[0].kind.breaks}. {wording.compared(run)}."
+    if found.batch == run.batch_size:
+        return Verdict(word, headline, reason, None, _next_step(word, run, evidence, options, at_stake))
     effect = wording.effect(word, predicted, run)
     in_money = None if foretold is None else _hours_and_usd(foretold)
     effect = effect if in_money is None else f"{effect} {in_money}"

@@ -99,6 +99,10 @@ def _at_stake(run: RunSoFar, word: DecisionWord, found: Stake, to_batch: float) 
     now = batch(run.batch_size or to_batch)
     if word == "keep":
         return f"At this price {now} is expected to cost {more(found.present_regret)} than the best batch would."
+    if to_batch == run.batch_size:
+        return (
+            f"Of all batches {now} costs least on average; it may cost {more(found.present_regret)} than the best one."
+        )
     odds = f"{batch(to_batch)} is cheaper with a probability of {chance(found.probability)}"
     if word == "keep_for_now":
         may_cost = f"{now} may cost {more(found.present_regret)} than the best batch"
