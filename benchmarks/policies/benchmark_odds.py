@@ -27,7 +27,7 @@ SEEDS = (400, 401, 402)
 """Not those of which κ's course was fitted, 200 and 201."""
 
 SHARES = (0.1, 0.25, 0.5)
-EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, math.inf)
 FEWEST = 100
 """Decisions of a bin whose odds are compared."""
 
@@ -64,35 +64,35 @@ def figures(found: Sequence[Judged]) -> Iterator[Figure]:
 
 def _of(name: str, some: Sequence[Judged], *, is_asked: bool) -> Iterator[Figure]:
     kappa, share = some[0].kappa, some[0].progress
-    decided = [one for one in some if one.word in DECIDED]
-    changes = [one for one in some if one.word in CHANGES]
-    kept = [one for one in some if one.word == "keep"]
+    decided = [one for one in some if one.said.word in DECIDED]
+    changes = [one for one in some if one.said.word in CHANGES]
+    kept = [one for one in some if one.said.word == "keep"]
 
     def must(word: str) -> str:
         return MUST.get((kappa, word), "") if is_asked and share == 0.5 else ""
 
     yield Figure(f"{name}: judged", len(some), "answers")
     yield Figure(f"{name}: decided", 100 * len(decided) / len(some), "%", must("decided"))
-    yield Figure(f"{name}: of these right", _percent([bool(one.is_right) for one in decided]), "%", must("right"))
-    yield Figure(f"{name}: changes right", _percent([bool(one.is_right) for one in changes]), "%")
-    yield Figure(f"{name}: keep right", _percent([bool(one.is_right) for one in kept]), "%")
+    yield Figure(f"{name}: of these right", _percent([bool(one.said.is_right) for one in decided]), "%", must("right"))
+    yield Figure(f"{name}: changes right", _percent([bool(one.said.is_right) for one in changes]), "%")
+    yield Figure(f"{name}: keep right", _percent([bool(one.said.is_right) for one in kept]), "%")
     yield Figure(f"{name}: interval of B_crit holds", _percent([one.holds for one in some]), "%")
     at_tenth = is_asked and share == 0.1 and kappa == BY_PROGRESS
     for word, costs in (
-        ("the batch of least expected cost", [one.regret for one in some]),
-        ("keeping", [one.kept for one in some]),
-        ("B = r", [one.control for one in some]),
+        ("the batch of least expected cost", [one.said.regret for one in some]),
+        ("keeping", [one.said.kept for one in some]),
+        ("B = r", [one.said.control for one in some]),
     ):
         asked = ("at most 5", "at most 20") if at_tenth and word.startswith("the") else ("", "")
         yield Figure(f"{name}: regret of {word}, median", 100 * statistics.median(costs), "%", asked[0])
         yield Figure(f"{name}: regret of {word}, 90th percentile", 100 * _quantile(costs, 0.9), "%", asked[1])
     for low, high in pairwise(EDGES):
-        inside = [one for one in some if low <= one.probability < high or one.probability == high == 1.0]
+        inside = [one.said for one in some if one.said.is_change and low <= one.said.probability < high]
         if len(inside) >= FEWEST:
             said = statistics.fmean(one.probability for one in inside)
             true = statistics.fmean(one.is_cheaper for one in inside)
-            yield Figure(f"{name}: odds {low:.0%} to {high:.0%}, said", 100 * said, "%")
-            yield Figure(f"{name}: odds {low:.0%} to {high:.0%}, came true", 100 * true, "%")
+            yield Figure(f"{name}: odds {low:.0%} to {min(high, 1.0):.0%}, said", 100 * said, "%")
+            yield Figure(f"{name}: odds {low:.0%} to {min(high, 1.0):.0%}, came true", 100 * true, "%")
 
 
 def _percent(values: Sequence[bool]) -> float:

@@ -19,6 +19,7 @@ READING: Final = (
     "/runs/{run_id}/streams/{stream_id}/lost",
     "/runs/{run_id}/forecast",
     "/recommendation",
+    "/hindsight",
     "/reference-values",
     "/projects",
     "/projects/{project:path}/tasks",

@@ -75,12 +75,18 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
     how = choose(wanted, window=window, max_points=NUM_STRETCHES, spacing=spacing_of(live.covered))
     found = await windows.read(session, live, wanted, how, has_signal=has_signal)
     resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)
-    known = belief(informed_looks(await _looks(session, live, wanted.high)))
+    known = belief(informed_looks([look for _, look in await looks_of(session, live, wanted.high)]))
     return replace(_history(found, resumed, first_step=wanted.low), belief=known)
 
 
-async def _looks(session: AsyncSession, live: LiveSeries, high: int) -> list[Look]:
-    """The looks of the live steps up to `high`, oldest first."""
+async def looks_of(session: AsyncSession, live: LiveSeries, high: int) -> list[tuple[int, Look]]:
+    """The looks of the live steps up to `high` that hold any estimate, with their numbers, oldest first.
+
+    Args:
+        session: Where to read.
+        live: The run's series.
+        high: The last step.
+    """
     pieces, numbers = [], []
     for number in range(look_of(live.first_step), look_of(high) + 1):
         first, last = steps_of(number)

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage import run_decisions
 from noisescale_server.storage.driver import read
-from noisescale_server.storage.tables import Calibration, Run, Sweep, SweepRun, Task
+from noisescale_server.storage.tables import Calibration, Project, Run, Sweep, SweepRun, Task
 
 MAX_SWEEPS = 50
 """Of one task that are shown; κ is from all of them."""
@@ -122,6 +122,29 @@ async def kappas(session: AsyncSession, wanted: Sequence[Wanted]) -> list[list[S
     for place, *row in await read(session, _KAPPAS, *map(list, columns)) if wanted else ():
         found[place - 1].append(StoredKappa(*row))
     return found
+
+
+async def swept_runs(session: AsyncSession, project: str | None, limit: int) -> list[tuple[Run, float, float]]:
+    """Stored runs of sweeps that were fitted, with their batch size and the sweep's B_crit in examples, newest first.
+
+    Args:
+        session: Where to read.
+        project: Of the runs; None: of all that the reader sees.
+        limit: Of the runs.
+    """
+    rows = (
+        select(Run, SweepRun.batch_size, Calibration.critical_batch)
+        .join(SweepRun, SweepRun.run_id == Run.id)
+        .join(Calibration, Calibration.sweep_id == SweepRun.sweep_id)
+        .join(Sweep, Sweep.id == Calibration.sweep_id)
+        .where(SweepRun.is_stored, Sweep.kind == "sweep", Calibration.critical_batch.is_not(None))
+        .order_by(Run.created_at.desc(), Run.id)
+        .limit(limit)
+    )
+    if project is not None:
+        rows = rows.join(Project, Project.id == Run.project_id).where(Project.name == project)
+    found = await session.execute(rows)
+    return [(run, batch, critical) for run, batch, critical in found if critical is not None]
 
 
 async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibration, Sweep]]:

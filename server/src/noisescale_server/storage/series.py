@@ -361,8 +361,8 @@ GROUP BY look ORDER BY look
 
 async def looks(
     session: AsyncSession, run_id: UUID, pieces: Sequence[Piece], numbers: Sequence[int], *, kind: Kind = SIMPLE
-) -> list[Look]:
-    """The sums over all updates of each look that holds any, in their order.
+) -> list[tuple[int, Look]]:
+    """The number and the sums over all updates of each look that holds any, in their order.
 
     Args:
         session: Where to read.
@@ -372,7 +372,7 @@ async def looks(
         kind: Of the noise scale.
     """
     rows = await read(session, _LOOKS, *_parameters(run_id, pieces), list(numbers), kind)
-    return [Look(*sums) for _, *sums in rows]
+    return [(number, Look(*sums)) for number, *sums in rows]
 
 
 _LAST_ESTIMATED_STEP = f"""

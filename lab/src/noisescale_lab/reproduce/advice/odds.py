@@ -5,21 +5,14 @@ it. What it says of a run is right where the batch is cheaper than the present o
 where the present batch costs at most an eighth more than the best one.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from noisescale_core.advice.critical_belief import Critical, critical_of
-from noisescale_core.advice.decision import KEEP_REGRET, word_of
+from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.limited import round_batch
-from noisescale_core.advice.parts import DecisionWord
-from noisescale_core.advice.pricing import price
 from noisescale_core.estimators.belief import Belief, belief
 from noisescale_core.estimators.looks import Looks
-from noisescale_core.theory.expected_cost import Stake, stake
-from noisescale_core.theory.prices import worth_examples
-from noisescale_core.theory.trade_off import regret_at_price
 from noisescale_lab.reproduce.advice.glimpses import Watched, planned_steps, watched
 from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference
@@ -43,14 +36,8 @@ class Judged:
         progress: Share of the plan that is done.
         kappa: Which κ the odds take, of `KAPPAS`.
         price: In critical batches.
-        word: What was said.
-        probability: That the batch is cheaper than the present one, as it was said.
-        is_cheaper: Whether it is.
-        is_right: Whether the word is; None where it says neither a change nor to keep.
         holds: The sweep's B_crit lies in the interval that is shown.
-        regret: Extra cost of the recommended batch over the best one, as a share.
-        kept: The same of the present batch.
-        control: The same of a batch as large as the price, which knows nothing of the run.
+        said: What was said, and what would have come of it.
     """
 
     task: str
@@ -58,14 +45,8 @@ class Judged:
     progress: float
     kappa: str
     price: float
-    word: DecisionWord
-    probability: float
-    is_cheaper: bool
-    is_right: bool | None
     holds: bool
-    regret: float
-    kept: float
-    control: float
+    said: Hindsight
 
 
 def judged(task: Task, reference: Reference, starts: Iterable[Start], shares: Sequence[float]) -> list[Judged]:
@@ -116,41 +97,14 @@ def _at_prices(run: Watched, batch: int, share: float, phi: Belief, reference: R
         critical = _critical(kappa, phi, share, batch)
         interval = critical.estimate.interval
         for ratio in PRICES:
-            rate = worth_examples(ratio * truth)
-            priced = price(critical, rate)
-            assert priced is not None, "no batch of a sweep is beyond all plans"
-            to_batch = round_batch(priced.best.value)
-            found = stake(priced.belief, rate, now=batch, then=to_batch)
-            word = word_of(found, now=batch, then=to_batch)
-            costs = [
-                regret_at_price(batch=one, critical_batch=truth, examples_per_step=ratio * truth)
-                for one in (to_batch, batch, ratio * truth)
-            ]
+            said = hindsight(critical, batch_size=batch, critical_batch=truth, price_ratio=ratio)
+            assert said is not None, "no batch of a sweep is beyond all plans"
             yield Judged(
                 task=reference.name,
                 decays=run.start.decays,
                 progress=share,
                 kappa=kappa,
                 price=ratio,
-                word=word,
-                probability=_of_side(found, now=batch, then=to_batch),
-                is_cheaper=costs[0] < costs[1],
-                is_right=_is_right(word, is_cheaper=costs[0] < costs[1], kept=costs[1]),
                 holds=interval.low <= truth <= interval.high,
-                regret=costs[0],
-                kept=costs[1],
-                control=costs[2],
+                said=said,
             )
-
-
-def _of_side(found: Stake, *, now: float, then: float) -> float:
-    return found.probability if then != now else math.nan
-
-
-def _is_right(word: DecisionWord, *, is_cheaper: bool, kept: float) -> bool | None:
-    match word:
-        case "keep":
-            return kept <= KEEP_REGRET
-        case "keep_for_now" | "insufficient_evidence":
-            return None
-    return is_cheaper
