@@ -14,6 +14,7 @@ from noisescale_dashboard import (
     compare_answers,
     law_answers,
     planner_answers,
+    record_answers,
     reproduction_answers,
     series_answers,
     sweep_answers,
@@ -189,6 +190,10 @@ class ApiClient:
     async def published_sweeps(self, visitor: Mapping[str, str]) -> sweep_answers.PublishedSweeps:
         """Published sweeps, fitted as one's own are."""
         return sweep_answers.published_sweeps(await self._api.get(visitor, f"{API}/published-sweeps"))
+
+    async def hindsight(self, visitor: Mapping[str, str]) -> record_answers.Record:
+        """How often the advice was right, by the sweeps that the visitor sees."""
+        return record_answers.record(await self._api.get(visitor, f"{API}/hindsight"))
 
     async def reproductions(self, visitor: Mapping[str, str], query: Query) -> reproduction_answers.ReproductionPage:
         """What `noisescale reproduce` has stored, newest first, without what it found."""

@@ -19,6 +19,7 @@ from noisescale_dashboard.pages import (
     compare,
     overview,
     planner,
+    record,
     reproduce,
     run,
     run_report,
@@ -106,7 +107,7 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     # no callback uses a socket, and with it every open tab would hold one
     dashboard.backend.websocket_capability = False
     dashboard.layout = shell.layout()
-    for page in (shell, overview, runs, run, sweeps, sweep, compare, planner, reproduce, settings_page):
+    for page in (shell, overview, runs, run, sweeps, sweep, compare, planner, reproduce, record, settings_page):
         page.register(dashboard, api)
     _register_routing(dashboard, settings)
     # Dash waits with this for a request for "/" or for an endpoint of its own: a first visitor with a wrong address
@@ -164,6 +165,8 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
             return reproduce.layout(None, **look)
         case ["reproduce", reproduction_id] if is_id(reproduction_id):
             return reproduce.layout(reproduction_id, **look)
+        case ["record"]:
+            return record.layout(**look)
         case ["settings"]:
             return settings_page.layout(**look)
         case ["sweeps"]:

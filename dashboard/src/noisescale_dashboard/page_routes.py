@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noisescale_dashboard.pages.report_address import LAST_PART
 
-FIRST_PARTS = ("", "runs", "compare", "sweeps", "planner", "reproduce", "settings")
+FIRST_PARTS = ("", "runs", "compare", "sweeps", "planner", "record", "reproduce", "settings")
 """First parts of the paths that are pages; everything else is an asset, an endpoint of Dash or the API."""
 WITH_ID = ("runs", "sweeps", "reproduce")
 """Those below which each thing has a page of its own, under its id."""

@@ -18,7 +18,7 @@ from noisescale_dashboard.settings import DashboardSettings
 
 REPOSITORY = Path(__file__).parents[3]
 ADDRESSES = ("/", "/runs", f"/runs/{RUNS[0].id}", "/compare", "/planner", "/sweeps", f"/sweeps/{SWEEPS[0].id}")
-ADDRESSES += ("/reproduce", "/settings")
+ADDRESSES += ("/reproduce", "/record", "/settings")
 GLOSSARY = (REPOSITORY / "docs" / "glossary.md").read_text()
 
 

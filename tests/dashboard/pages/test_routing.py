@@ -87,6 +87,7 @@ def test_a_wrong_address_may_be_the_first_that_anybody_asks_for(dashboard: FastA
         (f"/runs/{RUNS[0].id}/more", 404),
         ("/", 200),
         ("/runs/", 200),
+        ("/record", 200),
         ("/settings", 200),
         (f"/runs/{RUNS[0].id}", 200),
         (f"/sweeps/{SWEEPS[0].id}?target=0.5", 200),

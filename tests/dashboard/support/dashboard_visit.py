@@ -29,6 +29,7 @@ DRAWN = {
     PUBLISHED: ("#published-table td",),
     "/planner": ("#planner-pareto .trace", "#planner-binds .xtick", "#planner-policies td"),
     "/reproduce": ("#reproduce-scatter .trace", "#reproduce-statistics td", "#reproduce-more td"),
+    "/record": ("#record-odds-figure .trace", "#record-table td"),
     "/settings": ("#settings-connection pre",),
     REPORT: ("figure svg",),
     NOBODYS_RUN: (".empty h1",),

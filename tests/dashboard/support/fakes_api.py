@@ -29,6 +29,7 @@ from fakes_sweeps import (
     SWEEPS,
     FakeSweep,
     critical_batch_json,
+    hindsight_json,
     plan_json,
     published_json,
     quality_json,
@@ -311,6 +312,7 @@ def shared_routes() -> tuple[BaseRoute, ...]:
     app.get("/api/v1/sweeps/{sweep_id}/learning-rates")(answered_by(FakeApi.learning_rates))
     app.get("/api/v1/sweeps/{sweep_id}/forecast")(answered_by(FakeApi.sweep_forecast))
     app.get("/api/v1/published-sweeps")(published_json)
+    app.get("/api/v1/hindsight")(hindsight_json)
     app.get("/api/v1/reproductions")(answered_by(FakeApi.list_reproductions))
     app.get("/api/v1/reproductions/{reproduction_id}")(answered_by(FakeApi.read_reproduction))
     app.get("/api/v1/tradeoff")(answered_by(FakeApi.trade_off))

@@ -325,6 +325,21 @@ def branch_details() -> dict[str, Any]:
     }
 
 
+def hindsight_json() -> dict[str, Any]:
+    """As GET /hindsight answers."""
+    bins = [
+        {"low": low, "high": low + 0.1, "num_answers": 40, "said": low + 0.05, "came_true": low + 0.02,
+         "came_true_low": low - 0.1, "came_true_high": low + 0.1}
+        for low in (0.5, 0.6, 0.7, 0.8, 0.9)
+    ]  # fmt: skip
+    records = [
+        {"share": share, "num_answers": 60, "decided": 0.8, "right": 0.9, "regret": 0.02, "regret_kept": 0.5,
+         "regret_of_price": 0.11}
+        for share in (0.1, 0.25, 0.5)
+    ]  # fmt: skip
+    return {"num_runs": 12, "bins": bins, "records": records}
+
+
 def published_json() -> dict[str, Any]:
     def points(min_examples: float, critical: float, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
         return [

@@ -186,6 +186,18 @@ SWEEPS: Final[Mapping[str, How]] = MappingProxyType(
             "S = S_min (1 + B_crit ÷ B), with its 95 % profile-likelihood interval; a bound where the fit is refused.",
             "sweeps.md", ("sweep", "b_crit", "target"), f"{MCCANDLISH}, eq. 2.11",
         ),
+        "record-odds": How(
+            "Runs of sweeps that were fitted, advised at a tenth, a quarter and half of their plan by the odds of a "
+            "task that nobody has calibrated, at five prices of a step. A change came true where its batch is cheaper "
+            "than the one in use by the sweep's B_crit.",
+            "deciding.md", ("odds", "b_crit"),
+        ),
+        "record-shares": How(
+            "Decided is raise, lower or keep; a change is right where its batch is cheaper, keep where the batch in "
+            "use costs at most an eighth more than the best one. Costs are r S + E to the same loss by the sweep's "
+            "B_crit; B = price knows nothing of the run.",
+            "deciding.md", ("odds", "decision"),
+        ),
         "published-list": How(
             "MLPerf's reference convergence points, fitted by the same code as one's own sweeps: "
             "S = S_min (1 + B_crit ÷ B) to log steps, 95 % profile-likelihood intervals.",

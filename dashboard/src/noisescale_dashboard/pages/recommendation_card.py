@@ -42,6 +42,7 @@ from noisescale_dashboard.pages.parts import (
     card_menu,
     figure_box,
     icon,
+    link,
     note,
     preference_slider,
 )
@@ -252,7 +253,8 @@ def bottom(advice: Recommendation, run: Run) -> list[Child]:
     said = {notice.code for notice in run.notices}
     parts += [note(unbroken(caution.text)) for caution in advice.warnings if caution.code not in said]
     if advice.odds is not None and advice.calibration.state == "uncalibrated":
-        parts.append(note(unbroken(f"The odds take {advice.odds.assumes}"), quiet=True, icon_name="info"))
+        taken = unbroken(f"The odds take {advice.odds.assumes} ")
+        parts.append(note([taken, link("How often were we right here?", "/record")], quiet=True, icon_name="info"))
     known = calibration_words(advice)
     if known and all(caution.code != "uncalibrated" for caution in advice.warnings):
         parts.append(note(unbroken(known), quiet=True, icon_name="info"))
