@@ -64,17 +64,17 @@ quick test-fast test-full: export OMP_NUM_THREADS = 1
 
 # Tests wait for processes and pages a third of their time: three at once fill two cores.
 quick: setup
-	$(BIN)/pytest -m "not slow and not gpu" --numprocesses 3 --dist loadscope
+	$(BIN)/pytest -m "not slow and not gpu" --numprocesses 3 --dist loadfile
 
 # The two know nothing of each other: `make --jobs 2 test` runs them side by side, as CI does.
 test: check quick  ## what a change can break, browser tests included
 
 test-fast: setup  ## the inner loop: no browser, no database, no processes, nothing that takes a third of a second
-	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadscope
+	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadfile
 
 # What computes runs side by side; what waits for processes and pages runs alone, as its clocks want the machine.
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	$(BIN)/pytest -m "slow and not browser and not processes" --numprocesses 2 --dist loadscope
+	$(BIN)/pytest -m "slow and not browser and not processes" --numprocesses 2 --dist loadfile
 	$(BIN)/pytest -m "slow and (browser or processes)"
 
 test-gpu: setup  ## what needs a CUDA device

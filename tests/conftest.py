@@ -16,10 +16,30 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from playwright.async_api import Browser
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
 
     from noisescale_server.embedded import EmbeddedPostgres
 
 TEMPLATE = "template_noisescale"
+
+TOGETHER = ("tests/client/capture/data_parallel", "tests/e2e")
+"""Folders whose files share processes that take seconds to start: one worker runs all of them."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadFileScheduling | None":
+    """With `--dist loadfile`: by file, but for the folders that stay together."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            folder = nodeid.partition("::")[0].rpartition("/")[0]
+            return folder if folder in TOGETHER else super()._split_scope(nodeid)
+
+    return ByFolder(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

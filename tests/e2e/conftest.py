@@ -14,9 +14,9 @@ import pytest
 from app_in_process import LOCAL_TOKEN
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server process with the dashboard."""
+    """The address of a server process with the dashboard, for all files: each has projects of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
