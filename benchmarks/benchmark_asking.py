@@ -9,9 +9,9 @@ from results_file import Figure, write
 from smoke import size
 
 import noisescale
+from noisescale.rows.updates import LoggedStep, Update
 from noisescale.run import Run
-from noisescale.run_history import RunHistory
-from noisescale.updates import LoggedStep, Update
+from noisescale.window.run_history import RunHistory
 from noisescale_core.estimators.noise_scale import Terms
 
 REPEATS = size(200, 3)

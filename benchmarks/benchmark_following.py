@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
-from noisescale.recent_updates import NoiseScale
+from noisescale.window.recent_updates import NoiseScale
 from noisescale_core.theory.prices import worth_examples
 from noisescale_lab.follow.books import Books
 from noisescale_lab.follow.look import Plan, Sight, look

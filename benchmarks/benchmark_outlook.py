@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import size
-from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale.window.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from simulated_runs import Setting, simulated_terms
 

@@ -20,9 +20,9 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from noisescale.guard import Notices
-from noisescale.recent_updates import RecentUpdates
-from noisescale.step_log import StepLog
-from noisescale.updates import LoggedStep, Update, update_from_two_batches
+from noisescale.rows.updates import LoggedStep, Update, update_from_two_batches
+from noisescale.track.step_log import StepLog
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 
 sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("examples", "tests/support"))

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from noisescale.ask.before_a_run import recommend
     from noisescale.ask.recommendation import Recommendation
     from noisescale.config import Config
-    from noisescale.recent_updates import NoiseScale
     from noisescale.run import Run
+    from noisescale.window.recent_updates import NoiseScale
     from noisescale_core.errors import (
         ConfigError,
         EstimationError,
@@ -59,7 +59,7 @@ _MODULES = {
     "follow": "noisescale_lab.follow.follow",
     "sweep": "noisescale_lab.sweep.sweep",
     "Run": "noisescale.run",
-    "NoiseScale": "noisescale.recent_updates",
+    "NoiseScale": "noisescale.window.recent_updates",
     "Recommendation": "noisescale.ask.recommendation",
     "Config": "noisescale.config",
 }

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from noisescale.standard_error import show
+from noisescale.notices.standard_error import show
 
 logger = logging.getLogger("noisescale")
 show(logger)

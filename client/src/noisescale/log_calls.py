@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from noisescale.config import Config
-from noisescale.given_norms import mean_of_small
 from noisescale.guard import Faults, never_raises
-from noisescale.recorder import Recorder
-from noisescale.recorders import Recorders
+from noisescale.rows.given_norms import mean_of_small
+from noisescale.track.recorder import Recorder
+from noisescale.track.recorders import Recorders
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ from pathlib import Path
 from noisescale import transport
 from noisescale.config import Config, without_password
 from noisescale.guard import logger
-from noisescale.last_words import end_of_a_killed_job, last_words
+from noisescale.notices.last_words import end_of_a_killed_job, last_words
 from noisescale.transport.limits import Limits
 from noisescale.transport.wire import Record, RunRecord
 from noisescale.version import __version__

@@ -15,14 +15,14 @@ from noisescale.description import RunDescription
 from noisescale.guard import Faults, never_raises
 from noisescale.integrations.mirrors import Mirror
 from noisescale.log_calls import LogCalls
-from noisescale.metric_history import MetricHistory
-from noisescale.mirroring import Mirroring
+from noisescale.notices.result_line import result_line
 from noisescale.outbox import Outbox
-from noisescale.recent_updates import NoiseScale
-from noisescale.recorder import OpenOutbox, Recorder
-from noisescale.recorders import Recorders
-from noisescale.result_line import result_line
+from noisescale.track.metric_history import MetricHistory
+from noisescale.track.mirroring import Mirroring
+from noisescale.track.recorder import OpenOutbox, Recorder
+from noisescale.track.recorders import Recorders
 from noisescale.transport.wire import RunRecord
+from noisescale.window.recent_updates import NoiseScale
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@ import random
 
 import pytest
 
-from noisescale.recent_updates import RecentUpdates
-from noisescale.run_history import MAX_POINTS, MAX_STRETCHES, RunHistory
-from noisescale.updates import LoggedStep, Update
+from noisescale.rows.updates import LoggedStep, Update
+from noisescale.window.recent_updates import RecentUpdates
+from noisescale.window.run_history import MAX_POINTS, MAX_STRETCHES, RunHistory
 from noisescale_core.estimators.noise_scale import Terms
 
 

@@ -15,7 +15,7 @@ import noisescale
 from noisescale import active_run
 from noisescale.integrations.mirrors import open_mirror
 from noisescale.integrations.shown_values import shown_values
-from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale.window.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.noise_scale import Terms
 

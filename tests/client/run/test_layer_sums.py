@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client_runs import make_kept_run
-from noisescale.layer_sums import MAX_WAITING, LayerNorms, LayerSums
-from noisescale.recording import TermSums
-from noisescale.updates import has_finite_squares
+from noisescale.rows.layer_sums import MAX_WAITING, LayerNorms, LayerSums
+from noisescale.rows.recording import TermSums
+from noisescale.rows.updates import has_finite_squares
 from noisescale_core.estimators.noise_scale import solve_two_batches, solve_unequal_groups, two_batch
 
 SQ_NORMS = st.floats(0, 1e60) | st.sampled_from([0.0, 5e-324, 1e-300, 1e69, 1e71, math.inf, math.nan])

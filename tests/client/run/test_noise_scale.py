@@ -3,8 +3,8 @@ import random
 import pytest
 
 from client_runs import make_kept_run
-from noisescale.readable import readable, readable_seconds
-from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale.notices.readable import readable, readable_seconds
+from noisescale.window.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.uncertainty import Reason, State
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from noisescale.recording import RowSums, row_of
-from noisescale.updates import LoggedStep, Update
+from noisescale.rows.recording import RowSums, row_of
+from noisescale.rows.updates import LoggedStep, Update
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.noise_scale import Terms
 

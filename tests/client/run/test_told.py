@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from client_runs import make_kept_run, make_model
-from noisescale import standard_error
 from noisescale.capture.data_parallel.job import OneProcess
+from noisescale.notices import standard_error
 
 PLAIN_SCRIPT = """
 import torch

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisescale.recent_updates import RecentUpdates
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import Evidence, RunningSignal, has_signal, normal_deviate, octave_of, steps_of
 from noisescale_core.estimators.uncertainty import Reason, State, estimate

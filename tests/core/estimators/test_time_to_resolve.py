@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from noisescale.recent_updates import NoiseScale, RecentUpdates
+from noisescale.window.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.time_to_resolve import predict_updates_to_resolve, run_until_resolved, updates_needed
 from simulated_runs import Setting, simulated_terms

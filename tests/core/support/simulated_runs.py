@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisescale.recent_updates import RecentUpdates
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import FEWEST_UPDATES, SIGNAL_Z, octave_of, steps_of
 from noisescale_core.estimators.student_t import t_quantile

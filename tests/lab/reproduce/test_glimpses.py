@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale.recent_updates import RecentUpdates
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_lab.reproduce.advice.glimpses import glimpses
 from noisescale_lab.reproduce.advice.run import Start

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from noisescale.recent_updates import RecentUpdates
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
 from noisescale_core.estimators.uncertainty import State
 from noisescale_lab.reproduce.advice.glimpses import Glimpse

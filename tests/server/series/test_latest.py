@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import make_batch, make_measurements, make_stream
-from noisescale.recent_updates import RecentUpdates
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State, estimate
 from noisescale_core.estimators.windows import WindowSums

@@ -8,7 +8,7 @@ from noisescale.ask.in_job import recommend_in_job
 from noisescale.ask.recommendation import Recommendation
 from noisescale.config import Config
 from noisescale.guard import Faults, never_raises
-from noisescale.recorder import Recorder
+from noisescale.track.recorder import Recorder
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import ConfigError, DomainError
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 from noisescale.ask.measured_run import MeasuredRun
 from noisescale.ask.recommendation import Recommendation, Writer
-from noisescale.run_history import Moment
+from noisescale.window.run_history import Moment
 from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
 from noisescale_core.advice.decay import informed_looks
 from noisescale_core.advice.parts import RunSoFar, SpentPoint

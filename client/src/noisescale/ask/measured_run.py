@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from noisescale.description import RunDescription
-from noisescale.run_history import RunHistory
+from noisescale.window.run_history import RunHistory
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from noisescale.readable import several
+from noisescale.notices.readable import several
 
 if TYPE_CHECKING:
     from noisescale.ask.recommendation import Recommendation

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.config import Config, without_password
-from noisescale.last_words import end_of_a_killed_job
+from noisescale.notices.last_words import end_of_a_killed_job
 from noisescale.transport.database_behind import DatabaseBehind
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import Outcome, deliver, has_arrived

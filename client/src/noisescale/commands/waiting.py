@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from noisescale.config import Config
-from noisescale.last_words import REASONS, end_of_a_killed_job
+from noisescale.notices.last_words import REASONS, end_of_a_killed_job
 from noisescale.outbox import SPOOL
 from noisescale.transport.given_up_book import book_of, written_down
 from noisescale.transport.late_delivery import has_arrived, num_waiting_in

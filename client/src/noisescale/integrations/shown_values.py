@@ -2,7 +2,7 @@
 
 import math
 
-from noisescale.recent_updates import NoiseScale
+from noisescale.window.recent_updates import NoiseScale
 
 PREFIX = "noisescale/"
 

@@ -6,7 +6,7 @@ is what comes before it, such as a noise scale that is not resolved, and after i
 
 from dataclasses import dataclass, replace
 
-from noisescale.recent_updates import NoiseScale
+from noisescale.window.recent_updates import NoiseScale
 from noisescale_core.estimators.uncertainty import State
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_lab.follow.books import Books

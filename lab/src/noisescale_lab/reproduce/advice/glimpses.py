@@ -1,7 +1,7 @@
 """What a product sees of runs that nobody advises, at shares of their length: the noise scale of the latest window.
 
-The window, its blocks and its states are the product's own (`noisescale.recent_updates`), fed with the terms of every
-step. A run is as long as it takes to its target, or as its plan where it does not get there.
+The window, its blocks and its states are the product's own (`noisescale.window.recent_updates`), fed with the terms of
+every step. A run is as long as it takes to its target, or as its plan where it does not get there.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from noisescale.recent_updates import RecentUpdates
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.belief import Belief, belief
 from noisescale_core.estimators.looks import Looks
 from noisescale_core.estimators.noise_scale import Terms

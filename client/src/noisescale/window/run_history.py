@@ -5,8 +5,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from noisescale.recent_updates import MIN_UPDATES, WINDOW_SHARE
-from noisescale.updates import Update
+from noisescale.rows.updates import Update
+from noisescale.window.recent_updates import MIN_UPDATES, WINDOW_SHARE
 from noisescale_core.advice.early import Before
 from noisescale_core.estimators.looks import Look, Looks
 from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE, NoiseScaleEstimate, estimate

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from noisescale.guard import Notices
-from noisescale.missing_estimates import why_no_estimate, why_no_terms
+from noisescale.notices.missing_estimates import why_no_estimate, why_no_terms
+from noisescale.notices.readable import several
 from noisescale.outbox import Outbox
-from noisescale.readable import several
-from noisescale.recent_updates import RecentUpdates
-from noisescale.recording import Recording
+from noisescale.rows.recording import Recording
+from noisescale.rows.updates import Update
 from noisescale.transport.wire import FinishRecord, RunRecord
-from noisescale.updates import Update
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
 from noisescale_core.estimators.noise_scale import Terms
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from noisescale.guard import Notices
-from noisescale.recent_updates import MIN_UPDATES, NoiseScale
+from noisescale.window.recent_updates import MIN_UPDATES, NoiseScale
 
 
 class Outlook:

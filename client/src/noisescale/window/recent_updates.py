@@ -4,8 +4,8 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from noisescale.missing_estimates import why_no_estimate
-from noisescale.readable import readable, readable_seconds, several
+from noisescale.notices.missing_estimates import why_no_estimate
+from noisescale.notices.readable import readable, readable_seconds, several
 from noisescale_core.advice.early import Early
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words.reasons import words_of

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from noisescale.recent_updates import NoiseScale
+from noisescale.window.recent_updates import NoiseScale
 from noisescale_core.advice.numbers import chance, more
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from noisescale.updates import ROUNDING, LoggedStep, Update, plain_number, update_from_terms
+from noisescale.rows.updates import ROUNDING, LoggedStep, Update, plain_number, update_from_terms
 from noisescale_core.errors import ConfigError, EstimationError
 from noisescale_core.estimators.nested_groups import NestedSizes, NestedTerms, Tree, from_nested_groups, sizes_of
 from noisescale_core.estimators.noise_scale import Terms

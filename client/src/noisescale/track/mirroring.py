@@ -5,7 +5,7 @@ from collections.abc import Callable
 from noisescale.guard import Faults, never_raises
 from noisescale.integrations.mirrors import Mirror
 from noisescale.integrations.shown_values import shown_values
-from noisescale.recent_updates import NoiseScale
+from noisescale.window.recent_updates import NoiseScale
 
 MIRROR_SECONDS = 1.0
 

@@ -1,7 +1,7 @@
 """Since when the loss or the gradients of the job are not finite, step by step; said once, as loud as a warning."""
 
 from noisescale.guard import Notices
-from noisescale.updates import Update
+from noisescale.rows.updates import Update
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.estimators.divergence import (
     Divergence,

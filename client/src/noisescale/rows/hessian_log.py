@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from noisescale import capture
-from noisescale.kind_series import KindSeries
-from noisescale.updates import LoggedStep, Update, update_from_terms
+from noisescale.rows.kind_series import KindSeries
+from noisescale.rows.updates import LoggedStep, Update, update_from_terms
 from noisescale_core.estimators.noise_scale import Terms
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from noisescale.given_norms import columns_of, nested_terms, noise_by_level, update_from_nested
-from noisescale.step_counter import checked_size
-from noisescale.step_log import StepLog
-from noisescale.stream_description import StreamDescription
-from noisescale.updates import plain_number, update_from_two_batches
+from noisescale.rows.given_norms import columns_of, nested_terms, noise_by_level, update_from_nested
+from noisescale.rows.updates import plain_number, update_from_two_batches
+from noisescale.track.step_counter import checked_size
+from noisescale.track.step_log import StepLog
+from noisescale.track.stream_description import StreamDescription
 
 if TYPE_CHECKING:
     from noisescale_core.estimators.nested_groups import NestedSizes, Tree

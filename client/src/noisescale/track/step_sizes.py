@@ -4,7 +4,7 @@ from collections import deque
 from statistics import median_high
 
 from noisescale.guard import Notices
-from noisescale.updates import Update
+from noisescale.rows.updates import Update
 from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.step_sizes import SEEN, batch_in_use, is_far_smaller

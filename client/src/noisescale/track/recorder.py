@@ -10,22 +10,22 @@ from noisescale import capture
 from noisescale.ask.measured_run import MeasuredRun
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
-from noisescale.explanations import SUMMED, explain_duty, is_sum
-from noisescale.further_kinds import FurtherKinds
-from noisescale.given_log import GivenLog
 from noisescale.guard import Faults, Notices
-from noisescale.latest_window import early_of, latest_window
-from noisescale.metric_history import MetricHistory
-from noisescale.mirroring import Mirroring
+from noisescale.notices.explanations import SUMMED, explain_duty, is_sum
 from noisescale.outbox import Outbox, Whereabouts
-from noisescale.outlook import Outlook
-from noisescale.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
-from noisescale.recent_updates import NoiseScale
-from noisescale.step_counter import checked_step
-from noisescale.step_log import StepLog
-from noisescale.stream_description import StreamDescription
+from noisescale.rows.further_kinds import FurtherKinds
+from noisescale.rows.updates import LoggedStep, Update, plain_number
+from noisescale.track.given_log import GivenLog
+from noisescale.track.metric_history import MetricHistory
+from noisescale.track.mirroring import Mirroring
+from noisescale.track.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
+from noisescale.track.step_counter import checked_step
+from noisescale.track.step_log import StepLog
+from noisescale.track.stream_description import StreamDescription
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
-from noisescale.updates import LoggedStep, Update, plain_number
+from noisescale.window.latest_window import early_of, latest_window
+from noisescale.window.outlook import Outlook
+from noisescale.window.recent_updates import NoiseScale
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:

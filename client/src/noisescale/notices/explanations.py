@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
-from noisescale.updates import Update
+from noisescale.rows.updates import Update
 from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
 

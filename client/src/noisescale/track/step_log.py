@@ -5,20 +5,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from noisescale.divergence import FiniteWatch
-from noisescale.explanations import explain_ranks, explain_sizes, explain_update
 from noisescale.guard import Notices
-from noisescale.order_check import OrderCheck
-from noisescale.rank_check import RankCheck
-from noisescale.recent_updates import RecentUpdates
-from noisescale.recording import Recording
-from noisescale.run_history import RunHistory
-from noisescale.step_counter import StepCounter, checked_size
-from noisescale.step_pace import StepPace
-from noisescale.step_sizes import StepSizes
+from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update
+from noisescale.notices.order_check import OrderCheck
+from noisescale.notices.rank_check import RankCheck
+from noisescale.notices.weighting_check import WeightingCheck
+from noisescale.rows.recording import Recording
+from noisescale.rows.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
+from noisescale.track.step_counter import StepCounter, checked_size
+from noisescale.track.step_pace import StepPace
+from noisescale.track.step_sizes import StepSizes
 from noisescale.transport.wire import Record
-from noisescale.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
-from noisescale.weighting_check import WeightingCheck
+from noisescale.window.divergence import FiniteWatch
+from noisescale.window.recent_updates import RecentUpdates
+from noisescale.window.run_history import RunHistory
 
 if TYPE_CHECKING:
     import torch

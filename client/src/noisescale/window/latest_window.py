@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from noisescale.explanations import way_to_measure
 from noisescale.guard import Notices
-from noisescale.kind_series import KindSeries
-from noisescale.missing_estimates import why_no_estimate
-from noisescale.recent_updates import RecentUpdates
-from noisescale.step_log import StepLog
+from noisescale.notices.explanations import way_to_measure
+from noisescale.notices.missing_estimates import why_no_estimate
+from noisescale.rows.kind_series import KindSeries
+from noisescale.track.step_log import StepLog
+from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.advice.early import Early, why_early
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from noisescale import capture
-from noisescale.updates import LoggedStep, update_from_norms
+from noisescale.rows.updates import LoggedStep, update_from_norms
 from noisescale_core.estimators.noise_scale import Terms
 
 if TYPE_CHECKING:

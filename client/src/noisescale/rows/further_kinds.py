@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
-from noisescale.hessian_log import HessianLog
-from noisescale.kind_series import KindSeries
 from noisescale.outbox import Outbox
+from noisescale.rows.hessian_log import HessianLog
+from noisescale.rows.kind_series import KindSeries
+from noisescale.rows.updates import LoggedStep, Update
 from noisescale.transport.wire import FinishRecord, RunRecord
-from noisescale.updates import LoggedStep, Update
 from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:

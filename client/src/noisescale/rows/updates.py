@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
 from noisescale.capture.step_norms import StepNorms
-from noisescale.layer_sums import LayerNorms, TermsOf
+from noisescale.rows.layer_sums import LayerNorms, TermsOf
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.heterogeneity import are_duplicates

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Sequence
 
-from noisescale.layer_sums import LayerSums
+from noisescale.rows.layer_sums import LayerSums
+from noisescale.rows.updates import Update
 from noisescale.transport.wire import GroupRecord, Measurement
-from noisescale.updates import Update
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.noise_scale import Terms
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from noisescale.description import RunDescription
-from noisescale.recorder import Recorder
-from noisescale.step_counter import checked_size
+from noisescale.track.recorder import Recorder
+from noisescale.track.step_counter import checked_size
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The track of one optimizer: its watch, its steps and what it records."""
