@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def at_once(monkeypatch):
     """Gradients are reduced during the backward, as those of a large model are, however small the model is."""
-    monkeypatch.setattr("noisescale.capture.gradient_rows.MAX_ELEMENTS", 0)
+    monkeypatch.setattr("noisescale.capture.small_batches.gradient_rows.MAX_ELEMENTS", 0)
 
 
 @pytest.fixture(params=["kept", "at once"])

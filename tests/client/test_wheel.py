@@ -44,5 +44,5 @@ def test_it_holds_the_package_with_its_types_and_no_test(wheel):
     assert "noisescale/py.typed" in names
     assert "noisescale_core/py.typed" in names
     assert not [name for name in names if name.startswith("noisescale_lab/")]
-    assert "noisescale/capture/hooks.py" in names
+    assert "noisescale/capture/hooks/hooks.py" in names
     assert not [name for name in names if any(part.startswith(("test_", "tests")) for part in name.split("/"))]

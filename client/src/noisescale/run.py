@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from noisescale.capture.clipping import Clipping
     from noisescale.capture.parameter_groups import Grouping
-    from noisescale.capture.step_norms import Weighting
+    from noisescale.capture.values.step_norms import Weighting
     from noisescale.capture.watch_options import Accumulate, Kind, LossReduction, SmallBatches
     from noisescale_core.advice.question import Asked
 

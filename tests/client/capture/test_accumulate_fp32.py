@@ -9,8 +9,8 @@ import torch.distributed as dist
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model, terms_of
-from noisescale.capture import row_sums
-from noisescale.capture.row_sums import ColumnRows
+from noisescale.capture.small_batches import row_sums
+from noisescale.capture.small_batches.row_sums import ColumnRows
 from noisescale.kernels.choice import takes_triton
 from noisescale_core.errors import ConfigError
 
@@ -92,7 +92,7 @@ def test_gradients_of_16_bit_are_rounded_once_and_not_at_each_addition(dtype):
 @pytest.mark.parametrize("num_flushes", [1, 3])
 def test_the_terms_of_each_group_are_those_of_the_default(groups, num_flushes, monkeypatch):
     if num_flushes > 1:
-        monkeypatch.setattr("noisescale.capture.main_gradients.PENDING_BYTES", 150)
+        monkeypatch.setattr("noisescale.capture.small_batches.main_gradients.PENDING_BYTES", 150)
     found = []
     for accumulate in ("autograd", "fp32"):
         model = make_model()

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from client_runs import flat_gradient, make_kept_run, terms_of_means
-from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.small_batches.gradient_rows import GradientRows
 
 
 @pytest.fixture
 def unfollowed(monkeypatch):
     """As after the first steps of a training in which each backward came through the one forward before it."""
-    monkeypatch.setattr("noisescale.capture.step_forwards.NUM_REGULAR_STEPS", 0)
+    monkeypatch.setattr("noisescale.capture.hooks.step_forwards.NUM_REGULAR_STEPS", 0)
 
 
 EXAMPLES = st.integers(1, 4)

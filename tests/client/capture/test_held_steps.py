@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.capture import held_rows
-from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.small_batches import held_rows
+from noisescale.capture.small_batches.gradient_rows import GradientRows
 
 
 class Loop:
@@ -33,7 +33,7 @@ def _no_holding(monkeypatch):
 
 @pytest.fixture
 def _long_holding(monkeypatch):
-    monkeypatch.setattr("noisescale.capture.gradient_rows.HELD_SECONDS", 1e9)
+    monkeypatch.setattr("noisescale.capture.small_batches.gradient_rows.HELD_SECONDS", 1e9)
 
 
 def numbers(rows):
@@ -44,7 +44,7 @@ def numbers(rows):
 def test_held_steps_are_the_same_as_those_looked_at_at_once(monkeypatch, every):
     def rows(is_due):
         with monkeypatch.context() as patch:
-            patch.setattr("noisescale.capture.gradient_rows.HELD_SECONDS", 0.0 if is_due else 1e9)
+            patch.setattr("noisescale.capture.small_batches.gradient_rows.HELD_SECONDS", 0.0 if is_due else 1e9)
             loop = Loop(every=every)
             for index in range(12):
                 loop.step(index, num_small=4 if index % 5 else 2)
@@ -105,7 +105,8 @@ def test_slow_steps_are_not_held(monkeypatch):
 
 @pytest.mark.usefixtures("_long_holding")
 def test_rows_that_find_no_room_are_reduced(monkeypatch):
-    monkeypatch.setattr("noisescale.capture.gradient_rows.HELD_BYTES", 12 * 3 * 256 * 8)  # 12 rows of three layers
+    twelve_rows_of_three_layers = 12 * 3 * 256 * 8
+    monkeypatch.setattr("noisescale.capture.small_batches.gradient_rows.HELD_BYTES", twelve_rows_of_three_layers)
     loop = Loop()
 
     for index in range(6):  # of 5 rows each

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.capture import row_sums
+from noisescale.capture.small_batches import row_sums
 from noisescale.kernels import PREFERENCE, MultiTensor
 from noisescale_core.errors import ConfigError
 
@@ -319,7 +319,7 @@ def test_a_fault_inside_a_hook_never_reaches_the_backward(at_once, caplog):
 
 
 def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkeypatch):
-    monkeypatch.setattr("noisescale.capture.pending_gradients.PENDING_BYTES", 100)
+    monkeypatch.setattr("noisescale.capture.small_batches.pending_gradients.PENDING_BYTES", 100)
     model = make_model()
     run, kept = make_kept_run()
     run.watch(model)
@@ -329,7 +329,7 @@ def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkey
     run.log_gradients()
     run.finish()
 
-    monkeypatch.setattr("noisescale.capture.pending_gradients.PENDING_BYTES", 1 << 20)
+    monkeypatch.setattr("noisescale.capture.small_batches.pending_gradients.PENDING_BYTES", 1 << 20)
     whole, whole_kept = make_kept_run()
     whole.watch(model)
     model.zero_grad()

@@ -262,7 +262,7 @@ def loop_in_a_budget(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     clock = Clock()
     monkeypatch.setattr("noisescale.capture.watch.time.perf_counter", clock)
-    monkeypatch.setattr("noisescale.capture.hooks.time.perf_counter", clock)
+    monkeypatch.setattr("noisescale.capture.hooks.hooks.time.perf_counter", clock)
     loop = Loop(overhead=0.01)
     duty = loop.run._recorders.main.watch.duty
 

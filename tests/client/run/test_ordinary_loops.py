@@ -9,7 +9,7 @@ from torch import nn
 import noisescale
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale import active_run
-from noisescale.capture.gradient_rows import GradientRows
+from noisescale.capture.small_batches.gradient_rows import GradientRows
 from noisescale.transport.wire import MetricRecord
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags

@@ -6,10 +6,10 @@ from noisescale.lazy import exports
 
 if TYPE_CHECKING:
     from noisescale.capture.clipping import Clipping
-    from noisescale.capture.device_values import DeviceValues
     from noisescale.capture.kinds.hessian import hessian_values
     from noisescale.capture.per_example.proxy_calibration import ProxySums, calibrate
-    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.values.device_values import DeviceValues
+    from noisescale.capture.values.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
 
@@ -20,8 +20,8 @@ _MODULES = {
     "ProxySums": "noisescale.capture.per_example.proxy_calibration",
     "calibrate": "noisescale.capture.per_example.proxy_calibration",
     "hessian_values": "noisescale.capture.kinds.hessian",
-    "DeviceValues": "noisescale.capture.device_values",
-    "StepNorms": "noisescale.capture.step_norms",
+    "DeviceValues": "noisescale.capture.values.device_values",
+    "StepNorms": "noisescale.capture.values.step_norms",
     "squared_norms": "noisescale.kernels.squared_norms",
 }
 

@@ -9,27 +9,27 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from noisescale.capture.accumulation import Accumulation
-from noisescale.capture.chosen_source import ChosenSource
 from noisescale.capture.coupled_examples import CoupledExamples
 from noisescale.capture.data_parallel.exchange import RankExchange
 from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
-from noisescale.capture.device_values import device_name
 from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
-from noisescale.capture.gradient_rows import GradientRows
-from noisescale.capture.gradient_state import GradientStates
-from noisescale.capture.held_rows import HeldNorms
-from noisescale.capture.hooks import Hooks
+from noisescale.capture.hooks.hooks import Hooks
+from noisescale.capture.hooks.step_forwards import Pairing
 from noisescale.capture.kinds.choice import make_kinds
-from noisescale.capture.loss_scale import LossScale
 from noisescale.capture.parameter_groups import group_parameters
-from noisescale.capture.small_model import SmallModelAccumulation
-from noisescale.capture.step_forwards import Pairing
-from noisescale.capture.step_queue import StepQueue
-from noisescale.capture.step_values import pack_step
+from noisescale.capture.small_batches.accumulation import Accumulation
+from noisescale.capture.small_batches.gradient_rows import GradientRows
+from noisescale.capture.small_batches.held_rows import HeldNorms
+from noisescale.capture.small_batches.small_model import SmallModelAccumulation
+from noisescale.capture.sources.chosen_source import ChosenSource
 from noisescale.capture.trained_parameters import TrainedParameters
+from noisescale.capture.values.device_values import device_name
+from noisescale.capture.values.gradient_state import GradientStates
+from noisescale.capture.values.loss_scale import LossScale
+from noisescale.capture.values.step_queue import StepQueue
+from noisescale.capture.values.step_values import pack_step
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
 
 Tag = TypeVar("Tag")

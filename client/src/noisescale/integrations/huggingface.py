@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from noisescale import active_run
-from noisescale.capture.hooks import leading_dimension
+from noisescale.capture.hooks.hooks import leading_dimension
 from noisescale.guard import Faults, Notices, never_raises
 from noisescale.integrations.after_backward import after_backward
 from noisescale.integrations.forward_hook import ForwardHook, output_tensors

@@ -10,7 +10,7 @@ from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
     from noisescale.capture.duty_cycle import DutyCycle
-    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.values.step_norms import StepNorms
 
 KINDS = ("adam", "sign", "spectral")
 

@@ -8,7 +8,7 @@ from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.size_weighting import SizeWeighting
 
 if TYPE_CHECKING:
-    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.values.step_norms import StepNorms
 
 AVERAGED = (
     "micro-batches, or ranks, of different sizes are averaged with equal weight, though by their sizes was taken for "

@@ -14,7 +14,7 @@ from noisescale_core.estimators.flags import Flags
 if TYPE_CHECKING:
     import torch
 
-    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.values.step_norms import StepNorms
     from noisescale.capture.watch import Watch
 
 

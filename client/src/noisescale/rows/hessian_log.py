@@ -11,7 +11,7 @@ from noisescale_core.estimators.noise_scale import Terms
 if TYPE_CHECKING:
     import torch
 
-    from noisescale.capture.device_values import DeviceValues
+    from noisescale.capture.values.device_values import DeviceValues
     from noisescale.capture.watch import Watch
 
 

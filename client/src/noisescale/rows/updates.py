@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
-from noisescale.capture.step_norms import StepNorms
+from noisescale.capture.values.step_norms import StepNorms
 from noisescale.rows.layer_sums import LayerNorms, TermsOf
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import torch
 
     from noisescale.capture.duty_cycle import DutyCycle
-    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.values.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
 

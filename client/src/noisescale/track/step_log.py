@@ -23,7 +23,7 @@ from noisescale.window.run_history import RunHistory
 if TYPE_CHECKING:
     import torch
 
-    from noisescale.capture.step_norms import StepNorms
+    from noisescale.capture.values.step_norms import StepNorms
     from noisescale.capture.watch import Watch
 
 MAX_UNMEASURED = 256

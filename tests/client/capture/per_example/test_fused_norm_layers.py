@@ -12,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from client.capture.per_example.brute_force_examples import assert_equal, brute_force, make_norms
 from client.capture.per_example.models_of_examples import TinyGPT, mean_of_tokens
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, terms_of
-from noisescale.capture.per_example import fused_norm_layers, layer_norm
+from noisescale.capture.per_example import fused_norm_layers
+from noisescale.capture.per_example.layers import layer_norm
 from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS
 from noisescale_core.errors import ConfigError
 

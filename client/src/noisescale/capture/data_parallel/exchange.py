@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.job import DataParallelJob
 from noisescale.capture.data_parallel.rank_part import StepParts, lost_part, rank_part
-from noisescale.capture.row_sums import column_sums
-from noisescale.capture.small_batches import SmallBatchSize
+from noisescale.capture.small_batches.accumulation import Accumulation
+from noisescale.capture.small_batches.row_sums import column_sums
+from noisescale.capture.small_batches.small_batches import SmallBatchSize
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSums

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from noisescale.capture.data_parallel.rank_group import host_buffer
-from noisescale.capture.device_values import Event
+from noisescale.capture.values.device_values import Event
 
 DRAIN_SECONDS = 5.0
 """Longest wait for the last sums of a run: the other ranks may be gone."""

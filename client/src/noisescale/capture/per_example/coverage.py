@@ -7,11 +7,11 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from noisescale.capture.per_example.embedding import EMBEDDING
-from noisescale.capture.per_example.layer_rule import LayerRule
+from noisescale.capture.per_example.layers.embedding import EMBEDDING
+from noisescale.capture.per_example.layers.layer_rule import LayerRule
+from noisescale.capture.per_example.layers.linear import LINEAR
+from noisescale.capture.per_example.layers.registry import rule_of
 from noisescale.capture.per_example.left_out import Kind, LeftOut
-from noisescale.capture.per_example.linear import LINEAR
-from noisescale.capture.per_example.registry import rule_of
 
 Layers = Literal["all", "norm_layers"]
 

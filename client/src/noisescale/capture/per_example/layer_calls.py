@@ -222,7 +222,7 @@ def _on_gradient(output: Tensor, see: Callable[[Tensor], None]) -> None:
 class ModuleHook:
     """A hook on a user's module that does not come along where the module is pickled or copied.
 
-    See `noisescale.capture.hooks.ForwardHook`.
+    See `noisescale.capture.hooks.hooks.ForwardHook`.
     """
 
     def __init__(self, module: nn.Module, see: Callable[..., None]) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from noisescale.capture.known_lists import known_list
+from noisescale.capture.small_batches.known_lists import known_list
 from noisescale.kernels import PREFERENCE, MultiTensor
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.multi_tensor.multi_tensor import DTYPES

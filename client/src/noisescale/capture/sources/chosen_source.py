@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.data_parallel.recognise import is_sharded
-from noisescale.capture.example_source import MIN_COVERED, ExampleSource
-from noisescale.capture.gradient_source import SENTENCES, GradientSource
 from noisescale.capture.per_example.coverage import Layers
-from noisescale.capture.split import Split
+from noisescale.capture.sources.example_source import MIN_COVERED, ExampleSource
+from noisescale.capture.sources.gradient_source import SENTENCES, GradientSource
+from noisescale.capture.sources.split import Split
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
 from noisescale_core.errors import ConfigError
 

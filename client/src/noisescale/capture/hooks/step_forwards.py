@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from noisescale.capture.followed_forwards import Forward
+from noisescale.capture.hooks.followed_forwards import Forward
 
 NUM_REGULAR_STEPS = 4
 """Steps after which forwards are no longer followed, where each backward came through the one forward before it."""

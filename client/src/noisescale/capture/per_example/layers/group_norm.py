@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms, wide
-from noisescale.capture.per_example.conv import channels_last, channels_then_positions, sum_over_positions
-from noisescale.capture.per_example.layer_rule import LayerRule, vector_shape
+from noisescale.capture.per_example.layers.conv import channels_last, channels_then_positions, sum_over_positions
+from noisescale.capture.per_example.layers.layer_rule import LayerRule, vector_shape
 
 
 def contribute(

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from noisescale.capture.gradient_lists import Gradients, total
-from noisescale.capture.held_rows import HELD_SECONDS, HeldNorms, HeldRows
+from noisescale.capture.small_batches.gradient_lists import Gradients, total
+from noisescale.capture.small_batches.held_rows import HELD_SECONDS, HeldNorms, HeldRows
 from noisescale.kernels.squared_norms import ROW
 
 MAX_ELEMENTS = 1 << 17

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from noisescale.capture.pending_gradients import PENDING_BYTES, PendingGradients
-from noisescale.capture.row_sums import Part, RowSums
+from noisescale.capture.small_batches.pending_gradients import PENDING_BYTES, PendingGradients
+from noisescale.capture.small_batches.row_sums import Part, RowSums
 
 WIDE = (torch.float32, torch.float64)
 NARROW = (torch.float16, torch.bfloat16)

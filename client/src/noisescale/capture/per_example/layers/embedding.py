@@ -5,7 +5,7 @@
 from torch import Tensor, nn
 
 from noisescale.capture.per_example.contributions import Contribution, TokenRows
-from noisescale.capture.per_example.layer_rule import LayerRule
+from noisescale.capture.per_example.layers.layer_rule import LayerRule
 
 
 def contribute(

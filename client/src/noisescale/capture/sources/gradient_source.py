@@ -4,7 +4,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from noisescale.capture.small_batches import SmallBatchSize
+from noisescale.capture.small_batches.small_batches import SmallBatchSize
 
 SENTENCES = {
     "micro_batches": "squared norms of micro-batches, before accumulation",

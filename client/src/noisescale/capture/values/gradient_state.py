@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from noisescale.capture.accumulation import Accumulation
-from noisescale.capture.step_norms import Weighting
+from noisescale.capture.small_batches.accumulation import Accumulation
+from noisescale.capture.values.step_norms import Weighting
 from noisescale.capture.watch_options import WatchOptions
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from torch import Tensor
 
-from noisescale.capture.device_values import DeviceValues
-from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.step_norms import StepNorms
-from noisescale.capture.step_values import SentStep, read_step
+from noisescale.capture.small_batches.held_rows import HeldNorms
+from noisescale.capture.values.device_values import DeviceValues
+from noisescale.capture.values.step_norms import StepNorms
+from noisescale.capture.values.step_values import SentStep, read_step
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.exchange import RankExchange

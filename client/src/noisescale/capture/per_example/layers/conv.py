@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from noisescale.capture.per_example.contributions import Contribution, OuterProducts, SummedTerms
-from noisescale.capture.per_example.layer_rule import LayerRule
+from noisescale.capture.per_example.layers.layer_rule import LayerRule
 
 Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
 

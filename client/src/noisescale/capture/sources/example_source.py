@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.per_example.norms import PerExampleNorms
-from noisescale.capture.row_sums import spread
-from noisescale.capture.small_batches import SmallBatchSize
+from noisescale.capture.small_batches.row_sums import spread
+from noisescale.capture.small_batches.small_batches import SmallBatchSize
 from noisescale_core.errors import ConfigError
 
 MIN_COVERED = 0.9

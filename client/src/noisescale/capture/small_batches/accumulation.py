@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from noisescale.capture.followed_forwards import Forward
-from noisescale.capture.gradient_source import GradientSource
-from noisescale.capture.held_rows import HeldNorms
-from noisescale.capture.ignored_gradients import IgnoredGradients
+from noisescale.capture.hooks.followed_forwards import Forward
+from noisescale.capture.hooks.step_forwards import Pairing, StepForwards, whose_examples
 from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.main_gradients import MainGradients
-from noisescale.capture.pending_gradients import PendingGradients
-from noisescale.capture.row_sums import ColumnRows, ParameterRows, RowSums, membership
-from noisescale.capture.small_batches import SmallBatchSize, total_size
-from noisescale.capture.step_forwards import Pairing, StepForwards, whose_examples
-from noisescale.capture.witness import Witness
+from noisescale.capture.small_batches.held_rows import HeldNorms
+from noisescale.capture.small_batches.ignored_gradients import IgnoredGradients
+from noisescale.capture.small_batches.main_gradients import MainGradients
+from noisescale.capture.small_batches.pending_gradients import PendingGradients
+from noisescale.capture.small_batches.row_sums import ColumnRows, ParameterRows, RowSums, membership
+from noisescale.capture.small_batches.small_batches import SmallBatchSize, total_size
+from noisescale.capture.small_batches.witness import Witness
+from noisescale.capture.sources.gradient_source import GradientSource
 from noisescale.kernels.squared_norms import condense, values_that_count
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 import torch
 from torch import Tensor
 
-from noisescale.capture.gradient_state import GradientState
-from noisescale.capture.held_rows import HeldNorms
 from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.small_batches import SmallBatchSize, sum_sizes, weights_of
-from noisescale.capture.step_norms import SizeSums, StepNorms, StepSizes, resolve_sizes
+from noisescale.capture.small_batches.held_rows import HeldNorms
+from noisescale.capture.small_batches.small_batches import SmallBatchSize, sum_sizes, weights_of
+from noisescale.capture.values.gradient_state import GradientState
+from noisescale.capture.values.step_norms import SizeSums, StepNorms, StepSizes, resolve_sizes
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.order_of_passes import Contrasts, contrasts

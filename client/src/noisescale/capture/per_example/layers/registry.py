@@ -2,18 +2,18 @@
 
 from torch import nn
 
-from noisescale.capture.per_example.conv import CONVOLUTION
-from noisescale.capture.per_example.embedding import EMBEDDING
-from noisescale.capture.per_example.group_norm import GROUP_NORM
-from noisescale.capture.per_example.layer_norm import (
+from noisescale.capture.per_example.layers.conv import CONVOLUTION
+from noisescale.capture.per_example.layers.embedding import EMBEDDING
+from noisescale.capture.per_example.layers.group_norm import GROUP_NORM
+from noisescale.capture.per_example.layers.layer_norm import (
     LAYER_NORM,
     RMS_NORM,
     looks_like_layer_norm,
     looks_like_rms_norm,
 )
-from noisescale.capture.per_example.layer_rule import LayerRule
-from noisescale.capture.per_example.linear import LINEAR
-from noisescale.capture.per_example.transposed_linear import TRANSPOSED_LINEAR, is_transposed_linear
+from noisescale.capture.per_example.layers.layer_rule import LayerRule
+from noisescale.capture.per_example.layers.linear import LINEAR
+from noisescale.capture.per_example.layers.transposed_linear import TRANSPOSED_LINEAR, is_transposed_linear
 
 RULES: dict[type[nn.Module], LayerRule] = {
     nn.Linear: LINEAR,

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from noisescale.capture.held_rows import HeldNorms
+from noisescale.capture.small_batches.held_rows import HeldNorms
 
 Tag = TypeVar("Tag")
 

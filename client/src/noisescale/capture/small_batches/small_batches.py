@@ -9,7 +9,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from noisescale.capture.step_norms import SizeSums
+from noisescale.capture.values.step_norms import SizeSums
 
 NUM_SIZE_SUMS = 6
 

@@ -5,7 +5,7 @@
 from torch import Tensor, nn
 
 from noisescale.capture.per_example.contributions import Contribution, OuterProducts
-from noisescale.capture.per_example.layer_rule import LayerRule, sum_of_gradients
+from noisescale.capture.per_example.layers.layer_rule import LayerRule, sum_of_gradients
 
 
 def contribute(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.row_sums import ParameterRows, Part, RowSums
+from noisescale.capture.small_batches.row_sums import ParameterRows, Part, RowSums
 from noisescale.kernels.squared_norms import SMALL, condense, values_that_count
 
 PENDING_BYTES = 32 << 20

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from noisescale.capture.accumulation import Accumulation
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
-from noisescale.capture.followed_forwards import FollowedForwards, Forward
-from noisescale.capture.main_gradients import MainGradients
-from noisescale.capture.model_calls import see_calls
-from noisescale.capture.small_model import SmallModelAccumulation
+from noisescale.capture.hooks.followed_forwards import FollowedForwards, Forward
+from noisescale.capture.hooks.model_calls import see_calls
+from noisescale.capture.small_batches.accumulation import Accumulation
+from noisescale.capture.small_batches.main_gradients import MainGradients
+from noisescale.capture.small_batches.small_model import SmallModelAccumulation
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.exchange import RankExchange

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.accumulation import UNPAIRED, Accumulation
-from noisescale.capture.gradient_lists import GradientLists, Gradients, Pass, total
-from noisescale.capture.gradient_rows import GradientRows
-from noisescale.capture.held_rows import HeldNorms
-from noisescale.capture.row_sums import membership
-from noisescale.capture.small_batches import SmallBatchSize, total_size
+from noisescale.capture.small_batches.accumulation import UNPAIRED, Accumulation
+from noisescale.capture.small_batches.gradient_lists import GradientLists, Gradients, Pass, total
+from noisescale.capture.small_batches.gradient_rows import GradientRows
+from noisescale.capture.small_batches.held_rows import HeldNorms
+from noisescale.capture.small_batches.row_sums import membership
+from noisescale.capture.small_batches.small_batches import SmallBatchSize, total_size
 
 NUM_FIRST_LOOKS = 4
 """Steps from the first in which the gradient is compared with the sum of the small batches."""

@@ -9,8 +9,8 @@ checked with numbers at run time, as for every layer.
 from torch import Tensor, nn
 
 from noisescale.capture.per_example.contributions import Contribution
-from noisescale.capture.per_example.layer_rule import LayerRule, sum_of_gradients
-from noisescale.capture.per_example.linear import products_of_rows, shape
+from noisescale.capture.per_example.layers.layer_rule import LayerRule, sum_of_gradients
+from noisescale.capture.per_example.layers.linear import products_of_rows, shape
 
 
 def is_transposed_linear(module: nn.Module) -> bool:

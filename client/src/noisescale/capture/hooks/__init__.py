@@ -1,0 +1,1 @@
+"""What is seen while a step is measured: forwards, gradients and the ends of backward passes."""

@@ -1,0 +1,1 @@
+"""What each example contributes to the parameters of a layer, by kind of layer."""

@@ -1,0 +1,1 @@
+"""The small batches of a step: their gradients, their sizes and the sums of their squared norms."""
