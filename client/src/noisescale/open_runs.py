@@ -36,12 +36,7 @@ def discard(run: OpenRun) -> None:
 
 
 def end_those_of(model: "torch.nn.Module", *, but: OpenRun) -> None:
-    """Finish the runs that have trained a model which another run watches from now on: nobody trains it twice at once.
-
-    Args:
-        model: Of the run that begins.
-        but: The run that begins.
-    """
+    """Finish the runs that have trained a model which another run watches now: nobody trains it twice at once."""
     for run in [one for one in _open if one is not but and one.has_trained(model)]:
         announce(f"run {run.id} is finished: its model is watched by run {but.id} from here on")
         run.finish("finished")

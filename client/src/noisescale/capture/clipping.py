@@ -19,12 +19,7 @@ TOLERANCE = 1e-2
 
 
 class Clipping:
-    """Clips the gradients of one optimizer; works without any measurement, too.
-
-    Args:
-        model: What `watch()` was given.
-        optimizer: With it.
-    """
+    """Clips the gradients of one optimizer; works without any measurement, too."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
         self._model = weakref.ref(model)

@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from noisescale.lazy import INSTALL_LAB, INSTALL_SERVER
 from noisescale.version import __version__
+from noisescale_core.errors import ConfigError
 
 GROUP = "noisescale.commands"
 
@@ -20,7 +21,7 @@ DOORS = {"reproduce": ("noisescale-lab", INSTALL_LAB), "up": ("noisescale-server
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status of a command; 2 without one.
+    """The exit status of a command; 2 without one, and for wrong settings.
 
     Args:
         argv: Arguments; None: those of the process.
@@ -41,7 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if run is None:
         parser.print_help()
         return 2
-    return run(arguments)
+    try:
+        return run(arguments)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
 
 
 def _add_door(name: str, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

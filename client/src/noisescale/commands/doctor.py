@@ -3,7 +3,6 @@
 import argparse
 import os
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from noisescale.transport.limits import Limits
 from noisescale.transport.stream_folder import is_on_a_network
 from noisescale.transport.write_speed import SLOW_SECONDS
 from noisescale.version import __version__
-from noisescale_core.errors import ConfigError, TransportError
+from noisescale_core.errors import TransportError
 
 NUM_WRITES = 200
 FRAME_BYTES = 152
@@ -32,11 +31,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when records are safe and would arrive; 1 when not; 2 for wrong settings."""
-    try:
-        config = Config.from_env(url=arguments.url)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
+    config = Config.from_env(url=arguments.url)
     is_safe = bool(config.folders) and _is_folder_good(config.folders[0] / SPOOL)
     if not is_safe:
         print("to do    set NOISESCALE_DIR to a folder on a local disk that can be written to")

@@ -1,13 +1,12 @@
 """`noisescale status`: which server this machine would send to, whether it answers, and what waits on disk."""
 
 import argparse
-import sys
 
 from noisescale.commands.waiting import waiting
 from noisescale.config import Config
 from noisescale.transport.http import HttpServer
 from noisescale.version import __version__
-from noisescale_core.errors import ConfigError, TransportError
+from noisescale_core.errors import TransportError
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,11 +18,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when the server is ready and no records are stuck; 1 when not; 2 for wrong settings."""
-    try:
-        config = Config.from_env(url=arguments.url)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
+    config = Config.from_env(url=arguments.url)
     print(f"server   {config.url}")
     print(f"project  {config.project}")
     found = waiting(config)

@@ -14,7 +14,7 @@ from noisescale.transport.late_delivery import Outcome, deliver, has_arrived
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.version import __version__
-from noisescale_core.errors import ConfigError, TransportError
+from noisescale_core.errors import TransportError
 
 TIMEOUT_SECONDS = 24 * 3600.0
 PATIENCE_SECONDS = 300.0
@@ -35,11 +35,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when the server has an account of everything; 1 when not; 2 for wrong arguments."""
-    try:
-        config = Config.from_env(url=arguments.url)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
+    config = Config.from_env(url=arguments.url)
     if arguments.folder is not None and not arguments.folder.is_dir():
         print(f"no folder {arguments.folder}: give one that a job has named, or none for all", file=sys.stderr)
         return 2

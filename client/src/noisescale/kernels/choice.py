@@ -41,12 +41,7 @@ def is_capturing(device: torch.device) -> bool:
 
 
 def fused(layout: Layout, device: torch.device) -> Reduction:
-    """The reduction by Triton's kernel; loads Triton.
-
-    Args:
-        layout: Of the lists.
-        device: On which they are.
-    """
+    """The reduction by Triton's kernel; loads Triton."""
     return multi_tensor.FusedReduction(layout, device)
 
 

@@ -53,12 +53,7 @@ class Runs:
         return tensor.contiguous()
 
     def as_type(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
-        """The tensor in this type.
-
-        Args:
-            tensor: Of any type.
-            dtype: Which.
-        """
+        """The tensor in this type."""
         if tensor.dtype == dtype:
             return tensor
         self.num_copies += 1

@@ -138,11 +138,7 @@ class PointerTable:
 
     @contextmanager
     def holding(self, entries: Sequence[int]) -> Iterator[Tensor]:
-        """The table [num_entries] int64 on the device, to be read by kernels that are launched inside.
-
-        Args:
-            entries: As many integers.
-        """
+        """The table [num_entries] int64 on the device, to be read by kernels that are launched inside."""
         if self._seen_as.is_capturing():
             slot = self._spares.pop() if self._spares else self._new_slot()
             self._captured.append(slot)

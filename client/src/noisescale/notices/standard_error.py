@@ -10,11 +10,7 @@ from typing import TextIO
 
 
 class StandardError(logging.StreamHandler[TextIO]):
-    """Writes to what standard error is at that moment, unless another handler has the message.
-
-    Args:
-        logger: Whose handler it is.
-    """
+    """Writes to what standard error is at that moment, unless another handler has the message."""
 
     def __init__(self, logger: logging.Logger) -> None:
         logging.Handler.__init__(self)
@@ -33,11 +29,7 @@ class StandardError(logging.StreamHandler[TextIO]):
 
 
 def show(logger: logging.Logger) -> None:
-    """Show what a logger says from INFO on; a level or a handler that it has already stays as it is.
-
-    Args:
-        logger: Of the whole client.
-    """
+    """Show what a logger says from INFO on; a level or a handler that it has already stays as it is."""
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.INFO)  # the root's WARNING is nobody's choice
     logger.addFilter(_is_wanted)

@@ -27,9 +27,6 @@ class WeightingCheck:
 
     Attributes:
         found: The sums of the test so far.
-
-    Args:
-        notices: Told once what does not fit.
     """
 
     def __init__(self, notices: Notices) -> None:

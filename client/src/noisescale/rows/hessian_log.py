@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 class HessianLog:
-    """Hands Hessian-vector products over to their series when their numbers have arrived.
-
-    Args:
-        series: Of kind `hessian`.
-    """
+    """Hands Hessian-vector products over to their series when their numbers have arrived."""
 
     def __init__(self, series: KindSeries) -> None:
         self._series = series

@@ -91,15 +91,7 @@ def calibrator_beside(
     on_fault: Callable[[Exception], None],
     on_note: Callable[[str], None],
 ) -> ProxyCalibrator | None:
-    """What calibrates a watch of the normalisations; None of another one, and with a budget, which has no time for it.
-
-    Args:
-        watch: Of the proxy.
-        optimizer: Ends the steps.
-        options: Of the proxy.
-        on_fault: Told about our own faults inside hooks.
-        on_note: Told what is known of the ratio.
-    """
+    """What calibrates a watch of the normalisations; None of another, and with a budget, which has no time for it."""
     if options.small_batches != "layer_norm_proxy" or options.overhead is not None or watch.job.num_ranks > 1:
         return None
     whole = replace(

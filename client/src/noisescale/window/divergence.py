@@ -16,9 +16,6 @@ from noisescale_core.estimators.divergence import (
 class FiniteWatch:
     """Sees the loss and the gradients of each step.
 
-    Args:
-        notices: Says sentences once.
-
     Attributes:
         estimated_step: The last step with an estimate; None before the first.
     """

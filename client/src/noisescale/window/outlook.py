@@ -7,11 +7,7 @@ from noisescale.window.recent_updates import MIN_UPDATES, NoiseScale
 
 
 class Outlook:
-    """Looks after 16 updates, 32, 64 and so on: what is foretold changes with the logarithm of what is known.
-
-    Args:
-        notices: Says it.
-    """
+    """Looks after 16 updates, 32, 64 and so on: what is foretold changes with the logarithm of what is known."""
 
     def __init__(self, notices: Notices) -> None:
         self._notices = notices
@@ -19,12 +15,7 @@ class Outlook:
         self._has_said_resolved = False
 
     def look(self, num_updates: int, noise_scale: Callable[[], NoiseScale]) -> None:
-        """Say where the run stands, if it is time to.
-
-        Args:
-            num_updates: With an estimate, so far.
-            noise_scale: Of the latest window.
-        """
+        """Say where the run stands, if it is time to."""
         if num_updates < self._next or self._has_said_resolved:
             return
         self._next = 2 * num_updates

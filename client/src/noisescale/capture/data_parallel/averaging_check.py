@@ -32,12 +32,7 @@ class AveragingCheck:
         self._before: dict[int, Tensor] = {}
 
     def see(self, number: int, parameter: Tensor) -> None:
-        """Remember elements before they are averaged: a hook that runs when a gradient has been accumulated.
-
-        Args:
-            number: Of the parameter among those looked at.
-            parameter: It.
-        """
+        """Remember elements before they are averaged: a hook that runs when a gradient has been accumulated."""
         elements = self._elements(parameter)
         if elements is not None:
             self._before[number] = elements

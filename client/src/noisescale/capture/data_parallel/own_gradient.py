@@ -23,9 +23,6 @@ class OwnGradient:
     Attributes:
         is_wanted: Whether this backward is looked at.
         is_incomplete: Some of it could not be told apart.
-
-    Args:
-        num_parameters: P.
     """
 
     def __init__(self, num_parameters: int) -> None:

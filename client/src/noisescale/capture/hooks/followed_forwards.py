@@ -63,11 +63,7 @@ class FollowedForwards:
                 tensor.grad_fn.register_prehook(come_through)
 
     def of_task(self, task: int) -> list[Forward]:
-        """The forwards that a backward has come through so far; none where it took other ways.
-
-        Args:
-            task: Number of the backward.
-        """
+        """The forwards that a backward has come through so far; none where it took other ways."""
         return self._forwards if task == self._task else []
 
 

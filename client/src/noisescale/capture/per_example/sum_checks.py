@@ -58,14 +58,7 @@ class SumChecks:
         return Checksum(self._signs[name])
 
     def end(self, name: str, checksum: Checksum, gradient: Tensor, sq_norm_b: Tensor) -> None:
-        """Compare; nobody waits for the answer.
-
-        Args:
-            name: Of the parameter.
-            checksum: What its layers have contributed.
-            gradient: As autograd computed it.
-            sq_norm_b: Squared norm of each example's contribution.
-        """
+        """Compare; nobody waits for the answer."""
         mismatch = checksum.mismatches(gradient, sq_norm_b)
         before = self._new_mismatches.get(name)
         self._new_mismatches[name] = mismatch if before is None else mismatch | before
@@ -85,12 +78,7 @@ class SumChecks:
         self._mismatches.pop(name, None)
 
     def with_nan(self, sq_norm_bP: Tensor, names: Iterable[str]) -> Tensor:
-        """The same squared norms, written over with NaN where the newest check of a parameter has failed.
-
-        Args:
-            sq_norm_bP: By example and parameter.
-            names: Of the P parameters.
-        """
+        """The same squared norms, written over with NaN where the newest check of a parameter has failed."""
         if not self._mismatches:
             return sq_norm_bP
         device = sq_norm_bP.device

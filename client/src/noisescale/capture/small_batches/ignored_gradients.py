@@ -31,11 +31,7 @@ class IgnoredGradients:
         self._now = {}
 
     def taken_off(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """The gradients without what was ignored.
-
-        Args:
-            gradients: One for each parameter.
-        """
+        """The gradients without what was ignored."""
         found = list(gradients)
         for index, ignored in self.sums.items():
             gradient = found[index]

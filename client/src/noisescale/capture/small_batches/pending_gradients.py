@@ -97,11 +97,7 @@ class PendingGradients:
             self._reduce_held()
 
     def keep(self, gradients: Sequence[Tensor | None]) -> None:
-        """Copy what lies in the memory of `p.grad`, before somebody writes there.
-
-        Args:
-            gradients: `p.grad` of each parameter.
-        """
+        """Copy what lies in the memory of `p.grad`, before somebody writes there."""
         for index, (held, gradient) in enumerate(zip(self.held, gradients, strict=True)):
             if held is None or gradient is None or not held.layout == gradient.layout == torch.strided:
                 continue

@@ -41,10 +41,6 @@ def cut(arguments: Any, sizes: Sequence[int]) -> list[Any]:
 def join(outputs: Sequence[Any], sizes: Sequence[int]) -> Any:
     """The output for all examples.
 
-    Args:
-        outputs: Of the parts.
-        sizes: Their examples.
-
     Raises:
         NotSeparableError: Unless every tensor has the batch first, and all else is the same for all parts.
     """

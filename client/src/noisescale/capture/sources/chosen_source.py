@@ -54,9 +54,6 @@ class ChosenSource:
     def begin(self, parameters: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Choose by the options.
 
-        Args:
-            parameters: Those that are trained, by name.
-
         Returns:
             Those that are measured.
 
@@ -89,12 +86,7 @@ class ChosenSource:
         self.says = f"{SENTENCES[self.estimator]}, of {num_ranks} ranks"
 
     def look_for_examples(self, num_small_batches: int, *, are_coupled: bool) -> None:
-        """After the first step: where it had a single small batch, see whether its examples can be told apart.
-
-        Args:
-            num_small_batches: Of the step.
-            are_coupled: The model mixes examples.
-        """
+        """After the first step: where it had a single small batch, see whether its examples can be told apart."""
         if not self._may_take_examples or not num_small_batches:
             return
         self._may_take_examples = False

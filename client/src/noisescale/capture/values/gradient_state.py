@@ -33,11 +33,7 @@ class GradientState:
 
 
 class GradientStates:
-    """The state of each step; one object as long as nothing changes, as most steps are like the one before.
-
-    Args:
-        options: Of the watch.
-    """
+    """The state of each step; one object as long as nothing changes, as most steps are like the one before."""
 
     def __init__(self, options: WatchOptions) -> None:
         self._options = options
@@ -47,14 +43,7 @@ class GradientStates:
     def of_step(
         self, accumulation: Accumulation, *, is_unscaled: bool, are_coupled: bool, estimator: str
     ) -> GradientState:
-        """The state of the step that is logged.
-
-        Args:
-            accumulation: Its small batches.
-            is_unscaled: As in `GradientState`.
-            are_coupled: A BatchNorm was in training mode.
-            estimator: Where the small batches come from.
-        """
+        """The state of the step that is logged."""
         reason = accumulation.reason
         varying = accumulation.adds_up, accumulation.is_partial, is_unscaled, are_coupled, reason, estimator
         if varying != self._varying:

@@ -19,11 +19,7 @@ Tag = TypeVar("Tag")
 
 
 class StepQueue(Generic[Tag]):
-    """Steps in the order in which they were logged; nobody waits for them before the end.
-
-    Args:
-        kinds: Turn their own numbers into terms.
-    """
+    """Steps in the order in which they were logged; nobody waits for them before the end."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds

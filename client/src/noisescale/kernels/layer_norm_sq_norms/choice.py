@@ -46,10 +46,6 @@ def takes_triton(kernels: Kernels, device: torch.device) -> bool:
     """Whether Triton's kernel is wanted on a device, and gives the right numbers there.
 
     The first time on a device, that compiles it, tests it, and waits.
-
-    Args:
-        kernels: As above.
-        device: Of the tensors.
     """
     if kernels == "torch" or (kernels == "auto" and device.type != "cuda"):
         return False

@@ -26,12 +26,7 @@ Terms = Callable[[Tensor, Tensor, Any, Any], list[Tensor]]
 
 
 class NaiveReduction:
-    """Sums over lists of tensors of one layout.
-
-    Args:
-        layout: Of the lists.
-        device: On which they are.
-    """
+    """Sums over lists of tensors of one layout."""
 
     num_copies = 0
 
