@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_core.estimators import signal
 from noisescale_core.estimators.signal import NO_EVIDENCE, Evidence
 from noisescale_server.services.live import LiveSeries
-from noisescale_server.storage import series
+from noisescale_server.storage import piece_sums
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
 from noisescale_server.storage.series import Piece
 
@@ -25,7 +25,7 @@ async def has_signal(session: AsyncSession, live: LiveSeries, high: int) -> bool
 
 async def of_octaves(session: AsyncSession, live: LiveSeries, high: int) -> list[Evidence]:
     """The evidence of each octave of the live steps up to `high` that holds any, oldest first."""
-    found = await series.evidence(session, live.run_id, _pieces(live, high), kind=live.kind)
+    found = await piece_sums.evidence(session, live.run_id, _pieces(live, high), kind=live.kind)
     by_octave = groupby(found, key=lambda piece: signal.octave_of(piece[0]))
     return [sum_of(evidence for _, evidence in pieces) for _, pieces in by_octave]
 

@@ -16,7 +16,7 @@ from noisescale_core.estimators.windows import WindowSums
 from noisescale_server.services import evidence
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.services.resolution import spacing_of
-from noisescale_server.storage import series
+from noisescale_server.storage import piece_sums, series
 from noisescale_server.storage.progress import LatestWindow
 from noisescale_server.storage.pyramid import BITS_PER_LEVEL, TOP_LEVEL
 from noisescale_server.storage.series import Block
@@ -122,7 +122,7 @@ async def _last_step(
         return None
     low = numbers[-1] * wanted.steps_per_block
     pieces = live.pieces(low, min(last, low + wanted.steps_per_block - 1), 0)
-    return await series.last_estimated_step(session, live.run_id, pieces)
+    return await piece_sums.last_estimated_step(session, live.run_id, pieces)
 
 
 def _sums(blocks: Iterable[Block]) -> WindowSums:

@@ -22,7 +22,7 @@ from noisescale_server.services.live import LiveSeries, cut
 from noisescale_server.services.resolution import Range, choose, level_of, spacing_of
 from noisescale_server.services.run_so_far import run_so_far
 from noisescale_server.services.windows import Windows
-from noisescale_server.storage import series
+from noisescale_server.storage import piece_sums
 from noisescale_server.storage.series import PointColumns
 from noisescale_server.storage.tables import Run
 
@@ -59,7 +59,7 @@ async def batch_at(session: AsyncSession, live: LiveSeries, step: int) -> float 
     if not live.covered:
         return None
     pieces = live.pieces(live.first_step, step, 0)
-    return batch_in_use(await series.last_sizes(session, live.run_id, pieces, SEEN))
+    return batch_in_use(await piece_sums.last_sizes(session, live.run_id, pieces, SEEN))
 
 
 async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_signal: bool) -> History:
@@ -93,7 +93,7 @@ async def looks_of(session: AsyncSession, live: LiveSeries, high: int) -> list[t
         found = live.pieces(max(first, live.first_step), min(last, high), level_of(last - first + 1))
         pieces += found
         numbers += [number] * len(found)
-    return await series.looks(session, live.run_id, pieces, numbers, kind=live.kind) if pieces else []
+    return await piece_sums.looks(session, live.run_id, pieces, numbers, kind=live.kind) if pieces else []
 
 
 @dataclass(frozen=True, slots=True)
