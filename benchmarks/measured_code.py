@@ -117,6 +117,7 @@ MEASURED = MappingProxyType(
         "load": _server("load_10k_runs.py", "streams", left_out=(*_ADVICE, *_READING)),
         "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
         "odds": Measured("policies/benchmark_odds.py", alone=("benchmarks/policies/references.csv",)),
+        "odds_over_time": Measured("policies/benchmark_odds_over_time.py"),
         "outlook": Measured("benchmark_outlook.py"),
         "rests": Measured("benchmark_rests.py"),
         "page": Measured(
