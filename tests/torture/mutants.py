@@ -118,8 +118,8 @@ def resumes_stream() -> None:
 def sending(name: str) -> Iterator[None]:
     """The block sends whatever it finds to whomever it knows, if that is the bug."""
 
-    def everybodys(_: object, folders: Any) -> Any:
-        return folders
+    def everybodys(folders: Any, _server: object, _url: str) -> Any:
+        return folders, []
 
     with contextlib.ExitStack() as patches:
         if name == "sends_everybodys":
