@@ -108,7 +108,9 @@ def main() -> None:
         outcomes = rounds(Path(folder), arguments.faults)
         with killable_postgres() as postgres:
             figures = [*figures_of(outcomes), *planted(postgres, Path(folder))]
-    write("torture", figures, command="make torture")
+    is_whole = arguments.faults == FAULTS
+    called = "make torture" if is_whole else f"python benchmarks/torture.py --faults {arguments.faults}"
+    write("torture", figures, command=called)
     is_good = all(one.verdict.is_good and one.has_drained and not one.verdict.declared_otherwise for one in outcomes)
     if not is_good or figures[-1].value < size(len(MUTANTS), 1):
         raise SystemExit("lost, doubled, or a planted bug was missed: see above")
