@@ -109,6 +109,31 @@ async def test_a_callback_of_the_browser_alone_is_no_callback_here(callbacks: Ca
     assert answer.status_code == 400
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), "\ud800", {"\udc00": 1}, [float("nan")]], ids=repr)
+async def test_what_no_browser_writes_is_no_value(
+    callbacks: Callbacks, odd: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    for triggered in ("settings-key-make.n_clicks", "run-series-view.data", "beat.data"):
+        output = callbacks.output_called_by(triggered.split(".")[0])
+        body = callbacks.payload(output, VALUES)
+        body["inputs"][-1]["value"] = odd
+
+        answer = await answer_to(callbacks.client, body)
+
+        assert answer.status_code == 400
+        assert "has a value that no page sends" in answer.json()["message"]
+    assert caplog.text == ""
+
+
+async def test_a_text_that_is_too_long_for_an_address_is_a_problem_of_the_api(callbacks: Callbacks) -> None:
+    view = VALUES["runs-view.data"] | {"q": "x" * 100_000}
+    values = VALUES | {"runs-view.data": view, "runs-rows.data": None}
+
+    answer = await callbacks.post("runs-rows.data", values)
+
+    assert "What is asked for is too long" in json.dumps(answer)
+
+
 async def test_how_a_change_is_undone_can_name_nothing_else(callbacks: Callbacks) -> None:
     values = VALUES | {"runs-undo.n_clicks": 1, "runs-done.data": {"words": "", "undo": [{"ids": [], "project": "x"}]}}
 

@@ -11,6 +11,7 @@ import orjson
 from noisescale_dashboard import outages
 
 FORWARDED_HEADERS = ("authorization", "cookie", "origin", "sec-fetch-site", "host")
+TOO_LONG = 414
 AWAY = (502, 503, 504)
 """Answers of a server or database that is away and comes back; a 500 is an answer, and asking again gives the same."""
 
@@ -76,6 +77,8 @@ class ApiTransport:
         except httpx.TransportError as error:
             outages.remember(has_answered=False)
             raise ApiProblem(request, None, "The server did not answer", str(error)) from error
+        except httpx.InvalidURL as error:  # longer than any address
+            raise ApiProblem(request, TOO_LONG, "What is asked for is too long", str(error)) from error
         outages.remember(has_answered=response.status_code not in AWAY)
         if response.is_success:
             return response

@@ -5,6 +5,7 @@ error inside of one is ours.
 """
 
 import inspect
+import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -71,8 +72,11 @@ def _wrong_values(parts: list[dict[str, Any]], kinds: tuple[Any, ...]) -> str | 
         kind = kinds[place] if place < len(kinds) else Any
         try:
             msgspec.convert(part.get("value"), STORES.get(name or "", kind))
-        except (msgspec.ValidationError, RecursionError) as error:
-            return f"{name} has a value that no page sends ({error}): {AGAIN}"
+            # no browser writes numbers that are none, nor halves of characters
+            json.dumps(part.get("value"), allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            said = str(error).encode(errors="replace").decode()
+            return f"{name} has a value that no page sends ({said}): {AGAIN}"
     return None
 
 
