@@ -13,6 +13,7 @@ from sqlalchemy import select
 from calibrating_sweeps import planted_sweep
 from factories import make_batch, make_measurements, make_run
 from noisescale_server.services import decisions, stale_windows
+from noisescale_server.storage import run_decisions
 from noisescale_server.storage.tables import Run
 from stored_runs import judge_all, resolved, store_run
 
@@ -121,7 +122,7 @@ async def test_a_run_is_judged_by_what_has_come_and_again_once_there_is_more(
     await send_steps(shared_client, run_id, stream_id, range(610, 650), run=run, first_seq=sent + 12)
 
     assert before["decision"]["decision"] == "insufficient_evidence"
-    assert before["decision"]["reason"] == "A run is judged within a few seconds of its first records."
+    assert before["decision"]["reason"] == "Not judged yet: the server looks at its runs in turn, those in use first."
     assert judged["decision"] == fresh
     assert fresh["decision"] == "increase"
     assert 0.8 <= fresh["probability"] <= 1
@@ -141,6 +142,20 @@ async def test_the_row_says_what_the_recommendation_says(shared_app: FastAPI, sh
     assert row["reason"] == advice["reason"]
     assert row["probability"] == pytest.approx(advice["odds"]["probability"])
     assert row["saving"] == pytest.approx(advice["odds"]["saving"])
+
+
+async def test_two_servers_judge_no_run_at_once_and_batches_wait_for_neither(
+    shared_app: FastAPI, shared_client: httpx.AsyncClient
+) -> None:
+    run_id, stream_id, run = uuid4(), uuid4(), make_run(project=f"two {uuid4()}")
+    await send_steps(shared_client, run_id, stream_id, range(100), run=run)
+
+    async with shared_app.state.sessions.begin() as one, shared_app.state.sessions.begin() as other:
+        claims = [await run_decisions.claim(one, run_id), await run_decisions.claim(other, run_id)]
+        # while it is claimed
+        await send_steps(shared_client, run_id, stream_id, range(100, 150), run=run, first_seq=102)
+
+    assert claims == [True, False]
 
 
 async def send_steps(

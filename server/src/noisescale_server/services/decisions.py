@@ -4,6 +4,7 @@ To judge a run takes its whole history, some 20 ms of which most is arithmetic, 
 is read by itself is judged on the spot.
 """
 
+import asyncio
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -30,8 +31,8 @@ async def of_a_round(session: AsyncSession) -> list[UUID]:
 
 
 async def refresh(session: AsyncSession, run_id: UUID) -> None:
-    """Keep what to do with the batch of a run, by all that is stored of it."""
-    run = await runs.get(session, run_id)
+    """Keep what to do with the batch of a run, by all that is stored of it; unless another server does."""
+    run = await runs.get(session, run_id) if await run_decisions.claim(session, run_id) else None
     if run is not None:
         found, due_step = await _judge(session, run)
         await run_decisions.store(session, run, found, due_step)
@@ -55,5 +56,7 @@ async def _judge(session: AsyncSession, run: Run) -> tuple[Decision, int | None]
     if wanted is not None:
         has_signal = await evidence.has_signal(session, live, wanted.high)
         past = await run_history.read(session, live, wanted, has_signal=has_signal)
-    found = decide(run_history.so_far(run, past), Measured(await known_kappa.of_run(session, run)))
+    kappa = await known_kappa.of_run(session, run)
+    # milliseconds of arithmetic, for which no request should wait
+    found = await asyncio.to_thread(decide, run_history.so_far(run, past), Measured(kappa))
     return found, None if wanted is None else steps_of(look_of(wanted.high))[1] + 1

@@ -1,5 +1,6 @@
 """What a stored run has spent so far, stretch by stretch: examples, steps, time, learning rate and noise scale."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -75,7 +76,9 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
     how = choose(wanted, window=window, max_points=NUM_STRETCHES, spacing=spacing_of(live.covered))
     found = await windows.read(session, live, wanted, how, has_signal=has_signal)
     resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)
-    known = belief(informed_looks([look for _, look in await looks_of(session, live, wanted.high)]))
+    looks = informed_looks([look for _, look in await looks_of(session, live, wanted.high)])
+    # milliseconds of arithmetic, for which no other request should wait
+    known = await asyncio.to_thread(belief, looks)
     return replace(_history(found, resumed, first_step=wanted.low), belief=known)
 
 

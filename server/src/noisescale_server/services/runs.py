@@ -26,7 +26,7 @@ from noisescale_server.storage.tables import Run
 
 Status = Literal["running", "finished", "failed", "silent", "crashed"]
 
-NOT_JUDGED_YET = "A run is judged within a few seconds of its first records."
+NOT_JUDGED_YET = "Not judged yet: the server looks at its runs in turn, those in use first."
 
 
 @dataclass(frozen=True, slots=True)

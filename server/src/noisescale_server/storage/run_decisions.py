@@ -20,6 +20,10 @@ _STALE = """
 SELECT id FROM run WHERE decision_is_stale AND first_step IS NOT NULL AND NOT window_is_stale
 ORDER BY latest_refreshed_at DESC NULLS LAST LIMIT $1::bigint"""
 
+_CLAIM = """
+SELECT id FROM run
+WHERE id = $1::uuid AND decision_is_stale AND pg_try_advisory_xact_lock(hashtextextended($1::uuid::text, 22))"""
+
 # what has come since the run was read is judged next time
 _STORE = """
 UPDATE run SET decision = $2::text, decision_batch_size = $3::bigint, decision_low = $4::float8,
@@ -32,6 +36,14 @@ WHERE id = $1::uuid"""
 async def stale(session: AsyncSession, limit: int) -> list[UUID]:
     """Runs that there is more to judge by, those in use first; not those whose window lacks rows."""
     return [row[0] for row in await fetch(session, _STALE, limit)]
+
+
+async def claim(session: AsyncSession, run_id: UUID) -> bool:
+    """True if the run is stale and no other server judges it; then none does until the transaction ends.
+
+    No lock of the row: batches go on.
+    """
+    return bool(await fetch(session, _CLAIM, run_id))
 
 
 async def store(session: AsyncSession, run: Run, found: Decision, due_step: int | None) -> None:
