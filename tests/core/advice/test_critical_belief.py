@@ -143,11 +143,12 @@ def test_odds_are_of_our_tasks_and_the_interval_of_all_published_ones():
         ({"steps_done": 500, "planned_steps": 5000}, 0.1),
         ({"steps_done": 9000, "planned_steps": 5000}, 1.0),
         ({"steps_done": 500, "planned_steps": None}, None),
-        ({"steps_done": 500, "planned_steps": 5000, "has_ended": True}, 1.0),
+        ({"steps_done": 500, "planned_steps": 5000, "has_ended": True}, 0.1),
+        ({"steps_done": 500, "planned_steps": None, "has_ended": True}, 1.0),
         ({"steps_done": 0, "planned_steps": 5000}, 0.0),
     ],
 )
-def test_progress_is_the_share_of_the_plan_and_whole_at_the_end(changes, progress):
+def test_progress_is_the_share_of_the_plan_and_without_one_whole_at_the_end(changes, progress):
     assert advised_run(**changes).progress == progress
 
 

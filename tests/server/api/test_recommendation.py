@@ -1,13 +1,16 @@
 """GET /api/v1/runs/{run_id}/recommendation: advice from what is stored."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import update
 
 from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, without_estimates
+from noisescale_server.storage.tables import Run
 from problems import assert_problem
 from stored_runs import resolved, store_run
 
@@ -76,6 +79,23 @@ class TestAdvice:
         assert type(row["decision"]["batch_size"]) is int
         assert row["noise_scale"] == found["noise_scale"]
         assert row["example_efficiency"]["value"] == found["example_efficiency"]["now"]["value"]
+
+    async def test_a_run_that_has_crashed_is_not_told_to_go_on(
+        self, shared_app: FastAPI, shared_client: httpx.AsyncClient
+    ) -> None:
+        """It sends no finish: only the clock tells that it takes no more steps."""
+        run_id = uuid4()
+        await send(shared_client, run_id, measurements=make_measurements(steps=range(60), noise_scale=NOISE_SCALE))
+        running = await recommendation(shared_client, run_id)
+        async with shared_app.state.sessions.begin() as session:
+            long_ago = datetime.now(UTC) - timedelta(hours=3)
+            await session.execute(update(Run).where(Run.id == run_id).values(updated_at=long_ago))
+
+        crashed = await recommendation(shared_client, run_id)
+
+        assert "look again" in running["next_step"].lower()
+        assert "look again" not in crashed["next_step"].lower()
+        assert "next run" in crashed["next_step"] or "from a checkpoint" in crashed["next_step"]
 
     async def test_a_preference_for_few_steps_asks_for_a_larger_batch(
         self, shared_client: httpx.AsyncClient, trained: UUID

@@ -117,10 +117,10 @@ class RunSoFar:
 
     @property
     def progress(self) -> float | None:
-        """Share of the plan that is done; None without a plan. A run that has ended is done."""
-        if self.has_ended:
-            return 1.0
-        return min(1.0, self.steps_done / self.planned_steps) if self.planned_steps else None
+        """Share of the plan that is done; without a plan None, and all of it where the run has ended."""
+        if self.planned_steps:
+            return min(1.0, self.steps_done / self.planned_steps)
+        return 1.0 if self.has_ended else None
 
     @property
     def steps_left(self) -> int:

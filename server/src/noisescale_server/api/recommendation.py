@@ -8,9 +8,9 @@ from fastapi.responses import PlainTextResponse
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.trainer_flags import Trainer, as_flags
 from noisescale_server.api.critical_by_definition import by_definition
-from noisescale_server.api.deps import KnownWholeRuns, ReadSession, RunId
+from noisescale_server.api.deps import AppSettings, KnownWholeRuns, Now, ReadSession, RunId
 from noisescale_server.api.recommendation_query import RunRecommendationQuery, SeveralRecommendationsQuery
-from noisescale_server.api.runs import read_ids
+from noisescale_server.api.runs import patience, read_ids
 from noisescale_server.api.schemas_recommendation import RecommendationAnswer, SeveralRecommendations, as_said
 from noisescale_server.services import run_advice
 from noisescale_server.services.errors import refuse
@@ -39,10 +39,15 @@ async def get_recommendation(
     query: Annotated[RunRecommendationQuery, Query()],
     session: ReadSession,
     whole_runs: KnownWholeRuns,
+    settings: AppSettings,
+    now: Now,
 ) -> RecommendationAnswer | PlainTextResponse:
     """Which batch size to use now and for the rest, for a reader who values steps and examples as the query says."""
     asked = query.question()
-    advice = await run_advice.advise(session, whole_runs, run_id, asked, to_step=query.to_step)
+    crashed_before = now - patience(settings).crashed_after
+    advice = await run_advice.advise(
+        session, whole_runs, run_id, asked, to_step=query.to_step, crashed_before=crashed_before
+    )
     if query.format == "json":
         found, by = advice.recommendation, query.definition
         known = None if by is None else by_definition(found.critical_batch, by, query.definition_share)

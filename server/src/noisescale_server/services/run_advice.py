@@ -1,7 +1,8 @@
 """The recommendation for a stored run: its row, its noise scale, and what it has spent so far."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -39,9 +40,23 @@ class RunAdvice:
 
 
 async def advise(
-    session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, asked: Question, *, to_step: int | None = None
+    session: AsyncSession,
+    whole_runs: WholeRuns,
+    run_id: UUID,
+    asked: Question,
+    *,
+    to_step: int | None = None,
+    crashed_before: datetime | None = None,
 ) -> RunAdvice:
     """The advice for a run, now or as if it stood at a step, inside what the reader has, with the project's own κ.
+
+    Args:
+        session: Where to read.
+        whole_runs: What is known of runs that were read before.
+        run_id: Of the run.
+        asked: What the reader values and has.
+        to_step: Where it stands; None: now.
+        crashed_before: A run without data since then has crashed, and takes no more steps; None: nobody knows.
 
     Raises:
         RunNotFound: When no run has this id.
@@ -54,7 +69,9 @@ async def advise(
     live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
     past = await whole_runs.history_of(session, run, live, to_step)
     moment = None if to_step is None else Moment(await run_history.batch_at(session, live, to_step))
-    return _advice(run, past, await known_kappa.of_run(session, run), asked, moment)
+    kappa = await known_kappa.of_run(session, run)
+    has_crashed = crashed_before is not None and run.updated_at <= crashed_before
+    return _advice(run, past, kappa, asked, moment, has_crashed=has_crashed and moment is None)
 
 
 async def advise_several(
@@ -76,9 +93,17 @@ async def advise_several(
 
 
 def _advice(
-    run: Run, past: History, kappa: Kappa, asked: Question, moment: Moment | None = None, *, is_of_list: bool = False
+    run: Run,
+    past: History,
+    kappa: Kappa,
+    asked: Question,
+    moment: Moment | None = None,
+    *,
+    is_of_list: bool = False,
+    has_crashed: bool = False,
 ) -> RunAdvice:
     found = run_history.so_far(run, past, moment=moment, usd_per_device_hour=asked.usd_per_device_hour)
+    found = replace(found, has_ended=found.has_ended or has_crashed)
     try:
         advice = recommend(found, Measured(kappa), asked, is_of_list=is_of_list)
     except DomainError as error:
