@@ -10,9 +10,10 @@ from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import odds_against_outcomes
 from noisescale_dashboard.number_format import NOTHING, count, share
 from noisescale_dashboard.pages import shell, states
-from noisescale_dashboard.pages.parts import Child, card, figure_box, link
+from noisescale_dashboard.pages.parts import Child, card, figure_box, icon, link
 from noisescale_dashboard.record_answers import AtShare, Record
 
+TITLE = "How often were we right here?"
 CARD = "record-odds"
 NOTHING_YET = (
     "No sweep with stored runs has been fitted here yet. A sweep tells what the best batch was, and so whether the "
@@ -52,14 +53,15 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         has_table=True,
     )
     body = [
-        html.H1("How often were we right here?", className="h1"),
+        html.H1(TITLE, className="h1"),
         html.P(LEDE, id="record-sentence", className="lede mb12"),
         html.Div(id="record-empty"),
         html.Div([odds, shares], id="record-body", className="grid cols two"),
         dcc.Store(id="record-asked", data=1),
         dcc.Store(id="record-figures"),
     ]
-    return shell.page([link("Sweeps", "/sweeps"), html.B("How often were we right here?")], body)
+    crumbs = [link("Sweeps", "/sweeps"), icon("chevr", "xs"), html.Span(TITLE, className="crumb-end")]
+    return shell.page(crumbs, body)
 
 
 def register(app: Dash, api: ApiClient) -> None:
@@ -81,7 +83,7 @@ def register(app: Dash, api: ApiClient) -> None:
         if not found.num_runs:
             return no_update, LEDE, True, html.P(NOTHING_YET, className="t2"), no_update, no_update
         figure = odds_against_outcomes.odds_against_outcomes(found.bins, narrow=narrow)
-        return {"odds": figure}, f"{headline(found)} {LEDE}", False, None, table(found.records), sentence(found)
+        return {"odds-figure": figure}, f"{headline(found)} {LEDE}", False, None, table(found.records), sentence(found)
 
 
 def headline(found: Record) -> str:
