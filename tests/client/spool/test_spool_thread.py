@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from full_disk import FullDisk
+from noisescale.transport import segment
 from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import decode_loss, encode, frames_in, seq_of
 from noisescale.transport.limits import Limits
@@ -281,3 +283,57 @@ def test_losses_that_the_server_knows_of_are_forgotten(make):
     spool.acknowledge(4, None)
 
     assert spool._losses.known() == [LostRange(5, 5, "too_large")]
+
+
+class Writes(FullDisk):
+    """A disk that counts the attempts to write to it."""
+
+    num_writes = 0
+
+    def write(self, descriptor, content):
+        self.num_writes += 1
+        return super().write(descriptor, content)
+
+
+def test_a_disk_that_failed_is_left_alone_until_it_is_time_to_try_again(make, monkeypatch):
+    disk = Writes()
+    monkeypatch.setattr(segment, "os", disk)
+    monkeypatch.setattr("noisescale.transport.disk_spool.RETRY_SECONDS", 60.0)
+    spool = make()
+    spool.append(frame(1))
+    for seq in range(2, 10):
+        spool.append(frame(seq))
+    tried = disk.num_writes
+
+    spool._drain()
+
+    assert tried >= 1
+    assert disk.num_writes == tried
+    assert spool.num_in_memory == 9
+
+
+def test_what_the_server_has_is_no_longer_held_in_memory(make, monkeypatch):
+    monkeypatch.setattr(segment, "os", FullDisk())
+    monkeypatch.setattr("noisescale.transport.disk_spool.RETRY_SECONDS", 60.0)
+    spool = make()
+    for seq in range(1, 6):
+        spool.append(frame(seq))
+
+    spool.acknowledge(3, None)
+
+    assert spool.num_in_memory == 2
+
+
+def test_each_file_begins_with_the_run_even_where_memory_had_no_room_for_it(make, monkeypatch, tmp_path):
+    disk = FullDisk()
+    monkeypatch.setattr(segment, "os", disk)
+    spool = make(limits=Limits(free_share=0.0, memory_records=2))
+    for seq in range(1, 6):
+        spool.append(frame(seq))
+    disk.num_free = 1 << 20
+
+    wait_until(lambda: on_disk(tmp_path))
+    wait_until(lambda: spool.num_in_memory == 0)
+
+    assert on_disk(tmp_path)[0] == 1
+    assert on_disk(tmp_path)[-1] == 5

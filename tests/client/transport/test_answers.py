@@ -74,3 +74,8 @@ def test_a_date_to_retry_after_is_understood():
 )
 def test_a_date_that_is_none_is_no_time_to_wait(date):
     assert retry_after_seconds(date) is None
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("0", 0.0), ("7", 7.0), ("-1", None), ("nan", None), ("inf", 3600.0)])
+def test_seconds_to_retry_after_are_none_where_they_make_no_sense(header, seconds):
+    assert retry_after_seconds(header) == seconds

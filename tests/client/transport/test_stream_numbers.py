@@ -253,3 +253,20 @@ def test_a_signal_that_logs_while_records_are_numbered_comes_after_them():
     assert batch_of(stream) == (4, 11, list(range(4, 12)))
     assert waiting[-1] == 8
     assert 0 < inner[0] <= inner[1] <= inner[2] < 8, "how many wait, as far as they have numbers"
+
+
+def test_a_run_record_that_is_damaged_everywhere_was_not_trimmed():
+    """Of a stream whose files hold none: a server that begins anew is told the true reason."""
+
+    class FromTheFourthOn(MemorySpool):
+        def first_held(self, seq):
+            return max(seq, 4)
+
+    stream = Stream.left_behind(LeftStream("run", "stream", b"", 5, 3, []), FromTheFourthOn())
+
+    assert stream.rewind(1)
+    before = stream.account().num_lost_by_reason
+    stream.next_batch(max_records=10, max_bytes=HUGE)
+
+    assert before == {"trimmed": 2}
+    assert stream.account().num_lost_by_reason == {"trimmed": 2, "spool_corrupt": 3}

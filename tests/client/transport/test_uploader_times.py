@@ -300,6 +300,17 @@ def test_a_conflict_is_followed_by_a_short_pause_and_each_further_one_by_a_longe
     assert asked == [0.5, 1, 2, 4]
 
 
+def test_a_smaller_batch_is_tried_soon_and_a_single_record_after_pauses_that_double(make_sender, monkeypatch):
+    asked = []
+    monkeypatch.setattr(random, "uniform", lambda low, high: asked.append(high) or 0.0)
+    sender = make_sender(*[answering(413)] * 6, interval_seconds=0.001)
+
+    sender.log(0)
+    wait_until(lambda: sender.steps == [0])
+
+    assert asked == [0.5, 0.5, 0.5, 1, 0.5, 2]
+
+
 def test_failures_are_counted_one_by_one(make_sender, monkeypatch):
     monkeypatch.setattr(random, "uniform", lambda low, high: 0.0)
     sender = make_sender(*[no_answer] * 3, interval_seconds=0.001)

@@ -1,6 +1,8 @@
 import json
 import math
 
+import pytest
+
 from noisescale.transport.wire import (
     Batch,
     FinishRecord,
@@ -47,3 +49,10 @@ def test_what_is_empty_is_left_out():
     body = json.loads(to_json(Batch("run", 1, 1, 0, "now", [], [LostRange(1, 1, "rejected")])))
 
     assert set(body) == {"proto", "run_id", "first_seq", "last_seq", "crc32", "sent_at", "lost"}
+
+
+def test_a_number_that_no_json_has_is_never_written():
+    batch = Batch("run", 1, 1, 0, "now", [(1, RunRecord({"lr": math.nan}, {}))], [])
+
+    with pytest.raises(ValueError, match="JSON compliant"):
+        to_json(batch)
