@@ -40,3 +40,20 @@ def test_what_has_no_answer_is_refused_with_the_way_out(case, capsys):
     assert commands.main(["recommend", *asked]) == 2
 
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "weight"), [("money", "0.2"), ("time", "0.8"), ("frontier", "0.833333")])
+def test_a_preference_has_a_name(name, weight, capsys):
+    assert commands.main(["recommend", "--tokens", "20e9", "--preference", name]) == 0
+    by_name = capsys.readouterr().out
+    assert commands.main(["recommend", "--tokens", "20e9", "--preference", weight]) == 0
+
+    assert by_name == capsys.readouterr().out
+    assert "ramp       a batch that grows is worth about 2 % here" in by_name
+
+
+def test_another_name_is_refused_with_those_that_there_are(capsys):
+    with pytest.raises(SystemExit):
+        commands.main(["recommend", "--tokens", "20e9", "--preference", "fast"])
+
+    assert "one of money, balanced, time, frontier: got 'fast'" in capsys.readouterr().err

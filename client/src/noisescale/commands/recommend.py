@@ -3,7 +3,8 @@
 import argparse
 import sys
 
-from noisescale_core.advice.words.of_language_models import said
+from noisescale_core.advice.words.of_language_models import NAMED, said
+from noisescale_core.advice.worth import SPLIT
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.language_models import OPTIMIZERS, TOKENS_PER_PARAMETER, LanguageModel
 
@@ -25,10 +26,30 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--sequence-length", type=int, help="tokens of an example: the batch is said in sequences, too")
     parser.add_argument("--tokens-per-step", type=float, help="price: what a step saved is worth in tokens")
     parser.add_argument(
-        "--preference", type=float, default=0.5, help="without a price: weight of steps against tokens, 0 to 1"
+        "--preference",
+        type=preference,
+        default=SPLIT,
+        help=f"without a price: weight of steps against tokens, 0 to 1, or {', '.join(NAMED)} (as large labs buy time)",
     )
     parser.add_argument("--mixture-of-experts", action="store_true", help="each token goes to some experts")
     parser.set_defaults(run=run)
+
+
+def preference(said: str) -> float:
+    """A preference by its number or name.
+
+    Args:
+        said: On the command line.
+
+    Raises:
+        ArgumentTypeError: If it is neither.
+    """
+    try:
+        return NAMED.get(said) or float(said)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a number from 0 to 1, or one of {', '.join(NAMED)}: got {said!r}"
+        ) from None
 
 
 def run(arguments: argparse.Namespace) -> int:

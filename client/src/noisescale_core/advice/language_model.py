@@ -96,7 +96,7 @@ def recommend(planned: PlannedModel, asked: Question) -> Recommendation:
         otherwise=_otherwise(model, length) if per_step is None and preference == SPLIT else (),
         warnings=_cautions(model, found),
         next_step=wording.TO_CHANGE,
-        schedule_missing=wording.NO_RAMP,
+        schedule_missing=f"{wording.NO_RAMP[0].upper()}{wording.NO_RAMP[1:]}.",
     )
 
 

@@ -12,9 +12,13 @@ from noisescale_core.theory.language_models import (
 MONEY, TIME = 0.2, 0.8
 """Preferences at which the answer is shown beside the asked one, where no price is stated."""
 
+NAMED = {"money": MONEY, "balanced": 0.5, "time": TIME, "frontier": 5 / 6}
+"""Preferences by name. Large labs' models are trained at up to 4 to 6 times the law's B_crit, which is a step worth 16 to
+36 critical batches: 25 of them is a preference of 5/6 (`docs/language_models.md`)."""
+
 EXTRAPOLATED = "no published point is of so many or so few tokens: extrapolated"
 
-NO_RAMP = "A ramp is worth about 2 % here, as B_crit grows as the tokens' power 0.44: one batch is enough."
+NO_RAMP = "a batch that grows is worth about 2 % here, as B_crit grows as the tokens' power 0.44: one is enough"
 
 TO_CHANGE = "what a step is worth, sweeps of your own, and the noise scale that noisescale.watch() measures in the run"
 
@@ -49,6 +53,7 @@ def said(
         f"rests on   {because(model, found, are_tokens_assumed=are_tokens_assumed)}",
         f"floor      below {_tokens(found.floor)} a batch wastes tokens again",
         f"rate       {rate(found)}",
+        f"ramp       {NO_RAMP}",
     ]
     if found.is_extrapolated:
         lines.append(f"careful    {EXTRAPOLATED}")
@@ -70,7 +75,7 @@ def priced(tokens_per_step: float | None, preference: float) -> str:
         preference: Weight of steps against tokens, where no price is stated.
     """
     if tokens_per_step is None:
-        return f"steps weigh {preference:g}, tokens {1 - preference:g}"
+        return f"steps weigh {preference:.3g}, tokens {1 - preference:.3g}"
     return f"at {_tokens(tokens_per_step)} a step"
 
 
