@@ -13,8 +13,8 @@ MONEY, TIME = 0.2, 0.8
 """Preferences at which the answer is shown beside the asked one, where no price is stated."""
 
 NAMED = {"money": MONEY, "balanced": 0.5, "time": TIME, "frontier": 5 / 6}
-"""Preferences by name. Large labs' models are trained at up to 4 to 6 times the law's B_crit, which is a step worth 16 to
-36 critical batches: 25 of them is a preference of 5/6 (`docs/language_models.md`)."""
+"""Preferences by name. Large labs' models are trained at up to 4 to 6 times the law's B_crit, which is a step worth 16
+to 36 critical batches: 25 of them is a preference of 5/6 (`docs/language_models.md`)."""
 
 EXTRAPOLATED = "no published point is of so many or so few tokens: extrapolated"
 
