@@ -140,6 +140,7 @@ MEASURED = MappingProxyType(
         "spool": _client("benchmark_spool.py", "run.py"),
         "step_overhead": Measured("step_overhead/benchmark_step_overhead.py", _WATCHING),
         "torture": Measured("torture.py", (f"{SERVER}/api/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
+        "turns": Measured("benchmark_turns.py", alone=(f"{SERVER}/data/language_model_batch_sizes.json",)),
         "truth": Measured("truth/benchmark_truth.py"),
         "workers": _server("benchmark_workers.py", "streams", "health", left_out=(*_ADVICE, *_READING)),
         "wrong_keys": _server("benchmark_wrong_keys.py", "runs", left_out=_ADVICE),

@@ -1,7 +1,8 @@
 """Published sweeps, fitted by the same code as one's own.
 
 The facts are package data: data to the target by batch size in MLPerf's reference convergence points, from
-github.com/mlcommons/logging (Apache-2.0).
+github.com/mlcommons/logging (Apache-2.0); and sweeps and critical batches of language models, each with its source, of
+which only those are given out that were read there or computed from it.
 """
 
 import json
@@ -17,6 +18,9 @@ from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 
 SOURCE = "MLCommons, reference convergence points, github.com/mlcommons/logging"
 LICENCE = "Apache-2.0"
+
+MLPERF = "mlperf_convergence.json"
+LANGUAGE_MODELS = "language_model_batch_sizes.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +47,45 @@ class Workload:
     """One benchmark of one version.
 
     Attributes:
-        suite: MLPerf Training or MLPerf HPC.
-        name: The benchmark.
-        version: Of the suite.
+        suite: MLPerf Training, MLPerf HPC, or a paper.
+        name: The benchmark, or what was trained.
+        version: Of the suite, or the target.
         points: By batch size.
+        source: Where the numbers stand.
+        tokens_per_example: Of a language model; None where examples are no sequences of one length.
     """
 
     suite: str
     name: str
     version: str
     points: tuple[PublishedPoint, ...]
+    source: str = f"{SOURCE}, {LICENCE}"
+    tokens_per_example: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCriticalBatch:
+    """A critical batch of a language model without its sweep.
+
+    Attributes:
+        task: What was trained on.
+        num_parameters: As published.
+        optimizer: As published.
+        tokens: To the target at a small batch.
+        critical_batch_tokens: B_crit.
+        definition: What "critical" means here.
+        source: Where it was published.
+        evidence: How the number was made.
+    """
+
+    task: str
+    num_parameters: str
+    optimizer: str
+    tokens: float
+    critical_batch_tokens: float
+    definition: str
+    source: str
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +103,32 @@ class PublishedSweep:
 
 
 def workloads() -> tuple[Workload, ...]:
-    """Every workload that ships with this release."""
-    text = files("noisescale_server").joinpath("data", "mlperf_convergence.json").read_text(encoding="utf-8")
-    return tuple(_workload(row) for row in json.loads(text)["workloads"])
+    """Every workload that ships with this release: MLPerf's, then language models'."""
+    of_models = _facts(LANGUAGE_MODELS)
+    return (
+        *(_workload(row) for row in _facts(MLPERF)["workloads"]),
+        *(_language_model(row, of_models["sources"]) for row in of_models["sweeps"]),
+    )
+
+
+@lru_cache(maxsize=1)
+def published_critical_batches() -> tuple[PublishedCriticalBatch, ...]:
+    """The critical batches of language models that are verified."""
+    facts = _facts(LANGUAGE_MODELS)
+    return tuple(
+        PublishedCriticalBatch(
+            task=row["task"],
+            num_parameters=row["num_parameters"],
+            optimizer=row["optimizer"],
+            tokens=row["tokens_at_target_min"],
+            critical_batch_tokens=row["critical_batch_tokens"],
+            definition=row["definition"],
+            source=facts["sources"][row["source"]],
+            evidence=row["evidence"],
+        )
+        for row in facts["critical_batch_points"]
+        if row["verified"]
+    )
 
 
 @lru_cache(maxsize=4)
@@ -100,3 +156,23 @@ def fit_workload(workload: Workload, *, level: float = 0.95) -> SweepFit | Refus
 def _workload(row: dict[str, Any]) -> Workload:
     points = tuple(PublishedPoint(**point) for point in row["points"])
     return Workload(row["suite"], row["workload"], row["version"], points)
+
+
+def _language_model(row: dict[str, Any], sources: dict[str, str]) -> Workload:
+    """The best run of each batch size, none repeated; data to the target are sequences."""
+    pairs = zip(row["batch_size_sequences"], row["steps_to_target"], strict=True)
+    points = tuple(PublishedPoint(size, row["optimizer"], 1, size * steps, 0.0) for size, steps in pairs)
+    source = sources[row["source"]]
+    return Workload(
+        suite=source.split(",")[0],
+        name=f"{row['task']}, {row['num_parameters']}",
+        version=f"loss {row['target']['value']:g}",
+        points=points,
+        source=f"{source}; {row['evidence']}",
+        tokens_per_example=row["sequence_length"],
+    )
+
+
+def _facts(name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(files("noisescale_server").joinpath("data", name).read_text(encoding="utf-8"))
+    return facts

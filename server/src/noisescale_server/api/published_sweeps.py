@@ -1,4 +1,4 @@
-"""GET /api/v1/published-sweeps: MLPerf's reference convergence points, fitted as one's own sweeps are."""
+"""GET /api/v1/published-sweeps: MLPerf's reference points and language models' sweeps, fitted as one's own are."""
 
 import asyncio
 from typing import Annotated
@@ -8,7 +8,13 @@ from pydantic import BaseModel, ConfigDict
 
 from noisescale_server.analysis import published_sweeps
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
-from noisescale_server.analysis.published_sweeps import LICENCE, SOURCE, PublishedPoint, PublishedSweep
+from noisescale_server.analysis.published_sweeps import (
+    LICENCE,
+    SOURCE,
+    PublishedCriticalBatch,
+    PublishedPoint,
+    PublishedSweep,
+)
 from noisescale_server.api.deps import Text
 from noisescale_server.api.schemas_critical_batch import FitAnswer, fit_answer
 from noisescale_server.api.schemas_runs import Answer
@@ -25,20 +31,29 @@ class PublishedSweepQuery(BaseModel):
 
 
 class PublishedSweepAnswer(Answer):
-    """One workload: a fit, or a refusal. `min_steps` and `min_examples` are in the benchmark's own progress unit."""
+    """One workload: a fit, or a refusal.
+
+    `min_steps` and `min_examples` are in the benchmark's own progress unit; of a language model in steps and sequences.
+    """
 
     suite: str
     workload: str
     version: str
+    source: str
+    tokens_per_example: int | None
     points: tuple[PublishedPoint, ...]
     fit: FitAnswer | None
     refusal: Refusal | None
 
 
 class PublishedSweepList(Answer):
-    """Published sweeps with their source."""
+    """Published sweeps, and critical batches of language models without their sweeps.
+
+    `source` and `licence` are MLPerf's; each sweep has its own source.
+    """
 
     sweeps: list[PublishedSweepAnswer]
+    critical_batches: tuple[PublishedCriticalBatch, ...]
     total: int
     source: str = SOURCE
     licence: str = LICENCE
@@ -51,7 +66,8 @@ async def list_published_sweeps(query: Annotated[PublishedSweepQuery, Query()]) 
     known = await asyncio.to_thread(published_sweeps.published_sweeps)
     wanted = None if query.workload is None else query.workload.casefold()
     found = [_answer(one) for one in known if wanted in (None, one.workload.name.casefold())]
-    return PublishedSweepList(sweeps=found, total=len(found))
+    batches = published_sweeps.published_critical_batches()
+    return PublishedSweepList(sweeps=found, critical_batches=batches, total=len(found))
 
 
 def _answer(one: PublishedSweep) -> PublishedSweepAnswer:
@@ -59,6 +75,8 @@ def _answer(one: PublishedSweep) -> PublishedSweepAnswer:
         suite=one.workload.suite,
         workload=one.workload.name,
         version=one.workload.version,
+        source=one.workload.source,
+        tokens_per_example=one.workload.tokens_per_example,
         points=one.workload.points,
         fit=fit_answer(one.outcome),
         refusal=one.outcome if isinstance(one.outcome, Refusal) else None,

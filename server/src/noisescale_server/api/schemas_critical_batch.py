@@ -9,6 +9,7 @@ from noisescale_server.analysis.batch_sweep.refusal import Refusal
 from noisescale_server.analysis.batch_sweep.regimes import LocalSlope
 from noisescale_server.analysis.batch_sweep.sweep_fit import Residual, SweepFit
 from noisescale_server.analysis.batch_sweep.target_answer import CurvePoint, TargetAnswer
+from noisescale_server.analysis.batch_sweep.turning.turn import Turn
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.steps_to_target.best_of_grid import TargetPoint
 from noisescale_server.api.schemas_runs import Answer
@@ -16,7 +17,7 @@ from noisescale_server.services.sweeps import Goal
 
 
 class FitAnswer(Answer):
-    """S = S_min (1 + B_crit / B) with intervals."""
+    """S = S_min (1 + B_crit / B) with intervals; `turn` where examples rise again at small batches."""
 
     min_steps: Estimate
     min_examples: Estimate
@@ -25,6 +26,7 @@ class FitAnswer(Answer):
     noise_level: Literal["runs", "batch_sizes"]
     rms: float
     residuals: tuple[Residual, ...]
+    turn: Turn | None
     lack_of_fit: LackOfFit
 
 
@@ -84,6 +86,7 @@ def fit_answer(outcome: SweepFit | Refusal) -> FitAnswer | None:
         noise_level=outcome.noise_level.value,
         rms=outcome.rms,
         residuals=outcome.residuals,
+        turn=outcome.turn,
         lack_of_fit=outcome.lack_of_fit,
     )
 

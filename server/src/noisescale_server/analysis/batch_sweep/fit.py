@@ -15,7 +15,7 @@ import numpy as np
 from noisescale_server.analysis.batch_sweep import wording
 from noisescale_server.analysis.batch_sweep.censored_likelihood import CensoredLikelihood
 from noisescale_server.analysis.batch_sweep.hyperbola import Array, example_share, log_steps_ratio
-from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding, LackOfFit, exponent
+from noisescale_server.analysis.batch_sweep.lack_of_fit import LARGEST_MISFIT, against, exponent
 from noisescale_server.analysis.batch_sweep.likelihood import Likelihood, NormalLikelihood
 from noisescale_server.analysis.batch_sweep.noise import (
     MISFIT_PROBABILITY,
@@ -32,28 +32,20 @@ from noisescale_server.analysis.batch_sweep.profile_region import (
     profile_region,
     search_grid,
 )
-from noisescale_server.analysis.batch_sweep.refusal import Refusal, RefusalReason
+from noisescale_server.analysis.batch_sweep.refusal import Refusal, RefusalReason, one_sided
 from noisescale_server.analysis.batch_sweep.slope import overall_slope
 from noisescale_server.analysis.batch_sweep.student_likelihood import StudentLikelihood
 from noisescale_server.analysis.batch_sweep.sweep import SweepPoint
 from noisescale_server.analysis.batch_sweep.sweep_fit import LogCovariance, Residual, SweepFit
+from noisescale_server.analysis.batch_sweep.turning.detection import find_turn
+from noisescale_server.analysis.batch_sweep.turning.fit import fit_turning
 from noisescale_server.analysis.errors import AnalysisError
-from noisescale_server.analysis.estimate import Bounds, Estimate
+from noisescale_server.analysis.estimate import Estimate
 
 FEWEST_BATCH_SIZES = 3
-LARGEST_LOG = 700.0
-"""Ends beyond e^±700 are none: they leave the floats."""
-
-FEWEST_STEPS = 5.0
-"""Below it the theory, which is of many small steps, overstates what a step can do: an isotropic quadratic that is
-solved in fewer gives a B_crit several times its noise scale."""
-
 POOLING_PROBABILITY = 0.25
 """Repeats are taken as the only noise if the curve misses by no more than they would at this chance: at 0.05, noise of
 tuning that is hard to see made 95 % intervals hold the truth in 92 %. Bancroft 1964, Biometrics 20, on such choices."""
-
-LARGEST_MISFIT = 0.08
-"""A curve that misses by more than this (rms, as a share of the steps) and by more than repeats do is not the curve."""
 
 DISAGREEMENT = math.log(2)
 """Repeats whose standard deviation is a factor of 2 are not repeats of the same thing, if those elsewhere agree."""
@@ -80,7 +72,8 @@ def fit_sweep(
     Args:
         points: Batch sizes, each once, with the steps to one target at their best learning rate.
         level: Confidence level of every interval.
-        is_robust: Student's t with 4 degrees of freedom for the noise: an outlier moves the curve little.
+        is_robust: Student's t with 4 degrees of freedom for the noise: an outlier moves the curve little. No turn is
+            looked for then.
         counts_steps: Whether the steps are optimizer steps; published counts may be in epochs per example.
 
     Raises:
@@ -89,9 +82,12 @@ def fit_sweep(
     _check(points, level)
     points = sorted(points, key=lambda point: point.batch_size)
     noise = repeat_noise(points)
-    refusal = _refuse_before_fitting(points, noise, level)
+    turn = None if is_robust else find_turn(points, noise)
+    refusal = _refuse_before_fitting(points, noise, level, turns=turn is not None)
     if refusal is not None:
         return refusal
+    if turn is not None:
+        return fit_turning(points, turn, noise, level=level, counts_steps=counts_steps)
     misfit = _misfit_probability(points, noise)
     fitted = _fitted(points, noise, misfit, level, is_robust=is_robust)
     residuals = _residuals(points, fitted)
@@ -99,7 +95,7 @@ def fit_sweep(
     if misfit is not None and misfit < MISFIT_PROBABILITY and rms > LARGEST_MISFIT and noise is not None:
         return Refusal(RefusalReason.MISFIT, wording.misfit(rms, noise.sd))
     if fitted.region.is_open_above or fitted.region.is_open_below:
-        return _one_sided(points, fitted.region, level)
+        return one_sided(points, fitted.region, level)
     return SweepFit(
         **_estimates(fitted, level),
         covariance=_covariance(fitted),
@@ -109,7 +105,14 @@ def fit_sweep(
         noise=noise,
         rms=rms,
         residuals=residuals,
-        lack_of_fit=_lack_of_fit(points, fitted, noise, misfit, level=level, counts_steps=counts_steps),
+        turn=None,
+        lack_of_fit=against(
+            points,
+            noise,
+            misfit,
+            power=exponent(fitted.likelihood, fitted.data, level=level),
+            min_steps=math.exp(fitted.log_min_steps) if counts_steps else None,
+        ),
         region=fitted.region,
         level=level,
     )
@@ -124,7 +127,9 @@ def _check(points: Sequence[SweepPoint], level: float) -> None:
         raise AnalysisError(f"level must be between 0 and 1, got {level}")
 
 
-def _refuse_before_fitting(points: Sequence[SweepPoint], noise: RepeatNoise | None, level: float) -> Refusal | None:
+def _refuse_before_fitting(
+    points: Sequence[SweepPoint], noise: RepeatNoise | None, level: float, *, turns: bool
+) -> Refusal | None:
     # a target that was met at the first look tells nothing: any number of steps up to there would have done it
     known = [
         point
@@ -139,7 +144,7 @@ def _refuse_before_fitting(points: Sequence[SweepPoint], noise: RepeatNoise | No
     slope = overall_slope(points, noise, level)
     if slope is not None and slope.low > 0:
         return Refusal(RefusalReason.STEPS_RISE, wording.steps_rise(slope))
-    if slope is not None and slope.high < -1:
+    if slope is not None and slope.high < -1 and not turns:
         return Refusal(RefusalReason.EXAMPLES_FALL, wording.examples_fall(slope))
     return None
 
@@ -224,14 +229,10 @@ def _known_log_steps(point: SweepPoint) -> float | None:
 def _estimates(fitted: _Fitted, level: float) -> dict[str, Estimate]:
     region, c, a = fitted.region, fitted.log_critical, fitted.log_min_steps
     return {
-        "min_steps": _exponential(a, region.log_min_steps(), level),
-        "min_examples": _exponential(a + c, region.log_min_examples(), level),
-        "critical_batch": _exponential(c, region.log_critical_batch(), level),
+        "min_steps": Estimate.from_logs(a, region.log_min_steps(), level),
+        "min_examples": Estimate.from_logs(a + c, region.log_min_examples(), level),
+        "critical_batch": Estimate.from_logs(c, region.log_critical_batch(), level),
     }
-
-
-def _exponential(value: float, ends: tuple[float, float], level: float) -> Estimate:
-    return Estimate(math.exp(value), math.exp(ends[0]), math.exp(ends[1]), level)
 
 
 def _covariance(fitted: _Fitted) -> LogCovariance:
@@ -245,54 +246,4 @@ def _covariance(fitted: _Fitted) -> LogCovariance:
         min_steps=variance * (1 / float(weight.sum()) + mean**2 / spread),
         critical_batch=variance / spread,
         between=-variance * mean / spread,
-    )
-
-
-def _lack_of_fit(
-    points: Sequence[SweepPoint],
-    fitted: _Fitted,
-    noise: RepeatNoise | None,
-    misfit: float | None,
-    *,
-    level: float,
-    counts_steps: bool,
-) -> LackOfFit:
-    power = exponent(fitted.likelihood, fitted.data, level=level)
-    edges = tuple(point.batch_size for point in points if point.is_at_grid_edge)
-    has_few_steps = counts_steps and math.exp(fitted.log_min_steps) < FEWEST_STEPS
-    tests = (
-        (Finding.EXPONENT, power is not None and not power.holds(1.0)),
-        (Finding.MISFIT, misfit is not None and misfit < MISFIT_PROBABILITY),
-        (Finding.UNEQUAL_NOISE, noise is not None and noise.is_unequal),
-        (Finding.GRID_EDGE, bool(edges)),
-        (Finding.FEW_STEPS, has_few_steps),
-    )
-    return LackOfFit(
-        findings=tuple(finding for finding, is_found in tests if is_found),
-        exponent=power,
-        misfit_probability=misfit,
-        unequal_noise_probability=None if noise is None else noise.unequal_probability,
-        grid_edge_batch_sizes=edges,
-    )
-
-
-def _one_sided(points: Sequence[SweepPoint], region: ProfileRegion, level: float) -> Refusal:
-    critical = _bounds(region.log_critical_batch(), level)
-    steps, examples = _bounds(region.log_min_steps(), level), _bounds(region.log_min_examples(), level)
-    sizes = points[0].batch_size, points[-1].batch_size
-    if region.is_open_above and region.is_open_below:
-        reason, text = RefusalReason.UNDETERMINED, wording.undetermined(*sizes)
-    elif region.is_open_above:
-        reason, text = RefusalReason.ALL_BELOW, wording.all_below(*sizes, bound=critical.low or 0.0)
-    else:
-        reason, text = RefusalReason.ALL_ABOVE, wording.all_above(*sizes, bound=critical.high or 0.0)
-    return Refusal(reason, text, critical, steps, examples)
-
-
-def _bounds(ends: tuple[float, float], level: float) -> Bounds:
-    low, high = ends
-    return Bounds(
-        math.exp(low) if low > -LARGEST_LOG else None,
-        math.exp(high) if high < LARGEST_LOG else None,
-        level,
     )

@@ -1,7 +1,7 @@
 """Whether the curve is the right one: its exponent, its misfit against repeats, unequal noise, edges of grids."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,9 +9,18 @@ import numpy as np
 
 from noisescale_server.analysis.batch_sweep.hyperbola import Array
 from noisescale_server.analysis.batch_sweep.likelihood import Likelihood
+from noisescale_server.analysis.batch_sweep.noise import MISFIT_PROBABILITY, RepeatNoise
 from noisescale_server.analysis.batch_sweep.observations import Observations
 from noisescale_server.analysis.batch_sweep.profile_region import MARGIN, allowance
+from noisescale_server.analysis.batch_sweep.sweep import SweepPoint
 from noisescale_server.analysis.estimate import Estimate
+
+FEWEST_STEPS = 5.0
+"""Below it the theory, which is of many small steps, overstates what a step can do: an isotropic quadratic that is
+solved in fewer gives a B_crit several times its noise scale."""
+
+LARGEST_MISFIT = 0.08
+"""A curve that misses by more than this (rms, as a share of the steps) and by more than repeats do is not the curve."""
 
 LEAST_EXPONENT = 0.1
 MOST_EXPONENT = 10.0
@@ -53,6 +62,40 @@ class LackOfFit:
     def is_found(self) -> bool:
         """Whether anything speaks against the fit."""
         return bool(self.findings)
+
+
+def against(
+    points: Sequence[SweepPoint],
+    noise: RepeatNoise | None,
+    misfit: float | None,
+    *,
+    power: Estimate | None,
+    min_steps: float | None,
+) -> LackOfFit:
+    """What speaks against a fit.
+
+    Args:
+        points: The sweep.
+        noise: What repeats show.
+        misfit: Chance of such a misfit by them.
+        power: ν; None where it was not asked for.
+        min_steps: S_min in optimizer steps; None where steps are counted otherwise.
+    """
+    edges = tuple(point.batch_size for point in points if point.is_at_grid_edge)
+    tests = (
+        (Finding.EXPONENT, power is not None and not power.holds(1.0)),
+        (Finding.MISFIT, misfit is not None and misfit < MISFIT_PROBABILITY),
+        (Finding.UNEQUAL_NOISE, noise is not None and noise.is_unequal),
+        (Finding.GRID_EDGE, bool(edges)),
+        (Finding.FEW_STEPS, min_steps is not None and min_steps < FEWEST_STEPS),
+    )
+    return LackOfFit(
+        findings=tuple(finding for finding, is_found in tests if is_found),
+        exponent=power,
+        misfit_probability=misfit,
+        unequal_noise_probability=None if noise is None else noise.unequal_probability,
+        grid_edge_batch_sizes=edges,
+    )
 
 
 def exponent(likelihood: Likelihood, data: Observations, *, level: float) -> Estimate | None:

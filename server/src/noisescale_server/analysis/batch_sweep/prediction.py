@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from scipy.stats import t as student_t
 
-from noisescale_server.analysis.batch_sweep.hyperbola import log_steps_ratio
 from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 from noisescale_server.analysis.errors import AnalysisError
 from noisescale_server.analysis.estimate import Estimate
@@ -42,19 +41,15 @@ def predict(fit: SweepFit, batch_size: float) -> Prediction:
     if not 0 < batch_size < math.inf:
         raise AnalysisError(f"batch_size must be positive and finite, got {batch_size}")
     log_batch = math.log(batch_size)
-    value = math.log(fit.min_steps.value) + float(log_steps_ratio(math.log(fit.critical_batch.value), log_batch))
+    value = fit.log_steps(log_batch)
     low, high = fit.region.log_steps(log_batch)
     noise = float(student_t.ppf(0.5 + fit.level / 2, fit.freedom)) * fit.scatter
     one_low, one_high = value - math.hypot(value - low, noise), value + math.hypot(high - value, noise)
     sizes = [residual.batch_size for residual in fit.residuals]
     return Prediction(
         batch_size=batch_size,
-        steps=_exponential(value, low, high, fit.level),
-        examples=_exponential(value + log_batch, low + log_batch, high + log_batch, fit.level),
-        steps_of_one_run=_exponential(value, one_low, one_high, fit.level),
+        steps=Estimate.from_logs(value, (low, high), fit.level),
+        examples=Estimate.from_logs(value + log_batch, (low + log_batch, high + log_batch), fit.level),
+        steps_of_one_run=Estimate.from_logs(value, (one_low, one_high), fit.level),
         is_extrapolated=not min(sizes) <= batch_size <= max(sizes),
     )
-
-
-def _exponential(value: float, low: float, high: float, level: float) -> Estimate:
-    return Estimate(math.exp(value), math.exp(low), math.exp(high), level)

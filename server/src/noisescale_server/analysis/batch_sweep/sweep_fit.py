@@ -1,11 +1,15 @@
 """A fitted sweep."""
 
+import math
 from dataclasses import dataclass
 
+from noisescale_server.analysis.batch_sweep.hyperbola import log_steps_ratio
 from noisescale_server.analysis.batch_sweep.lack_of_fit import LackOfFit
 from noisescale_server.analysis.batch_sweep.noise import RepeatNoise
 from noisescale_server.analysis.batch_sweep.observations import NoiseLevel
 from noisescale_server.analysis.batch_sweep.profile_region import ProfileRegion
+from noisescale_server.analysis.batch_sweep.turning.curve import log_rise
+from noisescale_server.analysis.batch_sweep.turning.turn import Turn
 from noisescale_server.analysis.estimate import Estimate
 
 
@@ -47,7 +51,7 @@ class Residual:
 
 @dataclass(frozen=True, slots=True)
 class SweepFit:
-    """S = S_min (1 + B_crit / B) fitted to a sweep.
+    """S = S_min (1 + B_crit / B) fitted to a sweep, at small batches with a turn where it has one.
 
     Attributes:
         min_steps: S_min, in steps.
@@ -60,6 +64,8 @@ class SweepFit:
         noise: What repeats show; None without repeats.
         rms: Root mean square of log(S / curve) over batch sizes with known steps.
         residuals: At each batch size with known steps.
+        turn: That examples rise again at small batches; None where they do not. S_min, E_min and B_crit are of the
+            curve without it.
         lack_of_fit: What speaks against the fit.
         region: The likelihood region, for predictions at `level`.
         level: Confidence level of all intervals.
@@ -75,6 +81,15 @@ class SweepFit:
     noise: RepeatNoise | None
     rms: float
     residuals: tuple[Residual, ...]
+    turn: Turn | None
     lack_of_fit: LackOfFit
     region: ProfileRegion
     level: float
+
+    def log_steps(self, log_batch: float) -> float:
+        """Log S of the curve at a batch size, its turn included."""
+        log_critical = math.log(self.critical_batch.value)
+        hyperbola = math.log(self.min_steps.value) + float(log_steps_ratio(log_critical, log_batch))
+        if self.turn is None:
+            return hyperbola
+        return hyperbola + float(log_rise(log_critical, math.log(self.turn.start), self.turn.power, log_batch))

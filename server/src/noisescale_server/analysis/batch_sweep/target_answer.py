@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from noisescale_server.analysis.batch_sweep.bootstrap import Bootstrap, NoBootstrap, bootstrap
 from noisescale_server.analysis.batch_sweep.fit import fit_sweep
-from noisescale_server.analysis.batch_sweep.hyperbola import log_steps_ratio
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
 from noisescale_server.analysis.batch_sweep.regimes import LocalSlope, local_slopes
 from noisescale_server.analysis.batch_sweep.sweep import SweepPoint
@@ -70,12 +69,11 @@ def target_answer(
 def fitted_curve(fit: SweepFit, points: Sequence[TargetPoint]) -> tuple[CurvePoint, ...]:
     """The curve and its interval at batch sizes evenly spaced on the log scale."""
     low, high = math.log(points[0].batch_size / 4), math.log(points[-1].batch_size * 4)
-    log_min_steps, log_critical = math.log(fit.min_steps.value), math.log(fit.critical_batch.value)
     found = []
     for number in range(NUM_CURVE_POINTS):
         log_batch = low + (high - low) * number / (NUM_CURVE_POINTS - 1)
-        value = log_min_steps + float(log_steps_ratio(log_critical, log_batch))
         ends = fit.region.log_steps(log_batch)
+        value = fit.log_steps(log_batch)
         found.append(CurvePoint(math.exp(log_batch), math.exp(value), math.exp(ends[0]), math.exp(ends[1])))
     return tuple(found)
 

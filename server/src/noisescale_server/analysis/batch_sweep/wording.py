@@ -44,6 +44,20 @@ def misfit(rms: float, repeats: float) -> str:
     )
 
 
+def turns(*, best: float, smallest: float, rise: float, probability: float) -> str:
+    """Examples that rise again at small batches."""
+    return (
+        f"Examples to the target are fewest at a batch of about {best:,.4g} and {rise:.0%} more at {smallest:,.4g} "
+        f"(by chance with probability {probability:.2g}): below it something was not set anew for the smaller batch, "
+        "such as β2, weight decay or the floor of a rate."
+    )
+
+
+def without_the_turn() -> str:
+    """What the numbers of a turning sweep are of."""
+    return "That rise is left out of B_crit, S_min and E_min, which are of the larger batches' curve."
+
+
 def undetermined(smallest: float, largest: float) -> str:
     """Nothing is known of B_crit."""
     return (

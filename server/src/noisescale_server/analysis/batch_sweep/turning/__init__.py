@@ -1,0 +1,1 @@
+"""Sweeps whose examples to the target rise again at small batches."""
