@@ -6,15 +6,32 @@ from noisescale_core.theory.trade_off import TradeOff
 from noisescale_server.analysis.definitions import DEFINED_BY, CriticalBatch, Definition
 
 RUN = TradeOff(min_steps=1000, min_examples=800_000, target="loss 2.5")
+WITH_A_SHARE = sorted(set(Definition) - {Definition.HALF_EFFICIENCY, Definition.LOCAL_LOSS_TOLERANCE})
+FROM = {Definition.OVERHEAD_FROM_BATCH: {"from_batch": 32.0}}
 HALF = CriticalBatch(800.0, Definition.HALF_EFFICIENCY, "loss 2.5", "sequences")
 
 
 def test_at_the_batch_of_20_percent_overhead_examples_are_20_percent_more_than_their_minimum():
-    """Zhang et al. 2024: 0.20 B_crit."""
     found = HALF.to(Definition.EXAMPLE_OVERHEAD, share=0.2)
 
     assert found.value == pytest.approx(160)
     assert RUN.examples(found.value) == pytest.approx(1.2 * RUN.min_examples)
+
+
+def test_zhangs_batch_takes_a_fifth_more_steps_than_perfect_scaling_from_256_sequences():
+    """0.20 B_crit + 307 sequences; not 0.20 B_crit, which is from an infinitely small batch."""
+    found = HALF.to(Definition.OVERHEAD_FROM_BATCH, share=0.2, from_batch=256)
+
+    assert found.value == pytest.approx(0.2 * 800 + 307.2)
+    assert RUN.steps(found.value) == pytest.approx(1.2 * RUN.steps(256) * 256 / found.value)
+    assert "2410.21676" in DEFINED_BY[Definition.OVERHEAD_FROM_BATCH]
+    assert "2410.21676" not in DEFINED_BY[Definition.EXAMPLE_OVERHEAD]
+
+
+def test_zhangs_batch_gives_back_the_critical_batch_that_it_was_made_from():
+    found = HALF.to(Definition.OVERHEAD_FROM_BATCH, share=0.2, from_batch=256)
+
+    assert found.to(Definition.HALF_EFFICIENCY).value == pytest.approx(800)
 
 
 def test_at_80_percent_example_efficiency_the_batch_is_a_quarter():
@@ -36,12 +53,13 @@ def test_each_definition_holds_on_the_trade_off_curve(share):
 
 
 @given(
-    first=st.sampled_from(sorted(set(Definition) - {Definition.HALF_EFFICIENCY, Definition.LOCAL_LOSS_TOLERANCE})),
-    second=st.sampled_from(sorted(set(Definition) - {Definition.HALF_EFFICIENCY, Definition.LOCAL_LOSS_TOLERANCE})),
+    first=st.sampled_from(WITH_A_SHARE),
+    second=st.sampled_from(WITH_A_SHARE),
     shares=st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)),
 )
 def test_conversions_chain_and_keep_target_and_unit(first, second, shares):
-    back = HALF.to(first, share=shares[0]).to(second, share=shares[1]).to(Definition.HALF_EFFICIENCY)
+    once = HALF.to(first, share=shares[0], **FROM.get(first, {}))
+    back = once.to(second, share=shares[1], **FROM.get(second, {})).to(Definition.HALF_EFFICIENCY)
 
     assert back.value == pytest.approx(HALF.value)
     assert (back.target, back.unit, back.definition) == (HALF.target, HALF.unit, HALF.definition)
@@ -70,6 +88,20 @@ def test_every_definition_is_put_into_words():
         (lambda: HALF.to(Definition.PLATEAU), "share must be given for plateau, got None: the maximum useful batch"),
         (lambda: HALF.to(Definition.EXAMPLE_EFFICIENCY, share=1.2), "share must be between 0 and 1"),
         (lambda: CriticalBatch(8, Definition.HALF_EFFICIENCY, "t", "images", 0.2), "share must be left out for half"),
+        (
+            lambda: HALF.to(Definition.OVERHEAD_FROM_BATCH, share=0.2),
+            "from_batch must be given for overhead_from_batch",
+        ),
+        (
+            lambda: HALF.to(Definition.PLATEAU, share=0.2, from_batch=8),
+            "from_batch must be left out for plateau, got 8",
+        ),
+        (
+            lambda: CriticalBatch(300, Definition.OVERHEAD_FROM_BATCH, "t", "s", 0.2, 256).to(
+                Definition.HALF_EFFICIENCY
+            ),
+            "value must be above 307.2",
+        ),
         (lambda: CriticalBatch(8, Definition.HALF_EFFICIENCY, "", "images"), "target must name the performance level"),
         (lambda: CriticalBatch(0, Definition.HALF_EFFICIENCY, "t", "images"), "value must be positive"),
     ],

@@ -303,7 +303,10 @@ class TestLimitsAndPredictions:
         other, plain = found["critical_batch_by_definition"], found["critical_batch"]
         assert other["value"] == pytest.approx(0.2 * plain["value"])
         assert other["high"] == pytest.approx(0.2 * plain["high"])
-        assert "2410.21676" in other["text"]
+        query = {"definition": "overhead_from_batch", "definition_share": 0.2, "definition_batch": 256}
+        zhang = (await recommendation(shared_client, trained, **query))["critical_batch_by_definition"]
+        assert zhang["value"] == pytest.approx(0.2 * plain["value"] + 307.2)
+        assert "2410.21676" in zhang["text"]
         assert (await recommendation(shared_client, trained))["critical_batch_by_definition"] is None
 
     async def test_a_run_with_no_plan_is_told_what_a_deadline_needs(self, client: httpx.AsyncClient) -> None:
@@ -375,6 +378,7 @@ class TestBadInput:
             ("fixed_hardware=true&usd_per_hour_sooner=10", "fixed_hardware"),
             ("usd_per_hour_sooner=0", "usd_per_hour_sooner"),
             ("definition=median", "definition"),
+            ("definition=overhead_from_batch&definition_batch=0", "definition_batch"),
             ("max_hours=0", "max_hours"),
             ("max_usd=-1", "max_usd"),
             ("batch_size=0", "batch_size[0]"),

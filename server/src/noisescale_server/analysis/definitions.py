@@ -18,6 +18,7 @@ class Definition(StrEnum):
     HALF_EFFICIENCY = "half_efficiency"
     EXAMPLE_EFFICIENCY = "example_efficiency"
     EXAMPLE_OVERHEAD = "example_overhead"
+    OVERHEAD_FROM_BATCH = "overhead_from_batch"
     PERFECT_SCALING = "perfect_scaling"
     PLATEAU = "plateau"
     LOCAL_LOSS_TOLERANCE = "local_loss_tolerance"
@@ -27,8 +28,9 @@ DEFINED_BY = {
     Definition.HALF_EFFICIENCY: "E_min / S_min, where steps and examples are both twice their minimum "
     "(McCandlish et al. 2018; Bergsma et al. 2025, arXiv:2505.13738)",
     Definition.EXAMPLE_EFFICIENCY: "the batch at which examples are so efficient, as a share of the best",
-    Definition.EXAMPLE_OVERHEAD: "the batch that needs so many more examples than linear scaling, as a share "
-    "(Zhang et al. 2024, arXiv:2410.21676: 0.20)",
+    Definition.EXAMPLE_OVERHEAD: "the batch that needs so many more examples than an infinitely small one, as a share",
+    Definition.OVERHEAD_FROM_BATCH: "the batch that needs so many more steps than perfect scaling from a stated batch, "
+    "as a share (Zhang et al. 2024, arXiv:2410.21676: 0.20 from 256 sequences)",
     Definition.PERFECT_SCALING: "the end of perfect scaling: S B within this share of its minimum "
     "(Shallue et al. 2018, arXiv:1811.03600)",
     Definition.PLATEAU: "the maximum useful batch: S within this share of S_min "
@@ -49,6 +51,7 @@ class CriticalBatch:
         target: The performance level, in words.
         unit: What the value counts: examples, or images, tokens.
         share: The share or tolerance that the definition needs; None for half efficiency.
+        from_batch: Where perfect scaling starts, in `unit`, for an overhead from there; else None.
     """
 
     value: float
@@ -56,6 +59,7 @@ class CriticalBatch:
     target: str
     unit: str
     share: float | None = None
+    from_batch: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a number that cannot be compared.
@@ -67,24 +71,41 @@ class CriticalBatch:
         if not self.target.strip():
             raise DomainError("target must name the performance level, got an empty text: B_crit depends on it")
         _require_share_of(self.definition, self.share)
+        _require_batch_of(self.definition, self.from_batch)
 
-    def to(self, definition: Definition, *, share: float | None = None) -> "CriticalBatch":
+    def to(
+        self, definition: Definition, *, share: float | None = None, from_batch: float | None = None
+    ) -> "CriticalBatch":
         """The same run's critical batch by another definition.
 
         Args:
             definition: What "critical" shall mean.
             share: The share that this definition needs.
+            from_batch: The batch that this definition starts from, in `unit`.
 
         Raises:
-            DomainError: If either definition has no conversion, or the share is missing.
+            DomainError: If either definition has no conversion, the share or the batch is missing, or the value is
+                below any that perfect scaling from its batch allows.
         """
         _require_share_of(definition, share)
-        value = self.value / _in_b_crit(self.definition, self.share) * _in_b_crit(definition, share)
-        return CriticalBatch(value, definition, self.target, self.unit, share)
+        _require_batch_of(definition, from_batch)
+        half = (self.value - _least(self.share, self.from_batch)) / _in_b_crit(self.definition, self.share)
+        if half <= 0:
+            raise DomainError(
+                f"value must be above {_least(self.share, self.from_batch):g}, (1 + share) of the batch that scaling "
+                f"starts from, got {self.value:g}: a trade-off of steps and examples allows no smaller one"
+            )
+        value = half * _in_b_crit(definition, share) + _least(share, from_batch)
+        return CriticalBatch(value, definition, self.target, self.unit, share, from_batch)
+
+
+def _least(share: float | None, from_batch: float | None) -> float:
+    """What an overhead from a batch adds: E(B) = (1 + q) E(B₀) is B = q B_crit + (1 + q) B₀."""
+    return 0.0 if from_batch is None or share is None else (1 + share) * from_batch
 
 
 def _in_b_crit(definition: Definition, share: float | None) -> float:
-    """The definition's batch, in B_crit."""
+    """The definition's batch, in B_crit, but for what `_least` adds."""
     if definition is Definition.HALF_EFFICIENCY:
         return 1.0
     if share is None or definition is Definition.LOCAL_LOSS_TOLERANCE:
@@ -108,3 +129,12 @@ def _require_share_of(definition: Definition, share: float | None) -> None:
         require_share(DEFINED_BY[definition], share=share)
     else:
         require_positive(DEFINED_BY[definition], share=share)
+
+
+def _require_batch_of(definition: Definition, from_batch: float | None) -> None:
+    if definition is Definition.OVERHEAD_FROM_BATCH:
+        if from_batch is None:
+            raise DomainError(f"from_batch must be given for {definition}, got None: {DEFINED_BY[definition]}")
+        require_positive(DEFINED_BY[definition], from_batch=from_batch)
+    elif from_batch is not None:
+        raise DomainError(f"from_batch must be left out for {definition}, got {from_batch:g}: use overhead_from_batch")

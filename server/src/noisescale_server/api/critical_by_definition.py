@@ -7,7 +7,9 @@ from noisescale_server.analysis.definitions import DEFINED_BY, CriticalBatch, De
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.services.errors import refuse
 
-DefinitionName = Literal["half_efficiency", "example_efficiency", "example_overhead", "perfect_scaling", "plateau"]
+DefinitionName = Literal[
+    "half_efficiency", "example_efficiency", "example_overhead", "overhead_from_batch", "perfect_scaling", "plateau"
+]
 """Those that follow from the trade-off of steps and examples."""
 
 
@@ -16,6 +18,7 @@ class CriticalByDefinition(Answer):
 
     definition: DefinitionName
     share: float | None
+    from_batch: float | None
     value: float
     low: float
     high: float
@@ -23,31 +26,41 @@ class CriticalByDefinition(Answer):
     text: str
 
 
-def by_definition(found: Interval | None, name: DefinitionName, share: float | None) -> CriticalByDefinition | None:
+def by_definition(
+    found: Interval | None, name: DefinitionName, share: float | None, from_batch: float | None = None
+) -> CriticalByDefinition | None:
     """The critical batch by another definition; None without one.
 
     Args:
         found: B_crit with its interval, in examples.
         name: The definition.
         share: The share or tolerance that it needs.
+        from_batch: The batch that it starts from, in examples.
 
     Raises:
-        InvalidInput: If the share is missing, out of place or out of range.
+        InvalidInput: If the share or the batch is missing, out of place or out of range.
     """
     definition = Definition(name)
+
+    def converted(value: float) -> float:
+        half = CriticalBatch(value, Definition.HALF_EFFICIENCY, "any", "examples")
+        return half.to(definition, share=share, from_batch=from_batch).value
+
     try:
-        one = CriticalBatch(1.0, Definition.HALF_EFFICIENCY, "any", "examples")
-        factor = one.to(definition, share=share).value
+        converted(1.0)
     except ValueError as error:
-        raise refuse("definition_share", str(error), share) from error
+        is_batch = str(error).startswith("from_batch")
+        named, value = ("definition_batch", from_batch) if is_batch else ("definition_share", share)
+        raise refuse(named, str(error), value) from error
     if found is None:
         return None
     return CriticalByDefinition(
         definition=name,
         share=share,
-        value=found.value * factor,
-        low=found.low * factor,
-        high=found.high * factor,
+        from_batch=from_batch,
+        value=converted(found.value),
+        low=converted(found.low),
+        high=converted(found.high),
         level=found.level,
         text=DEFINED_BY[definition],
     )

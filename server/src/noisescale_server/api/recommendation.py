@@ -50,7 +50,9 @@ async def get_recommendation(
     )
     if query.format == "json":
         found, by = advice.recommendation, query.definition
-        known = None if by is None else by_definition(found.critical_batch, by, query.definition_share)
+        known = None
+        if by is not None:
+            known = by_definition(found.critical_batch, by, query.definition_share, query.definition_batch)
         return RecommendationAnswer(**as_said(found), critical_batch_by_definition=known)
     return PlainTextResponse(flags_answer(advice, query.format, asked))
 

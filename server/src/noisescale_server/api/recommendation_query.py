@@ -96,6 +96,9 @@ class RunRecommendationQuery(RecommendationQuery):
     definition_share: Annotated[
         float | None, Field(gt=0, le=1e6, description="share or tolerance that the definition needs")
     ] = None
+    definition_batch: Annotated[
+        Batch | None, Field(description="batch that overhead_from_batch starts from, in examples")
+    ] = None
 
 
 def asked_of(query: BaseModel, **more: Any) -> Question:
