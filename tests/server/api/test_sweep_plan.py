@@ -8,13 +8,15 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from noisescale_server.analysis.batch_sweep.bootstrap import Bootstrap
+from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer, target_answer
 from noisescale_server.analysis.sweep_plan import plan as plan_for
 from noisescale_server.services import sweep_curves
 from noisescale_server.services.sweep_curves import RunCurve
 from noisescale_server.storage.tables import SweepRun
 from problems import assert_problem
-from sweep_curves import BATCH_SIZES, TARGET, curve, exact_steps, sweep_of
+from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
 
 
 async def plan_of(shared_client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
@@ -37,10 +39,11 @@ async def test_a_narrow_interval_needs_nothing_more(shared_client: httpx.AsyncCl
     assert plan["expected_ratio"] == plan["present_ratio"] < 50
 
 
-def answer_to(curves: list[dict[str, Any]]) -> TargetAnswer:
+def answer_to(curves: list[dict[str, Any]], *, with_bootstrap: bool = False) -> TargetAnswer:
     runs = [SweepRun(batch_size=float(one["batch_size"]), lr=one["lr"], seed=one["seed"]) for one in curves]
     found = [RunCurve(run, one["steps"], one["values"]) for run, one in zip(runs, curves, strict=True)]
-    return target_answer(sweep_curves.settings(runs, found, "min"), TARGET, level=0.95)
+    settings = sweep_curves.settings(runs, found, "min")
+    return target_answer(settings, TARGET, level=0.95, with_bootstrap=with_bootstrap)
 
 
 def log_ratio(answer: TargetAnswer) -> float:
@@ -116,3 +119,36 @@ async def test_a_rate_at_the_edge_of_its_grid_is_tried_beyond(shared_client: htt
 
 async def test_an_unknown_sweep_is_not_found(shared_client: httpx.AsyncClient) -> None:
     assert_problem(await shared_client.get(f"/api/v1/sweeps/{uuid4()}/plan"), 404, "sweep-not-found")
+
+
+def turning_answer(*, with_bootstrap: bool = False) -> TargetAnswer:
+    """Batch sizes below 64 need more examples again: 30 % at 16."""
+    extra = {16: 1.45, 32: 1.2}
+    sizes = (16, 32, 64, 128, 256, 512, 1024)
+    curves = []
+    for size in sizes:
+        for seed in range(3):
+            one = curve(size, seed=seed, noise=0.02)
+            more = extra.get(size, 1.0)
+            curves.append(one | {"steps": [round(step * more) for step in one["steps"]]})
+    return answer_to(curves, with_bootstrap=with_bootstrap)
+
+
+def test_of_a_sweep_that_turns_values_are_added_above_its_best_batch() -> None:
+    found = turning_answer()
+    assert isinstance(found.outcome, SweepFit)
+    assert found.outcome.turn is not None
+
+    plan = plan_for(found, wanted_ratio=1.05)
+
+    assert plan.proposals
+    assert min(one.batch_size for one in plan.proposals) >= found.outcome.turn.best_batch.value
+
+
+def test_seeds_are_drawn_again_from_the_best_batch_of_a_sweep_that_turns_upwards() -> None:
+    found = turning_answer(with_bootstrap=True)
+
+    assert isinstance(found.outcome, SweepFit)
+    assert isinstance(found.bootstrap, Bootstrap)
+    assert min(one.batch_size for one in found.bootstrap.luck) >= found.outcome.least_batch > 16
+    assert found.bootstrap.critical_batch.value < 1.3 * CRITICAL_BATCH

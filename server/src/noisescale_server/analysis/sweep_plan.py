@@ -122,7 +122,7 @@ def _for_fit(found: TargetAnswer, fit: SweepFit, edges: Sequence[Proposal], want
 
 
 def _values(points: Sequence[TargetPoint], fit: SweepFit) -> list[_Value]:
-    reached = [point for point in points if point.average.steps.steps is not None]
+    reached = [p for p in points if p.average.steps.steps is not None and p.batch_size >= fit.least_batch]
     if fit.noise_level is NoiseLevel.BATCH_SIZES:
         return [_Value(point.batch_size, False) for point in reached]
     return [_Value(point.batch_size, False) for point in reached for _ in range(point.average.num_seeds)]
@@ -132,7 +132,10 @@ def _choices(points: Sequence[TargetPoint], fit: SweepFit) -> list[_Value]:
     """Batch sizes between and beyond those of the sweep, and repeats where single runs are what scatters."""
     old = [point.batch_size for point in points]
     found = [_Value(size, False) for size in old] if fit.noise_level is NoiseLevel.RUNS else []
+    # below the best batch of a sweep that turns, values tell of the turn and not of B_crit
     size = max(1.0, min(old) / REACH)
+    while size < fit.least_batch:
+        size *= 2
     while size <= max(old) * REACH:
         # nearer than √2 to an old one nothing is learnt that a repeat would not tell
         if all(abs(math.log(size / known)) > math.log(2) / 2 for known in old):

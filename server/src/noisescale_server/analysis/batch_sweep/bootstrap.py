@@ -25,6 +25,7 @@ from noisescale_server.analysis.steps_to_target.setting import Setting, by_batch
 
 DRAWS = 1000
 FEWEST_SEEDS = 2
+FEWEST_BATCH_SIZES = 3
 SEED = 1983
 """Of the draws: the same sweep gives the same answer."""
 
@@ -87,9 +88,14 @@ def bootstrap(
 ) -> Bootstrap | NoBootstrap:
     """The sweep of a fit with its seeds drawn again, at the level of the fit.
 
-    Batch sizes that did not reach the target are left out, and in a draw those that do not reach it there.
+    Batch sizes that did not reach the target are left out, and in a draw those that do not reach it there; so are those
+    below B_opt of a sweep that turns, since the hyperbola alone is refitted.
     """
-    reached = [point for point in points if point.average.steps.steps is not None]
+    reached = [p for p in points if p.average.steps.steps is not None and p.batch_size >= fit.least_batch]
+    if len(reached) < FEWEST_BATCH_SIZES:
+        return NoBootstrap(
+            f"Drawing seeds again needs {FEWEST_BATCH_SIZES} batch sizes from B_opt upwards: add larger."
+        )
     if any(point.average.num_seeds < FEWEST_SEEDS for point in reached):
         return NoBootstrap(
             f"Drawing seeds again needs {FEWEST_SEEDS} of them at every best learning rate: repeat runs."

@@ -93,3 +93,8 @@ class SweepFit:
         if self.turn is None:
             return hyperbola
         return hyperbola + float(log_rise(log_critical, math.log(self.turn.start), self.turn.power, log_batch))
+
+    @property
+    def least_batch(self) -> float:
+        """The smallest batch size at which the hyperbola holds, in examples: B_opt of a sweep that turns, else 0."""
+        return 0.0 if self.turn is None else self.turn.best_batch.value
