@@ -105,8 +105,20 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """That examples rise again at small batches, as E = E_0 (1 + B / B_crit + (s / B)^p); `best_batch` is B_opt."""
+
+    best_batch: Interval
+    explanation: str
+    rise: float = 0.0
+    batch_sizes: tuple[float, ...] = ()
+    start: float = 0.0
+    power: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
-    """S = S_min (1 + B_crit / B): steps, examples and batch size with their intervals."""
+    """S = S_min (1 + B_crit / B): steps, examples and batch size with intervals, and the turn where there is one."""
 
     min_steps: Interval
     min_examples: Interval
@@ -115,6 +127,7 @@ class Fit:
     rms: float
     residuals: tuple[Residual, ...]
     lack_of_fit: LackOfFit
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +225,7 @@ def fit(data: Json | None) -> Fit | None:
     nested = {
         **_intervals(data),
         "residuals": tuple(picked(Residual, row) for row in data.get("residuals") or ()),
+        "turn": _turn(data.get("turn")),
         "lack_of_fit": picked(
             LackOfFit,
             {
@@ -223,6 +237,13 @@ def fit(data: Json | None) -> Fit | None:
         ),
     }
     return picked(Fit, {**data, **nested})
+
+
+def _turn(data: Json | None) -> Turn | None:
+    if data is None:
+        return None
+    nested = {"best_batch": interval(data.get("best_batch")), "batch_sizes": tuple(data.get("batch_sizes") or ())}
+    return picked(Turn, {**data, **nested})
 
 
 def refusal(data: Json | None) -> Refusal | None:
@@ -323,6 +344,8 @@ class PublishedSweep:
     workload: str
     version: str
     points: tuple[PublishedPoint, ...]
+    source: str = ""
+    tokens_per_example: int | None = None
     fit: Fit | None = None
     refusal: Refusal | None = None
 
@@ -333,17 +356,36 @@ class PublishedSweep:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedCriticalBatch:
+    """A verified critical batch of a language model without its sweep; `tokens` are those to its target."""
+
+    task: str
+    num_parameters: str
+    tokens: float
+    critical_batch_tokens: float
+    optimizer: str = ""
+    definition: str = ""
+    source: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedSweeps:
-    """Published sweeps with their source."""
+    """Published sweeps with their source, and critical batches without a sweep."""
 
     sweeps: tuple[PublishedSweep, ...]
+    critical_batches: tuple[PublishedCriticalBatch, ...] = ()
     source: str = ""
     licence: str = ""
 
 
 def published_sweeps(data: Json) -> PublishedSweeps:
     """The published sweeps in `data`."""
-    return picked(PublishedSweeps, {**data, "sweeps": tuple(_published(row) for row in data["sweeps"])})
+    nested = {
+        "sweeps": tuple(_published(row) for row in data["sweeps"]),
+        "critical_batches": tuple(picked(PublishedCriticalBatch, row) for row in data.get("critical_batches") or ()),
+    }
+    return picked(PublishedSweeps, {**data, **nested})
 
 
 def _published(data: Json) -> PublishedSweep:

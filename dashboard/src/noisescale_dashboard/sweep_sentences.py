@@ -7,6 +7,7 @@ from noisescale_dashboard.answers import Interval
 from noisescale_dashboard.number_format import count, exactly, share, significant, span
 from noisescale_dashboard.sweep_answers import (
     CriticalBatch,
+    Fit,
     LackOfFit,
     PublishedSweep,
     Refusal,
@@ -89,7 +90,20 @@ def lede(sweep: Sweep, target: TargetFit, level: float) -> str:
     found = target.critical_batch
     interval = f"Interval {span(found.low, found.high)} ({share(level)})."
     worry = " ".join(lack_of_fit_words(target.fit.lack_of_fit)) if target.fit and has_findings(target) else ""
-    return f"{interval} {made} {worry}".strip()
+    return " ".join(filter(None, (interval, made, turn_words(target.fit), worry)))
+
+
+def turn_words(fit: Fit | None) -> str:
+    """That examples rise again at small batches, with B_opt and its interval and what was left out; empty without."""
+    if fit is None or fit.turn is None:
+        return ""
+    best = fit.turn.best_batch
+    ends = f"{_end(best.low, 'below the sweep')} – {_end(best.high, 'above the sweep')}"
+    return f"Best batch by examples {significant(best.value)} ({ends}). {true_minus(fit.turn.explanation)}"
+
+
+def _end(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else significant(value)
 
 
 def _tuned(target: TargetFit) -> str:
@@ -153,9 +167,13 @@ def between_words(found: TargetFit | PublishedSweep) -> str:
 
 
 def doubt_words(found: TargetFit | PublishedSweep) -> str:
-    """What speaks against a fit, for a table; empty where nothing does."""
-    findings = found.fit.lack_of_fit.findings if found.fit is not None else ()
-    return ", ".join(FINDINGS.get(finding, finding.replace("_", " ")) for finding in findings)
+    """That a sweep turns and what speaks against its fit, for a table; empty where neither is so."""
+    if found.fit is None:
+        return ""
+    turn = found.fit.turn
+    turns = [] if turn is None else [f"turns up below {significant(turn.best_batch.value)}"]
+    findings = found.fit.lack_of_fit.findings
+    return ", ".join([*turns, *(FINDINGS.get(finding, finding.replace("_", " ")) for finding in findings)])
 
 
 def found_words(found: TargetFit | PublishedSweep) -> str:

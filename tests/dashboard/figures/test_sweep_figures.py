@@ -204,13 +204,23 @@ def test_a_branch_has_a_row_an_arm_the_margin_and_the_verdicts() -> None:
 
 
 def test_a_published_sweep_shows_points_fit_and_bound() -> None:
-    fitted, bounded, refused = [published_sweep(one, narrow=False) for one in PUBLISHED]
+    fitted, bounded, refused = [published_sweep(one, narrow=False) for one in PUBLISHED[:3]]
 
     assert "B_crit 9,000" in words(fitted)
     assert "B_crit > 210,000" not in words(fitted)
     assert "B_crit > 210,000" in words(bounded)
     assert "B_crit" not in words(refused)
     assert not [one for one in refused.data if one.name == "fit"]
+
+
+def test_the_curve_of_a_published_sweep_that_turns_rises_again_at_small_batches() -> None:
+    figure = published_sweep(PUBLISHED[3], narrow=False)
+
+    (fit,) = [one for one in figure.data if one.name == "fit"]
+    lowest = fit.y.index(min(fit.y))
+    assert 0 < lowest < len(fit.y) - 1
+    assert 100 < fit.x[lowest] < 300
+    assert "sequences of 512 tokens" in words(figure)
 
 
 @pytest.mark.parametrize("narrow", [False, True])

@@ -69,7 +69,7 @@ class TestTasks:
         assert "3 tasks are not in the statistics" in footer
         assert "iris softmax, AdamW: S_min is below 5 steps" in footer
         assert "B_crit is above 4,100 utterances." not in footer
-        assert "4 MLPerf workloads, whose noise scale is not published" in footer
+        assert "B_crit of 4 published sweeps, whose noise scale is not" in footer
 
     async def test_without_sweeps_the_published_tasks_show_and_a_note_says_how_to_join_them(
         self, callbacks: Callbacks, fake_api: FakeApi

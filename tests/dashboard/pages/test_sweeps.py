@@ -103,6 +103,38 @@ async def test_published_sweeps_show_their_fits_and_refusals_with_the_source(cal
     assert changed["published-card-title"]["children"] == "Data to the target: bert"
 
 
+async def test_a_language_model_is_shown_in_sequences_with_its_own_source_and_turn(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("published-figures.data", published_view("C4 language modelling, 302M"))
+
+    assert changed["published-source"]["children"] == "Zhang et al. 2024, arXiv:2410.21676"
+    assert "sequences of 512 tokens" in changed["published-card-subtitle"]["children"]
+    footer = changed["published-card-footer"]["children"]
+    assert footer.startswith("Best batch by examples 192 (below the sweep – 263). Examples to the target are fewest")
+    assert "turns up below 192" in said(changed["published-table"]["children"])
+
+
+async def test_verified_critical_batches_of_language_models_have_source_and_definition(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("published-figures.data", published_view())
+
+    table = said(changed["published-batches"]["children"])
+    for words in ("215M", "17.6G", "2.58M", "arXiv:2503.04715", "E_min / S_min", "table of runs"):
+        assert words in table
+
+
+async def test_a_sweep_that_turns_says_its_best_batch_and_what_was_left_out(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    fake_api.sweeps = (replace(SWEEPS[0], turns=True),)
+
+    changed = await callbacks.post("sweep-figures.data", sweep_view())
+
+    for place in ("sweep-lede", "sweep-fit-card-footer"):
+        words = said(changed[place]["children"])
+        assert "Best batch by examples 192 (below the sweep – 263)." in words
+        assert "Left out of B_crit." in words
+    assert "turns up below 192" in said(changed["sweep-fit"]["children"])
+
+
 async def test_a_workload_of_the_address_is_the_one_that_is_drawn(callbacks: Callbacks) -> None:
     changed = await callbacks.post("published-figures.data", published_view("dlrm"))
 

@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +34,7 @@ class FakeSweep:
     diverged: tuple[float, ...] = ()
     refused: float | None = None
     findings: tuple[str, ...] = ()
+    turns: bool = False
 
     @property
     def id(self) -> str:
@@ -172,6 +173,7 @@ def fit_json(sweep: FakeSweep, min_steps: float, min_examples: float, residuals:
         "noise_level": "batch_sizes",
         "rms": 0.045,
         "residuals": residuals,
+        "turn": turn_json() if sweep.turns else None,
         "lack_of_fit": {
             "findings": list(sweep.findings),
             "exponent": {"value": 0.98, "low": 0.91, "high": 1.06, "level": 0.95},
@@ -179,6 +181,18 @@ def fit_json(sweep: FakeSweep, min_steps: float, min_examples: float, residuals:
             "unequal_noise_probability": None,
             "grid_edge_batch_sizes": list(sweep.edge),
         },
+    }
+
+
+def turn_json() -> dict[str, Any]:
+    return {
+        "best_batch": {"value": 192.0, "low": None, "high": 263.0, "level": 0.95},
+        "rise": 0.08,
+        "probability": 0.012,
+        "batch_sizes": [64.0, 128.0],
+        "start": 16.6,
+        "power": 1.5,
+        "explanation": "Examples to the target are fewest at a batch of about 192. Left out of B_crit.",
     }
 
 
@@ -374,6 +388,8 @@ def published_json() -> dict[str, Any]:
             "suite": "MLPerf Training",
             "workload": "bert",
             "version": "5.1.0",
+            "source": "MLCommons, reference convergence points, Apache-2.0",
+            "tokens_per_example": None,
             "points": points(2.4e6, 9000, bert),
             "fit": fitted,
             "refusal": None,
@@ -382,6 +398,8 @@ def published_json() -> dict[str, Any]:
             "suite": "MLPerf Training",
             "workload": "dlrm",
             "version": "2.1.0",
+            "source": "MLCommons, reference convergence points, Apache-2.0",
+            "tokens_per_example": None,
             "points": points(0.7, 1e6, dlrm),
             "fit": None,
             "refusal": refused,
@@ -390,14 +408,38 @@ def published_json() -> dict[str, Any]:
             "suite": "MLPerf HPC",
             "workload": "oc20",
             "version": "3.0.0",
+            "source": "MLCommons, reference convergence points, Apache-2.0",
+            "tokens_per_example": None,
             "points": points(30, 900, (256, 512, 2048)),
             "fit": None,
             "refusal": misfit,
         },
+        {
+            "suite": "Zhang et al. 2024",
+            "workload": "C4 language modelling, 302M",
+            "version": "loss 3.07",
+            "source": "Zhang et al. 2024, arXiv:2410.21676",
+            "tokens_per_example": 512,
+            "points": points(1.1e7, 5000, (64, 256, 1024, 4096)),
+            "fit": fit_json(replace(SWEEPS[0], turns=True), 2200.0, 1.1e7, []),
+            "refusal": None,
+        },
     ]
     return {
         "sweeps": rows,
+        "critical_batches": [
+            {
+                "task": "web-text language modelling",
+                "num_parameters": "215M",
+                "optimizer": "AdamW",
+                "tokens": 1.76e10,
+                "critical_batch_tokens": 2.58e6,
+                "definition": "E_min / S_min",
+                "source": "Li et al. 2025, arXiv:2503.04715",
+                "evidence": "computed from the authors' published table of runs",
+            }
+        ],
         "total": len(rows),
-        "source": "MLCommons, reference convergence points",
+        "source": "MLCommons, reference convergence points, Apache-2.0",
         "licence": "Apache-2.0",
     }

@@ -51,6 +51,16 @@ def test_all_findings_are_said():
     assert len(fit_lines(fit_of("misfit", "grid_edge"))) == 3
 
 
+def test_a_turn_is_said_with_the_best_batch_and_what_was_left_out():
+    found = fit_of()
+    found["fit"]["turn"] = {"best_batch": estimate(64.0), "explanation": "Examples are fewest at about 64."}
+
+    _, turn, against = fit_lines(found)
+
+    assert turn == "B_opt 64 [32, 128] examples. Examples are fewest at about 64."
+    assert against == "Nothing speaks against the fit."
+
+
 def test_a_refusal_is_its_explanation():
     found = {"target": 0.5, "fit": None, "refusal": {"reason": "misfit", "explanation": "The curve misses."}}
 

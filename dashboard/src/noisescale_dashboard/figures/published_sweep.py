@@ -9,7 +9,7 @@ from noisescale_dashboard.figures.data_table import attach_table
 from noisescale_dashboard.figures.steps_against_batch_size import bound_words
 from noisescale_dashboard.figures.theme import FONT, LIGHT, blank_figure, translucent
 from noisescale_dashboard.number_format import count, significant, span
-from noisescale_dashboard.sweep_answers import PublishedPoint, PublishedSweep
+from noisescale_dashboard.sweep_answers import Fit, PublishedPoint, PublishedSweep
 
 HEIGHT, NARROW_HEIGHT = 470, 300
 NUM_CURVE_POINTS = 60
@@ -41,7 +41,8 @@ def published_sweep(sweep: PublishedSweep, *, narrow: bool) -> go.Figure:
         hovertemplate="batch <b>%{customdata[0]}</b> %{customdata[4]}<br>data to target <b>%{customdata[1]}</b> ± "
         "%{customdata[2]}, %{customdata[3]} runs<extra></extra>",
     )  # fmt: skip
-    labels.write_x_title(figure, "batch size, examples")
+    unit = "examples" if sweep.tokens_per_example is None else f"sequences of {sweep.tokens_per_example} tokens"
+    labels.write_x_title(figure, f"batch size, {unit}")
     attach_table(
         figure,
         {
@@ -66,9 +67,16 @@ def _add_fit(figure: go.Figure, sweep: PublishedSweep, low: float, high: float) 
         return
     sizes = [low * (high / low) ** (i / (NUM_CURVE_POINTS - 1)) for i in range(NUM_CURVE_POINTS)]
     figure.add_scatter(
-        x=sizes, y=[fit.min_examples.value * (1 + size / fit.critical_batch.value) for size in sizes], name="fit",
-        mode="lines", line={"color": LIGHT.noise, "width": 2}, hoverinfo="skip",
+        x=sizes, y=[fitted_examples(fit, size) for size in sizes], name="fit", mode="lines",
+        line={"color": LIGHT.noise, "width": 2}, hoverinfo="skip",
     )  # fmt: skip
+
+
+def fitted_examples(fit: Fit, size: float) -> float:
+    """E = E_min (1 + B / B_crit), and where the sweep turns E_min (s / B)^p more."""
+    least, critical = fit.min_examples.value or 0.0, fit.critical_batch.value or math.inf
+    more = 0.0 if fit.turn is None else (fit.turn.start / size) ** fit.turn.power
+    return least * (1 + size / critical + more)
 
 
 def _add_critical_batch(figure: go.Figure, sweep: PublishedSweep, low: float, high: float) -> None:

@@ -115,8 +115,8 @@ def _footer(found: Comparison) -> list[Child]:
         "· ▲: published as a bound (Dota 5v5)"
     )
     if found.published_sweeps:
-        marks += f" · ticks at the right edge: B_crit of {len(found.published_sweeps)} MLPerf workloads, whose noise "
-        marks += "scale is not published"
+        marks += f" · ticks at the right edge: B_crit of {len(found.published_sweeps)} published sweeps, whose "
+        marks += "noise scale is not"
     said: list[Child] = [html.Span(f"{marks}.")]
     if found.left_out:
         tasks = "1 task is" if len(found.left_out) == 1 else f"{len(found.left_out)} tasks are"

@@ -11,16 +11,17 @@ from noisescale_dashboard import sweep_sentences
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import published_sweep
-from noisescale_dashboard.number_format import count, significant
+from noisescale_dashboard.number_format import count, si, significant
 from noisescale_dashboard.pages import shell, states
-from noisescale_dashboard.pages.parts import Child, card, figure_box, link
-from noisescale_dashboard.sweep_answers import PublishedSweep
+from noisescale_dashboard.pages.parts import Child, card, figure_box, labelled, link
+from noisescale_dashboard.sweep_answers import PublishedCriticalBatch, PublishedSweep
 
 LEDE = (
-    "MLPerf's reference runs give the data to a quality target at several batch sizes, fitted as your own sweeps are. "
-    "Where they set only a bound no number is given; what speaks against a fit stands beside it."
+    "MLPerf's reference runs and papers on language models give the data to a target at several batch sizes, fitted as "
+    "your own sweeps are. Where they set only a bound no number is given; what speaks against a fit stands beside it."
 )
 CARD = "published-card"
+BATCH_COLUMNS = ("Model", "Tokens to the target", "B_crit, tokens", "Source")
 CHANGED = (
     Output("published-figures", "data"),
     Output("published-table", "children"),
@@ -29,6 +30,7 @@ CHANGED = (
     Output(f"{CARD}-subtitle", "children"),
     Output(f"{CARD}-footer", "children"),
     Output("published-sweep-sentence", "children"),
+    Output("published-batches", "children"),
 )
 
 
@@ -51,8 +53,16 @@ def layout(*, narrow: bool) -> list[Child]:
         footer=[],
         is_figure=True,
     )
+    batches = card(
+        "Critical batches of language models",
+        "Tokens, read in the source or computed from its table of runs",
+        html.Div(id="published-batches", className="scrollx-in scrolly", tabIndex="0"),
+        card_id="published-batches-card",
+        has_table=True,
+    )
     return [
         html.Div([points, workloads], className="grid cols two published"),
+        html.Div(batches, className="mt12"),
         dcc.Store(id="published-figures"),
     ]
 
@@ -75,20 +85,51 @@ def register(app: Dash, api: ApiClient) -> None:
             known = await api.published_sweeps(visitor_headers(ctx.headers))
         except ApiProblem as problem:
             said = f"not loaded: {problem.title}"
-            return no_update, states.not_loaded(problem), no_update, no_update, said, no_update, no_update
+            return no_update, states.not_loaded(problem), no_update, no_update, said, no_update, no_update, said
         chosen = chosen_sweep(known.sweeps, view["workload"])
         if chosen is None:
             said = "The server has no published sweeps."
-            return no_update, said, no_update, no_update, said, no_update, no_update
+            return no_update, said, no_update, no_update, said, no_update, no_update, no_update
         return (
             {"sweep": published_sweep.published_sweep(chosen, narrow=narrow)},
             table(known.sweeps, chosen),
-            f"{known.source}, {known.licence}",
+            chosen.source or f"{known.source}, {known.licence}",
             f"Data to the target: {chosen.workload}",
-            f"{chosen.suite} {chosen.version} · the benchmark's own unit, log · whiskers: standard error",
+            subtitle(chosen),
             footer(chosen),
             sentence(chosen),
+            batches_table(known.critical_batches),
         )
+
+
+def subtitle(sweep: PublishedSweep) -> str:
+    """What is drawn, in which unit."""
+    about = f"{sweep.suite}, {sweep.version}"
+    if sweep.tokens_per_example is None:
+        return f"{about} · the benchmark's own unit, log · whiskers: standard error"
+    return f"{about} · sequences of {sweep.tokens_per_example} tokens, log · best run of each batch size, no repeats"
+
+
+def batches_table(batches: Sequence[PublishedCriticalBatch]) -> Child:
+    """A row a critical batch, its source and definition behind it."""
+    if not batches:
+        return "The server has none."
+    head = html.Thead(html.Tr([html.Th(word, scope="col") for word in BATCH_COLUMNS]))
+    rows = [
+        html.Tr(
+            labelled(
+                [
+                    html.Td([f"{one.task}, {one.num_parameters}", html.Span(one.optimizer, className="below")]),
+                    html.Td(si(one.tokens)),
+                    html.Td(si(one.critical_batch_tokens), className="s"),
+                    html.Td([one.source, html.Span(f"{one.definition}. {one.evidence}.", className="below")]),
+                ],
+                BATCH_COLUMNS,
+            )
+        )
+        for one in batches
+    ]
+    return html.Table([head, html.Tbody(rows)], className="tb fold")
 
 
 def chosen_sweep(sweeps: Sequence[PublishedSweep], workload: str | None) -> PublishedSweep | None:
@@ -124,7 +165,8 @@ def _row(sweep: PublishedSweep, *, is_chosen: bool) -> html.Tr:
 def footer(sweep: PublishedSweep) -> str:
     """What speaks against the fit, or why there is none."""
     if sweep.fit is not None:
-        return " ".join(sweep_sentences.lack_of_fit_words(sweep.fit.lack_of_fit))
+        words = [sweep_sentences.turn_words(sweep.fit), *sweep_sentences.lack_of_fit_words(sweep.fit.lack_of_fit)]
+        return " ".join(filter(None, words))
     return sweep_sentences.true_minus(sweep.refusal.explanation) if sweep.refusal is not None else ""
 
 

@@ -200,8 +200,9 @@ def fit_footer(target: TargetFit) -> Sequence[Child]:
         return [note(sweep_sentences.true_minus(target.refusal.explanation), icon_name="info", quiet=True)]
     if target.fit is None:
         return []
-    words = sweep_sentences.lack_of_fit_words(target.fit.lack_of_fit)
-    if sweep_sentences.has_findings(target):
+    words = [sweep_sentences.turn_words(target.fit), *sweep_sentences.lack_of_fit_words(target.fit.lack_of_fit)]
+    words = [one for one in words if one]
+    if sweep_sentences.has_findings(target) or target.fit.turn is not None:
         return [note(" ".join(words))]
     return [icon("check", "sm"), html.Span(" ".join(words))]
 

@@ -24,7 +24,15 @@ def fit_lines(found: Mapping[str, object]) -> list[str]:
     named = lack.get("findings") if isinstance(lack, Mapping) else None
     findings = [str(one) for one in named] if isinstance(named, Sequence) else []
     against = [f"Against the fit: {_said(finding, fit)}" for finding in findings]
-    return [f"{values} ({_level(fit)} %).", *(against or ["Nothing speaks against the fit."])]
+    return [f"{values} ({_level(fit)} %).", *_turn(fit), *(against or ["Nothing speaks against the fit."])]
+
+
+def _turn(fit: Mapping[str, object]) -> list[str]:
+    """The batch with the fewest examples, and what was left out below it, where a sweep turns up again there."""
+    turn = fit.get("turn")
+    if not isinstance(turn, Mapping):
+        return []
+    return [f"B_opt {_interval(turn.get('best_batch'))} examples. {turn.get('explanation')}"]
 
 
 def _said(finding: str, fit: Mapping[str, object]) -> str:
