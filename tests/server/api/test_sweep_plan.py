@@ -16,7 +16,7 @@ from noisescale_server.services import sweep_curves
 from noisescale_server.services.sweep_curves import RunCurve
 from noisescale_server.storage.tables import SweepRun
 from problems import assert_problem
-from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of
+from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of, turning_curves
 
 
 async def plan_of(shared_client: httpx.AsyncClient, sweep_id: str, **query: Any) -> dict[str, Any]:
@@ -121,21 +121,8 @@ async def test_an_unknown_sweep_is_not_found(shared_client: httpx.AsyncClient) -
     assert_problem(await shared_client.get(f"/api/v1/sweeps/{uuid4()}/plan"), 404, "sweep-not-found")
 
 
-def turning_answer(*, with_bootstrap: bool = False) -> TargetAnswer:
-    """Batch sizes below 64 need more examples again: 30 % at 16."""
-    extra = {16: 1.45, 32: 1.2}
-    sizes = (16, 32, 64, 128, 256, 512, 1024)
-    curves = []
-    for size in sizes:
-        for seed in range(3):
-            one = curve(size, seed=seed, noise=0.02)
-            more = extra.get(size, 1.0)
-            curves.append(one | {"steps": [round(step * more) for step in one["steps"]]})
-    return answer_to(curves, with_bootstrap=with_bootstrap)
-
-
 def test_of_a_sweep_that_turns_values_are_added_above_its_best_batch() -> None:
-    found = turning_answer()
+    found = answer_to(turning_curves())
     assert isinstance(found.outcome, SweepFit)
     assert found.outcome.turn is not None
 
@@ -146,7 +133,7 @@ def test_of_a_sweep_that_turns_values_are_added_above_its_best_batch() -> None:
 
 
 def test_seeds_are_drawn_again_from_the_best_batch_of_a_sweep_that_turns_upwards() -> None:
-    found = turning_answer(with_bootstrap=True)
+    found = answer_to(turning_curves(), with_bootstrap=True)
 
     assert isinstance(found.outcome, SweepFit)
     assert isinstance(found.bootstrap, Bootstrap)

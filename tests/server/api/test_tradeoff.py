@@ -9,7 +9,7 @@ import pytest
 from compared_tasks import planted_task, stored_run
 from factories import make_batch, make_measurements, make_run
 from problems import assert_problem
-from sweep_curves import CRITICAL_BATCH, exact_steps
+from sweep_curves import CRITICAL_BATCH, TARGET, exact_steps, sweep_of, turning_curves
 
 PLANNED = {"critical_batch": 1000, "steps": 2000, "at_batch": 1000}
 MACHINES = {"step_seconds": 2, "num_devices": 8, "usd_per_device_hour": 3}
@@ -371,6 +371,24 @@ class TestOfATask:
         # the planted loss falls as steps^-0.3
         assert steps[1]["value"] / steps[0]["value"] == pytest.approx((0.6 / 0.5) ** (-1 / 0.3), rel=0.1)
         assert steps[1]["low"] < steps[1]["value"] < steps[1]["high"]
+
+    async def test_a_sweep_that_turns_is_planned_by_its_larger_batch_sizes(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        project = f"turns {uuid4()}"
+        sweep_id = await sweep_of(shared_client, *turning_curves(), project=project, task="one", optimizer="SGD")
+
+        said = await shared_client.get(f"/api/v1/sweeps/{sweep_id}/critical-batch")
+        found = await tradeoff(shared_client, project=project, task="one", sweep_target=TARGET, batch_size=[256, 1024])
+
+        fit = said.json()["targets"][0]["fit"]
+        assert fit["turn"]["batch_sizes"] == [16, 32]
+        assert fit["turn"]["best_batch"]["low"] < fit["turn"]["best_batch"]["value"] < 128
+        assert "left out of B_crit" in fit["turn"]["explanation"]
+        assert fit["critical_batch"]["value"] == pytest.approx(CRITICAL_BATCH, rel=0.2)
+        assert found["min_steps"] == pytest.approx(fit["min_steps"]["value"], rel=0.02)
+        for size in (256, 1024):
+            assert row(found, size)["steps"]["value"] == pytest.approx(exact_steps(size), rel=0.15)
 
     async def test_a_target_that_no_run_meets_is_refused_with_the_reason(
         self, shared_client: httpx.AsyncClient

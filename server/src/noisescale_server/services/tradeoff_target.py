@@ -71,12 +71,14 @@ async def at_target(session: AsyncSession, sweeps: Sequence[TaskSweep], target: 
     if isinstance(answer.outcome, Refusal):
         raise refuse("sweep_target", f"no critical batch at {target:g}: {answer.outcome.explanation}", target)
     critical = answer.outcome.critical_batch
-    # where the curve is narrowest its steps and B_crit hang together least
-    point = min(answer.curve, key=lambda one: one.high / one.low)
+    # where the curve is narrowest its steps and B_crit hang together least; the plan's trade-off knows no turn
+    curve = [one for one in answer.curve if one.batch_size >= answer.outcome.least_batch]
+    point = min(curve, key=lambda one: one.high / one.low)
+    steps = math.exp(answer.outcome.log_steps_without_turn(math.log(point.batch_size)))
     called = f"{newest.sweep.metric or 'the target'} {target:g}"
     return AtTarget(
         critical_batch=estimate_from_interval(critical.value, low=critical.low, high=critical.high, level=LEVEL),
-        plan=Plan(point.steps, point.batch_size),
+        plan=Plan(steps, point.batch_size),
         plan_error=LogError(math.log(point.steps / point.low), math.log(point.high / point.steps)),
         target=called,
         said=f"From the sweep {newest.sweep.name}, fitted at {called}.",

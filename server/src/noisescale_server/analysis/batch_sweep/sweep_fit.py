@@ -88,11 +88,15 @@ class SweepFit:
 
     def log_steps(self, log_batch: float) -> float:
         """Log S of the curve at a batch size, its turn included."""
-        log_critical = math.log(self.critical_batch.value)
-        hyperbola = math.log(self.min_steps.value) + float(log_steps_ratio(log_critical, log_batch))
         if self.turn is None:
-            return hyperbola
-        return hyperbola + float(log_rise(log_critical, math.log(self.turn.start), self.turn.power, log_batch))
+            return self.log_steps_without_turn(log_batch)
+        critical, start = math.log(self.critical_batch.value), math.log(self.turn.start)
+        return self.log_steps_without_turn(log_batch) + float(log_rise(critical, start, self.turn.power, log_batch))
+
+    def log_steps_without_turn(self, log_batch: float) -> float:
+        """Log S_min (1 + B_crit / B)."""
+        log_critical = math.log(self.critical_batch.value)
+        return math.log(self.min_steps.value) + float(log_steps_ratio(log_critical, log_batch))
 
     @property
     def least_batch(self) -> float:
