@@ -33,7 +33,7 @@ PROBABILITY_FOR = 7
 show itself, so the limit falls with the square of their number: 5 % of sweeps of twelve were found to turn without."""
 
 LEAST_RISE = 0.06
-RISE_OVER_SCATTER = 1.5
+RISE_OVER_SCATTER = 1.25
 """Examples at the smallest batch size over the fewest must be more by this share, and by so many standard deviations:
 a bend that is sharper than the hyperbola's, without any rise, was found to turn in 4 to 6 of 10 sweeps else."""
 
