@@ -10,11 +10,13 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS
-from fakes_sweeps import SWEEPS
+from fakes_sweeps import SWEEPS, published_json
 from noisescale_dashboard.answers import UNKNOWN, Interval
+from noisescale_dashboard.pages.published_sweeps import footer
 from noisescale_dashboard.pages.sweep_branch import ARM_COLUMNS
 from noisescale_dashboard.pages.sweep_cards import FIT_COLUMNS
 from noisescale_dashboard.sweep_answers import LackOfFit
+from noisescale_dashboard.sweep_answers import published_sweeps as published_sweeps_of
 from noisescale_dashboard.sweep_sentences import bounds_words, lack_of_fit_words
 
 OWN = {"sweeps-view.data": {"tab": "own", "workload": None}, "narrow.data": False}
@@ -113,11 +115,26 @@ async def test_a_language_model_is_shown_in_sequences_with_its_own_source_and_tu
     assert "turns up below 192" in said(changed["published-table"]["children"])
 
 
+def test_a_published_sweep_without_a_turn_says_so_where_that_was_looked_for() -> None:
+    sweep = published_sweeps_of(published_json()).sweeps[0]
+    longer = replace(sweep, points=(*sweep.points, replace(sweep.points[-1], batch_size=65536)))
+
+    assert footer(longer).startswith("Data to the target do not rise towards small batches beyond their scatter.")
+    assert "small batches" not in footer(sweep)
+
+
 async def test_verified_critical_batches_of_language_models_have_source_and_definition(callbacks: Callbacks) -> None:
     changed = await callbacks.post("published-figures.data", published_view())
 
     table = said(changed["published-batches"]["children"])
-    for words in ("215M", "17.6G", "2.58M", "arXiv:2503.04715", "E_min / S_min", "table of runs"):
+    for words in (
+        "215M",
+        "17.6G",
+        "2.58M",
+        "arXiv:2503.04715",
+        "E_min / S_min",
+        "Computed from the authors' published table of runs.",
+    ):
         assert words in table
 
 

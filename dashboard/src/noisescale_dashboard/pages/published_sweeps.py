@@ -13,7 +13,7 @@ from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import published_sweep
 from noisescale_dashboard.number_format import count, si, significant
 from noisescale_dashboard.pages import shell, states
-from noisescale_dashboard.pages.parts import Child, card, figure_box, labelled, link
+from noisescale_dashboard.pages.parts import Child, card, figure_box, link
 from noisescale_dashboard.sweep_answers import PublishedCriticalBatch, PublishedSweep
 
 LEDE = (
@@ -21,7 +21,9 @@ LEDE = (
     "your own sweeps are. Where they set only a bound no number is given; what speaks against a fit stands beside it."
 )
 CARD = "published-card"
-BATCH_COLUMNS = ("Model", "Tokens to the target", "B_crit, tokens", "Source")
+FEWEST_FOR_A_TURN = 5
+"""Batch sizes among which the server looks for a turn."""
+BATCH_COLUMNS = ("Model", "B_crit, tokens")
 CHANGED = (
     Output("published-figures", "data"),
     Output("published-table", "children"),
@@ -58,11 +60,11 @@ def layout(*, narrow: bool) -> list[Child]:
         "Tokens, read in the source or computed from its table of runs",
         html.Div(id="published-batches", className="scrollx-in scrolly", tabIndex="0"),
         card_id="published-batches-card",
+        class_name="whole",
         has_table=True,
     )
     return [
-        html.Div([points, workloads], className="grid cols two published"),
-        html.Div(batches, className="mt12"),
+        html.Div([points, workloads, batches], className="grid cols two published"),
         dcc.Store(id="published-figures"),
     ]
 
@@ -115,21 +117,15 @@ def batches_table(batches: Sequence[PublishedCriticalBatch]) -> Child:
     if not batches:
         return "The server has none."
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in BATCH_COLUMNS]))
-    rows = [
-        html.Tr(
-            labelled(
-                [
-                    html.Td([f"{one.task}, {one.num_parameters}", html.Span(one.optimizer, className="below")]),
-                    html.Td(si(one.tokens)),
-                    html.Td(si(one.critical_batch_tokens), className="s"),
-                    html.Td([one.source, html.Span(f"{one.definition}. {one.evidence}.", className="below")]),
-                ],
-                BATCH_COLUMNS,
-            )
-        )
-        for one in batches
-    ]
-    return html.Table([head, html.Tbody(rows)], className="tb fold")
+    rows = [html.Tr([html.Td(cell) for cell in _batch(one)]) for one in batches]
+    return html.Table([head, html.Tbody(rows)], className="tb list short")
+
+
+def _batch(one: PublishedCriticalBatch) -> tuple[list[Child], list[Child]]:
+    about = f"{one.optimizer} · {one.source} · {one.definition}. {one.evidence[:1].upper()}{one.evidence[1:]}."
+    known = html.Span(si(one.critical_batch_tokens), className="s")
+    to_target = html.Span(f"{si(one.tokens)} tokens to the target", className="below")
+    return [f"{one.task}, {one.num_parameters}", html.Span(about, className="below")], [known, to_target]
 
 
 def chosen_sweep(sweeps: Sequence[PublishedSweep], workload: str | None) -> PublishedSweep | None:
@@ -163,10 +159,12 @@ def _row(sweep: PublishedSweep, *, is_chosen: bool) -> html.Tr:
 
 
 def footer(sweep: PublishedSweep) -> str:
-    """What speaks against the fit, or why there is none."""
+    """Whether the sweep turns at small batches and what speaks against its fit, or why there is none."""
     if sweep.fit is not None:
-        words = [sweep_sentences.turn_words(sweep.fit), *sweep_sentences.lack_of_fit_words(sweep.fit.lack_of_fit)]
-        return " ".join(filter(None, words))
+        turn = sweep_sentences.turn_words(sweep.fit)
+        if not turn and len(sweep.points) >= FEWEST_FOR_A_TURN:
+            turn = "Data to the target do not rise towards small batches beyond their scatter."
+        return " ".join(filter(None, [turn, *sweep_sentences.lack_of_fit_words(sweep.fit.lack_of_fit)]))
     return sweep_sentences.true_minus(sweep.refusal.explanation) if sweep.refusal is not None else ""
 
 
