@@ -8,7 +8,7 @@ import pytest
 from noisescale_server.analysis.batch_sweep.fit import fit_sweep
 from noisescale_server.analysis.batch_sweep.prediction import predict
 from noisescale_server.analysis.batch_sweep.refusal import Refusal, RefusalReason
-from noisescale_server.analysis.batch_sweep.sweep import SweepPoint
+from noisescale_server.analysis.batch_sweep.sweep import Repeats, SweepPoint
 from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 from synthetic_sweeps import Setting
 from turning_sweeps import CRITICAL_BATCH, MIN_STEPS, TurningSetting, lifted, power
@@ -127,3 +127,19 @@ def test_examples_that_still_fall_at_the_largest_batch_are_no_turn():
 
 def test_four_batch_sizes_are_too_few_for_a_turn():
     assert not turned(TurningSetting(rise=0.5, scatter=0, num_batch_sizes=4, critical_place=2).sweep())
+
+
+def test_repeats_that_scatter_more_at_small_batches_are_no_misfit_of_a_turn():
+    setting, rng = TurningSetting(rise=0.3, scatter=0), np.random.default_rng(5)
+    pairs = zip(setting.sweep(), np.geomspace(0.2, 0.01, 7), strict=True)
+    points = [
+        SweepPoint(point.batch_size, Repeats.from_steps([math.exp(mean + sd * one) for one in rng.standard_normal(5)]))
+        for point, sd in pairs
+        for mean in [point.repeats.mean_log_steps]
+    ]
+
+    outcome = fit_sweep(points)
+
+    assert isinstance(outcome, SweepFit)
+    assert outcome.lack_of_fit.misfit_probability > 0.01
+    assert outcome.critical_batch.value == pytest.approx(CRITICAL_BATCH, rel=0.15)

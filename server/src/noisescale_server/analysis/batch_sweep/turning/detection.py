@@ -76,7 +76,7 @@ def find_turn(points: Sequence[SweepPoint], noise: RepeatNoise | None) -> Detect
         for one in (hyperbola.profile(np.array([without])), turning.profile(np.array([best])))
     ]
     freedom = len(known) - 3 + USUAL_COUNTS_AS
-    variance = (left[1] + USUAL_COUNTS_AS * usual_variance(points, noise)) / freedom
+    variance = (left[1] + USUAL_COUNTS_AS * usual_variance(points, known, noise)) / freedom
     if rise(best, start, power, float(data.log_batch.min())) < max(LEAST_RISE, RISE_OVER_SCATTER * math.sqrt(variance)):
         return None
     probability = float(student_t.sf(math.sqrt(max(left[0] - left[1], 0.0) / variance), freedom))
@@ -86,19 +86,34 @@ def find_turn(points: Sequence[SweepPoint], noise: RepeatNoise | None) -> Detect
 
 def as_data(known: Sequence[SweepPoint], noise: RepeatNoise | None) -> Observations:
     """Batch sizes as what scatters, weighted by their own variance where repeats scatter differently."""
-    is_unequal = noise is not None and noise.may_be_unequal and len(noise.variances) == len(known)
-    variances = variances_of_means(known, noise) if noise is not None and is_unequal else None
-    return observations(known, NoiseLevel.BATCH_SIZES, variances)
+    return observations(known, NoiseLevel.BATCH_SIZES, own_variances(known, noise))
 
 
-def usual_variance(points: Sequence[SweepPoint], noise: RepeatNoise | None) -> float:
-    """Of log S of a batch size, before the curve is seen: from repeats where they are known, and from intervals."""
+def own_variances(known: Sequence[SweepPoint], noise: RepeatNoise | None) -> tuple[float, ...] | None:
+    """Of each batch size's mean, where repeats scatter differently and all batch sizes are known; else None."""
+    if noise is None or not noise.may_be_unequal or len(noise.variances) != len(known):
+        return None
+    return variances_of_means(known, noise)
+
+
+def usual_variance(points: Sequence[SweepPoint], known: Sequence[SweepPoint], noise: RepeatNoise | None) -> float:
+    """Of log S of a batch size of weight 1, before the curve is seen: from repeats where they are known.
+
+    Args:
+        points: The sweep; what is known between two ends only is rounded.
+        known: Its batch sizes with known steps.
+        noise: What repeats show.
+    """
     widths = [math.log(high / low) for point in points for low, high in point.censored if low > 0 and high < math.inf]
     rounding = math.fsum(width**2 for width in widths) / 12 / len(points)
     if noise is None or not noise.is_known:
         return USUAL_SCATTER**2 + rounding
-    counts = [point.repeats.count for point in points if point.repeats is not None]
-    return SCATTER_OF_TUNING**2 + noise.sd**2 * float(np.mean([1 / count for count in counts])) + rounding
+    variances = own_variances(known, noise)
+    if variances is None:
+        variances = tuple(noise.sd**2 / max(1, point.repeats.count) for point in known if point.repeats is not None)
+        return SCATTER_OF_TUNING**2 + float(np.mean(variances)) + rounding
+    # weights are inverse variances over their mean
+    return SCATTER_OF_TUNING**2 + 1 / float(np.mean([1 / one for one in variances])) + rounding
 
 
 def _known(point: SweepPoint) -> SweepPoint | None:

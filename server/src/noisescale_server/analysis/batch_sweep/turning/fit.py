@@ -15,7 +15,7 @@ from noisescale_server.analysis.batch_sweep.refusal import Refusal, RefusalReaso
 from noisescale_server.analysis.batch_sweep.sweep import SweepPoint
 from noisescale_server.analysis.batch_sweep.sweep_fit import LogCovariance, Residual, SweepFit
 from noisescale_server.analysis.batch_sweep.turning.curve import log_best_batch, log_rise, rise
-from noisescale_server.analysis.batch_sweep.turning.detection import Detection
+from noisescale_server.analysis.batch_sweep.turning.detection import Detection, own_variances
 from noisescale_server.analysis.batch_sweep.turning.likelihood import BestTurn, TurningLikelihood
 from noisescale_server.analysis.batch_sweep.turning.region import TurningRegion, turning_region
 from noisescale_server.analysis.batch_sweep.turning.turn import Turn
@@ -139,9 +139,11 @@ def _misfit_probability(found: Detection, residuals: Sequence[Residual], noise: 
     freedom = len(residuals) - PARAMETERS - 1
     if noise is None or not noise.is_known or freedom < 1:
         return None
-    counts = [0 if point.repeats is None else point.repeats.count for point in found.points]
-    squares = math.fsum(count * one.log_ratio**2 for count, one in zip(counts, residuals, strict=True))
-    return misfit_probability(squares=squares, freedom=freedom, noise=noise)
+    variances = own_variances(found.points, noise) or [
+        noise.sd**2 / (1 if point.repeats is None else point.repeats.count) for point in found.points
+    ]
+    squares = math.fsum(one.log_ratio**2 / variance for one, variance in zip(residuals, variances, strict=True))
+    return misfit_probability(squares=squares * noise.sd**2, freedom=freedom, noise=noise)
 
 
 def _covariance(curve: _Curve, log_batch: Array, weight: Array, scatter: float) -> LogCovariance:
