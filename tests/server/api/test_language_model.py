@@ -25,6 +25,13 @@ async def test_what_published_sweeps_do_not_answer_is_refused_with_the_field(sha
     other = await shared_client.get(ADDRESS, params={"tokens": 1e9, "optimizer": "lion"})
     none = await shared_client.get(ADDRESS, params={"tokens": -1})
 
-    for answer, words in ((nothing, "tokens is missing"), (other, "got 'lion'"), (none, "tokens")):
-        assert_problem(answer, 422, "invalid-input")
+    two = await shared_client.get(ADDRESS, params={"tokens": 1e9, "preference": 0.2, "examples_per_step": 10})
+
+    for answer, field, words in (
+        (nothing, "tokens", "tokens is missing"),
+        (other, "optimizer", "got 'lion'"),
+        (none, "tokens", "tokens"),
+        (two, "preference", "preference and examples_per_step each say what a step is worth"),
+    ):
+        assert_problem(answer, 422, "invalid-input", field=field)
         assert words in answer.json()["detail"]

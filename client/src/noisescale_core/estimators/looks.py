@@ -52,8 +52,10 @@ class Looks:
     def __init__(self) -> None:
         self._number: int | None = None
         self._step = -1
-        self._sums: list[list[float]] = []
-        self._rates: list[float | None] = []
+        # plain tuples of numbers, which the garbage collector need not look at
+        self._complete: list[tuple[float | None, ...]] = []
+        self._sums: list[float] = []
+        self._rate: float | None = None
 
     def add(self, step: int, terms: Terms, batch_size: float, learning_rate: float | None) -> None:
         """Add an update; a step before the last one, after a restart, begins a look of its own.
@@ -66,11 +68,11 @@ class Looks:
         """
         number = look_of(step)
         if number != self._number or step < self._step:
-            self._number = number
-            self._sums.append([0.0] * _NUM_SUMS)
-            self._rates.append(None)
+            if self._sums:
+                self._complete.append((*self._sums, self._rate))
+            self._number, self._sums, self._rate = number, [0.0] * _NUM_SUMS, None
         self._step = step
-        x, y, sums = terms.trace_cov, terms.grad_sq_norm, self._sums[-1]
+        x, y, sums = terms.trace_cov, terms.grad_sq_norm, self._sums
         sums[0] += 1
         sums[1] += x
         sums[2] += y
@@ -80,11 +82,12 @@ class Looks:
         sums[6] += batch_size
         sums[7] += 1
         if learning_rate is not None:
-            self._rates[-1] = learning_rate
+            self._rate = learning_rate
 
     def so_far(self) -> list[Look]:
         """All of them, oldest first."""
-        return [Look(*sums)._replace(learning_rate=rate) for sums, rate in zip(self._sums, self._rates, strict=True)]
+        found = [*self._complete, (*self._sums, self._rate)] if self._sums else []
+        return [Look(*one) for one in found]  # type: ignore[arg-type]  # the last one alone may be None
 
 
 _NUM_SUMS = 8

@@ -44,4 +44,10 @@ async def get_language_model_recommendation(query: Annotated[LanguageModelQuery,
         asked = Question(preference=query.preference, examples_per_step=query.examples_per_step)
         return RecommendationAnswer(**as_said(recommend(planned, asked)))
     except DomainError as error:
-        raise refuse("tokens", str(error)) from error
+        raise refuse(_field(str(error)), str(error)) from error
+
+
+def _field(message: str) -> str:
+    """The field that a message begins with."""
+    said = message.split(maxsplit=1)[0].replace("parameters", "params")
+    return said if said in LanguageModelQuery.model_fields else "tokens"
