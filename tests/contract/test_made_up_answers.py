@@ -29,6 +29,7 @@ def asked() -> Iterator[tuple[str, str, dict[str, Any]]]:
         ("/sweeps", {}),
         ("/sweeps/critical-batches", {"ids": sweeps}),
         ("/published-sweeps", {}),
+        ("/hindsight", {}),
         ("/reproductions", {}),
         ("/tradeoff", {}),
         ("/tradeoff", {"run_id": api.runs[0].id, "num_devices": 8, "max_hours": 2}),

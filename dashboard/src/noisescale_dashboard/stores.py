@@ -97,6 +97,7 @@ STORES: Final[Mapping[str, Any]] = {
     "run-layers-asked.data": LAYERS_ASKED | None,
     "sweep-id.data": str,
     "sweeps-view.data": _store("SweepsView", {"tab": str, "workload": Word}) | None,
+    "record-asked.data": int | None,
     "sweeps-rows.data": _store("SweepsRows", {"fitted": list[str]}) | None,
     "sweep-view.data": _store("SweepView", {"target": WrittenNumber | Number, "regimes": str}) | None,
     "sweep-shown.data": _store("SweepShown", {"kind": str, "target": Number, "unit": str}) | None,
@@ -106,6 +107,7 @@ STORES: Final[Mapping[str, Any]] = {
     "planner-wanted.data": _store("PlannerWanted", {"named": list[Word], "view": PLANNER_VIEW}) | None,
     "planner-asked.data": _store("PlannerAsked", {"view": PLANNER_VIEW, "scope": PLANNER_SCOPE}) | None,
     "settings-person.value": Word,
+    "settings-changes.data": int | str | None,
     "settings-me.data": _store("Me", {"makes_keys": bool, "manages": bool}) | None,
 }
 """By the id and the property, as Dash names them."""

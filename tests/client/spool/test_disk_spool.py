@@ -501,6 +501,7 @@ def test_a_forked_child_keeps_nothing_of_its_parents_folder_open(tmp_path):
     stream = make_stream(tmp_path)
     stream.append(metric(0))
     folder = str(tmp_path)
+    time.sleep(0.2)  # the spool's own thread may be asking the disk to confirm, and what it has open goes with a fork
 
     child = os.fork()
     if child == 0:

@@ -38,6 +38,7 @@ VALUES: dict[str, Any] = {
     "run-name.value": RUNS[0].name,
     "run-said.data": {"name": RUNS[0].name, "tags": [], "remarks": ""},
     "sweeps-view.data": {"tab": "published", "workload": None},
+    "record-asked.data": 1,
     "sweeps-rows.data": {"fitted": [SWEEPS[0].id]},
     "sweep-view.data": {"target": None, "regimes": "fit"},
     "sweep-shown.data": {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"},

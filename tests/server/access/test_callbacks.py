@@ -44,6 +44,7 @@ run-records.children           run-records-asked.data     reads
 sweeps-rows.data               sweeps-view.data           reads
 sweeps-table.children          sweeps-rows.data           words
 published-figures.data         sweeps-view.data           reads
+record-figures.data            record-asked.data          reads
 sweep-plan.children            sweep-shown.data           reads
 sweep-law-figures.data         sweep-shown.data           reads
 sweep-figures.data             sweep-view.data            reads

@@ -48,6 +48,8 @@ GET    /runs/{run_id}/forecast                  -     +    +     0       +      
 GET    /streams/{stream_id}                     0     +    +     0       +      +      +       0            +
 GET    /reference-values                        -     +    +     +       +      +      +       +            +
 GET    /published-sweeps                        -     +    +     +       +      +      +       +            +
+GET    /recommendation                          -     +    +     +       +      +      +       +            +
+GET    /hindsight                               -     +    +     +       +      +      +       +            +
 GET    /projects                                -     +    +     +       +      +      +       +            +
 GET    /projects/{project:path}/tasks           -     +    +     0       +      +      +       0            +
 GET    /projects/{project:path}/tasks/{task:path}/recommendation

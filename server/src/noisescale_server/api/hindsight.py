@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from noisescale_server.api.deps import ReadSession
+from noisescale_server.api.deps import ReadSession, Text
 from noisescale_server.api.schemas_runs import Answer
 from noisescale_server.services import hindsight
 
@@ -44,7 +44,7 @@ class HindsightAnswer(Answer):
 
 
 @router.get("/hindsight")
-async def get_hindsight(session: ReadSession, project: str | None = None) -> HindsightAnswer:
+async def get_hindsight(session: ReadSession, project: Text | None = None) -> HindsightAnswer:
     """What the advice of then was worth, by what sweeps say now: the newest 50 runs of sweeps that were fitted."""
     found = await hindsight.of_project(session, project)
     return HindsightAnswer.model_validate(asdict(found))

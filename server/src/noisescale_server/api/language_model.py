@@ -9,6 +9,7 @@ from noisescale_core.advice.language_model import PlannedModel, recommend
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.language_models import MOST_TOKENS
+from noisescale_server.api.deps import Text
 from noisescale_server.api.recommendation_query import question_model
 from noisescale_server.api.schemas_recommendation import RecommendationAnswer, as_said
 from noisescale_server.services.errors import refuse
@@ -26,7 +27,7 @@ class LanguageModelQuery(
         None
     )
     sequence_length: Annotated[int, Field(ge=1, le=10**9, description="tokens of an example")] = 1
-    optimizer: Annotated[str, Field(max_length=100, description="adam or adamw; others are not published")] = "adamw"
+    optimizer: Annotated[Text, Field(description="adam or adamw; others are not published")] = "adamw"
     mixture_of_experts: Annotated[bool, Field(description="each token goes to some experts")] = False
 
 
