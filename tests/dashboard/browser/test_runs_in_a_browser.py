@@ -152,7 +152,7 @@ async def test_a_view_is_saved_linked_on_every_page_and_forgotten(visit: Visit) 
     await page.locator("#runs-save").click()
     await expect(page.locator("#runs-saved")).to_have_value("Too small")
     await page.locator("#runs-decision").click()
-    await page.get_by_role("option", name="Keep").click()
+    await page.get_by_role("option", name="Keep", exact=True).click()
     await expect(page.locator("#runs-saved")).to_have_value("")
 
     await page.locator(".nav").get_by_text("Overview").click()
