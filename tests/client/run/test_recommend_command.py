@@ -6,11 +6,18 @@ from noisescale import commands
 
 REFUSED = {
     "no tokens": ([], "--tokens is missing"),
-    "tokens below 0": (["--tokens", "-1"], "tokens must be positive"),
-    "another optimizer": (["--tokens", "1e9", "--optimizer", "muon"], "published for adam and adamw alone"),
-    "sequences of nothing": (["--tokens", "1e9", "--sequence-length", "0"], "at least 1, got 0"),
-    "a negative size": (["--params", "-2"], "--params must be positive, got -2"),
-    "a preference of 1": (["--tokens", "1e9", "--preference", "1"], "preference must be between 0 and 1"),
+    "tokens below 0": (["--tokens", "-1"], "--tokens must be positive"),
+    "no tokens at all": (["--tokens", "0"], "--tokens must be positive and finite, got 0"),
+    "another optimizer": (
+        ["--tokens", "1e9", "--optimizer", "muon"],
+        "--optimizer must be one of adam and adamw, got 'muon'",
+    ),
+    "sequences of nothing": (
+        ["--tokens", "1e9", "--sequence-length", "0"],
+        "--sequence-length must be at least 1, got 0",
+    ),
+    "a negative size": (["--params", "-2"], "--params must be at least 1, got -2"),
+    "a preference of 1": (["--tokens", "1e9", "--preference", "1"], "--preference must be between 0 and 1"),
 }
 
 

@@ -43,7 +43,7 @@ def test_silence_and_no_preference_are_the_same_question():
 
 
 def test_a_size_alone_assumes_its_tokens_and_far_from_all_points_it_says_so():
-    found = recommend(PlannedModel(parameters=1e11), Question())
+    found = recommend(PlannedModel(params=1e11), Question())
 
     assert "2 T tokens planned, assumed: 20 a parameter" in found.reason
     assert [one.code for one in found.warnings] == ["extrapolated", "rate_not_known"]
@@ -55,7 +55,11 @@ def test_a_size_alone_assumes_its_tokens_and_far_from_all_points_it_says_so():
         ({}, "tokens is missing"),
         ({"tokens": 1e9, "optimizer": "Muon"}, "optimizer must be one of adam and adamw, got 'Muon'"),
         ({"tokens": 1e9, "sequence_length": 0}, "sequence_length must be at least 1, got 0"),
-        ({"parameters": 0.5}, "parameters must be at least 1, got 0.5"),
+        ({"params": 0.5}, "params must be at least 1, got 0.5"),
+        ({"tokens": "4e9"}, "tokens must be a number, got '4e9'"),
+        ({"tokens": True}, "tokens must be a number, got True"),
+        ({"params": "1b"}, "params must be a number, got '1b'"),
+        ({"tokens": 1e9, "sequence_length": 2.5}, "sequence_length must be a whole number of tokens, got 2.5"),
     ],
 )
 def test_what_no_published_run_answers_is_refused(said, message):

@@ -100,7 +100,7 @@ def _published(
     try:
         planned = PlannedModel(
             tokens=tokens,
-            parameters=params,
+            params=params,
             sequence_length=sequence_length,
             optimizer=optimizer or "adamw",
             is_mixture=is_mixture,

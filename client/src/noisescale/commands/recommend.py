@@ -3,10 +3,11 @@
 import argparse
 import sys
 
+from noisescale_core.advice.language_model import PlannedModel
 from noisescale_core.advice.words.of_language_models import NAMED, said
 from noisescale_core.advice.worth import SPLIT
 from noisescale_core.errors import DomainError
-from noisescale_core.theory.language_models import OPTIMIZERS, TOKENS_PER_PARAMETER, LanguageModel
+from noisescale_core.theory.language_models import TOKENS_PER_PARAMETER
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -54,36 +55,29 @@ def preference(said: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 with a batch; 2 where the question is none that published runs answer."""
-    refusal = _refusal(arguments)
-    if refusal is not None:
-        print(refusal, file=sys.stderr)
-        return 2
-    tokens: float = arguments.tokens or TOKENS_PER_PARAMETER * arguments.params
     try:
+        planned = PlannedModel(
+            tokens=arguments.tokens,
+            params=arguments.params,
+            sequence_length=1 if arguments.sequence_length is None else arguments.sequence_length,
+            optimizer=arguments.optimizer,
+            is_mixture=arguments.mixture_of_experts,
+        )
         lines = said(
-            LanguageModel(tokens, is_mixture=arguments.mixture_of_experts),
-            are_tokens_assumed=not arguments.tokens,
+            planned.model,
+            are_tokens_assumed=arguments.tokens is None,
             sequence_length=arguments.sequence_length,
             tokens_per_step=arguments.tokens_per_step,
             preference=arguments.preference,
         )
     except DomainError as error:
-        print(error, file=sys.stderr)
+        print(_as_flag(str(error)), file=sys.stderr)
         return 2
     print("\n".join(lines))
     return 0
 
 
-def _refusal(arguments: argparse.Namespace) -> str | None:
-    if not arguments.tokens and not arguments.params:
-        return "--tokens is missing: say how many the model is to be trained on, as --tokens 20e9, or its --params"
-    if arguments.params is not None and not arguments.params > 0:
-        return f"--params must be positive, got {arguments.params:g}"
-    if arguments.sequence_length is not None and arguments.sequence_length < 1:
-        return f"--sequence-length must be at least 1, got {arguments.sequence_length}"
-    if arguments.optimizer.lower() not in OPTIMIZERS:
-        return (
-            f"--optimizer {arguments.optimizer!r}: batch sizes before the first step are published for adam and adamw "
-            "alone; measure the run instead, with noisescale.watch()"
-        )
-    return None
+def _as_flag(message: str) -> str:
+    """A message that begins with a field, as the command line names it."""
+    field, rest = message.split(" ", 1)
+    return f"--{field.replace('_', '-')} {rest}"

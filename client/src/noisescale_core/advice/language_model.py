@@ -1,6 +1,7 @@
 """The recommendation for a language model before its first step, from published sweeps: it needs no run, no server."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 from noisescale_core.advice.answer import Recommendation
 from noisescale_core.advice.limited import round_batch
@@ -19,14 +20,14 @@ class PlannedModel:
 
     Attributes:
         tokens: To be trained on; None: 20 a parameter.
-        parameters: Of the model; needed without tokens.
-        sequence_length: Tokens of an example; 1 where batches are to be counted in tokens.
+        params: Parameters of the model; needed without tokens.
+        sequence_length: Tokens of an example, whole; 1 where batches are to be counted in tokens.
         optimizer: Its name, of any case.
         is_mixture: Of experts.
     """
 
     tokens: float | None = None
-    parameters: float | None = None
+    params: float | None = None
     sequence_length: int = 1
     optimizer: str = "adamw"
     is_mixture: bool = False
@@ -35,13 +36,19 @@ class PlannedModel:
         """Refuse what no published run answers.
 
         Raises:
-            DomainError: Without tokens and parameters, for another optimizer, or for a number that is none.
+            DomainError: Without tokens and params, for another optimizer, or for a number that is none.
         """
-        if self.tokens is None and self.parameters is None:
-            raise DomainError("tokens is missing: say how many the model is to be trained on, or its parameters")
-        for name, value in (("parameters", self.parameters), ("sequence_length", self.sequence_length)):
-            if value is not None and not value >= 1:
-                raise DomainError(f"{name} must be at least 1, got {value:g}")
+        if self.tokens is None and self.params is None:
+            raise DomainError("tokens is missing: say how many the model is to be trained on, as 20e9, or its params")
+        for name in ("tokens", "params", "sequence_length"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+                raise DomainError(f"{name} must be a number, got {value!r}")
+        for name, least in (("params", self.params), ("sequence_length", self.sequence_length)):
+            if least is not None and not least >= 1:
+                raise DomainError(f"{name} must be at least 1, got {least:g}")
+        if self.sequence_length % 1:
+            raise DomainError(f"sequence_length must be a whole number of tokens, got {self.sequence_length:g}")
         if self.optimizer.lower() not in OPTIMIZERS:
             raise DomainError(
                 f"optimizer must be one of {' and '.join(OPTIMIZERS)}, got {self.optimizer!r}: of no other batch sizes "
@@ -55,7 +62,8 @@ class PlannedModel:
         Raises:
             DomainError: For tokens that are no number of them.
         """
-        return LanguageModel(self.tokens or TOKENS_PER_PARAMETER * (self.parameters or 0), is_mixture=self.is_mixture)
+        tokens = TOKENS_PER_PARAMETER * (self.params or 0) if self.tokens is None else self.tokens
+        return LanguageModel(tokens, is_mixture=self.is_mixture)
 
 
 def recommend(planned: PlannedModel, asked: Question) -> Recommendation:

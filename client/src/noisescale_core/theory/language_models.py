@@ -158,8 +158,6 @@ def advise(model: LanguageModel, *, tokens_per_step: float | None = None, prefer
         require_positive("a step saved is worth some tokens", tokens_per_step=tokens_per_step)
         _require_possible("tokens_per_step", tokens_per_step)
     require_share("a weight of steps against tokens", preference=preference)
-    if not 0 < preference < 1:
-        raise DomainError(f"preference must lie between 0 and 1, got {preference:g}: .5 weighs both alike")
     share = (preference / (1 - preference)) ** 2
     batch = model.floor
     for _ in range(8):  # B_crit is of the tokens that this batch needs

@@ -37,7 +37,7 @@ async def get_language_model_recommendation(query: Annotated[LanguageModelQuery,
     try:
         planned = PlannedModel(
             tokens=query.tokens,
-            parameters=query.params,
+            params=query.params,
             sequence_length=query.sequence_length,
             optimizer=query.optimizer,
             is_mixture=query.mixture_of_experts,
@@ -50,5 +50,5 @@ async def get_language_model_recommendation(query: Annotated[LanguageModelQuery,
 
 def _field(message: str) -> str:
     """The field that a message begins with."""
-    said = message.split(maxsplit=1)[0].replace("parameters", "params")
+    said = message.split(maxsplit=1)[0]
     return said if said in LanguageModelQuery.model_fields else "tokens"
