@@ -3,6 +3,7 @@
 The advice is that of a run of a task that nobody has calibrated: what the sweep says must not be in it.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -113,17 +114,25 @@ async def of_project(session: AsyncSession, project: str | None) -> Account:
         if not live.covered:
             continue
         looks = await run_history.looks_of(session, live, live.newest_step)
+        # milliseconds of arithmetic, for which no other request should wait
+        found = await asyncio.to_thread(_of_run, looks, _planned(run, live), batch_size, critical_batch)
         for share in SHARES:
-            found = list(_at(share, looks, _planned(run, live), batch_size, critical_batch))
-            by_share[share] += found
-            judged |= {run.id} if found else set()
-    everything = [one for found in by_share.values() for one in found]
-    records = tuple(_record(share, found) for share, found in by_share.items() if found)
+            by_share[share] += found[share]
+        judged |= {run.id} if any(found.values()) else set()
+    everything = [one for answers in by_share.values() for one in answers]
+    records = tuple(_record(share, answers) for share, answers in by_share.items() if answers)
     return Account(len(judged), tuple(_bins(everything)), records)
 
 
 def _planned(run: Run, live: LiveSeries) -> int:
     return run.planned_steps or live.newest_step + 1
+
+
+def _of_run(
+    looks: Sequence[tuple[int, Look]], planned: int, batch_size: float, critical_batch: float
+) -> dict[float, list[Hindsight]]:
+    """What was said at each share of the plan."""
+    return {share: list(_at(share, looks, planned, batch_size, critical_batch)) for share in SHARES}
 
 
 def _at(
