@@ -8,10 +8,10 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import odds_against_outcomes
-from noisescale_dashboard.number_format import NOTHING, count, share
+from noisescale_dashboard.number_format import NOTHING, count, share, share_span
 from noisescale_dashboard.pages import shell, states
 from noisescale_dashboard.pages.parts import Child, card, figure_box, icon, link
-from noisescale_dashboard.record_answers import AtShare, Record
+from noisescale_dashboard.record_answers import AtShare, Bin, Record
 
 TITLE = "How often were we right here?"
 CARD = "record-odds"
@@ -92,12 +92,17 @@ def headline(found: Record) -> str:
     if not found.bins:
         return f"{runs} could be judged; no change had odds of 50 % or more."
     surest = found.bins[-1]
-    return f"{runs}: of changes said to be cheaper with {share(surest.said)}, {share(surest.came_true)} were."
+    changes = f"{count(surest.num_answers)} change{'' if surest.num_answers == 1 else 's'}"
+    return f"{runs}: of {changes} said to be cheaper with {share(surest.said)}, {_came_true(surest)} were."
 
 
 def sentence(found: Record) -> str:
     """The figure in words."""
-    return "; ".join(f"said {share(one.said)}, came true {share(one.came_true)}" for one in found.bins)
+    return "; ".join(f"said {share(one.said)}, came true {_came_true(one)}" for one in found.bins)
+
+
+def _came_true(one: Bin) -> str:
+    return f"{share(one.came_true)} ({share_span(one.came_true_low, one.came_true_high)})"
 
 
 def table(records: Sequence[AtShare]) -> html.Table:
