@@ -6,11 +6,13 @@ checked with numbers at run time, as for every layer.
 
 # B examples, T positions, I in_features, O out_features
 
+from dataclasses import replace
+
 from torch import Tensor, nn
 
 from noisescale.capture.per_example.contributions import Contribution
-from noisescale.capture.per_example.layers.layer_rule import LayerRule, sum_of_gradients
-from noisescale.capture.per_example.layers.linear import products_of_rows, shape
+from noisescale.capture.per_example.layers.layer_rule import sum_of_gradients
+from noisescale.capture.per_example.layers.linear import LINEAR, products_of_rows
 
 
 def is_transposed_linear(module: nn.Module) -> bool:
@@ -29,10 +31,4 @@ def contribute(
     return products_of_rows(activation, grad_output, num_examples)
 
 
-TRANSPOSED_LINEAR = LayerRule(
-    parameters=("weight", "bias"),
-    contribute=contribute,
-    shape=shape,
-    num_feature_dimensions=lambda module: 1,
-    is_rounded_like_output=True,
-)
+TRANSPOSED_LINEAR = replace(LINEAR, contribute=contribute)
