@@ -7,7 +7,7 @@ import pytest
 from fakes_runs import RUNS, run_json
 from noisescale_dashboard.answers import run
 from noisescale_dashboard.kinds import KINDS, kind_named
-from noisescale_dashboard.sentences import interval_words, measured_words, ordinal
+from noisescale_dashboard.sentences import interval_words, measured_words, ordinal, runs_sentence
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,12 @@ def test_every_kind_has_a_title_and_but_for_simple_a_caveat(name: str) -> None:
 
     assert kind.title.startswith("Noise scale") or kind.title.endswith("noise scale")
     assert (kind.caveat is None) == (name == "simple")
+
+
+def test_where_no_change_is_sure_the_list_does_not_say_that_none_would_gain() -> None:
+    data = run_json(RUNS[1])
+    data["decision"]["decision"] = "probably_increase"
+
+    said = runs_sentence([run(data)], 1)
+
+    assert said.startswith("None is known to gain from another batch size, one probably would")

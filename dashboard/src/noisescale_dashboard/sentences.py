@@ -114,7 +114,8 @@ def runs_sentence(runs: Sequence[Run], total: int) -> str:
     unsure = sum(run.decision.decision == UNDECIDED for run in runs) - diverged
     scope = f"Of the {len(runs)} shown, " if total > len(runs) else ""
     first = f"{diverged_words(diverged)}, " if diverged else ""
-    parts = [f"{scope}{first}{number_word(off)} would gain from another batch size"]
+    gains = "would gain" if off else "is known to gain"
+    parts = [f"{scope}{first}{number_word(off)} {gains} from another batch size"]
     parts += [f"{number_word(likely)} probably would"] if likely else []
     parts += [f"{number_word(unsure)} {'is' if unsure == 1 else 'are'} undecided"] if unsure else []
     said = ", ".join(parts)
