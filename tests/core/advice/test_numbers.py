@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale_core.advice.numbers import duration
+from noisescale_core.advice.numbers import chance, duration
 
 
 @pytest.mark.parametrize(
@@ -11,3 +11,11 @@ from noisescale_core.advice.numbers import duration
 )
 def test_a_time_is_said_in_the_unit_that_people_would_use(hours, said):
     assert duration(hours) == said
+
+
+@pytest.mark.parametrize(
+    ("probability", "said"), [(0.797, "79 %"), (0.8, "80 %"), (0.29, "29 %"), (0.57, "57 %"), (0.995, "more than 99 %")]
+)
+def test_a_probability_is_never_said_surer_than_it_is(probability, said):
+    """Of 0.797 nothing is advised without a "probably", which 80 % would ask for."""
+    assert chance(probability) == said

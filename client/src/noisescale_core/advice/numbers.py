@@ -9,6 +9,9 @@ TWO_DIGITS_FROM = 1.5
 SURELY = 0.99
 """A probability beyond it is not told apart: no model is so sure."""
 
+ROUNDING = 1e-9
+"""0.29 × 100 is a little less than 29."""
+
 RATIO_FROM, PER_CENT = 1.0, 0.01
 """An extra cost of as much again is said as a ratio, a share below a per cent with a digit."""
 
@@ -58,8 +61,8 @@ def more(share: float) -> str:
 
 
 def chance(probability: float) -> str:
-    """A probability as people say it: 83 %, more than 99 %."""
-    return "more than 99 %" if probability > SURELY else f"{100 * probability:.0f} %"
+    """A probability as people say it, never surer than it is: 83 %, 79 % of 0.797, more than 99 %."""
+    return "more than 99 %" if probability > SURELY else f"{math.floor(100 * probability + ROUNDING)} %"
 
 
 def duration(hours: float) -> str:
