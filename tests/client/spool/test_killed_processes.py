@@ -73,9 +73,11 @@ def test_a_child_of_a_thread_that_was_logging_does_not_hang(tmp_path):
 
 def test_a_child_does_not_keep_the_parents_lock(tmp_path):
     code = (
+        "is_running, runs = os.pipe()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    import signal; signal.alarm(30); signal.pause()\n"
+        "    import signal; signal.alarm(30); os.write(runs, b'.'); signal.pause()\n"
+        "os.read(is_running, 1)\n"  # a child lets go once it runs, which may be after its parent's end
         "open(os.environ['NOISESCALE_DIR'] + '/child', 'w').write(str(child))\n"
         "os._exit(0)\n"
     )
