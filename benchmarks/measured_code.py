@@ -116,6 +116,11 @@ MEASURED = MappingProxyType(
         "limits": _server("benchmark_limits.py", "streams", "runs", left_out=_ADVICE),
         "load": _server("load_10k_runs.py", "streams", left_out=(*_ADVICE, *_READING)),
         "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
+        "demo": Measured(
+            "policies/benchmark_demo.py", alone=("examples/demo/digits.py", "examples/demo/characters.py")
+        ),
+        "quadratics": Measured("policies/benchmark_quadratics.py"),
+        "kappa": Measured("policies/benchmark_kappa.py", alone=("benchmarks/policies/references.csv",)),
         "odds": Measured("policies/benchmark_odds.py", alone=("benchmarks/policies/references.csv",)),
         "odds_over_time": Measured("policies/benchmark_odds_over_time.py"),
         "outlook": Measured("benchmark_outlook.py"),

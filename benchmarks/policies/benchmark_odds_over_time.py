@@ -19,10 +19,10 @@ from benchmarks.smoke import size
 from noisescale_core.advice.decision import KEEP_REGRET
 from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import ODDS_LOG_SD, UNCALIBRATED
+from noisescale_core.advice.known_noise_scale import known_noise_scale
 from noisescale_core.advice.parts import Decision, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide
-from noisescale_core.estimators.belief import belief
 from noisescale_core.estimators.looks import Looks, look_of
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
@@ -82,7 +82,7 @@ def stream(kind: str, seed: int) -> Told:
                 batch,
                 steps_done=step + 1,
                 planned_steps=STEPS if kind == "grows" else None,
-                belief=belief(looks.so_far()),
+                known=known_noise_scale(looks.so_far()),
             )
             told.append(decide(run, Measured(), Question(examples_per_step=price)))
     return _told(told, batch, critical, price)

@@ -56,7 +56,7 @@ def test_a_preference_has_a_name(name, weight, capsys):
     assert commands.main(["recommend", "--tokens", "20e9", "--preference", weight]) == 0
 
     assert by_name == capsys.readouterr().out
-    assert "ramp       a batch that grows is worth about 2 % here" in by_name
+    assert "ramp       a batch that grows saves 1 % (1 – " in by_name
 
 
 def test_another_name_is_refused_with_those_that_there_are(capsys):

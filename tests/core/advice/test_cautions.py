@@ -8,6 +8,7 @@ import pytest
 from advised_runs import KNOWN, advised_run, stretch
 from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.belief import Belief
@@ -117,7 +118,7 @@ def test_a_decayed_learning_rate_plans_nothing_foretells_nothing_and_names_the_s
 def test_a_decayed_learning_rate_is_decided_by_the_looks_before_it_where_they_are_known():
     warm, cold = stretch(), replace(stretch(), learning_rate=0.001)
     before = Belief.of_interval(1000.0, 900.0, 1100.0, 0.95)
-    run = advised_run(spent=[warm] * 40 + [cold] * 10, learning_rate=0.001, belief=before)
+    run = advised_run(spent=[warm] * 40 + [cold] * 10, learning_rate=0.001, known=KnownNoiseScale(before))
 
     found = recommend(run, Measured(KNOWN))
 
@@ -130,7 +131,7 @@ def test_a_decayed_learning_rate_is_decided_by_the_looks_before_it_where_they_ar
 def test_devices_and_what_they_buy_come_with_intervals():
     text = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5)).parallelism.text
 
-    assert text.startswith("31 devices (21 – 45) of 32 images keep busy at the best batch.")
+    assert text.startswith("30 devices (21 – 44) of 32 images keep busy at the best batch.")
     assert "% (" in text
     assert math.isfinite(
         recommend(advised_run(), Measured(KNOWN), Question(preference=0.5)).parallelism.greatest_speedup.high

@@ -5,9 +5,11 @@ import math
 import pytest
 
 from advised_runs import KNOWN, RESOLVED, advised_run
-from noisescale_core.advice.critical_belief import USUAL_LOG_SD, critical_belief, critical_of
+from noisescale_core.advice.critical_belief import critical_belief, critical_of
 from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale
+from noisescale_core.advice.usual import USUAL_LOG_SD, near
 from noisescale_core.estimators.belief import Belief
 
 EXACT = Belief.of_interval(1000.0, 1000.0, 1000.0, 0.95)
@@ -28,7 +30,7 @@ def ends(found):
 def test_a_known_noise_scale_and_kappa_multiply(log_mean, log_sd):
     product = 1000 * math.exp(log_mean)
 
-    found = critical_belief(EXACT, log_mean=log_mean, log_sd=log_sd, batch_size=product)
+    found = critical_belief(EXACT, log_mean=log_mean, log_sd=log_sd, usual=(near(product),))
 
     assert found.quantile(0.5) == pytest.approx(product, rel=0.01)
     together = 1 / math.hypot(1 / log_sd, 1 / USUAL_LOG_SD)
@@ -37,7 +39,7 @@ def test_a_known_noise_scale_and_kappa_multiply(log_mean, log_sd):
 
 
 def test_errors_of_the_noise_scale_and_of_kappa_add_in_quadrature():
-    found = critical_belief(MEASURED, log_mean=0.0, log_sd=0.4, batch_size=1000.0)
+    found = critical_belief(MEASURED, log_mean=0.0, log_sd=0.4, usual=(near(1000.0),))
 
     own = math.log(1700 / 600) / (2 * 1.96)
     assert log_width(found) == pytest.approx(
@@ -47,22 +49,22 @@ def test_errors_of_the_noise_scale_and_of_kappa_add_in_quadrature():
 
 @pytest.mark.parametrize("batch_size", [1.0, 1e6])
 def test_what_is_usual_pulls_a_calibrated_noise_scale_by_little(batch_size):
-    found = critical_belief(EXACT, log_mean=0.0, log_sd=0.25, batch_size=batch_size)
+    found = critical_belief(EXACT, log_mean=0.0, log_sd=0.25, usual=(near(batch_size),))
 
-    assert found.quantile(0.5) == pytest.approx(1000, rel=0.06)
+    assert found.quantile(0.5) == pytest.approx(1000, rel=0.08)
     assert (found.quantile(0.5) > 1000) == (batch_size > 1000)
 
 
 @pytest.mark.parametrize(("batch_size", "log_sd"), [(10.0, 1.3), (1e5, 1.3), (10.0, 2.0)])
 def test_what_is_usual_weighs_as_one_measurement_with_its_spread(batch_size, log_sd):
-    found = critical_belief(EXACT, log_mean=0.0, log_sd=log_sd, batch_size=batch_size)
+    found = critical_belief(EXACT, log_mean=0.0, log_sd=log_sd, usual=(near(batch_size),))
 
     share = log_sd**2 / (log_sd**2 + USUAL_LOG_SD**2)
     assert math.log(found.quantile(0.5) / 1000) == pytest.approx(share * math.log(batch_size / 1000), abs=0.02)
 
 
 def test_a_noise_scale_that_nothing_bounds_asks_for_no_batch_without_bound():
-    found = critical_belief(UNKNOWN, log_mean=0.0, log_sd=1.3, batch_size=100.0)
+    found = critical_belief(UNKNOWN, log_mean=0.0, log_sd=1.3, usual=(near(100.0),))
 
     assert UNKNOWN.quantile(0.5) > 1e5
     assert 100 < found.quantile(0.5) < 100 * 100
@@ -72,7 +74,7 @@ def test_a_noise_scale_that_nothing_bounds_asks_for_no_batch_without_bound():
 @pytest.mark.parametrize("phi", [EXACT, MEASURED, UNKNOWN], ids=["exact", "measured", "unknown"])
 @pytest.mark.parametrize("batch_size", [20.0, 1000.0, 1e5])
 def test_the_interval_is_no_narrower_than_what_the_odds_hold_likely(phi, batch_size):
-    found = critical_of(phi, log_mean=0.0, odds_log_sd=1.3, shown_log_sd=2.0, batch_size=batch_size)
+    found = critical_of(phi, log_mean=0.0, odds_log_sd=1.0, shown_log_sd=2.0, usual=(near(batch_size),))
 
     interval, (low, high) = found.estimate.interval, ends(found.belief)
     assert interval.value == found.belief.quantile(0.5)
@@ -81,14 +83,14 @@ def test_the_interval_is_no_narrower_than_what_the_odds_hold_likely(phi, batch_s
 
 
 def test_where_both_spreads_are_one_the_interval_is_that_of_the_odds():
-    found = critical_of(MEASURED, log_mean=0.3, odds_log_sd=0.5, shown_log_sd=0.5, batch_size=64.0)
+    found = critical_of(MEASURED, log_mean=0.3, odds_log_sd=0.5, shown_log_sd=0.5, usual=(near(64.0),))
 
     interval = found.estimate.interval
     assert (interval.low, interval.high) == pytest.approx(ends(found.belief))
 
 
 def test_the_statistical_part_is_the_error_of_the_noise_scale_alone():
-    found = critical_of(MEASURED, log_mean=0.3, odds_log_sd=1.3, shown_log_sd=2.0, batch_size=1000.0).estimate
+    found = critical_of(MEASURED, log_mean=0.3, odds_log_sd=1.3, shown_log_sd=2.0, usual=(near(1000.0),)).estimate
 
     assert (found.statistical.down, found.statistical.up) == pytest.approx(
         (math.log(1000 / 600), math.log(1700 / 1000)), abs=0.03
@@ -98,9 +100,9 @@ def test_the_statistical_part_is_the_error_of_the_noise_scale_alone():
 
 @pytest.mark.parametrize("phi", [MEASURED, UNKNOWN], ids=["measured", "unknown"])
 def test_both_parts_together_are_the_interval_that_the_wider_spread_gives(phi):
-    found = critical_of(phi, log_mean=0.0, odds_log_sd=1.3, shown_log_sd=2.0, batch_size=100.0).estimate
+    found = critical_of(phi, log_mean=0.0, odds_log_sd=1.3, shown_log_sd=2.0, usual=(near(100.0),)).estimate
 
-    whole = critical_belief(phi, log_mean=0.0, log_sd=2.0, batch_size=100.0)
+    whole = critical_belief(phi, log_mean=0.0, log_sd=2.0, usual=(near(100.0),))
     assert (found.interval.low, found.interval.high) == pytest.approx(ends(whole))
     assert found.statistical.up <= found.error.up
     assert found.statistical.down <= found.error.down
@@ -111,7 +113,7 @@ def test_counting_in_another_unit_moves_the_belief_by_that_unit(scale):
     moved = Belief(MEASURED.start + math.log(scale), MEASURED.spacing, MEASURED.weights)
 
     plain, other = (
-        critical_belief(phi, log_mean=0.48, log_sd=1.3, batch_size=size)
+        critical_belief(phi, log_mean=0.48, log_sd=1.3, usual=(near(size),))
         for phi, size in ((MEASURED, 250.0), (moved, 250.0 * scale))
     )
 
@@ -121,7 +123,7 @@ def test_counting_in_another_unit_moves_the_belief_by_that_unit(scale):
 
 @pytest.mark.parametrize(
     ("progress", "log_mean"),
-    [(0.0, 1.0), (0.1, 1.0), (math.sqrt(0.1 * 0.25), 0.74), (0.25, 0.48), (None, 0.48), (0.5, -0.05), (1.0, -0.05)],
+    [(0.0, 0.82), (0.1, 0.82), (math.sqrt(0.1 * 0.25), 0.64), (0.25, 0.46), (None, 0.46), (0.5, -0.15), (1.0, -0.6)],
 )
 def test_kappa_falls_with_the_progress_of_a_run_as_its_noise_scale_rises(progress, log_mean):
     swept = Kappa(log_mean=0.2, log_sd=0.3, measurements=1, said="Calibrated here on 1 sweep.")
@@ -130,10 +132,33 @@ def test_kappa_falls_with_the_progress_of_a_run_as_its_noise_scale_rises(progres
     assert swept.log_mean_at(progress) == pytest.approx(log_mean + 0.2 - 0.5)
 
 
+def test_a_noise_scale_that_a_falling_learning_rate_raised_stands_for_a_smaller_critical_batch():
+    here, decayed = UNCALIBRATED.log_mean_at(0.5), UNCALIBRATED.log_mean_at(0.5, relative_rate=0.1)
+    assert decayed - here == pytest.approx(0.65 * math.log(0.1))
+
+    looks = Belief.of_interval(1000.0, 900.0, 1100.0, 0.95)
+    at_peak, late = (
+        advised_run(steps_done=4000, planned_steps=8000, known=KnownNoiseScale(looks, share=1.0, relative_rate=rate))
+        for rate in (1.0, 0.1)
+    )
+    ratio = Measured(KNOWN).critical(late).estimate.value / Measured(KNOWN).critical(at_peak).estimate.value
+    assert ratio == pytest.approx(0.1**0.65, rel=0.05)
+
+
+def test_the_progress_is_that_of_the_last_look_that_counts():
+    looks = Belief.of_interval(1000.0, 900.0, 1100.0, 0.95)
+    whole, half = (
+        advised_run(steps_done=8000, planned_steps=8000, known=KnownNoiseScale(looks, share=share))
+        for share in (1.0, 0.5)
+    )
+    ratio = Measured(KNOWN).critical(half).estimate.value / Measured(KNOWN).critical(whole).estimate.value
+    assert ratio == pytest.approx(math.exp(0.45), rel=0.05)
+
+
 def test_odds_are_of_our_tasks_and_the_interval_of_all_published_ones():
     swept, vague = (Kappa(log_mean=0.0, log_sd=sd, measurements=1, said="Calibrated here.") for sd in (0.3, 1.7))
 
-    assert (UNCALIBRATED.odds_log_sd, UNCALIBRATED.log_sd) == pytest.approx((1.3, 2.0), abs=0.01)
+    assert (UNCALIBRATED.odds_log_sd, UNCALIBRATED.log_sd) == pytest.approx((1.0, 2.0), abs=0.01)
     assert (swept.odds_log_sd, vague.odds_log_sd) == (0.3, 1.7)
 
 
@@ -159,11 +184,11 @@ def test_the_same_noise_scale_early_in_a_run_stands_for_a_larger_critical_batch(
     )
 
     assert early == pytest.approx(1000, rel=0.02)
-    assert early / late == pytest.approx(math.exp(1.05), rel=0.02)
+    assert early / late == pytest.approx(math.exp(0.97), rel=0.02)
 
 
 def test_looks_come_before_the_window_where_both_are_known():
-    run = advised_run(belief=Belief.of_interval(4000.0, 3600.0, 4400.0, 0.95))
+    run = advised_run(known=KnownNoiseScale(Belief.of_interval(4000.0, 3600.0, 4400.0, 0.95)))
 
     assert RESOLVED.value == 1000
     assert Measured(KNOWN).critical(run).estimate.value == pytest.approx(4000, rel=0.03)

@@ -4,12 +4,13 @@ import pytest
 
 from noisescale_core.advice.critical_belief import critical_of
 from noisescale_core.advice.hindsight import hindsight
+from noisescale_core.advice.usual import near
 from noisescale_core.estimators.belief import Belief
 
 
 def known(critical_batch, batch_size, log_sd=0.1):
     belief = Belief.of_interval(critical_batch, critical_batch * 0.99, critical_batch * 1.01, 0.95)
-    return critical_of(belief, log_mean=0.0, odds_log_sd=log_sd, shown_log_sd=log_sd, batch_size=batch_size)
+    return critical_of(belief, log_mean=0.0, odds_log_sd=log_sd, shown_log_sd=log_sd, usual=(near(batch_size),))
 
 
 def test_a_change_towards_the_best_batch_was_right():

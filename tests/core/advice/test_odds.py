@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend
 from noisescale_core.estimators.belief import Belief
@@ -20,7 +21,7 @@ def test_a_batch_far_below_is_to_be_raised_though_the_interval_reaches_to_its_ot
     answer = recommend(run(batch_size=32), asked=BALANCED)
 
     assert answer.decision == "increase"
-    assert answer.headline == "Raise the batch to 768"
+    assert answer.headline == "Raise the batch to 1,024"
     assert answer.odds.probability > 0.8
     assert answer.interval.low < 32 < answer.interval.value
     assert answer.learning_rate.recommended > 0.1
@@ -37,20 +38,20 @@ def test_a_batch_far_above_is_to_be_lowered_though_the_interval_reaches_to_its_o
 
 
 def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_a_first_step():
-    answer = recommend(run(batch_size=256, steps_done=1000), asked=BALANCED)
+    answer = recommend(run(batch_size=512, steps_done=1000), asked=BALANCED)
 
     assert answer.decision == "probably_increase"
-    assert answer.headline == "Probably raise the batch, towards 1,024"
+    assert answer.headline == "Probably raise the batch, towards 1,536"
     assert 0.6 <= answer.odds.probability < 0.8
     assert answer.next_step.startswith("Try twice the batch first, and look again at step 1,500.")
-    assert answer.recommended_batch_size == 1024
+    assert answer.recommended_batch_size == 1536
     assert answer.warnings[0].code == "uncalibrated"
 
 
 def test_an_uncalibrated_guess_at_the_batch_keeps_it_for_now_and_says_what_would_settle_it():
-    answer = recommend(run(batch_size=1000, steps_done=1000), asked=BALANCED)
+    answer = recommend(run(batch_size=1500, steps_done=1000), asked=BALANCED)
 
-    assert (answer.decision, answer.headline) == ("keep_for_now", "Keep 1,000 for now")
+    assert (answer.decision, answer.headline) == ("keep_for_now", "Keep 1,500 for now")
     assert answer.odds.probability < 0.6
     assert "run a small sweep" in answer.next_step
     assert f"save {100 * answer.odds.regret / (1 + answer.odds.regret):.0f} % on average" in answer.next_step
@@ -64,8 +65,9 @@ def test_the_odds_are_said_as_the_answer_holds_them():
         "The noise scale is 3.9 × the batch of 256 images; the critical batch is 1,200 images"
     )
     assert answer.reason.endswith(
-        f"1,024 is cheaper with a probability of {100 * odds.probability:.0f} %: it saves {100 * odds.saving:.0f} % of "
-        f"the cost on average, and in the worst case of 20 it costs {100 * odds.worst_case:.0f} % more."
+        f"1,024 is cheaper with a probability of {math.floor(100 * odds.probability)} %: it saves "
+        f"{100 * odds.saving:.0f} % of the cost on average, and in the worst case of 20 it costs "
+        f"{100 * odds.worst_case:.0f} % more."
     )
 
 
@@ -94,7 +96,7 @@ def test_a_tentative_window_far_away_is_decided_by_its_odds(z):
 def test_an_unresolved_window_is_decided_by_all_looks_of_the_run():
     looks = Belief.of_interval(1000.0, 800.0, 1300.0, 0.95)
 
-    answer = recommend(run(batch_size=32, estimate=unresolved(), belief=looks), asked=BALANCED)
+    answer = recommend(run(batch_size=32, estimate=unresolved(), known=KnownNoiseScale(looks)), asked=BALANCED)
 
     assert answer.decision == "increase"
     assert answer.odds == recommend(run(batch_size=32), asked=BALANCED).odds
@@ -104,7 +106,7 @@ def test_an_unresolved_window_is_decided_by_all_looks_of_the_run():
 def test_looks_that_show_no_gradient_are_told_as_the_bound_that_they_are_and_raise_a_small_batch():
     none_shown = Belief(math.log(2000.0), 0.1, (1 / 130,) * 130)
 
-    answer = recommend(run(batch_size=32, estimate=unresolved(), belief=none_shown), asked=BALANCED)
+    answer = recommend(run(batch_size=32, estimate=unresolved(), known=KnownNoiseScale(none_shown)), asked=BALANCED)
 
     assert answer.decision == "increase"
     assert answer.reason.startswith("By all steps so far the noise scale is above 2,600 images; ")
@@ -127,7 +129,7 @@ def test_looks_that_show_no_gradient_are_told_as_the_bound_that_they_are_and_rai
 def test_looks_of_a_measurement_that_is_wrong_decide_nothing(changes):
     looks = Belief.of_interval(1000.0, 800.0, 1300.0, 0.95)
 
-    now = run(**({"batch_size": 32, "belief": looks} | changes))
+    now = run(**({"batch_size": 32, "known": KnownNoiseScale(looks)} | changes))
     answer = recommend(now, asked=BALANCED)
 
     assert answer.decision == decide(now).decision == "insufficient_evidence"
@@ -138,7 +140,7 @@ def test_looks_of_a_measurement_that_is_wrong_decide_nothing(changes):
     assert answer.next_step
 
 
-@pytest.mark.parametrize("batch_size", [256, 1000])
+@pytest.mark.parametrize("batch_size", [512, 1500])
 @pytest.mark.parametrize("steps_done", [0, 9, 33, 1001])
 def test_the_step_to_look_again_at_is_a_whole_one_and_to_come(batch_size, steps_done):
     answer = recommend(run(batch_size=batch_size, steps_done=steps_done), asked=BALANCED)

@@ -83,7 +83,7 @@ def test_what_devices_would_buy():
     answer = advice()
     found, critical = answer.parallelism, answer.critical_batch.value
 
-    assert found.max_useful_devices == 31
+    assert found.max_useful_devices == 30
     assert found.greatest_speedup.value == pytest.approx(1 + critical / 256)
     twice = found.twice_the_devices
     assert twice.time_factor.value == pytest.approx((1 + critical / 512) / (1 + critical / 256))

@@ -8,6 +8,7 @@ from noisescale_core.advice.numbers import number
 from noisescale_core.advice.parts import Interval, SpentPoint
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend, round_batch
+from noisescale_core.advice.usual import USUAL_LOG_SD
 from noisescale_core.advice.waste import waste
 from noisescale_core.advice.words.flags import notices
 from noisescale_core.estimators.flags import Flags
@@ -67,8 +68,8 @@ def test_the_interval_holds_the_published_spread_and_at_a_price_half_of_it_on_th
         recommend(run(estimate=exact), asked=one) for one in (BALANCED, Question(examples_per_step=500))
     )
 
-    # together with what is usual, of 3.0
-    log_sd = 1 / math.hypot(1 / (0.87 * math.log(10)), 1 / 3.0)
+    # together with what is usual
+    log_sd = 1 / math.hypot(1 / (0.87 * math.log(10)), 1 / USUAL_LOG_SD)
     critical = answer.critical_batch
     assert math.log(critical.high / critical.low) == pytest.approx(2 * 1.959964 * log_sd, rel=0.01)
     assert (answer.interval.low, answer.interval.high) == (critical.low, critical.high)
@@ -141,9 +142,9 @@ def test_predictions_are_the_trade_off_at_the_critical_batch_and_carry_the_model
     answer = recommend(run(batch_size=32), asked=BALANCED)
 
     steps, critical = answer.predicted.steps_factor, answer.critical_batch.value
-    assert steps.value == pytest.approx((1 + critical / 768) / (1 + critical / 32))
+    assert steps.value == pytest.approx((1 + critical / 1024) / (1 + critical / 32))
     assert steps.low < steps.value < steps.high
-    assert answer.predicted.examples_factor.value == pytest.approx(steps.value * 768 / 32)
+    assert answer.predicted.examples_factor.value == pytest.approx(steps.value * 1024 / 32)
 
 
 def test_efficiencies_of_the_present_batch_come_with_the_statistical_interval():

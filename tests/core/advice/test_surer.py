@@ -9,6 +9,8 @@ from noisescale_core.advice.plan import growth
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.uncertainty import Reason, State
 
+CONFIRM = "Confirm it with a short branch from a checkpoint: the same held-out loss, present batch against the new one."
+
 
 def advice(run, kappa=UNCALIBRATED):
     return recommend(run, Measured(kappa))
@@ -44,8 +46,8 @@ def test_a_tentative_window_is_decided_by_its_odds_and_still_says_what_would_res
 
     found = advice(advised_run(noise_scale=estimate, planned_steps=40_000))
 
-    assert found.decision == "probably_increase"
-    assert found.next_step == "Try twice the batch first, and look again at step 750."
+    assert found.decision == "increase"
+    assert found.next_step.startswith("Confirm it with a short branch")
     assert found.next_steps[0].text == (
         "Keep training until a window holds 1,800 steps, 1 h, 24 USD, which the plan takes anyway, if |G|² stays as it "
         "is."
@@ -55,8 +57,8 @@ def test_a_tentative_window_is_decided_by_its_odds_and_still_says_what_would_res
 @pytest.mark.parametrize(
     ("changes", "next_step"),
     [
-        ({"z": 1.5, "updates_needed": 1800}, "Try twice the batch in the next run."),
-        ({"z": 6.0, "updates_needed": 10}, "Try twice the batch in the next run."),
+        ({"z": 1.5, "updates_needed": 1800}, CONFIRM),
+        ({"z": 6.0, "updates_needed": 10}, CONFIRM),
         (
             {"z": 1.5, "value": None, "high": None, "state": State.UNRESOLVED, "reason": Reason.INTERVAL_UNBOUNDED},
             "This run ended before its noise scale was resolved: split each step of the next one into more "

@@ -8,7 +8,7 @@ import pytest
 
 from noisescale_core.advice.words.of_language_models import said
 from noisescale_core.errors import DomainError
-from noisescale_core.theory.language_models import NUM_POINTS, LanguageModel, advise
+from noisescale_core.theory.language_models import NUM_POINTS, LanguageModel, advise, ramp_gain
 from published_language_models import PRICES, points, regret, sweeps
 
 
@@ -137,3 +137,26 @@ def test_more_tokens_than_there_are_are_refused(tokens):
 def test_what_is_no_number_of_tokens_is_refused(tokens):
     with pytest.raises(DomainError, match="tokens must be positive"):
         LanguageModel(tokens)
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.42, 0.44, 0.68])
+@pytest.mark.parametrize("price_ratio", [0.01, 1.0, 25.0])
+def test_what_a_ramp_saves_is_what_following_the_noise_scale_saves_summed_over_the_tokens(growth, price_ratio):
+    root = (np.arange(20_000) + 0.5) / 20_000
+    noise_scale, tokens = root ** (4 * growth), 4 * root**3 / 20_000  # the beginning, where φ is small, in fine steps
+    inverse = float(tokens @ (1 / noise_scale))  # of B_crit
+    price = price_ratio / inverse
+    batch = math.sqrt(price / inverse)
+
+    constant = tokens @ ((1 + batch / noise_scale) * (1 + price / batch))
+    following = tokens @ (1 + np.sqrt(price / noise_scale)) ** 2
+
+    assert ramp_gain(growth, price_ratio) == pytest.approx(1 - following / constant, abs=1e-3)
+
+
+def test_a_ramp_is_worth_most_where_steps_and_tokens_weigh_alike():
+    balanced, cheap = (advise(LanguageModel(20e9), preference=weight).ramp_gain for weight in (0.5, 0.1))
+
+    assert balanced.value == pytest.approx(0.02, abs=0.002)
+    assert balanced.low < balanced.value < balanced.high < 0.08
+    assert cheap.high < balanced.high

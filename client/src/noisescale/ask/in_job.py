@@ -8,13 +8,12 @@ from noisescale.ask.measured_run import MeasuredRun
 from noisescale.ask.recommendation import Recommendation, Writer
 from noisescale.window.run_history import Moment
 from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
-from noisescale_core.advice.decay import informed_looks
+from noisescale_core.advice.known_noise_scale import known_noise_scale
 from noisescale_core.advice.parts import RunSoFar, SpentPoint
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.advice.trainer_flags import Trainer, as_flags
 from noisescale_core.advice.words.flags import reason_without_estimate
-from noisescale_core.estimators.belief import belief
 from noisescale_core.estimators.uncertainty import Reason, State
 
 NOT_CALIBRATED = "Whether sweeps or branches have calibrated this task: a server knows."
@@ -66,7 +65,7 @@ def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
         step=measured.newest_step if history.num_updates else None,
         noise_scale_step=measured.noise_scale_step,
         divergence=measured.divergence,
-        belief=belief(informed_looks(history.looks)),
+        known=known_noise_scale(history.looks),
     )
 
 

@@ -1,10 +1,9 @@
 """Learning rates so low that the noise scale says little about B_crit (McCandlish et al. 2018, appendix C)."""
 
 import math
-from collections.abc import Sequence
 
+from noisescale_core.advice.known_noise_scale import says_something
 from noisescale_core.advice.parts import RunSoFar, SpentPoint
-from noisescale_core.estimators.looks import Look
 from noisescale_core.theory.temperature import informs_critical_batch
 
 
@@ -19,24 +18,6 @@ def is_decayed(run: RunSoFar) -> bool:
     if run.learning_rate is None or not peak > 0 or not run.learning_rate >= 0:
         return False
     return not informs_critical_batch(learning_rate=run.learning_rate, peak_learning_rate=peak)
-
-
-def informed_looks(looks: Sequence[Look]) -> list[Look]:
-    """Those whose learning rate was high enough for the noise scale to say something about B_crit.
-
-    Args:
-        looks: Of the run so far.
-    """
-    peak = max((one.learning_rate or 0.0 for one in looks), default=0.0)
-    if not 0 < peak < math.inf:
-        return list(looks)
-    return [one for one in looks if _says_something(one.learning_rate, peak)]
-
-
-def _says_something(learning_rate: float | None, peak: float) -> bool:
-    if learning_rate is None or not learning_rate >= 0:
-        return True
-    return informs_critical_batch(learning_rate=learning_rate, peak_learning_rate=peak)
 
 
 def last_informed_step(run: RunSoFar) -> int | None:
@@ -63,4 +44,4 @@ def informs(point: SpentPoint, peak_learning_rate: float) -> bool:
         point: A stretch.
         peak_learning_rate: Of the run so far; 0 where no rate was logged.
     """
-    return not 0 < peak_learning_rate < math.inf or _says_something(point.learning_rate, peak_learning_rate)
+    return says_something(point.learning_rate, peak_learning_rate)

@@ -8,10 +8,11 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from noisescale_core.advice.critical_belief import Critical, critical_of
+from noisescale_core.advice.critical_belief import Critical, critical_of, expected_critical
 from noisescale_core.advice.decay import is_decayed
 from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
 from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSoFar
+from noisescale_core.advice.usual import law_of, near
 from noisescale_core.advice.words import reasons
 from noisescale_core.advice.words.flags import WRONG
 from noisescale_core.estimators.belief import Belief
@@ -49,20 +50,27 @@ class Measured:
         return LatestNoiseScale.of(run.noise_scale, run.reason, run.noise_scale_step)
 
     def critical(self, run: RunSoFar) -> Critical | None:
-        """κ × the noise scale by all looks; None before the first, without a batch, or where it is wrong.
+        """κ × the noise scale by all looks, beside what is usual.
+
+        None without a batch, where the noise scale is wrong, and before the first look unless a law tells.
 
         Args:
             run: Whose noise scale it is.
         """
         phi, batch = run.belief or (None if is_decayed(run) else belief_of(run.noise_scale)), run.batch_size
-        if phi is None or batch is None or not SMALLEST < batch < LARGEST or is_wrong(run):
+        if batch is None or not SMALLEST < batch < LARGEST or is_wrong(run):
             return None
+        law = law_of(run)
+        usual, floor = ((near(batch),), 0.0) if law is None else ((near(batch), law.usual), law.floor)
+        if phi is None:
+            return None if law is None else expected_critical(usual, floor=floor)
         return critical_of(
             phi,
-            log_mean=self.kappa.log_mean_at(run.progress),
+            log_mean=_log_mean(self.kappa, run),
             odds_log_sd=self.kappa.odds_log_sd,
             shown_log_sd=self.kappa.log_sd,
-            batch_size=batch,
+            usual=usual,
+            floor=floor,
         )
 
     def is_resolved(self, run: RunSoFar) -> bool:
@@ -206,6 +214,14 @@ class Prior:
 
 
 Evidence = Measured | Swept | Prior
+
+
+def _log_mean(kappa: Kappa, run: RunSoFar) -> float:
+    """Mean of ln κ at the moment that the noise scale is of."""
+    if run.known is None:
+        return kappa.log_mean_at(run.progress)
+    progress = None if run.progress is None else run.progress * run.known.share
+    return kappa.log_mean_at(progress, relative_rate=run.known.relative_rate)
 
 
 def is_wrong(run: RunSoFar) -> bool:

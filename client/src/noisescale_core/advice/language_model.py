@@ -83,6 +83,7 @@ def recommend(planned: PlannedModel, asked: Question) -> Recommendation:
     found = advise(model, tokens_per_step=per_step, preference=preference)
     batch, critical = _in_examples(found.batch, length), _in_examples(found.critical, length)
     to_batch = round_batch(batch.value)
+    ramp = wording.ramp(found)
     price = critical.value if per_step is None else asked.examples_per_step or 0.0
     return Recommendation(
         decision="start",
@@ -104,7 +105,7 @@ def recommend(planned: PlannedModel, asked: Question) -> Recommendation:
         otherwise=_otherwise(model, length) if per_step is None and preference == SPLIT else (),
         warnings=_cautions(model, found),
         next_step=wording.TO_CHANGE,
-        schedule_missing=f"{wording.NO_RAMP[0].upper()}{wording.NO_RAMP[1:]}.",
+        schedule_missing=f"{ramp[0].upper()}{ramp[1:]}.",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale
 from noisescale_core.advice.words import reasons
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.divergence import Divergence
@@ -88,7 +89,7 @@ class RunSoFar:
         noise_scale_step: The last step that is in the noise scale; None where that is not known.
         divergence: Since when its loss or gradients are not finite; None where they are.
         has_ended: It takes no more steps: what would need some is for the next run.
-        belief: How likely each noise scale is by all of its looks; None: what `noise_scale` says by itself.
+        known: The noise scale by all of its looks; None: what `noise_scale` says by itself.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -113,7 +114,12 @@ class RunSoFar:
     noise_scale_step: int | None = None
     divergence: Divergence | None = None
     has_ended: bool = False
-    belief: Belief | None = None
+    known: KnownNoiseScale | None = None
+
+    @property
+    def belief(self) -> Belief | None:
+        """How likely each noise scale is by all of its looks."""
+        return None if self.known is None else self.known.belief
 
     @property
     def progress(self) -> float | None:

@@ -53,9 +53,21 @@ def price(critical: Critical | None, rate: ExchangeRate) -> Priced | None:
     """
     if critical is None:
         return None
+    found = priced(critical, rate)
+    sizes = (found.critical_batch.high, found.best.high, found.best.value, found.exchange_rate)
+    return found if all(SMALLEST < size < LARGEST for size in sizes) else None
+
+
+def priced(critical: Critical, rate: ExchangeRate) -> Priced:
+    """The best batch with its intervals, however far from any run's.
+
+    Args:
+        critical: B_crit in examples, with both of its errors.
+        rate: What a step is worth.
+    """
     estimate = critical.estimate
-    value, spread = least_expected_cost(critical.belief, rate), rate.recommended_batch(estimate)
-    found = Priced(
+    value, spread = max(critical.floor, least_expected_cost(critical.belief, rate)), rate.recommended_batch(estimate)
+    return Priced(
         critical=estimate,
         critical_batch=interval_of(estimate.interval),
         belief=critical.belief,
@@ -64,8 +76,6 @@ def price(critical: Critical | None, rate: ExchangeRate) -> Priced | None:
         rate=rate,
         exchange_rate=rate.at(estimate.value),
     )
-    sizes = (found.critical_batch.high, found.best.high, found.best.value, found.exchange_rate)
-    return found if all(SMALLEST < size < LARGEST for size in sizes) else None
 
 
 def interval_of(found: intervals.Interval) -> Interval:

@@ -7,6 +7,7 @@ from noisescale_core.advice.pace import is_flat, step_line, timed_batches
 from noisescale_core.advice.parts import RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.theory import prices
+from noisescale_core.theory.cost import StepTime
 from noisescale_core.theory.prices import ExchangeRate
 
 STEPS_TO_TIME = 200
@@ -49,7 +50,8 @@ def worth_of(asked: Question, run: RunSoFar) -> ExchangeRate | Missing:
         return _of_step_times(run)
     if asked.preference not in (None, SPLIT):
         return prices.from_preference(asked.preference)
-    return _assumed(run)
+    timed = _of_step_times(run)
+    return assumed(step_line(run.spent) if isinstance(timed, ExchangeRate) else None)
 
 
 def is_assumed(asked: Question) -> bool:
@@ -61,10 +63,16 @@ def is_assumed(asked: Question) -> bool:
     return not asked.is_stated or asked.preference == SPLIT
 
 
-def _assumed(run: RunSoFar) -> ExchangeRate:
-    """What the run's devices say of the price where two batches were timed, else steps and examples balanced."""
-    timed = _of_step_times(run)
-    if isinstance(timed, ExchangeRate):
+def assumed(line: StepTime | None) -> ExchangeRate:
+    """What the devices say of the price where two batches were timed, else steps and examples balanced.
+
+    Args:
+        line: How a step's time rises with its batch; None where that names no best batch.
+    """
+    if line is not None:
+        timed = prices.on_fixed_hardware(
+            overhead_seconds=line.overhead_seconds, seconds_per_example=line.seconds_per_example
+        )
         return replace(timed, said=f"assumes that the devices stay as they are: {timed.said}")
     said = "assumes that 1 % of the steps is worth 1 % of the examples"
     return replace(prices.from_preference(SPLIT), said=said)

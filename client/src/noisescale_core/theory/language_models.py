@@ -32,6 +32,9 @@ FAR = (1e12, math.log(3.0))
 
 DEGREES_OF_FREEDOM = 4
 
+GROWTH = (0.44, 0.42, 0.68)
+"""Power of the tokens seen that the noise scale goes as, and the ends that are published: Step Law's, all points'."""
+
 TOKENS_PER_PARAMETER = 20.0
 """What is assumed where only the size is said (Hoffmann et al. 2022, arXiv:2203.15556)."""
 
@@ -129,6 +132,7 @@ class Advice:
         floor: The batch with the lowest loss for a fixed number of tokens.
         regret: Expected extra cost over the best batch, as a share.
         regret_in_20: What one case in twenty exceeds.
+        ramp_gain: What a batch that grows with the noise scale saves against the best constant one, as a share.
         is_extrapolated: The published points are of other numbers of tokens.
     """
 
@@ -137,6 +141,7 @@ class Advice:
     floor: float
     regret: float
     regret_in_20: float
+    ramp_gain: Interval
     is_extrapolated: bool
 
 
@@ -179,8 +184,27 @@ def advise(model: LanguageModel, *, tokens_per_step: float | None = None, prefer
         floor=model.floor,
         regret=max(0.0, sum(regrets) / len(regrets)),
         regret_in_20=max(0.0, regrets[math.ceil(0.95 * len(regrets)) - 1]),
+        ramp_gain=Interval(
+            *(ramp_gain(growth, share if tokens_per_step is None else tokens_per_step / critical) for growth in GROWTH)
+        ),
         is_extrapolated=model.is_extrapolated,
     )
+
+
+def ramp_gain(growth: float, price_ratio: float) -> float:
+    """What a batch that follows the noise scale saves against the best constant one, as a share of the latter's cost.
+
+    With φ ∝ progress^q a constant batch costs (1 + √ρ)² per token of E_min at its best, ρ = r / B_crit, and one that is
+    √(r φ) at every moment 1 + ρ + 2 √ρ √(1 - q) / (1 - q / 2).
+
+    Args:
+        growth: q, from 0 to below 1.
+        price_ratio: ρ, what a step is worth in critical batches.
+
+    Source: McCandlish et al. 2018, arXiv:1812.06162, eq. D.6, integrated.
+    """
+    root = math.sqrt(price_ratio)
+    return 2 * root * (1 - math.sqrt(1 - growth) / (1 - growth / 2)) / (1 + root) ** 2
 
 
 def _require_possible(name: str, tokens: float) -> None:

@@ -14,10 +14,10 @@ from scipy.stats import binomtest
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.critical_belief import critical_of
-from noisescale_core.advice.decay import informed_looks
 from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.estimators.belief import belief
+from noisescale_core.advice.known_noise_scale import known_noise_scale
+from noisescale_core.advice.usual import near
 from noisescale_core.estimators.looks import Look, steps_of
 from noisescale_server.services import run_history
 from noisescale_server.services.live import LiveSeries
@@ -140,15 +140,15 @@ def _at(
 ) -> Iterator[Hindsight]:
     """What was said when this share of the plan was done, by the looks that were complete; nothing before 8 steps."""
     so_far = [look for number, look in looks if steps_of(number)[1] < share * planned]
-    phi = belief(informed_looks(so_far))
+    phi = known_noise_scale(so_far)
     if phi is None:
         return
     known = critical_of(
-        phi,
-        log_mean=UNCALIBRATED.log_mean_at(share),
+        phi.belief,
+        log_mean=UNCALIBRATED.log_mean_at(share * phi.share, relative_rate=phi.relative_rate),
         odds_log_sd=UNCALIBRATED.odds_log_sd,
         shown_log_sd=UNCALIBRATED.log_sd,
-        batch_size=batch_size,
+        usual=(near(batch_size),),
     )
     for ratio in PRICES:
         found = hindsight(known, batch_size=batch_size, critical_batch=critical_batch, price_ratio=ratio)

@@ -9,9 +9,8 @@ from operator import or_
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_core.advice.decay import informed_looks
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale, known_noise_scale
 from noisescale_core.advice.parts import RunSoFar, SpentPoint
-from noisescale_core.estimators.belief import Belief, belief
 from noisescale_core.estimators.looks import Look, look_of, steps_of
 from noisescale_core.estimators.step_sizes import SEEN, batch_in_use
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, NoiseScaleEstimate, State
@@ -41,7 +40,7 @@ class History:
         last_step: The last step that holds anything; None without any.
         noise_scale: Of the window that ends there.
         flags: Bits of its rows.
-        belief: How likely each noise scale is by all of its looks.
+        known: The noise scale by all of its looks.
     """
 
     spent: tuple[SpentPoint, ...]
@@ -49,7 +48,7 @@ class History:
     last_step: int | None
     noise_scale: NoiseScaleEstimate
     flags: int
-    belief: Belief | None = None
+    known: KnownNoiseScale | None = None
 
 
 NOTHING_SPENT = History((), None, None, NOTHING_MEASURED, 0)
@@ -76,10 +75,10 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
     how = choose(wanted, window=window, max_points=NUM_STRETCHES, spacing=spacing_of(live.covered))
     found = await windows.read(session, live, wanted, how, has_signal=has_signal)
     resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)
-    looks = informed_looks([look for _, look in await looks_of(session, live, wanted.high)])
+    looks = [look for _, look in await looks_of(session, live, wanted.high)]
     # milliseconds of arithmetic, for which no other request should wait
-    known = await asyncio.to_thread(belief, looks)
-    return replace(_history(found, resumed, first_step=wanted.low), belief=known)
+    known = await asyncio.to_thread(known_noise_scale, looks)
+    return replace(_history(found, resumed, first_step=wanted.low), known=known)
 
 
 async def looks_of(session: AsyncSession, live: LiveSeries, high: int) -> list[tuple[int, Look]]:
@@ -126,7 +125,7 @@ def so_far(
     return replace(
         now if moment is None else _at_end(now, past, moment),
         spent=past.spent,
-        belief=past.belief,
+        known=past.known,
         usd_spent=None if price is None or past.hours is None else price * (run.num_devices or 1) * past.hours,
         usd_per_device_hour=price,
         steps_done=0 if past.last_step is None else past.last_step + 1,

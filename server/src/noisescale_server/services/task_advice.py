@@ -160,7 +160,7 @@ def _start(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | Non
         reason=None,
         flags=0,
         steps_done=0,
-        belief=None,
+        known=None,
         has_ended=False,
         planned_steps=None if setting is None else setting.num_steps,
         usd_per_device_hour=asked.usd_per_device_hour or blank.usd_per_device_hour,

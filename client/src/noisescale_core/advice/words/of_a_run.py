@@ -3,12 +3,13 @@
 import math
 
 from noisescale_core.advice.decay import is_decayed, last_informed_step
-from noisescale_core.advice.evidence import Evidence
+from noisescale_core.advice.evidence import Evidence, Measured
 from noisescale_core.advice.numbers import chance, duration, more, number, percent, ratio, rough
 from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, RunSoFar
 from noisescale_core.advice.predictions import Banded
 from noisescale_core.advice.pricing import Priced
-from noisescale_core.advice.words import flags, reasons
+from noisescale_core.advice.usual import law_of
+from noisescale_core.advice.words import flags, of_language_models, reasons
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.time_to_resolve import run_until_resolved
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
@@ -91,8 +92,13 @@ def bound_hint(run: RunSoFar) -> str | None:
 def because(run: RunSoFar, word: DecisionWord, priced: Priced, found: Stake, to_batch: float) -> str:
     """The reason of a decision: how the noise scale compares, what B_crit is, and how the odds stand."""
     critical = priced.critical_batch
-    known = f"the critical batch is {_spread(critical.value, critical.low, critical.high, run.example)}"
-    return f"{compared(run)}; {known}. {_at_stake(run, word, found, to_batch)}"
+    law = "" if _is_measured(run) else "by published language models of as many tokens "
+    known = f"{law}the critical batch is {_spread(critical.value, critical.low, critical.high, run.example)}"
+    return f"{compared(run).removesuffix('.')}; {known}. {_at_stake(run, word, found, to_batch)}"
+
+
+def _is_measured(run: RunSoFar) -> bool:
+    return run.belief is not None or run.noise_scale.value is not None
 
 
 def _at_stake(run: RunSoFar, word: DecisionWord, found: Stake, to_batch: float) -> str:
@@ -120,6 +126,8 @@ def assumes(run: RunSoFar, evidence: Evidence) -> str:
     """What the odds rest on besides the measurement."""
     if evidence.num_measurements:
         return evidence.kappa.said
+    if not _is_measured(run):
+        return "What published language models of as many tokens had: nothing is measured yet."
     if run.progress is None:
         return "κ as in other tasks with a quarter of the plan done: nobody has said a plan (planned_steps)."
     return (
@@ -209,6 +217,8 @@ def warnings(run: RunSoFar, evidence: Evidence) -> tuple[Caution, ...]:
         found.append(
             Caution("adam_language_model", f"Noise scale can under-read for Adam language models.{calibrated}")
         )
+    if isinstance(evidence, Measured) and (law := law_of(run)) is not None:
+        found.append(Caution("law_of_language_models", of_language_models.taken_into_account(law.tokens)))
     if is_decayed(run):
         found.append(Caution("learning_rate_decayed", f"{DECAYED} {before_the_decay(run)}"))
     return tuple(found)

@@ -1,6 +1,7 @@
 """What is said about the batch of a language model before its first step."""
 
 from noisescale_core.theory.language_models import (
+    GROWTH,
     NUM_POINTS,
     TOKENS_PER_PARAMETER,
     Advice,
@@ -17,8 +18,6 @@ NAMED = {"money": MONEY, "balanced": 0.5, "time": TIME, "frontier": 5 / 6}
 to 36 critical batches: 25 of them is a preference of 5/6 (`docs/language_models.md`)."""
 
 EXTRAPOLATED = "no published point is of so many or so few tokens: extrapolated"
-
-NO_RAMP = "a batch that grows is worth about 2 % here, as B_crit grows as the tokens' power 0.44: one is enough"
 
 TO_CHANGE = "what a step is worth, sweeps of your own, and the noise scale that noisescale.watch() measures in the run"
 
@@ -53,7 +52,7 @@ def said(
         f"rests on   {because(model, found, are_tokens_assumed=are_tokens_assumed)}",
         f"floor      below {_tokens(found.floor)} a batch wastes tokens again",
         f"rate       {rate(found)}",
-        f"ramp       {NO_RAMP}",
+        f"ramp       {ramp(found)}",
     ]
     if found.is_extrapolated:
         lines.append(f"careful    {EXTRAPOLATED}")
@@ -91,6 +90,24 @@ def risk(found: Advice) -> str:
     )
 
 
+def ramp(found: Advice) -> str:
+    """Whether a batch that grows is worth it.
+
+    Args:
+        found: The batch.
+    """
+    gain, (growth, low, high) = found.ramp_gain, GROWTH
+    saves = f"{_share(gain.value)} % ({_share(gain.low)} – {_share(gain.high)} %)"
+    return (
+        f"a batch that grows saves {saves} here, as the noise scale grows as the tokens' power {growth:g} ({low:g} – "
+        f"{high:g}): one is enough"
+    )
+
+
+def _share(gain: float) -> str:
+    return f"{float(f'{100 * gain:.1g}'):g}"
+
+
 def because(model: LanguageModel, found: Advice, *, are_tokens_assumed: bool) -> str:
     """What the batch rests on.
 
@@ -104,6 +121,20 @@ def because(model: LanguageModel, found: Advice, *, are_tokens_assumed: bool) ->
     return (
         f"B_crit {_interval(found.critical)}, from {_tokens(model.tokens)} planned{assumed}, and "
         f"{NUM_POINTS} published points ({SOURCES}){mixture}"
+    )
+
+
+def taken_into_account(tokens: float) -> str:
+    """That a run's answer rests on its planned tokens, too.
+
+    Args:
+        tokens: Planned.
+    """
+    far = ", extrapolated" if LanguageModel(tokens).is_extrapolated else ""
+    return (
+        f"Beside what is measured the answer rests on {_tokens(tokens)} planned and {NUM_POINTS} published points of "
+        f"language models trained from scratch ({SOURCES}{far}). Where this run goes on from trained weights, give its "
+        "task another family than a language's: family='fine-tuning'."
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from noisescale.window.recent_updates import RecentUpdates
-from noisescale_core.estimators.belief import Belief, belief
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale, known_noise_scale
 from noisescale_core.estimators.looks import Looks
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State, estimate
@@ -41,7 +41,7 @@ class Glimpse:
         exact_average: Mean of that over the steps so far.
         steps: Taken so far.
         planned_steps: Of the plan.
-        belief: How likely each noise scale is by all looks so far; None before 8 steps.
+        known: The noise scale by all looks so far; None before 8 steps.
     """
 
     start: Start
@@ -54,7 +54,7 @@ class Glimpse:
     exact_average: float | None
     steps: int = 0
     planned_steps: int | None = None
-    belief: Belief | None = None
+    known: KnownNoiseScale | None = None
 
 
 @dataclass(slots=True)
@@ -64,16 +64,25 @@ class Watched:
     start: Start
     learning_rate: float
     terms: list[Terms] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
     exact: list[tuple[int, float]] = field(default_factory=list)
     steps: int = 0
     is_over: bool = False
 
-    def add(self, record: Record, row: int) -> None:
-        """The terms of some steps; what is not finite is no measurement."""
+    def add(self, record: Record, row: int, learning_rate: float) -> None:
+        """The terms of some steps at one learning rate; what is not finite is no measurement."""
         self.steps += len(record.loss)
         for trace_cov, grad_sq_norm in zip(record.trace_cov[:, row], record.grad_sq_norm[:, row], strict=True):
             if math.isfinite(trace_cov) and math.isfinite(grad_sq_norm):
                 self.terms.append(Terms(float(trace_cov), float(grad_sq_norm)))
+                self.rates.append(learning_rate)
+
+    def looks(self, batch: int, steps: int) -> Looks:
+        """What the product keeps of its first steps."""
+        looks = Looks()
+        for step, (terms, rate) in enumerate(zip(self.terms[:steps], self.rates[:steps], strict=True)):
+            looks.add(step, terms, batch, rate)
+        return looks
 
 
 def glimpses(task: Task, reference: Reference, starts: Iterable[Start], shares: Sequence[float]) -> list[Glimpse]:
@@ -130,7 +139,7 @@ def _watched(task: Task, reference: Reference, batch: int, starts: Sequence[Star
         record = train(task, stream, replicas, seeds=seeds, learning_rate=rates, batch=batch, steps=steps)
         done += steps
         for row, (run, loss) in enumerate(zip(alive, evaluate(task, replicas.parameters), strict=True)):
-            run.add(record, row)
+            run.add(record, row, rates[row])
             run.is_over = bool(loss <= reference.target)
         for run, value in zip(alive, _exact(task, stream, replicas, seeds), strict=True):
             run.exact.append((done, value))
@@ -180,13 +189,12 @@ def _exact_at(run: Watched, step: int) -> tuple[float | None, float | None]:
 
 def _at_shares(run: Watched, batch: int, shares: Sequence[float], *, planned_steps: int) -> list[Glimpse]:
     """The run as the product saw it at these shares of its length."""
-    recent, resolved, found, looks = RecentUpdates(), list[float](), list[Glimpse](), Looks()
+    recent, resolved, found = RecentUpdates(), list[float](), list[Glimpse]()
     done = 0
     for share in shares:
         until = max(1, round(share * run.steps))
-        for step, terms in enumerate(run.terms[done:until], done):
+        for terms in run.terms[done:until]:
             recent.add(terms)
-            looks.add(step, terms, batch, None)
             latest = recent.estimate()
             if latest.state is State.RESOLVED and latest.value is not None:
                 resolved.append(latest.value)
@@ -194,7 +202,7 @@ def _at_shares(run: Watched, batch: int, shares: Sequence[float], *, planned_ste
         average = sum(resolved) / len(resolved) if resolved else None
         half = _in_blocks(run.terms[until // 2 : until])
         exact = _exact_at(run, until)
-        known = belief(looks.so_far())
+        known = known_noise_scale(run.looks(batch, until).so_far())
         found.append(
             Glimpse(run.start, share, batch, recent.estimate(), half, average, *exact, until, planned_steps, known)
         )

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from noisescale_core.advice.critical_belief import Critical, critical_of
 from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.estimators.belief import Belief, belief
-from noisescale_core.estimators.looks import Looks
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale, known_noise_scale
+from noisescale_core.advice.usual import near
 from noisescale_lab.reproduce.advice.glimpses import Watched, planned_steps, watched
 from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference
@@ -62,36 +62,37 @@ def judged(task: Task, reference: Reference, starts: Iterable[Start], shares: Se
     for run, batch in watched(task, reference, starts):
         planned = planned_steps(reference, batch)
         for share in shares:
-            phi = _belief(run, batch, round(share * planned))
+            phi = known_after(run, batch, round(share * planned))
             if phi is not None:
                 found += _at_prices(run, batch, share, phi, reference)
     return found
 
 
-def _belief(run: Watched, batch: int, steps: int) -> Belief | None:
-    """What the product knows of the noise scale after so many steps; None where the run took fewer."""
-    if steps > len(run.terms):
-        return None
-    looks = Looks()
-    for step, terms in enumerate(run.terms[:steps]):
-        looks.add(step, terms, batch, None)
-    return belief(looks.so_far())
+def known_after(run: Watched, batch: int, steps: int) -> KnownNoiseScale | None:
+    """What the product knows of the noise scale after so many steps; None where the run took fewer.
+
+    Args:
+        run: Whose terms and rates it is.
+        batch: In examples.
+        steps: Optimizer steps.
+    """
+    return None if steps > len(run.terms) else known_noise_scale(run.looks(batch, steps).so_far())
 
 
-def _critical(kappa: str, phi: Belief, share: float, batch: int) -> Critical:
+def _critical(kappa: str, phi: KnownNoiseScale, share: float, batch: int) -> Critical:
     if kappa == PUBLISHED:
         sd = UNCALIBRATED.log_sd
-        return critical_of(phi, log_mean=0.0, odds_log_sd=sd, shown_log_sd=sd, batch_size=batch)
+        return critical_of(phi.belief, log_mean=0.0, odds_log_sd=sd, shown_log_sd=sd, usual=(near(batch),))
     return critical_of(
-        phi,
-        log_mean=UNCALIBRATED.log_mean_at(share),
+        phi.belief,
+        log_mean=UNCALIBRATED.log_mean_at(share * phi.share, relative_rate=phi.relative_rate),
         odds_log_sd=UNCALIBRATED.odds_log_sd,
         shown_log_sd=UNCALIBRATED.log_sd,
-        batch_size=batch,
+        usual=(near(batch),),
     )
 
 
-def _at_prices(run: Watched, batch: int, share: float, phi: Belief, reference: Reference) -> Iterator[Judged]:
+def _at_prices(run: Watched, batch: int, share: float, phi: KnownNoiseScale, reference: Reference) -> Iterator[Judged]:
     truth = reference.critical_batch
     for kappa in KAPPAS:
         critical = _critical(kappa, phi, share, batch)

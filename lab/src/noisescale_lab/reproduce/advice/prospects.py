@@ -83,7 +83,7 @@ def prospect(glimpse: Glimpse, noise_scale: NoiseScaleEstimate, reference: Refer
         glimpse.batch,
         steps_done=glimpse.steps,
         planned_steps=glimpse.planned_steps,
-        belief=glimpse.belief if noise_scale is glimpse.latest else None,
+        known=glimpse.known if noise_scale is glimpse.latest else None,
     )
     decision = decide(run, Measured(kappa), asked)
     priced = price(Measured(kappa).critical(run), worth_examples(reference.price))

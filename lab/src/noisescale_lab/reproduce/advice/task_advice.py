@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from noisescale_core.advice.known_noise_scale import KnownNoiseScale
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_lab.reproduce.advice import references
@@ -100,9 +101,14 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 
 def _glimpse(row: Mapping[str, Any]) -> Glimpse:
     estimates = {name: _estimate(row[name]) for name in ("latest", "last_half")}
-    known = row["belief"]
-    belief = None if known is None else Belief(known["start"], known["spacing"], tuple(known["weights"]))
-    return Glimpse(**{**row, **estimates, "start": Start(**row["start"]), "belief": belief})
+    return Glimpse(**{**row, **estimates, "start": Start(**row["start"]), "known": _known(row["known"])})
+
+
+def _known(row: Mapping[str, Any] | None) -> KnownNoiseScale | None:
+    if row is None:
+        return None
+    belief = row["belief"]
+    return KnownNoiseScale(**{**row, "belief": Belief(**{**belief, "weights": tuple(belief["weights"])})})
 
 
 def _estimate(row: Mapping[str, Any]) -> NoiseScaleEstimate:

@@ -1,0 +1,53 @@
+"""What a run's looks say of its noise scale: without those at learning rates so low that φ is mostly the decay's."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from noisescale_core.estimators.belief import Belief, belief
+from noisescale_core.estimators.looks import Look
+from noisescale_core.theory.temperature import informs_critical_batch
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNoiseScale:
+    """The noise scale by all looks that count, and the moment that it is of: that of the last of them.
+
+    Attributes:
+        belief: How likely each noise scale is, in examples.
+        share: Of the updates so far, those up to that moment.
+        relative_rate: Learning rate there, over the highest so far; 1 where none was logged.
+    """
+
+    belief: Belief
+    share: float = 1.0
+    relative_rate: float = 1.0
+
+
+def known_noise_scale(looks: Sequence[Look]) -> KnownNoiseScale | None:
+    """What the looks say together; None before 8 measured steps, or where no look can be used.
+
+    Args:
+        looks: Of the run so far, oldest first.
+    """
+    peak = max((one.learning_rate or 0.0 for one in looks), default=0.0)
+    places = [place for place, one in enumerate(looks) if says_something(one.learning_rate, peak)]
+    found = belief([looks[place] for place in places])
+    if found is None:
+        return None
+    done, last = math.fsum(one.num_updates for one in looks), places[-1]
+    until = math.fsum(one.num_updates for one in looks[: last + 1])
+    rate = looks[last].learning_rate
+    return KnownNoiseScale(found, until / done, rate / peak if rate and 0 < peak < math.inf and rate > 0 else 1.0)
+
+
+def says_something(learning_rate: float | None, peak: float) -> bool:
+    """Whether φ at this learning rate tells anything of B_crit; yes where no rate was logged.
+
+    Args:
+        learning_rate: At the time.
+        peak: The highest so far.
+    """
+    if learning_rate is None or not learning_rate >= 0 or not 0 < peak < math.inf:
+        return True
+    return informs_critical_batch(learning_rate=learning_rate, peak_learning_rate=peak)
