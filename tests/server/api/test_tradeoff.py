@@ -69,7 +69,12 @@ class TestTable:
         self, shared_client: httpx.AsyncClient
     ) -> None:
         found = await tradeoff(
-            shared_client, **PLANNED, critical_batch_low=500, critical_batch_high=2000, batch_size=[500, 1000]
+            shared_client,
+            **PLANNED,
+            critical_batch_low=500,
+            critical_batch_high=2000,
+            batch_size=[500, 1000],
+            examples_per_step=1000,
         )
 
         half, present = row(found, 500), row(found, 1000)
@@ -235,6 +240,29 @@ class TestWorth:
 
         assert found["examples_per_step"] == pytest.approx(100)
 
+    async def test_nothing_said_and_a_preference_for_neither_are_one_question(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        known = PLANNED | {"critical_batch_low": 500, "critical_batch_high": 2000}
+
+        silent = await tradeoff(shared_client, **known)
+        neither = await tradeoff(shared_client, **known, preference=0.5)
+
+        assert silent == neither
+        assert silent["price_text"] == "assumes that 1 % of the steps is worth 1 % of the examples"
+        # the price moves with B_crit, so the best batch has its whole interval
+        assert (silent["best_batch"]["low"], silent["best_batch"]["high"]) == pytest.approx((500, 2000))
+
+    async def test_step_times_say_what_a_step_is_worth_where_nobody_does(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        line = {"overhead_seconds": 1, "seconds_per_example": 0.002}
+
+        found = await tradeoff(shared_client, **PLANNED, **line)
+
+        assert found["examples_per_step"] == pytest.approx(500)
+        assert found["price_text"].startswith("assumes that the devices stay as they are")
+
 
 class TestWhatIfs:
     async def test_twice_the_devices_half_the_budget_the_cheapest_and_the_fastest(
@@ -324,6 +352,19 @@ class TestOfARun:
         assert found["present"]["batch_size"] == 256
         assert found["present"]["steps"]["value"] == 400
         assert "κ" in found["critical_batch_text"]
+
+    @pytest.mark.parametrize("price", [{}, {"preference": 0.8}, {"examples_per_step": 40}])
+    async def test_the_best_batch_is_that_of_the_runs_own_recommendation(
+        self, shared_client: httpx.AsyncClient, halfway: UUID, price: dict[str, float]
+    ) -> None:
+        found = await tradeoff(shared_client, run_id=str(halfway), **price)
+        advice = (await shared_client.get(f"/api/v1/runs/{halfway}/recommendation", params=price)).json()
+
+        best = found["best_batch"]
+        assert (best["value"], best["low"], best["high"]) == pytest.approx(
+            [advice["interval"][end] for end in ("value", "low", "high")]
+        )
+        assert found["examples_per_step"] == pytest.approx(advice["exchange_rate"]["examples_per_step"])
 
     async def test_a_run_that_says_nothing_yet_is_refused_with_the_reason(self, client: httpx.AsyncClient) -> None:
         run_id = uuid4()

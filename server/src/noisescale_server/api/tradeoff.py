@@ -118,7 +118,7 @@ def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnsw
         min_steps=None if to_target is None else to_target.min_steps,
         min_examples=None if to_target is None else to_target.min_examples,
         examples_per_step=rate,
-        price_text=asked.rate.said if query.asked().is_stated else "nobody said what a step is worth: balanced",
+        price_text=asked.rate.said,
         best_batch=found.best_batch,
         limited_batch=inside.choice.batch,
         limited_interval=inside.reach,
@@ -140,15 +140,16 @@ def tradeoff_answer(query: TradeOffQuery, source: Source | None) -> TradeOffAnsw
 
 def _asked(query: TradeOffQuery, source: Source | None) -> Asked:
     critical, plan = query.critical(source), query.plan(source)
+    value = critical.estimate.value
     pace = query.pace(source, plan)
     present_batch = None if source is None else source.present_batch
     machines = Machines(pace, query.usd_per_hour_besides, query.kilowatts_per_device, query.max_devices)
     return Asked(
-        critical_batch=critical,
+        critical=critical,
         plan=plan,
-        batches=query.batches(critical.value, pace, present_batch),
+        batches=query.batches(value, pace, present_batch),
         machines=machines,
-        rate=worth_of(query.asked(), pace, critical.value),
+        rate=worth_of(query.asked(), pace),
         given=query.asked(),
         target=query.target if source is None or query.steps is not None else source.target,
         present_batch=present_batch,

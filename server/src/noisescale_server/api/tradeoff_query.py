@@ -6,11 +6,12 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from noisescale_core.advice.critical_belief import Critical, stated_critical
 from noisescale_core.advice.pace import Pace, spot_of
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import DomainError
 from noisescale_core.theory.cost import StepTime
-from noisescale_core.theory.intervals import Estimate, estimate_from_interval
+from noisescale_core.theory.intervals import estimate_from_interval
 from noisescale_core.theory.what_if import Plan
 from noisescale_server.api.recommendation_query import IN_A_QUERY, asked_of, question_model
 from noisescale_server.api.wire_schemas import Text
@@ -96,8 +97,8 @@ class TradeOffQuery(QuestionFields):
         """
         return asked_of(self)
 
-    def critical(self, source: Source | None) -> Estimate:
-        """The critical batch with its errors: as said, or the run's.
+    def critical(self, source: Source | None) -> Critical:
+        """The critical batch with its errors and odds: as said, or the run's.
 
         Args:
             source: The run.
@@ -106,12 +107,12 @@ class TradeOffQuery(QuestionFields):
             InvalidInput: If it lies outside its interval.
         """
         if source is not None:
-            return source.critical_batch
+            return source.critical
         assert self.critical_batch is not None
         value = self.critical_batch
         low, high = self.critical_batch_low or value, self.critical_batch_high or value
         try:
-            return estimate_from_interval(value, low=low, high=high)
+            return stated_critical(estimate_from_interval(value, low=low, high=high))
         except DomainError as error:
             raise refuse("critical_batch", str(error), value) from error
 

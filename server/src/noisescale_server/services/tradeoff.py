@@ -1,7 +1,7 @@
 """The planner's table: what a target takes at any batch sizes, the best of them, and which the limits allow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from noisescale_core.advice.predictions import Banded, banded
 from noisescale_server.services import tradeoff_limits, tradeoff_what_ifs
@@ -46,17 +46,21 @@ def table(asked: Asked) -> Table:
     found = tradeoff_limits.inside(asked)
     rows = [row_at(asked, batch, found.allowed) for batch in sorted(set(asked.batches))]
     others = [time_and_money(row) for row in rows]
-    best = asked.rate.recommended_batch(asked.critical_batch)
     pace = asked.machines.pace
     return Table(
         rows=tuple(told_from(row, others) for row in rows),
         recommended=_beside(asked, found, others, found.batch),
         present=_beside(asked, found, others, asked.present_batch),
-        best_batch=banded(best.through(lambda batch: batch)),
+        best_batch=_best(asked),
         inside=found,
         what_ifs=tradeoff_what_ifs.what_ifs(asked, found),
         assumes=None if pace is None else pace.said,
     )
+
+
+def _best(asked: Asked) -> Banded:
+    best, spread = asked.priced.best, asked.rate.recommended_batch(asked.critical_batch)
+    return replace(banded(spread.through(lambda batch: batch)), value=best.value, low=best.low, high=best.high)
 
 
 def _beside(asked: Asked, found: Inside, others: Sequence[TimeAndMoney], batch: float | None) -> Row | None:

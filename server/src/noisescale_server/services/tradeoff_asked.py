@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from noisescale_core.advice.critical_belief import Critical
 from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.pricing import Priced, priced
 from noisescale_core.advice.question import Limits
 from noisescale_core.theory.intervals import Estimate, LogError
 from noisescale_core.theory.prices import ExchangeRate
@@ -44,7 +46,7 @@ class Asked:
     """What the table is made from.
 
     Attributes:
-        critical_batch: B_crit in examples, with its errors.
+        critical: B_crit in examples, with its errors and odds.
         plan: Steps to the target at one batch; None: everything is relative.
         batches: In examples.
         machines: What a step runs on.
@@ -57,7 +59,7 @@ class Asked:
         plan_error: Log error of the plan's steps: that of a sweep's curve; none where the plan is a wish.
     """
 
-    critical_batch: Estimate
+    critical: Critical
     plan: Plan | None
     batches: Sequence[float]
     machines: Machines
@@ -68,6 +70,16 @@ class Asked:
     example: str = "example"
     num_examples: float | None = None
     plan_error: LogError = EXACT
+
+    @property
+    def critical_batch(self) -> Estimate:
+        """B_crit in examples, with its errors."""
+        return self.critical.estimate
+
+    @property
+    def priced(self) -> Priced:
+        """The best batch at this price, without limits: of least expected cost."""
+        return priced(self.critical, self.rate)
 
     def trade_off_at(self, critical_batch: float) -> TradeOff | None:
         """Steps and examples to the target, were this the critical batch; None without a plan.

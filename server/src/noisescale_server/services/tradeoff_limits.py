@@ -6,11 +6,8 @@ from dataclasses import dataclass, replace
 
 from noisescale_core.advice.bounds import limits_of_plan
 from noisescale_core.advice.limited import NEXT_TO_NOTHING, whole_batch
-from noisescale_core.advice.pricing import Priced, interval_of
 from noisescale_core.advice.words import limits as wording
-from noisescale_core.estimators.belief import Belief
 from noisescale_core.theory import limits
-from noisescale_core.theory.intervals import Estimate
 from noisescale_core.theory.limits import Choice, Limit, Role
 from noisescale_server.services.tradeoff_asked import Asked
 
@@ -96,7 +93,7 @@ def inside(asked: Asked) -> Inside:
     Raises:
         ValueError: If a number is out of range.
     """
-    best = asked.rate.recommended_batch(asked.critical_batch)
+    best = asked.priced.best
     allowed = limits_at(asked, asked.critical_batch.value)
     choice = limits.choose(best.value, allowed)
     told = tuple(_told(limit, asked.example, is_binding=limit in choice.binding) for limit in allowed)
@@ -148,7 +145,7 @@ def whole(asked: Asked, wanted: float, allowed: Sequence[Limit]) -> int | None:
         wanted: In examples.
         allowed: The limits.
     """
-    priced, each = _priced(asked), asked.machines.examples_of_a_device
+    priced, each = asked.priced, asked.machines.examples_of_a_device
     if each is None:
         return whole_batch(wanted, allowed, asked.given, priced)
     # devices come with the batch: none stay that it has to be a multiple of, but it should fill those that run it
@@ -159,29 +156,9 @@ def whole(asked: Asked, wanted: float, allowed: Sequence[Limit]) -> int | None:
     return whole_batch(wanted, allowed, filled, priced) or rounded
 
 
-def _priced(asked: Asked) -> Priced:
-    critical = asked.critical_batch
-    best = asked.rate.recommended_batch(critical)
-    return Priced(
-        critical=critical,
-        critical_batch=interval_of(critical.interval),
-        belief=_belief(critical),
-        best=interval_of(best.interval),
-        best_statistical=interval_of(best.through(lambda batch: batch).statistical),
-        rate=asked.rate,
-        exchange_rate=asked.rate.at(critical.value),
-    )
-
-
-def _belief(critical: Estimate) -> Belief:
-    """B_crit as a normal on the log scale; an open end is far enough away to matter to no batch."""
-    found = critical.interval
-    return Belief.of_interval(found.value, found.low, min(found.high, found.value / NEXT_TO_NOTHING), found.level)
-
-
 def _reach(asked: Asked, batch: float) -> Reach:
     """Limits of a plan move with B_crit, so the best batch is looked for at both ends of its interval again."""
-    critical, best = asked.critical_batch.interval, asked.rate.recommended_batch(asked.critical_batch).interval
+    critical, best = asked.critical_batch.interval, asked.priced.best
     found = [batch]
     for end, wanted in ((critical.low, best.low), (critical.high, best.high)):
         # an open end: B_crit may be next to nothing, or beyond every batch

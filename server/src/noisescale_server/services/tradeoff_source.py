@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.bounds import data_size
+from noisescale_core.advice.critical_belief import Critical, stated_critical
 from noisescale_core.advice.evidence import Measured
 from noisescale_core.advice.pace import Pace, pace_of
 from noisescale_core.advice.parts import Interval, RunSoFar
@@ -15,7 +16,7 @@ from noisescale_core.advice.pricing import price
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.worth import Missing, worth_of
 from noisescale_core.errors import DomainError
-from noisescale_core.theory.intervals import Estimate, LogError, estimate_from_interval
+from noisescale_core.theory.intervals import LogError, estimate_from_interval
 from noisescale_core.theory.schedule import Stretch
 from noisescale_core.theory.what_if import Plan
 from noisescale_server.services import known_kappa, run_advice, task_advice, tradeoff_target
@@ -32,7 +33,7 @@ class Source:
     """What is known of a run's trade-off.
 
     Attributes:
-        critical_batch: B_crit in examples, with its errors.
+        critical: B_crit in examples, with its errors and odds.
         plan: What is left of its plan; None without one.
         pace: Time and price of its steps; None without step times.
         growth: q of φ ∝ progress^q.
@@ -48,7 +49,7 @@ class Source:
         targets: Of the task's newest sweep; None for a run, or without a sweep.
     """
 
-    critical_batch: Estimate
+    critical: Critical
     plan: Plan | None
     pace: Pace | None
     growth: float
@@ -74,14 +75,14 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
     advice = await run_advice.advise(session, whole_runs, run_id, asked)
     run = advice.so_far
     kappa = await known_kappa.of_run(session, advice.run)
-    worth = worth_of(asked, run)
-    priced = None if isinstance(worth, Missing) else price(Measured(kappa).critical(run), worth)
-    if priced is None or run.batch_size is None:
+    worth, critical = worth_of(asked, run), Measured(kappa).critical(run)
+    priced = None if isinstance(worth, Missing) else price(critical, worth)
+    if priced is None or critical is None or run.batch_size is None:
         reason = advice.recommendation.reason
         raise refuse("run_id", f"its noise scale says nothing yet: {reason} Give critical_batch instead", str(run_id))
     exponent, foretold = profile(run, priced.critical.value) if run.steps_left > 0 else (growth(run.spent)[0], [])
     return Source(
-        critical_batch=priced.critical,
+        critical=critical,
         plan=Plan(run.steps_left, run.batch_size) if run.steps_left > 0 else None,
         pace=pace_of(run, asked),
         growth=exponent,
@@ -89,7 +90,7 @@ async def of_run(session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, ask
         example=run.example,
         unit=run.unit,
         units_per_example=run.units_per_example,
-        said=f"κ × the noise scale of the latest window. {kappa.said}",
+        said=f"κ × the noise scale by all steps so far. {kappa.said}",
         target="the end of the plan",
         present_batch=run.batch_size,
         num_examples=data_size(run),
@@ -126,7 +127,9 @@ async def of_task(
     past = _at_price(advice.past, asked.usd_per_device_hour)
     plan, plan_error, target = _plan(advice)
     known = Source(
-        critical_batch=estimate_from_interval(found.value, low=found.low, high=found.high, level=found.level),
+        critical=stated_critical(
+            estimate_from_interval(found.value, low=found.low, high=found.high, level=found.level)
+        ),
         plan=plan,
         pace=None if past is None else _pace(past, asked),
         growth=0.0 if past is None else growth(past.spent)[0],
@@ -146,7 +149,7 @@ async def of_task(
     at = await tradeoff_target.at_target(session, evidence.sweeps, sweep_target)
     return replace(
         known,
-        critical_batch=at.critical_batch,
+        critical=stated_critical(at.critical_batch),
         plan=at.plan,
         plan_error=at.plan_error,
         target=at.target,

@@ -1,30 +1,35 @@
 """What a step is worth in a planner's words: a preference, examples, an hour sooner, or the devices as they are."""
 
+import math
+
 from noisescale_core.advice.pace import Pace
 from noisescale_core.advice.question import Worth
+from noisescale_core.advice.worth import SPLIT, assumed
 from noisescale_core.theory import prices
+from noisescale_core.theory.cost import StepTime
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_server.services.errors import refuse
 
 
-def worth_of(wish: Worth, pace: Pace | None, critical_batch: float) -> ExchangeRate:
-    """The price of a step: as said, or balanced at this critical batch.
+def worth_of(wish: Worth, pace: Pace | None) -> ExchangeRate:
+    """The price of a step: as said, or what is assumed where nothing is, as in a recommendation.
 
     Args:
         wish: The reader's words.
         pace: Time, devices and price of a step; None where nobody said.
-        critical_batch: In examples.
 
     Raises:
         InvalidInput: Where the price needs devices, their price or step times that nobody said.
     """
-    if wish.preference is not None:
-        return prices.from_preference(wish.preference)
+    if wish.examples_per_step is not None:
+        return prices.worth_examples(wish.examples_per_step)
     if wish.usd_per_hour_sooner is not None:
         return _of_an_hour(wish.usd_per_hour_sooner, pace)
     if wish.fixed_hardware:
         return _of_step_times(pace)
-    return prices.worth_examples(wish.examples_per_step or critical_batch)
+    if wish.preference not in (None, SPLIT):
+        return prices.from_preference(wish.preference)
+    return assumed(_line_of(pace))
 
 
 def _of_an_hour(usd: float, pace: Pace | None) -> ExchangeRate:
@@ -47,9 +52,15 @@ def _of_an_hour(usd: float, pace: Pace | None) -> ExchangeRate:
     )
 
 
-def _of_step_times(pace: Pace | None) -> ExchangeRate:
+def _line_of(pace: Pace | None) -> StepTime | None:
+    """How a step's time rises with its batch; None where it is not known, or names no best batch."""
     line = None if pace is None else pace.line
-    if line is None or not line.overhead_seconds > 0:
+    return line if line is not None and 0 < line.overhead_seconds < math.inf else None
+
+
+def _of_step_times(pace: Pace | None) -> ExchangeRate:
+    line = _line_of(pace)
+    if line is None:
         message = (
             "on the same devices a step's worth comes from step times at two batch sizes, where larger ones take "
             "longer, but less than in proportion: give overhead_seconds and seconds_per_example, or examples_per_step"
