@@ -13,6 +13,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from noisescale_server.api import (
     audit,
+    calibrations,
     comparison,
     comparison_runs,
     critical_batch,
@@ -75,6 +76,7 @@ ROUTERS = (
     sparklines.router,
     recommendation.router,
     language_model.router,
+    calibrations.router,
     hindsight.router,
     runs.router,
     streams.router,
@@ -133,7 +135,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.whole_runs = WholeRuns()
     app.state.comparisons = Comparisons()
     app.state.known_windows = KnownWindows()
-    app.state.recalibrations = Recalibrations()
+    app.state.recalibrations = Recalibrations(gathers=settings.gather_sweeps)
     app.state.reference_values = reference_value_service.load()
     set_up_access(app, settings)
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)

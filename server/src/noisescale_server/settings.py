@@ -75,5 +75,7 @@ class Settings(BaseSettings):
     batches_per_minute: Annotated[int, Field(ge=1)] = 60_000
     reads_per_minute: Annotated[int, Field(ge=1)] = 3_000
 
+    gather_sweeps: bool = Field(True, description="finished runs that differ by batch and rate alone make a sweep")
+
     silent_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     crashed_after_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0

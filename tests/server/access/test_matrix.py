@@ -51,6 +51,7 @@ GET    /published-sweeps                        -     +    +     +       +      
 GET    /recommendation                          -     +    +     +       +      +      +       +            +
 GET    /hindsight                               -     +    +     +       +      +      +       +            +
 GET    /projects                                -     +    +     +       +      +      +       +            +
+GET    /projects/{project:path}/calibrations    -     +    +     0       +      +      +       0            +
 GET    /projects/{project:path}/tasks           -     +    +     0       +      +      +       0            +
 GET    /projects/{project:path}/tasks/{task:path}/recommendation
                                                 -     +    +     0       +      +      +       0            +
@@ -74,6 +75,7 @@ GET    /comparison/temperature?project=ours&task=digits
                                                 -     +    +     0       +      +      +       0            +
 GET    /tradeoff?run_id={run_id}                -     +    +     0       +      +      +       0            +
 POST   /runs                                    +     -    +     -       -      +      +       -            +
+POST   /projects/{project:path}/calibrations    -     -    +     0       -      +      +       0            +
 POST   /runs/changes                            -     -    +     +       -      +      +       +            +
 PATCH  /runs/{run_id}                           -     -    +     0       -      +      +       0            +
 DELETE /runs/{run_id}                           -     -    +     0       -      -      +       0            +
@@ -226,6 +228,7 @@ class Things:
             ("POST", "/streams/{stream_id}/batches"): make_batch(run_id=self.run_id, run=make_run(project=OURS)),
             ("POST", "/sweeps"): {"project": OURS, "task": "digits"},
             ("POST", "/sweeps/{sweep_id}/runs"): {"runs": [CURVE]},
+            ("POST", "/projects/{project:path}/calibrations"): {"calibrations": []},
             ("POST", "/reproductions"): claim_body(project=OURS),
             ("POST", "/keys"): {"name": "k", "scope": "read", "projects": [OURS]},
             ("POST", "/people"): {"name": "new"},

@@ -8,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from noisescale_server.api.transactions import commit_with_retry
-from noisescale_server.services import calibration
+from noisescale_server.services import calibration, gathered_sweeps
 
 _logger = logging.getLogger(__name__)
 
@@ -20,7 +20,8 @@ class Recalibrations:
     measured twice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, gathers: bool = True) -> None:
+        self._gathers = gathers
         self._waiting: set[UUID] = set()
         self._turn = asyncio.Lock()
 
@@ -29,6 +30,9 @@ class Recalibrations:
         try:
             async with sessions() as session:
                 touched = await calibration.sweeps_with(session, run_id)
+            if not touched and self._gathers:
+                gathered = await commit_with_retry(sessions, lambda session: gathered_sweeps.gather(session, run_id))
+                touched = [] if gathered is None else [gathered]
             for sweep_id in touched:
                 await self._measure(sessions, sweep_id)
         except SQLAlchemyError:

@@ -63,6 +63,8 @@ async def refresh(session: AsyncSession, sweep_id: UUID) -> None:
         return
     view = await sweeps.get(session, sweep_id)
     sweep = view.row.sweep
+    if storage.IMPORTED in sweep.details:
+        return
     if sweep.kind == "branch":
         found, behind = await _of_branch(session, sweep)
     else:

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.errors import RunNotFound, SweepIdTaken, SweepNotFound, refuse
 from noisescale_server.storage import sweeps
+from noisescale_server.storage.calibration import IMPORTED
 from noisescale_server.storage.sweeps import NewSweep, NewSweepRun, SweepFilter, SweepRow
 from noisescale_server.storage.tables import Run, SweepRun
 
@@ -128,6 +129,8 @@ async def attach(session: AsyncSession, sweep_id: UUID, given: Sequence[GivenRun
     row = await sweeps.get_row(session, sweep_id) if await sweeps.hold(session, sweep_id) else None
     if row is None:
         raise SweepNotFound(sweep_id)
+    if IMPORTED in row.sweep.details:
+        raise refuse("sweep_id", "was measured by another server and imported: begin a sweep of its own", str(sweep_id))
     if row.num_runs + len(given) > MAX_RUNS:
         raise refuse("runs", f"would be more than {MAX_RUNS} in one sweep: begin another", len(given))
     ids = [run.run_id for run in given if run.is_stored]

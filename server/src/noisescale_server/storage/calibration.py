@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage import run_decisions
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Calibration, Project, Run, Sweep, SweepRun, Task
+
+IMPORTED = "imported"
+"""Among the details of a sweep that another server has measured: where it was, and what it was called."""
 
 MAX_SWEEPS = 50
 """Of one task that are shown; κ is from all of them."""
@@ -40,6 +43,16 @@ class NewCalibration:
     squares: float = 0.0
     run_error: float = 0.0
     missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCalibration:
+    """A row with its sweep and the names of its project and task."""
+
+    row: Calibration
+    sweep: Sweep
+    project: str
+    task: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +170,28 @@ async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibr
         .limit(MAX_SWEEPS)
     )
     return [(calibration, sweep) for calibration, sweep in await session.execute(rows)]
+
+
+async def of_project(session: AsyncSession, project: str, limit: int) -> list[StoredCalibration]:
+    """What a project's sweeps and branches say of B_crit or κ, newest first.
+
+    Args:
+        session: Where to read.
+        project: Its name.
+        limit: Of the rows.
+    """
+    says_something = or_(
+        Calibration.error.is_not(None),
+        Calibration.critical_batch_low.is_not(None),
+        Calibration.critical_batch_high.is_not(None),
+    )
+    rows = (
+        select(Calibration, Sweep, Project.name, Task.name)
+        .join(Sweep, Sweep.id == Calibration.sweep_id)
+        .join(Project, Project.id == Sweep.project_id)
+        .join(Task, Task.id == Sweep.task_id)
+        .where(Project.name == project, says_something)
+        .order_by(Sweep.created_at.desc(), Sweep.id.desc())
+        .limit(limit)
+    )
+    return [StoredCalibration(*row) for row in await session.execute(rows)]

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from noisescale_server.storage import run_decisions
+from noisescale_server.storage.calibration import IMPORTED
 from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Project, Run, Sweep, SweepRun, Task
 
@@ -158,6 +159,43 @@ async def stored_runs(session: AsyncSession, project: str, run_ids: Sequence[UUI
     return found.all()
 
 
+async def unswept_runs(session: AsyncSession, like: Run, limit: int) -> list[Run]:
+    """Finished runs of a run's task and optimizer that no sweep has, the run itself among them, newest first.
+
+    Args:
+        session: Where to read.
+        like: The run.
+        limit: Of the runs.
+    """
+    is_swept = select(SweepRun.run_id).where(SweepRun.run_id == Run.id).exists()
+    rows = (
+        select(Run)
+        .where(Run.task_id == like.task_id, Run.project_id == like.project_id, Run.finish_status == "finished")
+        .where(~Run.archived, Run.optimizer.is_not_distinct_from(like.optimizer), ~is_swept)
+        .order_by(Run.finished_at.desc().nulls_last(), Run.id)
+        .limit(limit)
+    )
+    return list(await session.scalars(rows))
+
+
+async def names_of(session: AsyncSession, run: Run) -> tuple[str, str]:
+    """Names of a run's project and task."""
+    rows = select(Project.name, Task.name).join(Task, Task.project_id == Project.id).where(Task.id == run.task_id)
+    project, task = (await session.execute(rows)).one()
+    return project, task
+
+
+_LOGGED = """
+SELECT name FROM unnest($2::text[]) AS wanted(name)
+WHERE EXISTS (SELECT FROM metric WHERE run_id = $1::uuid AND metric.name = wanted.name)
+"""
+
+
+async def logged(session: AsyncSession, run_id: UUID, names: Sequence[str]) -> set[str]:
+    """Which of these metrics a run has logged."""
+    return {row["name"] for row in await read(session, _LOGGED, run_id, list(names))}
+
+
 def _rows() -> Select[Sweep, str, str, int]:
     num_runs = select(func.count()).where(SweepRun.sweep_id == Sweep.id).correlate(Sweep).scalar_subquery()
     return (
@@ -168,7 +206,8 @@ def _rows() -> Select[Sweep, str, str, int]:
 
 
 def _conditions(wanted: SweepFilter) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
+    # what another server has measured has no runs here to show
+    conditions: list[ColumnElement[bool]] = [~Sweep.details.has_key(IMPORTED)]
     if wanted.project is not None:
         conditions.append(Project.name == wanted.project)
     if wanted.task is not None:

@@ -1,0 +1,116 @@
+"""Finished runs of one task at several batch sizes and rates make a sweep by themselves, and calibrate the next run."""
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from compared_tasks import rows_of
+from factories import make_batch, make_run, make_stream
+from noisescale_server.services.gathered_sweeps import swept
+from sweep_curves import CRITICAL_BATCH, MIN_STEPS, TARGET
+
+SIZES, RATES = (64, 256, 1024), (0.05, 0.1)
+
+
+def rows(batch_size: int, lr: float) -> dict[str, Any]:
+    """Rows whose loss meets the target after the steps of theory at 0.1, and after twice as many at half of it."""
+    found = rows_of(num_steps=1000, noise_scale=128.0, global_batch=float(batch_size), lr=lr)
+    steps = MIN_STEPS * (1 + CRITICAL_BATCH / batch_size) * (0.1 / lr)
+    found["sum_loss"] = [TARGET * ((step + 1) / steps) ** -0.3 for step in range(1000)]
+    return found
+
+
+async def finished_run(
+    client: httpx.AsyncClient, project: str, batch_size: int, lr: float, *, config: dict[str, Any] | None = None
+) -> str:
+    run_id = str(uuid4())
+    described = make_run(project=project, task="digits", config={"lr": lr, "depth": 2} if config is None else config)
+    found = rows(batch_size, lr)
+    end = {"seq": found["seq"][-1] + 1, "status": "finished", "wall_time": 2e9}
+    batch = make_batch(run_id=run_id, run=described, stream=make_stream(), measurements=found, finish=end)
+    answer = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+    assert answer.status_code == 200, answer.text
+    return run_id
+
+
+async def sweeps_of(client: httpx.AsyncClient, project: str) -> list[dict[str, Any]]:
+    listed = (await client.get("/api/v1/sweeps", params={"project": project})).json()["sweeps"]
+    return [(await client.get(f"/api/v1/sweeps/{one['id']}")).json() for one in listed]
+
+
+async def test_runs_at_three_batch_sizes_and_two_rates_each_become_a_sweep_that_calibrates(
+    shared_client: httpx.AsyncClient,
+) -> None:
+    project = f"gathered {uuid4()}"
+    runs = [await finished_run(shared_client, project, size, lr) for size in SIZES for lr in RATES]
+
+    (sweep,) = await sweeps_of(shared_client, project)
+
+    assert sweep["name"] == "Runs of digits"
+    assert {run["run_id"] for run in sweep["runs"]} == set(runs)
+    advice = (await shared_client.get(f"/api/v1/runs/{runs[0]}/recommendation")).json()
+    assert (advice["calibration"]["state"], advice["calibration"]["measurements"]) == ("calibrated", 1)
+    (task,) = (await shared_client.get(f"/api/v1/projects/{project}/tasks")).json()["tasks"]
+    assert task["sweeps"][0]["critical_batch"]["value"] == pytest.approx(CRITICAL_BATCH, rel=0.2)
+
+
+async def test_a_run_that_finishes_later_joins_it(shared_client: httpx.AsyncClient) -> None:
+    project = f"joined {uuid4()}"
+    for size in SIZES:
+        for lr in RATES:
+            await finished_run(shared_client, project, size, lr)
+
+    late = await finished_run(shared_client, project, 4096, 0.1)
+
+    (sweep,) = await sweeps_of(shared_client, project)
+    assert len(sweep["runs"]) == 7
+    assert late in {run["run_id"] for run in sweep["runs"]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [(size, 0.1, 2) for size in (*SIZES, 16, 4096)],
+        [(size, lr, 2) for size in SIZES[:2] for lr in RATES],
+        [(size, lr, size) for size in SIZES for lr in RATES],
+    ],
+    ids=["one rate each", "two batch sizes", "configs that differ"],
+)
+async def test_runs_that_say_nothing_together_stay_apart(
+    shared_client: httpx.AsyncClient, settings: list[tuple[int, float, int]]
+) -> None:
+    project = f"apart {uuid4()}"
+    for size, lr, depth in settings:
+        await finished_run(shared_client, project, size, lr, config={"lr": lr, "depth": depth})
+
+    assert await sweeps_of(shared_client, project) == []
+
+
+def run(batch_size: float | None, latest_lr: float | None = None, **config: Any) -> Any:
+    return SimpleNamespace(id=uuid4(), latest_global_batch=batch_size, latest_lr=latest_lr, config=config)
+
+
+def test_the_rate_is_the_configs_as_a_schedule_ends_near_zero_and_else_the_last_logged() -> None:
+    runs = [run(float(size), 1e-9, learning_rate=lr) for size in SIZES for lr in RATES]
+    assert {one.lr for one in swept(runs)} == set(RATES)
+
+    runs = [run(float(size), lr) for size in SIZES for lr in RATES]
+    assert {one.lr for one in swept(runs)} == set(RATES)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"lr": True}, {"lr": "0.1"}, {"lr": float("nan")}, {"lr": -1.0}, {"lr": 0}, {"lr": float("inf")}]
+)
+def test_a_rate_that_is_none_leaves_the_run_out(odd: dict[str, Any]) -> None:
+    runs = [run(float(size), lr) for size in SIZES for lr in RATES]
+
+    assert len(swept([*runs, run(64.0, None, **odd), run(None, 0.1), run(0.0, 0.1)])) == len(runs)
+
+
+def test_a_seed_is_kept_where_it_is_a_number() -> None:
+    runs = [run(float(size), lr, seed=seed) for size in SIZES for lr, seed in zip(RATES, (3, "three"), strict=True)]
+
+    assert {one.seed for one in swept(runs)} == {3, None}
