@@ -18,17 +18,24 @@ _SERIES = _of(
 )
 _ANSWERS = _of("server/series", "layers_of_long_runs", "sliding", "latest", "answers")
 _INGESTION = _of("server/ingestion", "ingested_rows", "cursor", "ledger", "kinds", "overtaken", "deleted_runs", "retry")
-_INGESTED = _of("server/ingestion", "heartbeat", "refusals", "replicas")
+_INGESTED = _of(
+    "server/ingestion", "heartbeat", "refusals", "replicas", "streams_of_a_run", "metric_names", "stale_windows"
+)
 _RUNS = _of("server/api", "runs")
 _KEYS = _of("server/access", "key_rules", "keys_made_meanwhile", "owners", "keys", "offboarding")
 _PEOPLE = _of("server/access", "people_rules", "session_times", "logins")
-_GATE = _of("server/access", "credentials", "keys", "local_mode", "logins", "limits", "matrix")
+_GATE = _of(
+    "server/access", "credentials", "keys", "local_mode", "logins", "limits", "matrix", "wrong_keys", "read_rate"
+)
+_PROMISED_BY_SERVERS = _of("server/access", "promised_numbers")
 _PARTS = _of("client/spool", "waiting_and_lost", "segments", "stream_folder")
 _STREAM = (
     *_of("client/transport", "stream_numbers", "stream", "complaints", "uploader_times", "uploader"),
     *_of("client/transport", "restored_server", "status_matrix"),
 )
-_SPOOL = _of("client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy")
+_SPOOL = _of(
+    "client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy", "killed_processes"
+)
 _LEFT = _of("client/spool", "another_database", "ends_of_streams", "kept_streams", "late_delivery", "undelivered")
 _MODEL = _of("client/spool", "nth_fault", "spool_model")
 _PROMISED = _of("client/transport", "promised_numbers")
@@ -37,7 +44,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
     **{
         f"{SERVER}/{name}.py": tests
         for name, tests in {
-            "services/ingestion": (*_INGESTION, *_INGESTED, *_RUNS, *_BUCKETS, *_ANSWERS),
+            "services/ingestion": (*_PROMISED_BY_SERVERS, *_INGESTION, *_INGESTED, *_RUNS, *_BUCKETS, *_ANSWERS),
             "storage/pyramid": (*_BUCKETS, *_SERIES),
             "storage/group_pyramid": _LAYERS,
             "storage/measurements": (*_BUCKETS, *_INGESTION),
@@ -47,12 +54,12 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "services/live": (*_of("server/series", "live_pieces"), *_SERIES, *_ANSWERS),
             "services/series": (*_SERIES, *_ANSWERS),
             "services/windows": (*_SERIES, *_ANSWERS),
-            "services/sessions": (*_PEOPLE, *_GATE),
-            "services/keys": (*_KEYS, *_GATE),
-            "services/access": (*_KEYS, *_PEOPLE, *_GATE),
+            "services/sessions": (*_PROMISED_BY_SERVERS, *_PEOPLE, *_GATE),
+            "services/keys": (*_PROMISED_BY_SERVERS, *_KEYS, *_GATE),
+            "services/access": (*_of("server/access", "rights"), *_KEYS, *_PEOPLE, *_GATE),
             "services/people": (*_PEOPLE, *_KEYS, *_GATE),
             "api/auth_gate": _GATE,
-            "api/auth_credentials": (*_GATE, *_KEYS),
+            "api/auth_credentials": (*_PROMISED_BY_SERVERS, *_GATE, *_KEYS),
             "api/route_rights": _of("server/access", "matrix"),
             "api/login_provider": (*_of("server/access", "login_provider"), *_PEOPLE),
         }.items()
@@ -61,8 +68,8 @@ TESTS: Final[dict[str, Sequence[str]]] = {
         f"{TRANSPORT}/{name}.py": tests
         for name, tests in {
             "__init__": _STREAM,
-            "answers": (*_of("client/transport", "answers"), *_STREAM),
-            "batch_size": (*_of("client/transport", "foreign_answers"), *_STREAM),
+            "answers": (*_PROMISED, *_of("client/transport", "answers"), *_STREAM),
+            "batch_size": (*_PROMISED, *_of("client/transport", "foreign_answers"), *_STREAM),
             "database_behind": _LEFT,
             "disk_spool": (*_PROMISED, *_SPOOL, *_STREAM, *_LEFT, *_MODEL),
             "frames": (*_of("client/transport", "frames_on_disk", "frames"), *_PARTS, *_STREAM, *_SPOOL),
@@ -70,7 +77,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "heartbeat": (*_PROMISED, *_STREAM),
             "held_frames": (*_of("client/spool", "undelivered"), *_SPOOL),
             "http": (*_PROMISED, *_of("client/transport", "http_questions", "http"), *_STREAM),
-            "late_delivery": (*_LEFT, *_of("client/transport", "restored_server")),
+            "late_delivery": (*_PROMISED, *_LEFT, *_of("client/transport", "restored_server")),
             "left_behind": (*_PARTS, *_LEFT, *_SPOOL, *_STREAM, *_MODEL),
             "limits": (*_PROMISED, *_LEFT),
             "loss_book": (*_PARTS, *_SPOOL),

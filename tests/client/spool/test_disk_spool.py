@@ -513,6 +513,33 @@ def test_a_forked_child_keeps_nothing_of_its_parents_folder_open(tmp_path):
     assert [path for path in map(opened_as, os.listdir("/proc/self/fd")) if path.startswith(folder)] != []
 
 
+@pytest.mark.processes
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_that_logs_leaves_the_parents_folder_to_be_sent_as_it_was(tmp_path):
+    stream = make_stream(tmp_path)
+    stream.append(metric(0))
+    time.sleep(0.2)  # as above
+
+    child = os.fork()
+    if child == 0:
+        stream.restart_after_fork()
+        stream.append(metric(1))
+        stream.end(5)
+        os._exit(0)
+    os.waitpid(child, 0)
+    stream.append(metric(2))
+    stream.end(5)
+
+    found = {folder.path.name: open_stream(folder)[0] for folder in stream_folders(tmp_path)}
+    ledger = Ledger()
+    for one in found.values():
+        deliver(one, ledger)
+    own = found.pop(stream.stream_id)
+    [childs] = found.values()
+    assert (numbers(ledger, own), numbers(ledger, childs)) == ([0, 2], [1])
+    assert [folder.path.name for folder in stream_folders(tmp_path) if folder.has_moved] == []
+
+
 def opened_as(descriptor):
     """The path behind a descriptor; empty where it is closed by now."""
     try:

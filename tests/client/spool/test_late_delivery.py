@@ -73,6 +73,18 @@ def test_sync_sends_what_a_running_job_has_written_so_far(stub, tmp_path):
     stream.end(1)
 
 
+def test_of_a_stream_whose_writer_lives_nothing_is_called_damaged_or_cut_off(stub, tmp_path):
+    stream = spooled(tmp_path, range(10), is_ended=False)
+    [folder] = stream_folders(tmp_path)
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    outcome = deliver(folder, server, on_progress=lambda *progress: None, timeout_seconds=10.0)
+
+    assert (outcome.num_delivered, outcome.num_bytes_damaged, outcome.is_cut_off) == (11, 0, False)
+    stream.end(1)
+    server.close()
+
+
 def test_sync_says_in_the_end_what_became_of_all_records(stub, tmp_path, capsys):
     known = spooled(tmp_path, range(10))
     lossy = spooled(tmp_path, range(3), is_ended=False)

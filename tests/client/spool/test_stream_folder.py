@@ -11,7 +11,7 @@ import pytest
 from noisescale.transport.frames import encode, encode_loss, encode_seal
 from noisescale.transport.left_behind import ended_at, is_cut_off, open_stream, stream_folders
 from noisescale.transport.segment import Segment
-from noisescale.transport.stream_folder import GIVEN_UP, StreamFolder, is_on_a_network
+from noisescale.transport.stream_folder import GIVEN_UP, GIVEN_UP_BYTES, StreamFolder, is_on_a_network
 from noisescale.transport.wire import LostRange, RunRecord
 from spooled_streams import metric
 
@@ -81,6 +81,15 @@ class TestNotes:
         assert (folder.path / ".refused").read_text() == "/errors/run-deleted the run was deleted"
         assert (folder.path / ".moved").read_text() == "another"
         assert (folder.path / "quarantine" / "000000000007.frame").read_bytes() == b"frame"
+
+    def test_what_is_given_up_fills_the_room_that_was_set_aside_to_its_last_byte_and_no_further(self, folder):
+        half = bytes([1]) * (GIVEN_UP_BYTES // 2)
+
+        is_whole = folder.write_given_up([half, half])
+        found = folder.given_up()
+        is_cut = not folder.write_given_up([half, half, b"2"])
+
+        assert (is_whole, found, is_cut, folder.given_up()) == (True, half + half, True, half + half)
 
     def test_a_small_file_is_in_place_whole_or_not_at_all(self, folder, monkeypatch):
         folder.write("a", b"before")

@@ -5,11 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from noisescale.transport import disk_spool, heartbeat, http, stream, stream_folder, uploader, write_speed
+from noisescale import outbox
+from noisescale.commands import sync
+from noisescale.transport import (
+    answers,
+    batch_size,
+    disk_spool,
+    heartbeat,
+    http,
+    late_delivery,
+    stream,
+    stream_folder,
+    uploader,
+    write_speed,
+)
 from noisescale.transport.limits import Limits
 
-DELIVERY = re.sub(r"\s+", " ", (Path(__file__).parents[3] / "docs/delivery.md").read_text())
+DOCS = Path(__file__).parents[3] / "docs"
+DELIVERY, WIRE = (re.sub(r"\s+", " ", (DOCS / name).read_text()) for name in ("delivery.md", "wire.md"))
 LIMITS = Limits()
+DAY = 86_400.0
 
 
 @pytest.mark.parametrize(
@@ -34,11 +49,35 @@ LIMITS = Limits()
         ("waits for one attempt, 2 s at most", uploader.UNREACHED_SECONDS, 2.0),
         ("An answer is read up to 64 MiB", http.MAX_ANSWER_BYTES, 64 << 20),
         ("have numbers from 512 on", stream_folder.HIGH_DESCRIPTOR, 512),
+        ("A foreign `Retry-After` counts for a minute at most", answers.MAX_FOREIGN_SECONDS, 60.0),
+        ("was refused is tried again after a minute", batch_size.LARGER_AGAIN_SECONDS, 60.0),
+        ("are tried again each minute", answers.REFUSED_RETRY_SECONDS, 60.0),
+        ("after 1, 5 and 15 minutes and then each hour", outbox.ADOPTION_PAUSES, (60.0, 300.0, 900.0, 3600.0)),
+        ("of which nothing arrives for a minute, or that takes an hour", late_delivery.PATIENCE_SECONDS, 60.0),
+        ("of which nothing arrives for a minute, or that takes an hour", late_delivery.STREAM_SECONDS, 3600.0),
+        ("`sync` waits for five minutes", sync.PATIENCE_SECONDS, 300.0),
+        ("has arrived: after a day", late_delivery.KEPT_SECONDS, DAY),
+        ("the oldest first beyond 256 MiB", late_delivery.KEPT_BYTES, 256 << 20),
+        ("or 1,000 streams", late_delivery.KEPT_STREAMS, 1000),
+        ("go a week after the first time", late_delivery.REFUSED_SECONDS, 7 * DAY),
     ],
 )
 def test_a_number_that_the_page_on_delivery_promises_is_the_codes(promise, found, expected):
     assert promise in DELIVERY
     assert found == expected
+
+
+def test_a_server_that_tells_a_job_to_wait_is_believed_for_an_hour():
+    assert "waits, an hour at most" in WIRE
+    assert answers.MAX_RETRY_AFTER_SECONDS == 3600.0
+
+
+def test_a_room_for_what_a_full_disk_takes_holds_hundreds_of_losses():
+    assert stream_folder.GIVEN_UP_BYTES == 16 << 10
+
+
+def test_nobody_is_told_of_the_same_trouble_more_than_once_a_minute():
+    assert (disk_spool.COMPLAINT_SECONDS, uploader.COMPLAINT_SECONDS) == (60.0, 60.0)
 
 
 def test_a_batch_is_within_what_a_server_takes_and_retries_come_within_a_minute():

@@ -2,10 +2,11 @@
 
 import json
 import random
+import zlib
 
 import pytest
 
-from noisescale.transport.frames import encode
+from noisescale.transport.frames import encode, seq_of
 from noisescale.transport.spool import MemorySpool
 from noisescale.transport.stream import LeftStream, Stream, noted, up_to_second_run
 from noisescale.transport.wire import LostRange, MetricRecord, RunRecord, to_json
@@ -152,6 +153,39 @@ def test_a_refused_record_is_lost_and_the_others_go_on():
     found = stream.next_batch(max_records=10, max_bytes=HUGE)
     assert ([seq for seq, _ in found.records], found.lost) == ([1, 2, 4], [LostRange(3, 3, "rejected")])
     assert counts(stream) == (4, 0, 1, 4)
+
+
+def test_the_checksum_of_a_batch_is_that_of_its_frames_in_order():
+    stream = logged(3)
+    frames = [encode(1, stream._describe()), *(encode(number + 2, metric(number)) for number in range(3))]
+
+    whole = stream.next_batch(max_records=10, max_bytes=HUGE)
+    stream.acknowledge(2)
+    rest = stream.next_batch(max_records=10, max_bytes=HUGE)
+
+    assert (whole.crc32, rest.crc32) == (zlib.crc32(b"".join(frames)), zlib.crc32(b"".join(frames[2:])))
+
+
+def test_what_is_given_up_while_a_conflict_is_settled_is_lost_under_its_new_number():
+    stream = logged(4)
+    batch_of(stream)
+    stream.acknowledge(2)
+    spool = stream._spool
+    oldest = spool.oldest
+
+    def interrupted(*arguments, **limits):
+        [frame] = [one for one in spool._frames if seq_of(one) == 4]
+        spool._frames.remove(frame)
+        spool._losses.append(LostRange(4, 4, "spool_full"))
+        return oldest(*arguments, **limits)
+
+    spool.oldest = interrupted
+    stream.start_anew()
+    spool.oldest = oldest
+
+    found = stream.next_batch(max_records=10, max_bytes=HUGE)
+    assert [seq for seq, _ in found.records] == [1, 2, 4]
+    assert found.lost == [LostRange(3, 3, "spool_full")]
 
 
 @pytest.mark.parametrize("acked", [0, 1, 2])

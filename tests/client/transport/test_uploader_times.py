@@ -7,6 +7,7 @@ import time
 import pytest
 
 from noisescale.transport.answers import Answer
+from noisescale.transport.heartbeat import Heartbeat
 from noisescale.transport.spool import MemorySpool
 from noisescale.transport.stream import Stream
 from noisescale.transport.uploader import Uploader
@@ -287,6 +288,18 @@ def test_a_server_that_fails_while_it_is_asked_is_asked_again(make_sender, monke
     sender.uploader.ask_where_it_stands("another")
 
     wait_until(lambda: len(asked) >= 2)
+
+
+def test_the_answer_to_a_batch_puts_the_next_heartbeat_off(make_sender, monkeypatch):
+    heard = []
+    monkeypatch.setattr(Heartbeat, "was_heard", lambda heartbeat: heard.append(heartbeat))
+    sender = make_sender(interval_seconds=0.001)
+
+    sender.log(0)
+    wait_until(lambda: sender.steps == [0])
+    wait_until(lambda: heard)
+
+    assert sender.server.heartbeats == []
 
 
 def test_a_conflict_is_followed_by_a_short_pause_and_each_further_one_by_a_longer(make_sender, monkeypatch):

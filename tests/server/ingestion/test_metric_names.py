@@ -113,6 +113,21 @@ async def test_a_batch_whose_every_record_is_beyond_still_moves_the_cursor(
 
 
 @pytest.mark.usefixtures("four_names")
+async def test_a_batch_that_comes_again_is_told_of_its_first_and_its_last_record_and_of_no_neighbour(
+    shared_client: httpx.AsyncClient,
+) -> None:
+    stream_id, body = uuid4(), batch_of([["a", "b", "c", "d"], ["e"]])
+    await send(shared_client, stream_id, body)
+    batches = [batch_of([["f"], ["g"]], run_id=body["run_id"], first_seq=first_seq) for first_seq in (4, 6)]
+
+    for batch in batches:
+        await send(shared_client, stream_id, batch)
+    answer = await send(shared_client, stream_id, batches[0])
+
+    assert [one["seq"] for one in answer["rejected"]] == [4, 5]
+
+
+@pytest.mark.usefixtures("four_names")
 async def test_streams_that_write_at_once_do_not_pass_the_limit_together(
     shared_client: httpx.AsyncClient,
 ) -> None:

@@ -6,6 +6,7 @@ second, and it writes in the caller's place where the disk is slow, full or gone
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ class DiskSpool:
         self._room = Room(self._limits, self._segments, self._losses, self._complain)
         self._fault: str | None = None
         self._not_before = 0.0
-        self._complained_at = -COMPLAINT_SECONDS
+        self._complained_at = -math.inf
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_ending = self._is_dirty = False
@@ -223,7 +224,7 @@ class DiskSpool:
     # ---- the spool's own thread
 
     def _run(self) -> None:
-        synced_at = looked_at = -FREE_DISK_SECONDS
+        synced_at = looked_at = -math.inf
         while self._thread is threading.current_thread():  # a new stream or a fork has none or another one
             self._wake.wait(self._pause(synced_at))
             self._wake.clear()

@@ -8,7 +8,7 @@ from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import SEAL, Found, decode_loss, encode_seal, frames_in, is_cut_short, is_run
 from noisescale.transport.segment import Segment
 from noisescale.transport.stream import Account, LeftStream, Stream
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.stream_folder import READ_FLAGS, StreamFolder
 from noisescale.transport.wire import LostRange
 
 
@@ -76,7 +76,7 @@ def sealed_at(path: Path) -> int:
     Raises:
         OSError: Where the file cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    descriptor = os.open(path, READ_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         file.seek(max(0, os.fstat(descriptor).st_size - len(encode_seal(0))))
         found = list(frames_in(file.read()))
@@ -122,7 +122,7 @@ def num_damaged_at_the_end(folder: StreamFolder) -> int:
 
 
 def _content(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    descriptor = os.open(path, READ_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         return file.read()
 
@@ -156,7 +156,7 @@ class _Contents(_Noted):
     def __init__(self, path: Path) -> None:
         super().__init__(b"")
         self.segment = Segment(path)
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, READ_FLAGS)
         with os.fdopen(descriptor, "rb") as file:
             data = file.read()
             self.segment.created_at = os.fstat(descriptor).st_mtime

@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 
 from noisescale.transport.frames import encode_seal
-from noisescale.transport.stream_folder import FAULTS, out_of_the_way
+from noisescale.transport.stream_folder import FAULTS, READ_FLAGS, out_of_the_way
 
-FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW
 
 
 class ClosedByOthers(OSError):

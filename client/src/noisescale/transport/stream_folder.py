@@ -8,8 +8,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+# closed on exec, as all that Python opens is (PEP 446)
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW
+OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 GIVEN_UP = ".given-up"
 GIVEN_UP_BYTES = 16 << 10
@@ -173,7 +175,7 @@ class StreamFolder:
         for frame in frames:
             fitting += frame if len(fitting) + len(frame) <= GIVEN_UP_BYTES else b""
         try:
-            descriptor = os.open(self.path / GIVEN_UP, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(self.path / GIVEN_UP, os.O_WRONLY | os.O_NOFOLLOW)
             try:
                 num_written = os.pwrite(descriptor, fitting, 0)
                 os.fdatasync(descriptor)
@@ -280,7 +282,7 @@ class StreamFolder:
         Raises:
             OSError: Where the folder is gone or does not know how.
         """
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
@@ -292,7 +294,7 @@ class StreamFolder:
         Raises:
             OSError: Where it cannot be read.
         """
-        descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(self.path / name, READ_FLAGS)
         with os.fdopen(descriptor, "rb") as file:
             return file.read()
 

@@ -4,6 +4,7 @@ One of the client's three `except Exception` is here: whatever goes wrong while 
 """
 
 import logging
+import math
 import os
 import random
 import threading
@@ -101,7 +102,7 @@ class Uploader:
         self._not_before = 0.0
         self.num_failures = 0
         self._num_failures_in_a_row = 0
-        self._last_complaint = -COMPLAINT_SECONDS
+        self._last_complaint = -math.inf
         self._size = BatchSize()
         self._heartbeat = Heartbeat()
         self._must_ask = False

@@ -298,4 +298,7 @@ async def _note(
 
 def _only(project_ids: Sequence[UUID] | None) -> UUID | None:
     """The project that an entry is about; None where there are several."""
-    return project_ids[0] if project_ids is not None and len(project_ids) == 1 else None
+    match project_ids:
+        case [only]:
+            return only
+    return None

@@ -13,6 +13,12 @@ async def fetch(session: AsyncSession, statement: str, *parameters: Any) -> list
     return [tuple(row) for row in found] if found.returns_rows else []
 
 
+async def fetch_row(session: AsyncSession, statement: str, *parameters: Any) -> tuple[Any, ...] | None:
+    """The only row of a statement; None where it has none."""
+    found = await fetch(session, statement, *parameters)
+    return found[0] if found else None
+
+
 async def read(session: AsyncSession, statement: str, *parameters: Any) -> list[Record]:
     """The rows of a statement that only reads, without SQLAlchemy's cursor: 500 rows of 28 columns cost it 3 ms.
 

@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.storage.driver import fetch
+from noisescale_server.storage.driver import fetch, fetch_row
 from noisescale_server.storage.tables import Stream, StreamLoss
 
 Kind = Literal["simple", "adam", "sign", "spectral", "hessian"]
@@ -147,8 +147,8 @@ ORDER BY started_at, id
 
 async def lock(session: AsyncSession, stream_id: UUID) -> Cursor | None:
     """The stream's cursor, its row locked until the transaction ends; None while there is no such stream."""
-    found = await fetch(session, _LOCK, stream_id)
-    return Cursor(*found[0]) if found else None
+    found = await fetch_row(session, _LOCK, stream_id)
+    return None if found is None else Cursor(*found)
 
 
 async def create_if_absent(
@@ -189,8 +189,8 @@ SELECT next_seq - 1, (SELECT id FROM epoch) FROM alive
 
 async def touch(session: AsyncSession, stream_id: UUID) -> tuple[int, UUID] | None:
     """The stream's last acknowledged record and the epoch, None where there is none; its run was heard of just now."""
-    found = await fetch(session, _TOUCH, stream_id)
-    return (found[0][0], found[0][1]) if found else None
+    found = await fetch_row(session, _TOUCH, stream_id)
+    return None if found is None else (found[0], found[1])
 
 
 async def get(session: AsyncSession, stream_id: UUID) -> Stream | None:
