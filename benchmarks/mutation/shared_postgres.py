@@ -22,6 +22,7 @@ class SharedPostgres:
 
     def __init__(self) -> None:
         self._url = os.environ[URL]
+        self._suffix = f"_of_{os.getpid()}"
         self._made: list[str] = []
 
     def url(self, database: str = "noisescale", driver: str = DRIVER) -> str:
@@ -40,7 +41,8 @@ class SharedPostgres:
             self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def _own(self, name: str) -> str:
-        return f"{name}_of_{os.getpid()}"
+        """The same name with the session behind it, once: a test may ask for the address of what it has found."""
+        return f"{name.removesuffix(self._suffix)}{self._suffix}"
 
     def _execute(self, statement: str) -> None:
         async def execute() -> None:
