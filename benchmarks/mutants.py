@@ -26,6 +26,7 @@ from smoke import IS_SMOKE, size
 ROOT = Path(__file__).parents[1]
 COUNT = 100
 LONGEST_SECONDS = 300.0
+DOUBTS = 3
 
 Tried = tuple[Mutant, Verdict]
 
@@ -60,15 +61,23 @@ def workshop(folder: Path, postgres: str) -> Workshop:
 
 
 def check_sound(shop: Workshop, tests: Collection[str]) -> None:
-    """Return where the tests pass without any bug.
+    """Return where the tests pass without any bug; what fails once and then passes, as clocks do, may do so thrice.
 
     Raises:
         RuntimeError: Where one fails: then it says nothing about mutants.
     """
-    found = shop.run(sorted(tests), longest_seconds=4 * LONGEST_SECONDS)
-    if found.outcome != "survived":
-        raise RuntimeError(f"without any bug {found.by or 'a test'} fails ({found.outcome}): mend that first")
-    print(f"all tests without a bug: {found.seconds:.0f} s", flush=True)
+    left, seconds = sorted(tests), 0.0
+    for _ in range(DOUBTS):
+        found = shop.run(left, longest_seconds=4 * LONGEST_SECONDS)
+        seconds += found.seconds
+        if found.outcome == "survived":
+            print(f"all tests without a bug: {seconds:.0f} s", flush=True)
+            return
+        if not found.by or shop.run([found.by]).outcome != "survived":
+            break
+        print(f"failed once and passes alone: {found.by}", flush=True)
+        left = [test for test in left if test >= found.by.partition("::")[0]]
+    raise RuntimeError(f"without any bug {found.by or 'a test'} fails ({found.outcome}): mend that first")
 
 
 def try_out(candidates: Sequence[Mutant], count: int, shops: Sequence[Workshop]) -> list[Tried]:

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,7 +18,7 @@ from noisescale_core.estimators import signal
 from noisescale_core.estimators.uncertainty import estimate
 from noisescale_server.api.streams import batch_of
 from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import decisions, evidence, ingestion, windows
+from noisescale_server.services import evidence, ingestion, whole_run, windows
 from noisescale_server.services.live import LiveSeries
 from noisescale_server.storage import streams
 
@@ -163,13 +164,9 @@ async def test_what_is_known_of_an_earlier_step_is_not_asked_again(
         asked.append(high)
         return await look(session, live, high)
 
-    async def none(session: AsyncSession) -> list[UUID]:
-        return []
-
-    # a server that judges the run for its row asks, too
-    monkeypatch.setattr(decisions, "of_a_round", none)
-    monkeypatch.setattr(evidence, "has_signal", count)
+    # of reads alone: a server that looks after stale windows and decisions meanwhile asks, too
+    monkeypatch.setattr(whole_run, "evidence", SimpleNamespace(has_signal=count))
     for high in (399, 300, 350, 200, 399, 250):
         await read(shared_client, run_id, f"/noise-scale?from=100&to={high}")
 
-    assert asked == [399, 300, 200]
+    assert asked == [300, 200], "of its newest step a run knows by its latest window"
