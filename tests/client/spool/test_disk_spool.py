@@ -472,6 +472,47 @@ def test_a_conflict_goes_on_in_a_new_folder_and_the_old_one_is_left_alone(tmp_pa
     stream.end(1)
 
 
+@pytest.mark.processes
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("at", [*range(1, 9), None])
+def test_a_process_that_is_killed_while_it_goes_on_in_a_new_folder_loses_and_doubles_nothing(tmp_path, at):
+    """At the first to the last record that it copies, or after all of them."""
+    child = os.fork()
+    if child == 0:
+        stream = make_stream(tmp_path)
+        for number in range(7):
+            stream.append(metric(number))
+        copied = iter(range(1, 100))
+        append = stream._spool.append
+        stream._spool.append = lambda frame: os._exit(0) if next(copied) == at else append(frame)
+        stream.start_anew()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    ledger = Ledger()
+    streams = [open_stream(folder)[0] for folder in stream_folders(tmp_path) if not folder.has_moved]
+    for stream in streams:
+        deliver(stream, ledger)
+    found = [number for stream in streams for number in numbers(ledger, stream)]
+    assert (found, len(list(tmp_path.glob("run/*")))) == (list(range(7)), 2)
+
+
+def test_nobody_else_sends_a_folder_while_its_records_are_copied(tmp_path):
+    stream = make_stream(tmp_path)
+    for number in range(3):
+        stream.append(metric(number))
+    [old] = stream_folders(tmp_path)
+    free = []
+    append = stream._spool.append
+    stream._spool.append = lambda frame: free.append(old.is_free()) or append(frame)
+
+    stream.start_anew()
+
+    assert free == [False] * 4
+    assert (old.has_moved, old.is_free()) == (True, True)
+    stream.end(1)
+
+
 def raise_(error):
     raise error
 
@@ -572,6 +613,7 @@ def test_a_new_stream_ends_the_one_before_it(tmp_path):
         spool.begin("run", name)
         spool.append(encode(1, RunRecord({}, {})))
         spool.append(encode(2, metric(2)))
+        spool.has_taken_over()
 
     [first, second] = sorted(stream_folders(tmp_path), key=lambda folder: folder.path)
 

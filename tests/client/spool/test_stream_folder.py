@@ -11,8 +11,9 @@ import pytest
 from noisescale.transport.frames import encode, encode_loss, encode_seal
 from noisescale.transport.left_behind import ended_at, is_cut_off, open_stream, stream_folders
 from noisescale.transport.segment import Segment
-from noisescale.transport.stream_folder import GIVEN_UP, GIVEN_UP_BYTES, StreamFolder, is_on_a_network
+from noisescale.transport.stream_folder import GIVEN_UP, GIVEN_UP_BYTES, StreamFolder
 from noisescale.transport.wire import LostRange, RunRecord
+from noisescale.transport.write_speed import is_on_a_network
 from spooled_streams import metric
 
 
@@ -73,7 +74,8 @@ class TestNotes:
 
     def test_refused_moved_and_put_aside(self, folder):
         folder.refuse("the run was deleted")
-        folder.moved_to("another")
+        folder.begin_move("another")
+        folder.end_move()
         folder.quarantine(7, b"frame")
         folder.quarantine(8, b"frame")
 

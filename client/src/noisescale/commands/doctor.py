@@ -12,8 +12,7 @@ from noisescale.config import Config
 from noisescale.outbox import SPOOL
 from noisescale.transport.http import HttpServer
 from noisescale.transport.limits import Limits
-from noisescale.transport.stream_folder import is_on_a_network
-from noisescale.transport.write_speed import SLOW_SECONDS
+from noisescale.transport.write_speed import SLOW_SECONDS, is_on_a_network
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 

@@ -21,10 +21,10 @@ from noisescale.transport.room import NoRoom, Room
 from noisescale.transport.segment import ClosedByOthers, Segment
 from noisescale.transport.segments import Segments
 from noisescale.transport.spool import Held
-from noisescale.transport.stream_folder import FAULTS, StreamFolder, is_on_a_network
+from noisescale.transport.stream_folder import FAULTS, StreamFolder, first_usable
 from noisescale.transport.waiting_frames import WaitingFrames
 from noisescale.transport.wire import LostRange
-from noisescale.transport.write_speed import WriteSpeed
+from noisescale.transport.write_speed import WriteSpeed, is_on_a_network
 
 SYNC_SECONDS = 1.0
 RETRY_SECONDS = 1.0
@@ -68,6 +68,7 @@ class DiskSpool:
 
     def _reset(self) -> None:
         self.folder: StreamFolder | None = None
+        self._old: StreamFolder | None = None
         self.num_failed_syncs = 0
         self.is_loss_unknown = False
         self._newest_seq = self._acked_seq = 0
@@ -96,26 +97,19 @@ class DiskSpool:
         old = self.folder
         self.end(timeout_seconds=1.0)
         self._reset()
-        reasons = []
-        for root in self._roots:
-            folder = StreamFolder(root / run_id / stream_id)
-            try:
-                folder.create({**self._meta, "run_id": run_id, "stream_id": stream_id})
-                self._segments.start(folder, b"")
-            except FAULTS as error:
-                reasons.append(str(error))
-                continue
-            self.folder = folder
-            self._is_async = self._is_async or (self._durability == "auto" and is_on_a_network(folder.path))
-            if old is not None:
-                old.moved_to(stream_id)
-            return None
-        logger.warning(
-            "records of this run wait in memory only, and are gone when the process is killed: %s; "
-            "set NOISESCALE_DIR to a folder that can be written to",
-            "; ".join(reasons),
-        )
-        return "records waited in memory: no folder could be written to"
+        meta = {**self._meta, "run_id": run_id, "stream_id": stream_id}
+        self.folder = first_usable(self._roots, meta, old, lambda folder: self._segments.start(folder, b""))
+        if self.folder is None:
+            return "records waited in memory: no folder could be written to"
+        self._old = old
+        on_a_network = self._durability == "auto" and is_on_a_network(self.folder.path)
+        self._is_async = self._is_async or on_a_network
+        return None
+
+    def has_taken_over(self) -> None:
+        """What the folder before this one held was appended again: it counts no more."""
+        if self._old is not None:
+            self._old.end_move()
 
     def add_written(self, folder: StreamFolder, path: Path, segment: Segment) -> None:
         """A file of a stream that another process has written, to be read from here."""

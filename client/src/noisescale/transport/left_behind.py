@@ -15,13 +15,17 @@ from noisescale.transport.wire import LostRange
 def stream_folders(root: Path) -> Iterator[StreamFolder]:
     """The streams below a folder, or at it: of a whole state folder, of one run, or a single one; ours only.
 
+    Without those whose records another one of them holds still: their writer died while it copied them.
+
     Args:
         root: A state folder, its `spool`, the folder of a run, or that of a stream.
     """
     for depth in ("", "*", "*/*", "spool/*/*"):
         for path in sorted(root.glob(depth) if depth else [root]):
-            if (path / "lock").is_file() and path.stat().st_uid == os.geteuid():
-                yield StreamFolder(path)
+            folder = StreamFolder(path)
+            is_one = (path / "lock").is_file() and path.stat().st_uid == os.geteuid()
+            if is_one and not folder.is_unfinished:
+                yield folder
 
 
 def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Stream, DiskSpool]:

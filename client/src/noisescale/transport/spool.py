@@ -32,6 +32,9 @@ class Spool(Protocol):
     def begin(self, run_id: str, stream_id: str) -> str | None:
         """Start a new, empty stream; a sentence where its records are less safe than they should be."""
 
+    def has_taken_over(self) -> None:
+        """All that the stream before this one held was appended again."""
+
     def append(self, frame: bytes) -> None:
         """Take a frame. What has to be given up for it is in `take_losses`."""
 
@@ -89,6 +92,9 @@ class MemorySpool:
         """Forget every frame."""
         self._clear()
         return None
+
+    def has_taken_over(self) -> None:
+        """The stream before this one is forgotten already."""
 
     def append(self, frame: bytes) -> None:
         """Take a frame, unless that would pass a limit; the run's own record, the first, is held by the stream."""

@@ -362,11 +362,14 @@ class Stream:
             self._lost, self._acked_seq = [], 0
             self._open(str(uuid.uuid4()))
             self._last_seq = last - shift
-            for one in lost:
-                self._declare_lost(LostRange(one.first - shift, one.last - shift, one.reason))
-            for frame in frames:
-                seq, record = decode(frame)
-                self._spool.append(encode(seq - shift, record))
+            try:
+                for one in lost:
+                    self._declare_lost(LostRange(one.first - shift, one.last - shift, one.reason))
+                for frame in frames:
+                    seq, record = decode(frame)
+                    self._spool.append(encode(seq - shift, record))
+            finally:
+                self._spool.has_taken_over()
             self._take_losses()
 
 

@@ -3,15 +3,21 @@
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+logger = logging.getLogger("noisescale")
 
 # closed on exec, as all that Python opens is (PEP 446)
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW
 OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+
+TAKES_OVER = "takes_over"
+"""In `meta.json` the stream, beside this one, whose records go on here after a conflict."""
 
 GIVEN_UP = ".given-up"
 GIVEN_UP_BYTES = 16 << 10
@@ -25,11 +31,6 @@ FAULTS = (OSError, MemoryError)
 
 HIGH_DESCRIPTOR = 512
 """Above what a program's own files get: of a daemon that closes all descriptors none other may be written to."""
-
-NETWORK_FILE_SYSTEMS = (
-    "nfs", "cifs", "smb", "fuse", "lustre", "ceph", "gpfs", "9p", "afs", "beegfs", "gluster", "pvfs", "panfs",
-)  # fmt: skip
-"""How the types of file systems begin on which a write may take seconds."""
 
 
 class StreamFolder:
@@ -239,15 +240,32 @@ class StreamFolder:
         """Whether we hold the lock: nobody writes here any more."""
         return self._lock is not None
 
-    def moved_to(self, stream_id: str) -> None:
-        """Note that what was left here goes on in another stream."""
+    def begin_move(self, stream_id: str) -> None:
+        """Note, before anything is copied, where what was left here is going; nobody else sends it meanwhile.
+
+        Raises:
+            OSError: Where that is not possible.
+        """
+        self.try_lock()
+        self.write(".moving", stream_id.encode())
+
+    def end_move(self) -> None:
+        """All of it is in the other stream: in one step that one counts, and this one no more."""
         with contextlib.suppress(*FAULTS):
-            self.write(".moved", stream_id.encode())
+            os.rename(self.path / ".moving", self.path / ".moved")
+        self.release()
 
     @property
     def has_moved(self) -> bool:
         """Whether what was left here goes on in another stream."""
         return (self.path / ".moved").exists()
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether its writer has not copied, or died before it had, all that another folder holds still."""
+        old = self.meta().get(TAKES_OVER)
+        before = StreamFolder(self.path.parent / old) if isinstance(old, str) else None
+        return before is not None and before.path.is_dir() and before._text(".moved") != self.path.name
 
     def quarantine(self, seq: int, frame: bytes) -> None:
         """Keep a record that the server refused."""
@@ -316,6 +334,38 @@ class StreamFolder:
         os.rename(aside, path)
 
 
+def first_usable(
+    roots: Sequence[Path], meta: dict[str, object], old: StreamFolder | None, start: Callable[[StreamFolder], None]
+) -> StreamFolder | None:
+    """A new folder for a stream below the first root where that is possible; None, with a warning, where none is.
+
+    Args:
+        roots: Where to try, in order.
+        meta: Facts about the writer, its run and its stream among them.
+        old: The stream's folder until now.
+        start: Begins the first file.
+    """
+    run_id, stream_id = str(meta["run_id"]), str(meta["stream_id"])
+    reasons = []
+    for root in roots:
+        folder = StreamFolder(root / run_id / stream_id)
+        try:
+            if old is not None:
+                old.begin_move(stream_id)
+            folder.create(meta if old is None else {**meta, TAKES_OVER: old.path.name})
+            start(folder)
+        except FAULTS as error:
+            reasons.append(str(error))
+            continue
+        return folder
+    logger.warning(
+        "records of this run wait in memory only, and are gone when the process is killed: %s; "
+        "set NOISESCALE_DIR to a folder that can be written to",
+        "; ".join(reasons),
+    )
+    return None
+
+
 def out_of_the_way(descriptor: int) -> int:
     """The same file under a high number, where the process may have so many; the old number is free."""
     try:
@@ -324,26 +374,6 @@ def out_of_the_way(descriptor: int) -> int:
         return descriptor
     os.close(descriptor)
     return high
-
-
-def is_on_a_network(path: Path) -> bool:
-    """Whether a folder lies on a file system where a write may take seconds; False where nobody says."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
-        real = os.path.realpath(path)
-    except OSError:
-        return False
-    longest, found = -1, ""
-    for line in lines:
-        mounted, _, described = line.partition(" - ")
-        fields = mounted.split()
-        if len(fields) < 5 or not described:
-            continue
-        point = fields[4].replace("\\040", " ")
-        is_above = real == point or real.startswith(point.rstrip("/") + "/")
-        if is_above and len(point) >= longest:
-            longest, found = len(point), described.split()[0]
-    return found.startswith(NETWORK_FILE_SYSTEMS)
 
 
 def _this_process() -> dict[str, object]:
