@@ -68,7 +68,7 @@ def drawn(mutants: Iterable[Mutant], seed: int) -> Sequence[Mutant]:
 
 
 class _Silent:
-    """Where code says nothing of what it does: annotations and decorators."""
+    """Where code says nothing of what it does: annotations, decorators, and that what is zipped has one length."""
 
     def __init__(self, code: str) -> None:
         self._ranges: list[tuple[tuple[int, int], tuple[int, int]]] = []
@@ -96,5 +96,7 @@ def _silent_parts(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
         yield from [*node.decorator_list, *([] if node.returns is None else [node.returns])]
     if isinstance(node, ast.ClassDef):
         yield from node.decorator_list
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
+        yield from (keyword.value for keyword in node.keywords if keyword.arg == "strict")
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
         yield node

@@ -20,7 +20,7 @@ def told(a: int | str, *, b: bool = False) -> list[int]:
         raise ValueError("3 > 2")
     logger.info("said")
     remember(a)
-    for one in a:
+    for one, _ in zip(a, a, strict=True):
         continue
     return [one | 1 for one in a]
 '''
@@ -74,6 +74,7 @@ def test_words_annotations_decorators_and_logs_are_left_alone(changes):
     for line in ('"""The docstring', "@decorated", 'logger.info("said")', "SELECT"):
         assert [before for before, _ in found if before.startswith(line)] == []
     assert all("int & str" not in after and "int & None" not in after for _, after in found)
+    assert all("strict=False" not in after for _, after in found)
 
 
 def test_texts_of_the_storage_are_sql(changes):

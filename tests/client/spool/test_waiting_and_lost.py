@@ -96,6 +96,13 @@ class TestLossBook:
 
         assert [book.take_unwritten() for _ in range(3)] == [first, LostRange(5, 5, "b"), None]
 
+    def test_the_newest_are_told_first_where_there_is_room_for_some_only(self):
+        book = LossBook()
+        for seq in (4, 8, 2, 6):
+            book.remember(LostRange(seq, seq, "a"))
+
+        assert [one.first for one in book.known()] == [8, 6, 4, 2]
+
     def test_all_that_is_not_acknowledged_is_written_again(self):
         book = LossBook()
         for seq in (2, 4, 6):

@@ -139,7 +139,7 @@ def _watch(
     patience_seconds: float,
 ) -> None:
     """Return when nothing waits, the sender has ended or cannot go on, or its time or our patience is over."""
-    acked, now = -1, time.monotonic()
+    acked, now = stream.delivery().num_acked, time.monotonic()
     deadline, moved_at = now + timeout_seconds, now
     while (
         stream.delivery().num_waiting

@@ -320,9 +320,8 @@ class Stream:
         first_held = min(self._spool.first_held(expected_seq), self._acked_seq + 1)
         with self._lock:
             self._unanswered = None
-            first_trimmed = 2 if expected_seq == 1 else expected_seq  # the run record is always held
-            if first_trimmed < first_held:
-                self._declare_lost(LostRange(first_trimmed, first_held - 1, "trimmed"))
+            # none where all is held; the run record always is
+            self._declare_lost(LostRange(2 if expected_seq == 1 else expected_seq, first_held - 1, "trimmed"))
             self._acked_seq = expected_seq - 1
         self._spool.go_back(self._acked_seq, self.epoch)
         return True

@@ -328,8 +328,9 @@ class Uploader:
         if not batch.records or batch.first_seq == 1:
             self._wait_for_the_run(f"{told}: nothing can be stored without the run's first record")
             return False
-        logger.warning("%s: record %d is declared lost", told, batch.records[0][0])
-        self._stream.reject(batch.records[0][0])
+        [(seq, _)] = batch.records
+        logger.warning("%s: record %d is declared lost", told, seq)
+        self._stream.reject(seq)
         return True
 
     def _shrink(self, batch: Batch, told: str) -> None:

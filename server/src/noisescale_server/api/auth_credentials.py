@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from hashlib import blake2b
+from hashlib import sha256
 from hmac import compare_digest
 from typing import Final, Literal
 
@@ -204,4 +204,4 @@ class Credentials:
 
 
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=16).digest()
+    return sha256(text.encode()).digest()
