@@ -246,6 +246,8 @@ def test_a_sync_that_fails_is_not_trusted_and_the_records_are_written_again(tmp_
     assert stream._spool.num_failed_syncs == 1
     assert [path.name for path in tmp_path.rglob("*.seg")] == ["00000002.seg"]
     assert "written again" in caplog.text
+    [path] = tmp_path.rglob("*.seg")
+    assert seqs_in(path) == [1, *range(5, 13)], "the run's own record and what is not delivered"
     deliver(stream, ledger)
     assert numbers(ledger, stream) == list(range(11))
     ledger.check()
@@ -265,6 +267,8 @@ def test_threads_that_sync_at_once_write_what_is_doubtful_again_once(tmp_path):
 
         assert [path.name for path in tmp_path.rglob("*.seg")] == [f"{number + 1:08d}.seg"]
 
+    [path] = tmp_path.rglob("*.seg")
+    assert seqs_in(path) == list(range(1, 62)), "each once, the run's own record, too"
     ledger = Ledger()
     deliver(stream, ledger)
     assert numbers(ledger, stream) == list(range(60))
@@ -511,6 +515,10 @@ def test_nobody_else_sends_a_folder_while_its_records_are_copied(tmp_path):
     assert free == [False] * 4
     assert (old.has_moved, old.is_free()) == (True, True)
     stream.end(1)
+
+
+def seqs_in(path):
+    return [found.seq for found in frames_in(path.read_bytes()) if found.is_record]
 
 
 def raise_(error):

@@ -66,6 +66,19 @@ def test_each_time_that_something_was_written_it_is_brought_to_the_disk(make, sy
         wait_until(lambda: not spool._is_dirty)
 
 
+def test_what_was_written_a_while_after_the_last_sync_is_brought_to_the_disk_at_once(make):
+    spool = make()
+    now = time.monotonic()
+
+    nothing = spool._pause(now)
+    spool._is_dirty = True
+    pauses = [spool._pause(now - seconds) for seconds in (60.0, -10.0)]
+    spool._is_dirty = False
+
+    assert nothing is None
+    assert pauses == [0.0, pytest.approx(10.0, abs=1.0)]
+
+
 @pytest.mark.thorough
 def test_while_nothing_is_written_the_disk_is_left_alone(make, syncs):
     spool = make()

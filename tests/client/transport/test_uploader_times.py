@@ -302,6 +302,25 @@ def test_the_answer_to_a_batch_puts_the_next_heartbeat_off(make_sender, monkeypa
     assert sender.server.heartbeats == []
 
 
+def test_the_halves_of_a_batch_that_the_server_refused_go_without_a_pause(make_sender):
+    def refuse_step_5(ledger, stream_id, batch):
+        num_pauses_before.append(len(pauses))
+        if 5 in batch.get("measurements", {"step": []})["step"]:
+            return Answer(422, {"type": "/errors/invalid-input", "detail": "step 5"})
+        return ledger.accept(stream_id, batch)
+
+    sender = make_sender(*[refuse_step_5] * 100, interval_seconds=0.1)
+    pauses, num_pauses_before = [], []
+    pause = sender.uploader._pause
+    sender.uploader._pause = lambda: pauses.append(pause())
+
+    sender.log(*range(8))
+    wait_until(lambda: sender.steps == [0, 1, 2, 3, 4, 6, 7])
+
+    assert sender.server.ledger.lost[sender.stream.stream_id] == {7: "rejected"}
+    assert set(num_pauses_before) == {1}
+
+
 def test_a_conflict_is_followed_by_a_short_pause_and_each_further_one_by_a_longer(make_sender, monkeypatch):
     asked = []
     monkeypatch.setattr(random, "uniform", lambda low, high: asked.append(high) or 0.0)

@@ -189,6 +189,23 @@ class TestTheRun:
 
         assert (await shown(session, run_id)).latest_global_batch == 256.0
 
+    async def test_a_row_of_several_updates_without_a_finite_loss_is_broken_since_the_first_of_them(
+        self, session: AsyncSession
+    ) -> None:
+        run_id = uuid4()
+        rows = make_measurements(steps=[3, 7, 11], log_every=4)
+        for place in (1, 2):
+            rows["sum_loss"][place], rows["num_loss"][place] = None, 0
+            rows["flags"][place] = Flags.NONFINITE_LOSS | Flags.NONFINITE_GRADIENT
+            for name in rows:
+                if name.startswith(("sum_trace", "sum_grad")):
+                    rows[name][place] = None
+
+        await accept(session, uuid4(), run_id=run_id, measurements=rows)
+
+        row = await shown(session, run_id)
+        assert (row.loss_broken_since, row.gradients_broken_since) == (4, 7)
+
     @pytest.mark.parametrize(("sum_loss", "num_loss"), [(None, 0), (0.0, 0), (None, 3)])
     async def test_without_a_loss_it_shows_none(
         self, session: AsyncSession, sum_loss: float | None, num_loss: int
