@@ -20,6 +20,8 @@ def told(a: int | str, *, b: bool = False) -> list[int]:
         raise ValueError("3 > 2")
     logger.info("said")
     remember(a)
+    if now - start > SECONDS:
+        remember(b)
     for one, _ in zip(a, a, strict=True):
         continue
     return [one | 1 for one in a]
@@ -75,6 +77,13 @@ def test_words_annotations_decorators_and_logs_are_left_alone(changes):
         assert [before for before, _ in found if before.startswith(line)] == []
     assert all("int & str" not in after and "int & None" not in after for _, after in found)
     assert all("strict=False" not in after for _, after in found)
+
+
+def test_the_one_moment_of_a_clock_is_left_alone_and_not_which_side_of_it(changes):
+    found = {after for before, after in changes("services/told.py") if before == "if now - start > SECONDS:"}
+
+    assert "if now - start <= SECONDS:" in found
+    assert "if now - start >= SECONDS:" not in found
 
 
 def test_texts_of_the_storage_are_sql(changes):

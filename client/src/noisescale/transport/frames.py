@@ -39,6 +39,8 @@ _GROUP_HEAD = struct.Struct("<qdII")
 _KINDS: dict[type, int] = {Measurement: 1, GroupRecord: 2, MetricRecord: 3, RunRecord: 4, FinishRecord: 5}
 LOSS = 64
 SEAL = 65
+_OF_A_SEAL = b"{}"
+SEAL_BYTES = HEADER_BYTES + len(_OF_A_SEAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def encode_loss(lost: LostRange) -> bytes:
 
 def encode_seal(last_seq: int) -> bytes:
     """A frame that ends a file."""
-    return _frame(SEAL, last_seq, b"{}")
+    return _frame(SEAL, last_seq, _OF_A_SEAL)
 
 
 def decode_loss(frame: bytes) -> LostRange:

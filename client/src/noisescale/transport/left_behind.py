@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import SEAL, Found, decode_loss, encode_seal, frames_in, is_cut_short, is_run
+from noisescale.transport.frames import SEAL, SEAL_BYTES, Found, decode_loss, frames_in, is_cut_short, is_run
 from noisescale.transport.segment import Segment
 from noisescale.transport.stream import Account, LeftStream, Stream
 from noisescale.transport.stream_folder import READ_FLAGS, StreamFolder
@@ -82,7 +82,7 @@ def sealed_at(path: Path) -> int:
     """
     descriptor = os.open(path, READ_FLAGS)
     with os.fdopen(descriptor, "rb") as file:
-        file.seek(max(0, os.fstat(descriptor).st_size - len(encode_seal(0))))
+        file.seek(max(0, os.fstat(descriptor).st_size - SEAL_BYTES))
         found = list(frames_in(file.read()))
     return found[-1].seq if found and found[-1].kind == SEAL else 0
 

@@ -80,7 +80,7 @@ INSERT INTO group_rollup (run_id, stream_id, level, name, bucket, {names})
 SELECT run_id, stream_id, level, name, step >> ({BITS_PER_LEVEL} * level) AS bucket,
   {", ".join(aggregate(name, expression) for name, expression in COLUMNS.items())}
 FROM layer CROSS JOIN generate_series({LOWEST_LEVEL}, {TOP_LEVEL}) AS level
-GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+GROUP BY 1, 2, 3, 4, 5 ORDER BY level, name, bucket
 ON CONFLICT (run_id, stream_id, level, name, bucket) DO UPDATE SET {", ".join(map(_merged, COLUMNS))}
 """  # noqa: S608 - names of our own
 
