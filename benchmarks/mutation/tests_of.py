@@ -31,7 +31,7 @@ _PROMISED_BY_SERVERS = _of("server/access", "promised_numbers")
 _PARTS = _of("client/spool", "waiting_and_lost", "segments", "stream_folder")
 _STREAM = (
     *_of("client/transport", "stream_numbers", "stream", "complaints", "uploader_times", "uploader"),
-    *_of("client/transport", "restored_server", "status_matrix"),
+    *_of("client/transport", "restored_server", "status_matrix", "foreign_answers"),
 )
 _SPOOL = _of(
     "client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy", "killed_processes"
@@ -39,6 +39,7 @@ _SPOOL = _of(
 _LEFT = _of("client/spool", "another_database", "ends_of_streams", "kept_streams", "late_delivery", "undelivered")
 _MODEL = _of("client/spool", "nth_fault", "spool_model")
 _PROMISED = _of("client/transport", "promised_numbers")
+_STORIES = _of("client/transport", "simulated_jobs")
 
 TESTS: Final[dict[str, Sequence[str]]] = {
     **{
@@ -69,7 +70,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
         for name, tests in {
             "__init__": _STREAM,
             "answers": (*_PROMISED, *_of("client/transport", "answers"), *_STREAM),
-            "batch_size": (*_PROMISED, *_of("client/transport", "foreign_answers"), *_STREAM),
+            "batch_size": (*_PROMISED, *_STREAM),
             "database_behind": _LEFT,
             "disk_spool": (*_PROMISED, *_SPOOL, *_STREAM, *_LEFT, *_MODEL),
             "frames": (*_of("client/transport", "frames_on_disk", "frames"), *_PARTS, *_STREAM, *_SPOOL),
@@ -77,7 +78,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "heartbeat": (*_PROMISED, *_STREAM),
             "held_frames": (*_of("client/spool", "undelivered"), *_SPOOL),
             "http": (*_PROMISED, *_of("client/transport", "http_questions", "http"), *_STREAM),
-            "late_delivery": (*_PROMISED, *_LEFT, *_of("client/transport", "restored_server")),
+            "late_delivery": (*_PROMISED, *_LEFT, *_of("client/transport", "restored_server"), *_STORIES),
             "left_behind": (*_PARTS, *_LEFT, *_SPOOL, *_STREAM, *_MODEL),
             "limits": (*_PROMISED, *_LEFT),
             "loss_book": (*_PARTS, *_SPOOL),
@@ -86,9 +87,9 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "segment": (*_PARTS, *_SPOOL, *_MODEL),
             "segments": (*_PARTS, *_SPOOL, *_LEFT, *_MODEL),
             "spool": (*_PARTS, *_STREAM),
-            "stream": (*_PROMISED, *_STREAM, *_SPOOL, *_LEFT, *_MODEL),
+            "stream": (*_PROMISED, *_STREAM, *_SPOOL, *_LEFT, *_MODEL, *_STORIES),
             "stream_folder": (*_PROMISED, *_PARTS, *_SPOOL, *_LEFT),
-            "uploader": (*_PROMISED, *_STREAM, *_LEFT),
+            "uploader": (*_PROMISED, *_STREAM, *_LEFT, *_STORIES),
             "waiting_frames": (*_PARTS, *_SPOOL),
             "wire": (*_of("client/transport", "wire", "frames"), *_STREAM),
             "write_speed": (*_PROMISED, *_PARTS, *_SPOOL),
