@@ -156,6 +156,20 @@ def test_a_later_job_adopts_what_is_meant_for_its_server_and_no_running_stream(s
     server.close()
 
 
+def test_what_goes_on_in_a_new_folder_after_a_conflict_is_meant_for_the_same_server(stub, tmp_path):
+    left = spooled(tmp_path, range(10), url=stub.url)
+    server = HttpServer(stub.url, None, "noisescale/test")
+    stub.answers += [(404, {}, NO_STREAM), (409, {}, b'{"type": "/errors/stream-conflict"}')]
+
+    list(adopt(tmp_path, server, "first"))
+
+    [new] = [folder for folder in stream_folders(tmp_path) if not folder.has_moved]
+    assert new.path.name != left.stream_id
+    assert (new.meta()["url"], has_arrived(new)) == (stub.url, True)
+    assert values(stub) == list(range(10))
+    server.close()
+
+
 def test_what_has_arrived_is_deleted_after_a_day(stub, tmp_path):
     spooled(tmp_path, range(10), url=stub.url)
     server = HttpServer(stub.url, None, "noisescale/test")

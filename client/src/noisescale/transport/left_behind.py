@@ -40,7 +40,8 @@ def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Str
     Raises:
         OSError: Where the folder cannot be read.
     """
-    spool = DiskSpool([folder.path.parent.parent])
+    # where it goes on in another folder, that one is meant for the same server
+    spool = DiskSpool([folder.path.parent.parent], {"url": folder.meta().get("url")})
     run_frame, last_seq, lost = b"", 0, []
     for path in folder.segment_paths():
         try:
