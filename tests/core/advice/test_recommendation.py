@@ -57,7 +57,7 @@ def test_a_run_without_a_signal_is_promised_no_number_of_steps():
 def test_every_notice_has_a_way_out():
     texts = [notice.text for notice in notices(sum(Flags))]
 
-    assert len(texts) == 10
+    assert len(texts) == 11
     assert all(text.endswith(".") and any(mark in text for mark in (": ", "; ")) for text in texts)
 
 

@@ -28,6 +28,7 @@ from noisescale.capture.trained_parameters import TrainedParameters
 from noisescale.capture.values.device_values import device_name
 from noisescale.capture.values.gradient_state import GradientStates
 from noisescale.capture.values.loss_scale import LossScale
+from noisescale.capture.values.recent_gradients import RecentGradients
 from noisescale.capture.values.step_queue import StepQueue
 from noisescale.capture.values.step_values import pack_step
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
@@ -171,6 +172,9 @@ class Watch(Generic[Tag]):
                 in_fp32=in_fp32,
                 pairing=self._pairing,
             )
+        self._recent: RecentGradients | None = None
+        if found is None and self._chosen.source is not None:
+            self._recent = RecentGradients(self.parameters, group_of_parameter, self._chosen.source)
         sums = self.job.sums
         self._exchange = None if sums is None else RankExchange(self.job, sums, self._accumulation, self._step_number)
         self.sent.exchange = self._exchange
@@ -270,7 +274,8 @@ class Watch(Generic[Tag]):
             accumulation.look_at_gradient(scale if is_unscaled else None)
         over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
         norms = self._norms(over_ranks)
-        has_kinds = norms is not None and over_ranks is None and not is_unscaled and not accumulation.has_ignored
+        is_whole = norms is not None and over_ranks is None and not accumulation.has_ignored
+        has_kinds, is_plain = is_whole and not is_unscaled, is_whole and scale is None
         sent, vector = pack_step(
             tag,
             batch_size=batch_size,
@@ -286,6 +291,7 @@ class Watch(Generic[Tag]):
                 are_coupled=self._coupled.are_coupled,
                 estimator=self.estimator,
             ),
+            distances=self._recent.look(accumulation.sizes) if self._recent is not None and is_plain else None,
             over_ranks=over_ranks,
         )
         self.sent.send(sent, vector)

@@ -16,8 +16,8 @@ KINDS = ("adam", "sign", "spectral")
 
 TAKES_EXAMPLES = (
     "one backward a step: from the next step on each example is a small batch (per-example norms, within 5 % of the "
-    "training's time), which a loss must not mix or compare with others (mixup, contrastive): pass watch(..., split=8) "
-    "there; accumulate micro-batches for less work, or pass small_batches='micro_batches' for none"
+    "training's time), which must not depend on each other (mixup, contrastive losses): accumulate micro-batches "
+    "there, and for less work, or pass small_batches='micro_batches' for none"
 )
 UNEQUAL = (
     "micro-batches differ in size, and are taken as weighted by their sizes, which makes the gradient the mean over "

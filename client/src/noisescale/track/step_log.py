@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
 from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update
+from noisescale.notices.neighbour_check import NeighbourCheck
 from noisescale.notices.order_check import OrderCheck
 from noisescale.notices.rank_check import RankCheck
 from noisescale.notices.weighting_check import WeightingCheck
@@ -78,6 +79,7 @@ class StepLog:
         self.pace = StepPace()
         self._ranks = RankCheck()
         self._order = OrderCheck()
+        self._neighbours = NeighbourCheck(notices)
         self._weighting = WeightingCheck(notices)
         self._sizes = StepSizes(notices)
         self.batch_size_source: str | None = None
@@ -109,6 +111,7 @@ class StepLog:
         """Another model is trained from here on: nothing of the one before is true of it."""
         self.recent, self.history = RecentUpdates(), RunHistory()
         self._ranks, self._weighting = RankCheck(), WeightingCheck(self._notices)
+        self._order, self._neighbours = OrderCheck(), NeighbourCheck(self._notices)
         self._sizes = StepSizes(self._notices)
         self.newest_flags = None
 
@@ -203,7 +206,7 @@ class StepLog:
             if norms.num_ranks > 1:
                 flags |= self._ranks.flags_of(weighed)
             if update.terms is not None:
-                flags |= self._order.flags_of(weighed, update.terms)
+                flags |= self._order.flags_of(weighed, update.terms) | self._neighbours.flags_of(norms)
             if flags:
                 update = update._replace(flags=update.flags | flags)
             if not is_explained:

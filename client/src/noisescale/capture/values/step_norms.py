@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
+from noisescale_core.estimators.neighbouring_steps import StepDistances
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.order_of_passes import Contrasts
 from noisescale_core.estimators.size_weighting import SizeSlope
@@ -83,6 +84,7 @@ class StepNorms:
         is_proxy: Only the normalisations were measured.
         size_slope: How |p_k g_k|² grows with n_k, where sizes differ and this process knows each; else None.
         contrasts: Of |g|² between places in the step, where sizes are equal and this process knows each; else None.
+        distances: How far the gradient is from those of the steps before it; None where it was not looked at.
         has_equal_norms: All small batches have the same |g|², far beyond chance.
         reason: Why a backward could not be taken apart into small batches, as a clause.
         num_ranks: R, data-parallel ranks whose small batches are in the sums.
@@ -108,6 +110,7 @@ class StepNorms:
     has_equal_norms: bool = False
     size_slope: SizeSlope | None = None
     contrasts: Contrasts | None = None
+    distances: StepDistances | None = None
     reason: str | None = None
     num_ranks: int = 1
     rank_sq_norm: float | None = None

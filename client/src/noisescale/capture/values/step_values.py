@@ -2,8 +2,8 @@
 
 The vector holds, one after the other and each only where there is one: Σ |s|² of each entry and column, |ḡ|² of each
 column, the sizes that the device alone knows, the numbers of further kinds, the loss scale, whether the gradient has
-other values than the backward left, the loss. What they mean together is worked out on the host: there a sum over small
-batches costs less than a call to a device.
+other values than the backward left, its distances to the gradients before it, the loss. What they mean together is
+worked out on the host: there a sum over small batches costs less than a call to a device.
 """
 
 # K entries, C columns (all parameters, then each group)
@@ -22,6 +22,7 @@ from noisescale.capture.small_batches.small_batches import SmallBatchSize, sum_s
 from noisescale.capture.values.gradient_state import GradientState
 from noisescale.capture.values.step_norms import SizeSums, StepNorms, StepSizes, resolve_sizes
 from noisescale_core.estimators.dual_norm_noise_scale import Bracket
+from noisescale_core.estimators.neighbouring_steps import StepDistances
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.order_of_passes import Contrasts, contrasts
 from noisescale_core.estimators.size_weighting import SizeSlope, size_slope
@@ -54,6 +55,8 @@ class SentStep(Generic[Tag]):
         kind_lengths: Numbers of each further kind, by name.
         loss: Where the host knows it.
         has_device_loss: The loss is in the vector.
+        num_distances: How many gradients of steps before it this one was compared with; None: it was not looked at.
+        distance_columns: Layers in which they were.
         over_ranks: The sums over the ranks of a data-parallel job; None: the vector holds those of this process.
     """
 
@@ -68,6 +71,8 @@ class SentStep(Generic[Tag]):
     loss: float | None = None
     has_device_loss: bool = False
     has_other_values: bool = False
+    num_distances: int | None = None
+    distance_columns: Sequence[int] = ()
     over_ranks: "StepParts | None" = None
 
     @property
@@ -87,6 +92,7 @@ def pack_step(
     other_values: Tensor | None,
     loss: Tensor | float | None,
     state: GradientState,
+    distances: tuple[Sequence[int], Tensor] | None = None,
     over_ranks: "StepParts | None",
 ) -> tuple[SentStep[Tag], Tensor | HeldNorms]:
     """A step and its vector; held norms are the whole vector where nothing else belongs to it.
@@ -101,6 +107,8 @@ def pack_step(
         other_values: 1 where the gradient has other values than the last backward left, [1]; None: not known.
         loss: One number, anywhere.
         state: Of the gradients.
+        distances: The columns in which the gradient was compared with those of steps before it, and
+            `RecentGradients.look()`.
         over_ranks: The sums over the ranks of a data-parallel job.
     """
     parts: list[Tensor] = []
@@ -124,6 +132,8 @@ def pack_step(
         parts.append(scale)
     if other_values is not None:
         parts.append(other_values)
+    if distances is not None:
+        parts.append(distances[1])
     has_device_loss = False
     if isinstance(loss, Tensor):
         # detach first: a number out of a tensor that requires a gradient warns
@@ -143,6 +153,8 @@ def pack_step(
         None if loss is None or has_device_loss else float(loss),
         has_device_loss,
         other_values is not None,
+        None if distances is None else distances[1].numel(),
+        () if distances is None else distances[0],
         over_ranks,
     )
     if held is not None:
@@ -171,6 +183,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
     scale = reader.take(1)[0] if sent.has_scale else 1.0
     has_other_values = sent.has_other_values and reader.take(1)[0] > 0
     adds_up = found.adds_up and not has_other_values
+    half_sq_distances = None if sent.num_distances is None else reader.take(sent.num_distances)
     loss = reader.take(1)[0] if sent.has_device_loss else sent.loss
     weighted, contributions, big, rank = found.weighted, found.contributions, found.big, found.rank
     if sizes.num_small_batches < 2 or sizes.batch_size is None or not adds_up:
@@ -182,6 +195,12 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         weighted, contributions = [w / factor for w in weighted], [c / factor for c in contributions]
         big = [b / big_factor for b in big]
         rank = None if rank is None else rank / factor
+    distances: StepDistances | None = None
+    if half_sq_distances is not None and weighted and (sizes.are_equal or state.weighting == "by_size"):
+        excess = sum(weighted[column] - big[column] for column in sent.distance_columns)
+        distances = StepDistances(
+            [distance / per_example**2 for distance in half_sq_distances], excess / (sizes.num_small_batches - 1)
+        )
     if kind_values:
         kind_terms = _terms_of_kinds(kinds, kind_values, sizes, per_example * scale)
     return sent.tag, StepNorms(
@@ -205,6 +224,7 @@ def read_step(sent: SentStep[Tag], values: Sequence[float], kinds: Mapping[str, 
         has_equal_norms=found.has_equal_norms,
         size_slope=found.size_slope if weighted else None,
         contrasts=found.contrasts if weighted else None,
+        distances=distances,
         reason=state.reason,
     )
 

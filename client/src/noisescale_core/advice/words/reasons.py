@@ -128,6 +128,18 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
                 "are terms of one loss into one run.micro_batch(), or shuffle the data."
             ),
         ),
+        Flags.DEPENDENT_EXAMPLES: Words(
+            warning=(
+                "the examples of a batch depend on each other: tr Σ is too {size} by a factor of about {factor}, by "
+                "how far neighbouring steps' gradients are apart. It is so where examples are mixed (mixup), compared "
+                "(contrastive losses) or share data; accumulate micro-batches, 8 of an eighth of the batch for "
+                "example, that are each drawn, mixed and compared by themselves"
+            ),
+            notice=(
+                "Examples of a batch depend on each other (mixup, contrastive losses, shared data), so the noise scale "
+                "is off: accumulate micro-batches that are each drawn, mixed and compared by themselves."
+            ),
+        ),
         Flags.WEIGHTING_MISMATCH: Words(
             warning=(
                 "micro-batches of different sizes are averaged with equal weight: this gradient is not the mean over "
