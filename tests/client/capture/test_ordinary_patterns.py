@@ -31,6 +31,7 @@ BY_MICRO_BATCHES = {
     "recurrent and tied layers": Pattern(make=patterns.Recurrent),
     "checkpointing": Pattern(make=patterns.Checkpointed),
     "LSTM": Pattern(make=patterns.Sequences),
+    "PyTorch's encoder": Pattern(make=patterns.Attending),
     "functional_call": Pattern(patterns.by_functional_call),
     "bfloat16": Pattern(patterns.in_bfloat16, lambda: make_mlp().float(), tolerance=0.02),
 }
@@ -41,6 +42,7 @@ BY_EXAMPLES = {
     "a teacher without gradients": Pattern(patterns.with_a_teacher, by_examples=True),
     "recurrent and tied layers": Pattern(make=patterns.Recurrent, by_examples=True),
     "checkpointing": Pattern(make=patterns.Checkpointed, by_examples=True),
+    "PyTorch's encoder": Pattern(make=patterns.Attending, by_examples=True),
     "importance weights": Pattern(patterns.by_importance, by_examples=True),
     "bfloat16": Pattern(patterns.in_bfloat16, lambda: make_mlp().float(), by_examples=True, tolerance=0.02),
 }

@@ -210,6 +210,20 @@ class Sequences(nn.Module):
         return self.out(states[:, -1])
 
 
+class Attending(nn.Module):
+    """PyTorch's own encoder over five steps of two features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.read, self.out = nn.Linear(2, 8), nn.Linear(8, 3)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.layer(self.read(x.view(len(x), 5, 2))).mean(1))
+
+
 def make_quantised() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(Quantised(10, 12), nn.Tanh(), Quantised(12, 3)).double()

@@ -134,8 +134,6 @@ def _reason(name: str, parameter: Tensor, owners: list[_Owner]) -> LeftOut | Non
     rules = [rule_of(owner.module) for owner in owners]
     for owner, rule in zip(owners, rules, strict=True):
         layer_type = type(owner.module).__name__
-        if isinstance(owner.module, nn.MultiheadAttention):
-            return LeftOut(name, Kind.USE_INSTEAD, "MultiheadAttention: attention made of Linear layers")
         if rule is None and any(owner.module.children()):
             return LeftOut(name, Kind.NOT_YET, "a parameter outside of a layer, used by the model itself")
         if rule is None or owner.name not in rule.parameters:

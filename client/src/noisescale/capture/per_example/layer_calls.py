@@ -5,7 +5,8 @@ backward follows leaves nothing behind.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -54,7 +55,7 @@ class LayerCall:
         layer: Which layer.
         forward: The forward pass of the model that it was part of; None if it was called from outside.
         activation: Its input; None where no covered parameter multiplies it, or where it cannot be measured.
-        output_shape: Shape of its output.
+        output_shape: Shape of its output; None: gradients come arranged, examples first.
         has_example_rows: Whether the first dimension of its input holds the forward's examples in order.
         request: What the layer's own backward is asked for, where it is ours.
     """
@@ -70,20 +71,45 @@ class LayerCall:
         "request",
     )
 
-    def __init__(self, layer: MeasuredLayer, forward: Forward | None, activation: Tensor, output: Tensor) -> None:
+    def __init__(
+        self,
+        layer: MeasuredLayer,
+        forward: Forward | None,
+        rows: Tensor,
+        activation: Tensor | None,
+        output_shape: Sequence[int] | None,
+        request: SqNormRequest | None = None,
+    ) -> None:
+        """Take a call in.
+
+        Args:
+            layer: As above.
+            forward: As above.
+            rows: The input with its history, to see where its examples are.
+            activation: What is kept of it.
+            output_shape: As above.
+            request: As above.
+        """
         self.layer = layer
         self.forward = forward
-        self.output_shape = output.shape
-        self.request: SqNormRequest | None = getattr(output.grad_fn, REQUEST, None)
+        self.output_shape = output_shape
+        self.request = request
         self._sq_norms: tuple[int, dict[str, Tensor]] | None = None
-        self.has_example_rows = forward is not None and has_example_rows(layer, forward, activation)
-        if self.has_example_rows and forward is not None and forward.num_examples is not None:
-            note_rows_in_order(output, forward.num_examples)
-        self.activation: Tensor | None = None
-        if self.has_example_rows and "weight" in layer.parameters:
-            kept = activation.detach()
-            self.activation = kept.to(output.dtype) if layer.rule.is_rounded_like_output else kept
+        self.has_example_rows = forward is not None and has_example_rows(layer, forward, rows)
+        self.activation = activation.detach() if self.has_example_rows and activation is not None else None
         self._version = None if self.activation is None else self.activation._version
+
+    @classmethod
+    def of_output(cls, layer: MeasuredLayer, forward: Forward | None, rows: Tensor, output: Tensor) -> "LayerCall":
+        """A call of a layer that multiplies its first input itself."""
+        kept = rows if "weight" in layer.parameters else None
+        call = cls(layer, forward, rows, kept, output.shape, getattr(output.grad_fn, REQUEST, None))
+        if call.activation is not None and layer.rule.is_rounded_like_output:
+            call.activation = call.activation.to(output.dtype)
+            call._version = call.activation._version
+        if call.has_example_rows and forward is not None and forward.num_examples is not None:
+            note_rows_in_order(output, forward.num_examples)
+        return call
 
     @property
     def is_overwritten(self) -> bool:
@@ -167,7 +193,8 @@ class LayerCalls:
             ),
         ]
         for layer in layers:
-            hook = ModuleHook(layer.module, guard(self._layer_hook(layer)))
+            see_call = self._layer_hook(layer) if layer.rule.inner_uses is None else self._inner_hook(layer)
+            hook = ModuleHook(layer.module, guard(see_call))
             self._handles.append(layer.module.register_forward_hook(hook, with_kwargs=True, prepend=True))
 
     def remove(self) -> None:
@@ -195,8 +222,23 @@ class LayerCalls:
                 _on_gradient(output, self._guard(lambda gradient: self._see_reentrant()))
                 return
             activation = args[0] if args else kwargs["input"]
-            call = LayerCall(layer, self._forward, activation, output)
+            call = LayerCall.of_output(layer, self._forward, activation, output)
             _on_gradient(output, self._guard(lambda gradient: self._see(call, gradient)))
+
+        return called
+
+    def _inner_hook(self, layer: MeasuredLayer) -> Callable[..., None]:
+        find = layer.rule.inner_uses
+        assert find is not None
+
+        def called(args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            if self.is_paused or not torch.is_grad_enabled() or current_graph_task() != NO_BACKWARD:
+                return
+            for use in find(layer.module, args, kwargs, output):
+                if use.parameter in layer.parameters:
+                    of_one = replace(layer, parameters={use.parameter: layer.parameters[use.parameter]})
+                    call = LayerCall(of_one, self._forward, use.rows, use.activation, None)
+                    _on_node(use.node, 0, self._guard(_arranged(self._see, call, use.arrange)))
 
         return called
 
@@ -208,8 +250,12 @@ def _on_gradient(output: Tensor, see: Callable[[Tensor], None]) -> None:
     not that of what it is a view of.
     """
     whole = output if output._base is None or output._base.numel() != output.numel() else output._base
-    node, place = whole.grad_fn, whole.output_nr
-    assert node is not None
+    assert whole.grad_fn is not None
+    _on_node(whole.grad_fn, whole.output_nr, see)
+
+
+def _on_node(node: Any, place: int, see: Callable[[Tensor], None]) -> None:
+    """Call with the gradient with respect to one output of a node of the graph."""
 
     def before(gradients: tuple[Tensor | None, ...]) -> None:
         gradient = gradients[place]
@@ -217,6 +263,12 @@ def _on_gradient(output: Tensor, see: Callable[[Tensor], None]) -> None:
             see(gradient)
 
     node.register_prehook(before)
+
+
+def _arranged(
+    see: Callable[[LayerCall, Tensor], None], call: LayerCall, arrange: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], None]:
+    return lambda gradient: see(call, arrange(gradient))
 
 
 class ModuleHook:

@@ -38,6 +38,13 @@ UNEVEN = "forwards of different sizes in one micro_batch(): their examples canno
 
 FOUND_OUT = "some parameters have no per-example norms, as this backward shows: a note says which"
 
+NOT_CALLED = Kind.USE_INSTEAD, "used without a call of its layer: call the layer"
+
+HIDDEN = (
+    Kind.SWITCH_OFF,
+    "checkpointing, or other hooks on saved tensors, around attention: they hide what it multiplies",
+)
+
 NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
 
 
@@ -101,6 +108,9 @@ class PerExampleNorms:
             name: layer.rule.shape(layer.module, own)
             for layer in coverage.layers
             for own, name in layer.parameters.items()
+        }
+        self._used_inside = {
+            name for layer in coverage.layers if layer.rule.inner_uses is not None for name in layer.parameters.values()
         }
         self._checks = SumChecks(self._parameters, shapes)
         self._num_blind_backwards = 0
@@ -231,7 +241,7 @@ class PerExampleNorms:
         self._has_backward = True
         calls = self._open_calls.pop((current_graph_task(), name), [])
         if not calls:
-            self._to_drop[name] = (Kind.USE_INSTEAD, "used without a call of its layer: call the layer")
+            self._to_drop[name] = HIDDEN if name in self._used_inside else NOT_CALLED
             return
         if not self._can_measure(name, [call for call, _ in calls]):
             return
@@ -309,7 +319,7 @@ class PerExampleNorms:
         num_groups = self._num_groups(call)
         assert num_groups is not None
         own = next(own for own, known in call.layer.parameters.items() if known == name)
-        of_output = grad_output.reshape(call.output_shape)
+        of_output = grad_output if call.output_shape is None else grad_output.reshape(call.output_shape)
         contribution = call.layer.rule.contribute(call.layer.module, own, call.activation, of_output, num_groups)
         if not is_short or not isinstance(contribution, SummedTerms):
             return contribution

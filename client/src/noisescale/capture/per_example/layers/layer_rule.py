@@ -2,9 +2,9 @@
 
 # L leading dimension of a layer's input: B examples of m rows, B contributions, T positions, D elements
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -46,6 +46,41 @@ class SqNorms(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class InnerUse:
+    """One use of a parameter inside a layer's call, where the layer calls no other for it.
+
+    Attributes:
+        parameter: The layer's own name of it.
+        node: Of the autograd graph; the gradient with respect to its output belongs to the use.
+        rows: An operand of the call, with its history and the examples first.
+        activation: What a weight multiplies, examples first; None of a bias.
+        arrange: Puts the examples of that gradient first, [B, T, O].
+    """
+
+    parameter: str
+    node: Any
+    rows: Tensor
+    activation: Tensor | None
+    arrange: Callable[[Tensor], Tensor]
+
+
+class InnerUses(Protocol):
+    """The uses inside a call of a layer."""
+
+    def __call__(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> Iterable[InnerUse]:
+        """What was used where.
+
+        Args:
+            module: The layer.
+            args: Of the call.
+            kwargs: Of the call.
+            output: Of the call.
+        """
+
+
 def never_refused(module: nn.Module) -> str | None:
     """No setting of this layer stands in the way."""
     return None
@@ -63,6 +98,7 @@ class LayerRule:
         is_rounded_like_output: Autocast rounds the input to the output's precision before it multiplies.
         is_norm: One of the normalisations whose noise scale stands for the model's.
         sq_norms: A shorter way to the norms of a call that is a parameter's only one; None: there is none.
+        inner_uses: Where the parameters are used inside a call; None: by the call itself, on its first input.
         refusal: The setting that stands in the way, as the end of "switch off …"; None: none does.
     """
 
@@ -73,6 +109,7 @@ class LayerRule:
     is_rounded_like_output: bool = False
     is_norm: bool = False
     sq_norms: SqNorms | None = None
+    inner_uses: InnerUses | None = None
     refusal: Callable[[nn.Module], str | None] = never_refused
 
 
