@@ -376,3 +376,24 @@ def test_what_is_left_of_a_model_is_measured_where_that_was_asked_for():
 
     assert loop.stream.estimator == "per_example"
     assert terms_of(loop.kept.rows()[-1]) == pytest.approx(loop.truth("gate"), rel=1e-10)
+
+
+def test_the_share_that_is_measured_stands_beside_the_noise_scale():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.PReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    run, _ = make_kept_run()
+    run.watch(model, optimizer, small_batches="per_example")
+
+    for step in range(20):
+        inputs, _ = make_batch(64, seed=step)
+        nn.functional.cross_entropy(model(inputs), inputs[:, :3].argmax(1)).backward()
+        run.log_gradients()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    found = run.noise_scale()
+    assert found.covered == 67 / 68
+    assert ", of 98.5 % of the model" in str(found)
+    run.finish()
+    assert ", of 98.5 % of the model" in str(run.noise_scale())

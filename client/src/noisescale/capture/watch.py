@@ -133,6 +133,11 @@ class Watch(Generic[Tag]):
         """Whether each example is a small batch from the next step on, as steps turned out to have one backward."""
         return self._chosen.takes_examples
 
+    @property
+    def covered_share(self) -> float:
+        """Elements that are measured ÷ all that are trained."""
+        return self._chosen.covered_share
+
     def _follow_training(self) -> None:
         """Other parameters are trained than before: measure those from the next step on."""
         if self.job.num_ranks > 1 or self._kinds:

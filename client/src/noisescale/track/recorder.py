@@ -204,6 +204,7 @@ class Recorder:
 
     def _note(self, watch: "Watch[LoggedStep]") -> None:
         """Say and record the facts that are new about a measurement."""
+        self._stream.covered = watch.covered_share
         for note in watch.notes:
             if self._stream.add_note(note):
                 self.say(note)
@@ -291,6 +292,7 @@ class Recorder:
             divergence=self._log.finite.divergence,
             step=self._log.finite.estimated_step,
             early=early_of(now, self._log, described.planned_steps) if kind == "simple" else None,
+            covered=self._stream.covered,
         )
 
     @property

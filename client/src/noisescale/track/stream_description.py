@@ -22,6 +22,7 @@ class StreamDescription:
         num_ranks: Data-parallel ranks whose small batches are in the sums.
         notes: Facts in words.
         sent: What the last record said.
+        covered: Elements that are measured ÷ all.
     """
 
     estimator: str = "none"
@@ -32,6 +33,7 @@ class StreamDescription:
     num_ranks: int | None = None
     notes: list[str] = field(default_factory=list)
     sent: dict[str, object] | None = None
+    covered: float = 1.0
 
     def add_note(self, note: str) -> bool:
         """Add a fact in words, cut to what the wire format takes; whether it is new."""

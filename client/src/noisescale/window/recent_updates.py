@@ -4,6 +4,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from noisescale.capture.per_example.left_out import percent
 from noisescale.notices.missing_estimates import why_no_estimate
 from noisescale.notices.readable import readable, readable_seconds, several
 from noisescale_core.advice.early import Early
@@ -49,6 +50,7 @@ class NoiseScale:
         divergence: Since when loss or gradients are not finite; None where they are.
         step: The last step that is in the estimate; None where there is none.
         early: Why it will not stay as it is; None where nothing says so.
+        covered: Share of the model's elements that it is measured on; below 1 where layers have no per-example norms.
     """
 
     estimate: NoiseScaleEstimate
@@ -62,6 +64,7 @@ class NoiseScale:
     divergence: Divergence | None = None
     step: int | None = None
     early: Early | None = None
+    covered: float = 1.0
 
     @classmethod
     def of_nothing(cls) -> "NoiseScale":
@@ -108,7 +111,8 @@ class NoiseScale:
             f" = {readable(now.value * self.units_per_example)} {self.unit}" if self.units_per_example != 1 else ""
         )
         interval = f"[{readable(now.low)}, {readable(now.high)}]"
-        return f"{readable(now.value)} {examples} {interval}{in_units}, z = {now.z:.1f}, {now.state}"
+        part = f", of {percent(self.covered)} of the model" if self.covered < 1 else ""
+        return f"{readable(now.value)} {examples} {interval}{in_units}, z = {now.z:.1f}, {now.state}{part}"
 
     def _what_is_missing(self, examples: str, wait: str | None) -> str:
         now = self.estimate

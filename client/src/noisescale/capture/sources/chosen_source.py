@@ -136,6 +136,11 @@ class ChosenSource:
         if self.source is not None:
             self.source.hold(is_holding)
 
+    @property
+    def covered_share(self) -> float:
+        """Elements that are measured ÷ all."""
+        return self.source.covered_share if isinstance(self.source, ExampleSource) else 1.0
+
     def messages(self) -> list[str]:
         """What the measurement leaves out or changes, as notes."""
         return [] if self.source is None or self.source.message is None else [self.source.message]
