@@ -1,4 +1,6 @@
-"""Thirty-six patterns of ordinary programs: each is measured exactly, or has no number and says why."""
+"""Patterns of ordinary programs: each is measured exactly, or has no number and says why; see docs/measuring.md."""
+
+from pathlib import Path
 
 import pytest
 import torch
@@ -26,6 +28,11 @@ BY_MICRO_BATCHES = {
     "contrastive loss of two views": Pattern(patterns.of_two_views, step=patterns.say_the_size),
     "triplets": Pattern(patterns.of_triplets),
     "class weights": Pattern(patterns.with_class_weights),
+    "augmented views averaged": Pattern(patterns.of_averaged_views, step=patterns.say_the_size),
+    "label smoothing": Pattern(patterns.with_smoothed_labels),
+    "a penalty on the weights": Pattern(patterns.with_a_penalty_on_weights),
+    "a moving average of the weights": Pattern(step=patterns.average_the_weights),
+    "clipped after the log": Pattern(step=patterns.clip_after_the_log),
     "padding": Pattern(patterns.with_padding),
     "dropout": Pattern(make=patterns.make_dropout),
     "recurrent and tied layers": Pattern(make=patterns.Recurrent),
@@ -44,6 +51,10 @@ BY_EXAMPLES = {
     "checkpointing": Pattern(make=patterns.Checkpointed, by_examples=True),
     "PyTorch's encoder": Pattern(make=patterns.Attending, by_examples=True),
     "importance weights": Pattern(patterns.by_importance, by_examples=True),
+    "augmented views averaged": Pattern(patterns.of_averaged_views, step=patterns.say_the_size, by_examples=True),
+    "label smoothing": Pattern(patterns.with_smoothed_labels, by_examples=True),
+    "a moving average of the weights": Pattern(step=patterns.average_the_weights, by_examples=True),
+    "clipped after the log": Pattern(step=patterns.clip_after_the_log, by_examples=True),
     "bfloat16": Pattern(patterns.in_bfloat16, lambda: make_mlp().float(), by_examples=True, tolerance=0.02),
 }
 
@@ -57,6 +68,7 @@ WITHOUT_A_NUMBER = {
     "quantised training by examples": Pattern(make=patterns.make_quantised, by_examples=True),
     "experts by examples": Pattern(make=patterns.Experts, by_examples=True),
     "LSTM by examples": Pattern(make=patterns.Sequences, by_examples=True),
+    "a penalty on the weights by examples": Pattern(patterns.with_a_penalty_on_weights, by_examples=True),
 }
 
 
@@ -99,6 +111,21 @@ def test_it_has_no_number_and_says_why(name, caplog):
     assert all(row.sum_trace_cov is None for row in rows)
     assert rows[0].flags
     assert any(record.levelname == "WARNING" for record in caplog.records)
+
+
+def test_the_documentation_lists_each_with_its_verdict():
+    page = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text()
+    table = page.split("## Patterns that were tried")[1].split("## How often")[0]
+    rows = [line.split("|")[1:4] for line in table.splitlines() if line.startswith("| ")]
+    said = {name.strip(): (by_parts.strip(), by_examples.strip()) for name, by_parts, by_examples in rows}
+
+    for name in BY_MICRO_BATCHES:
+        assert said[name][0].startswith("right"), name
+    for name in BY_EXAMPLES:
+        assert said[name][1].startswith("right"), name
+    for name in WITHOUT_A_NUMBER:
+        is_by_examples = WITHOUT_A_NUMBER[name].by_examples
+        assert said[name.removesuffix(" by examples").removesuffix(",")][is_by_examples] == "reason", name
 
 
 def test_an_optimizer_that_runs_the_backward_itself_is_refused():

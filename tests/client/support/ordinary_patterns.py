@@ -282,6 +282,19 @@ def of_triplets(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return functional.triplet_margin_loss(output, output.roll(1, 0), output.roll(2, 0))
 
 
+def of_averaged_views(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Test-time augmentation while training: two forwards, one answer."""
+    return functional.cross_entropy((model(x) + model(x.flip(1))) / 2, y)
+
+
+def with_smoothed_labels(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return functional.cross_entropy(model(x), y, label_smoothing=0.1)
+
+
+def with_a_penalty_on_weights(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return cross_entropy(model, x, y) + 0.1 * sum(parameter.square().sum() for parameter in model.parameters())
+
+
 def with_class_weights(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(model(x), y, weight=x.new_tensor([1.0, 5.0, 0.2]))
 
@@ -352,6 +365,24 @@ def sharpness_aware(loop: Loop) -> None:
         for parameter, move in zip(loop.model.parameters(), moves, strict=True):
             parameter.sub_(move)
     loop.log_and_step()
+
+
+def average_the_weights(loop: Loop) -> None:
+    """A teacher's copy that follows the weights after each step."""
+    if not hasattr(loop, "teacher"):
+        loop.teacher = torch.optim.swa_utils.AveragedModel(loop.model)
+    take_step(loop)
+    loop.teacher.update_parameters(loop.model)
+    with torch.no_grad():
+        loop.teacher(parts_of(8, 1)[0][0])
+
+
+def clip_after_the_log(loop: Loop) -> None:
+    loop.backward()
+    loop.run.log_gradients()
+    nn.utils.clip_grad_norm_(loop.model.parameters(), 0.01)
+    loop.optimizer.step()
+    loop.optimizer.zero_grad()
 
 
 def gradient_surgery(loop: Loop) -> None:

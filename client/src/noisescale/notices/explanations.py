@@ -68,7 +68,7 @@ def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool)
         takes_examples: A single backward is no fault: from the next step on each example is a small batch.
     """
     sizes = norms.sizes
-    if norms.reason is not None:
+    if norms.lacks_parts:
         return  # see `explain_update`
     if not sizes.are_equal and norms.weighting == "by_size":
         notices.once("unequal", UNEQUAL, logging.INFO)
@@ -101,7 +101,7 @@ def explain_update(update: Update, norms: "StepNorms", notices: Notices) -> None
     """Say why a step with several small batches gave no estimate, or an unusual one."""
     if not update.flags:
         return
-    if norms.reason is not None:
+    if norms.reason is not None and norms.lacks_parts:
         notices.once(norms.reason, f"a backward could not be taken apart, so its step has no estimate: {norms.reason}")
     elif update.flags & Flags.UNMATCHED_GRADIENT:
         _warn(Flags.UNMATCHED_GRADIENT, notices)

@@ -106,7 +106,7 @@ def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:
 def _flags_of_sizes(norms: StepNorms) -> int:
     sizes = norms.sizes
     flags = 0  # and not Flags(0): most steps have none, and arithmetic with enumerations is slow
-    if norms.reason is not None:
+    if norms.lacks_parts:
         pass  # it is unmatched, and a backward whose parts are not known is no fault of the loop
     elif sizes.num_small_batches == 0:
         flags |= Flags.NO_BACKWARD

@@ -118,6 +118,11 @@ class StepNorms:
     is_averaged: bool = True
     are_sums_lost: bool = False
 
+    @property
+    def lacks_parts(self) -> bool:
+        """Whether a backward could not be taken apart, and neither a given size nor the sums make up for it."""
+        return self.reason is not None and (not self.adds_up or self.sizes.batch_size is None)
+
 
 def resolve_sizes(sums: SizeSums, batch_size: float | None) -> StepSizes:
     """Sizes of a step from what was marked, given and read.
