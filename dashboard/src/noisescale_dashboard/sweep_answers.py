@@ -346,6 +346,7 @@ class PublishedSweep:
     points: tuple[PublishedPoint, ...]
     source: str = ""
     tokens_per_example: int | None = None
+    has_room_for_turn: bool = False
     fit: Fit | None = None
     refusal: Refusal | None = None
 

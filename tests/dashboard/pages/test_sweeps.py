@@ -117,7 +117,7 @@ async def test_a_language_model_is_shown_in_sequences_with_its_own_source_and_tu
 
 def test_a_published_sweep_without_a_turn_says_so_where_that_was_looked_for() -> None:
     sweep = published_sweeps_of(published_json()).sweeps[0]
-    longer = replace(sweep, points=(*sweep.points, replace(sweep.points[-1], batch_size=65536)))
+    longer = replace(sweep, has_room_for_turn=True)
 
     assert footer(longer).startswith("Data to the target do not rise towards small batches beyond their scatter.")
     assert "small batches" not in footer(sweep)

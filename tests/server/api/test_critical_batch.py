@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream
+from noisescale_server.analysis.batch_sweep.turning.detection import FEWEST_BATCH_SIZES
 from problems import assert_problem
 from stored_runs import resolved, store_run
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, MIN_STEPS, RATES, TARGET, curve, exact_steps, sweep_of
@@ -294,6 +295,8 @@ class TestPublishedSweeps:
         assert all((one["fit"] is None) != (one["refusal"] is None) for one in answer["sweeps"])
         assert sum(one["fit"] is not None for one in answer["sweeps"]) >= 10
         assert "mlcommons" in answer["source"]
+        for one in answer["sweeps"]:
+            assert one["has_room_for_turn"] == (len(one["points"]) >= FEWEST_BATCH_SIZES)
 
     async def test_they_are_filtered_by_workload_in_any_case(self, shared_client: httpx.AsyncClient) -> None:
         everything = (await shared_client.get("/api/v1/published-sweeps")).json()["sweeps"]

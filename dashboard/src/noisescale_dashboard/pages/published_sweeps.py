@@ -21,8 +21,6 @@ LEDE = (
     "your own sweeps are. Where they set only a bound no number is given; what speaks against a fit stands beside it."
 )
 CARD = "published-card"
-FEWEST_FOR_A_TURN = 5
-"""Batch sizes among which the server looks for a turn."""
 BATCH_COLUMNS = ("Model", "B_crit, tokens")
 CHANGED = (
     Output("published-figures", "data"),
@@ -162,7 +160,7 @@ def footer(sweep: PublishedSweep) -> str:
     """Whether the sweep turns at small batches and what speaks against its fit, or why there is none."""
     if sweep.fit is not None:
         turn = sweep_sentences.turn_words(sweep.fit)
-        if not turn and len(sweep.points) >= FEWEST_FOR_A_TURN:
+        if not turn and sweep.has_room_for_turn:
             turn = "Data to the target do not rise towards small batches beyond their scatter."
         return " ".join(filter(None, [turn, *sweep_sentences.lack_of_fit_words(sweep.fit.lack_of_fit)]))
     return sweep_sentences.true_minus(sweep.refusal.explanation) if sweep.refusal is not None else ""

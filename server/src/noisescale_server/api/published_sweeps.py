@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from noisescale_server.analysis import published_sweeps
 from noisescale_server.analysis.batch_sweep.refusal import Refusal
+from noisescale_server.analysis.batch_sweep.turning.detection import FEWEST_BATCH_SIZES
 from noisescale_server.analysis.published_sweeps import (
     LICENCE,
     SOURCE,
@@ -34,6 +35,7 @@ class PublishedSweepAnswer(Answer):
     """One workload: a fit, or a refusal.
 
     `min_steps` and `min_examples` are in the benchmark's own progress unit; of a language model in steps and sequences.
+    `has_room_for_turn` says whether there are batch sizes enough to look for a rise at small ones.
     """
 
     suite: str
@@ -44,6 +46,7 @@ class PublishedSweepAnswer(Answer):
     points: tuple[PublishedPoint, ...]
     fit: FitAnswer | None
     refusal: Refusal | None
+    has_room_for_turn: bool
 
 
 class PublishedSweepList(Answer):
@@ -80,4 +83,5 @@ def _answer(one: PublishedSweep) -> PublishedSweepAnswer:
         points=one.workload.points,
         fit=fit_answer(one.outcome),
         refusal=one.outcome if isinstance(one.outcome, Refusal) else None,
+        has_room_for_turn=len(one.workload.points) >= FEWEST_BATCH_SIZES,
     )
