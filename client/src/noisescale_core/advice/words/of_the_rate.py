@@ -1,0 +1,89 @@
+"""What is said of a run's learning rate."""
+
+from noisescale_core.advice.numbers import chance, number, percent, ratio
+
+NO_VERDICT = "No verdict on the learning rate"
+
+HEADLINES = {
+    "too_low": "Learning rate: too low",
+    "perhaps_too_low": "Learning rate: perhaps too low",
+    "about_right": "Learning rate: about right",
+    "unclear": "Learning rate: not clear",
+    "perhaps_too_high": "Learning rate: perhaps too high",
+    "too_high": "Learning rate: too high",
+}
+
+NOT_MEASURED = (
+    "The path of the parameters is not measured: watch(model, optimizer) measures it, unless judge_rate=False."
+)
+
+
+def not_known(optimizer: str | None) -> str:
+    """Why an optimizer has no verdict.
+
+    Args:
+        optimizer: Class name; None where no optimizer is known.
+    """
+    if optimizer is None:
+        return "No optimizer is known, so its updates cannot be judged: give it to watch(model, optimizer)."
+    return f"How updates of {optimizer} relate to its best learning rate is not known: no verdict."
+
+
+def needs_a_plan(optimizer: str) -> str:
+    """Why an optimizer that tells late has no verdict without a plan.
+
+    Args:
+        optimizer: Class name.
+    """
+    return f"Updates of {optimizer} tell nothing before half of the plan, and no plan is known: planned_steps= says it."
+
+
+def too_few(num_updates: int, fewest: int) -> str:
+    """Why a path is too short.
+
+    Args:
+        num_updates: Of the path.
+        fewest: That tell something.
+    """
+    return f"{num_updates} steps tell too little: look again after {fewest}."
+
+
+def too_early(progress: float, from_progress: float, planned_steps: int | None) -> str:
+    """Why it is too early in the plan.
+
+    Args:
+        progress: Share of the plan.
+        from_progress: From which share on something is told.
+        planned_steps: Of the whole run.
+    """
+    step = "" if planned_steps is None else f": look again at step {number(from_progress * planned_steps)}"
+    return f"{percent(progress)} of the plan is too early{step}."
+
+
+def reason(
+    word: str, num_updates: float, octaves: float, mean: float, low: float, high: float, probability: float
+) -> str:
+    """Why, in two sentences.
+
+    Args:
+        word: The verdict.
+        num_updates: Of the path.
+        octaves: q.
+        mean: Of y = log₂(rate / best rate).
+        low: Lower end of its interval.
+        high: Upper end.
+        probability: That the verdict is right.
+    """
+    walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
+    walked += f"same updates would: {_meaning(octaves)}."
+    best = f"The best rate is {ratio(2**-mean)} [{number(2**-high)}, {number(2**-low)}] the present one"
+    if word in ("about_right", "unclear"):
+        return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs."
+    side = "higher" if mean < 0 else "lower"
+    return f"{walked} {best}, and {side} with a probability of {chance(probability)}."
+
+
+def _meaning(octaves: float) -> str:
+    if abs(octaves) < 0.1:
+        return "they neither push on nor take each other back"
+    return "they push on in one direction" if octaves < 0 else "they take each other back"

@@ -1,0 +1,125 @@
+"""The path of the parameters: how far a run got for the updates that it made, against a random walk of these updates.
+
+With updates u_1 … u_T from θ_0 on, |θ_T - θ_0|² = Σ |u_t|² + 2 Σ u_t · (θ_t - θ_0). The last sum is 0 where gradients
+neither push on along the path, as with a learning rate that is too low, nor back, as with one that is too high. What
+the optimizer's own momentum adds to it is known and divided out. Such a ratio needs neither loss nor noise scale.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from noisescale_core.errors import EstimationError
+
+SKETCH_SIZE = 1021
+"""Numbers of a count-sketch: its error is 0.03 octaves of q, a fifth of what q scatters from run to run.
+
+A prime, as a place's bucket is its remainder: with a power of two a column of a matrix would fall into one bucket."""
+
+Z = 1.959964
+"""Half the width of a 95 % interval in standard deviations."""
+
+
+class Path(NamedTuple):
+    """What is known of a run's path.
+
+    Attributes:
+        num_updates: T, updates since θ_0.
+        sum_sq_norm: Σ |u_t|² over them, without weight decay.
+        variance: Of that sum, as some updates only were looked at.
+        sq_distance: |θ_T - θ_0|² by a count-sketch.
+        momentum: Share of an update that the next one repeats.
+    """
+
+    num_updates: float
+    sum_sq_norm: float
+    variance: float
+    sq_distance: float
+    momentum: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PathRatio:
+    """q, the length that a random walk of the same updates would have got to over the one that was got to, in octaves.
+
+    Attributes:
+        value: Below 0 the updates pull together, above 0 they take each other back.
+        sd: Its standard deviation by measurement: the sketch, and the updates that were not looked at.
+    """
+
+    value: float
+    sd: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval."""
+        return self.value - Z * self.sd
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % interval."""
+        return self.value + Z * self.sd
+
+
+def path_ratio(path: Path) -> PathRatio | None:
+    """The ratio q = ½ log₂( factor · Σ |u_t|² / |θ_T - θ_0|² ); None where nothing has moved, or not finitely.
+
+    Args:
+        path: Of the run so far.
+
+    Source: rate over that of DoG (Ivgi et al. 2023, arXiv:2302.12022), the factor of momentum divided out.
+    """
+    numbers = path.num_updates, path.sum_sq_norm, path.sq_distance
+    if not all(0 < one < math.inf for one in numbers) or not 0 <= path.variance < math.inf:
+        return None
+    octaves = 0.5 * (
+        math.log2(walk_factor(path.momentum, path.num_updates))
+        + math.log2(path.sum_sq_norm)
+        - math.log2(path.sq_distance)
+    )
+    relative_error = math.sqrt(path.variance) / path.sum_sq_norm
+    return PathRatio(octaves, 0.5 / math.log(2) * math.hypot(sketch_error(), relative_error))
+
+
+def walk_factor(momentum: float, num_updates: float) -> float:
+    """E|Σ u_t|² / E Σ |u_t|² of updates u_t = μ u_{t-1} + noise: (1+μ)/(1-μ), less for few steps.
+
+    Args:
+        momentum: μ.
+        num_updates: T.
+
+    Raises:
+        EstimationError: Unless 0 ≤ μ < 1 and T ≥ 1.
+
+    Source: the variance of the mean of a first-order autoregression; Σ_{s,t} μ^|s-t| / T.
+    """
+    if not 0 <= momentum < 1:
+        raise EstimationError(f"momentum must be from 0 up to, without, 1, got {momentum!r}")
+    if not num_updates >= 1:
+        raise EstimationError(f"a path needs an update, got num_updates={num_updates!r}")
+    rest = 1 - momentum
+    repeated: float = 1 - momentum**num_updates
+    return (1 + momentum) / rest - 2 * momentum * repeated / (num_updates * rest * rest)
+
+
+def without_lookahead(momentum: float) -> float:
+    """The μ of plain momentum whose random walk gets as far as that of Nesterov's, for the same Σ |u_t|².
+
+    Nesterov's update holds the gradient of k steps ago with weight 1 + μ at k = 0 and μ^(k+1) later on; the factor of
+    a long walk is (Σ weights)² / Σ weights².
+
+    Args:
+        momentum: Of the optimizer.
+    """
+    total = 1 / (1 - momentum)
+    squares = (1 + momentum) ** 2 + momentum**4 / (1 - momentum * momentum)
+    factor = total * total / squares
+    return (factor - 1) / (factor + 1)
+
+
+def sketch_error() -> float:
+    """Relative standard deviation of a squared norm by a count-sketch, where no few coordinates rule.
+
+    Source: Charikar, Chen, Farach-Colton 2002; the variance is at most 2 |x|⁴ / buckets.
+    """
+    return math.sqrt(2 / SKETCH_SIZE)
