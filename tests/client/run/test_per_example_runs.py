@@ -284,6 +284,18 @@ def test_a_proxy_is_calibrated_by_the_micro_batches_of_the_same_steps(caplog):
     assert note.endswith("], from 16 steps with both")
 
 
+def test_a_programs_own_hook_on_the_optimizer_runs_on_when_examples_become_the_small_batches():
+    loop, seen = Loop(), []
+    loop.watch()
+    loop.optimizer.register_step_post_hook(lambda *_: seen.append(loop.run.config))
+
+    for index in range(6):
+        loop.step(index)
+
+    assert loop.stream.estimator == "per_example"
+    assert len(seen) == 6
+
+
 def test_a_proxy_without_micro_batches_stays_uncalibrated():
     loop = Loop(small_batches="layer_norm_proxy")
     loop.watch()
@@ -292,7 +304,7 @@ def test_a_proxy_without_micro_batches_stays_uncalibrated():
         loop.step(index)
 
     assert not any("whole model" in note for note in loop.stream.notes)
-    assert loop.run._recorders.main._calibrator.whole._hooks._step_handle is None
+    assert loop.run._recorders.main._calibrator.whole._step_handles == []
 
 
 @pytest.mark.thorough

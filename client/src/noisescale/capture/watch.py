@@ -1,6 +1,7 @@
 """Watches one model and its optimizer, and hands out the squared norms of each measured step."""
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
 from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
-from noisescale.capture.hooks.hooks import Hooks
+from noisescale.capture.hooks.hooks import CALL_SECONDS, Hooks, guard
 from noisescale.capture.hooks.step_forwards import Pairing
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.parameter_groups import group_parameters
@@ -111,6 +112,10 @@ class Watch(Generic[Tag]):
             self.notes.append("accumulate='fp32': gradients are added up in 32 bit, in another order than autograd's")
         if self.job.num_ranks > 1:
             self._chosen.share_with_ranks(self.job.num_ranks, is_by_rank=self.job.is_by_rank)
+        # one for as long as the watch lasts: PyTorch calls a program's own hooks in the same loop, which must not see
+        # its list change
+        after_step = functools.partial(guard, on_fault, self._after_optimizer_step)
+        self._step_handles = [] if optimizer is None else [optimizer.register_step_post_hook(after_step)]
 
     def _begin(self, parameters: Mapping[str, Tensor]) -> None:
         """Measure these parameters, from the small batches that the options name or that turn out to be there."""
@@ -186,12 +191,10 @@ class Watch(Generic[Tag]):
         self._hooks = Hooks(
             self.model,
             self.parameters,
-            self._optimizer,
             self._accumulation,
             self.job,
             self._exchange,
             self.duty,
-            on_step=self._on_step,
             on_fault=self._on_fault,
         )
         self._arm()
@@ -205,6 +208,9 @@ class Watch(Generic[Tag]):
         """Take the hooks off."""
         self._hooks.remove()
         self._chosen.remove()
+        for handle in self._step_handles:
+            handle.remove()
+        self._step_handles = []
 
     def _switch_to_examples(self, parameters: Mapping[str, Tensor]) -> None:
         self._hooks.remove()
@@ -369,6 +375,16 @@ class Watch(Generic[Tag]):
     def _step_number(self) -> int:
         """The same on every rank; without an optimizer only `log_step()` counts, which one rank alone may call."""
         return 0 if self._optimizer is None else self._num_optimizer_steps
+
+    def _after_optimizer_step(self, *_: object) -> None:
+        if not self.duty.is_timing:
+            self._hooks.end_step()
+            self._on_step()
+            return
+        start = time.perf_counter()
+        self._hooks.end_step()
+        self._on_step()
+        self.duty.add_cost(time.perf_counter() - start + CALL_SECONDS)
 
     def _on_step(self) -> None:
         self.num_steps += 1

@@ -1,4 +1,4 @@
-"""Hooks on parameters, on the watched model and on its optimizer, while a step is measured.
+"""Hooks on parameters and on the watched model, while a step is measured.
 
 One of the client's three `except Exception` is here: a fault of ours inside a hook is reported, never raised into the
 backward pass.
@@ -8,7 +8,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -36,25 +36,30 @@ CALL_SECONDS = 0.5e-6
 OnFault = Callable[[Exception], None]
 
 
-class Optimizer(Protocol):
-    """What this file needs of `torch.optim.Optimizer`."""
+def guard(on_fault: OnFault, body: Callable[..., None], *args: Any) -> None:
+    """Run the body of a hook; a fault of ours is reported and not raised.
 
-    def register_step_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """Call the hook after each `step()`."""
+    Args:
+        on_fault: Told about it.
+        body: Of the hook.
+        args: For the body.
+    """
+    try:
+        body(*args)
+    except Exception as fault:  # noqa: BLE001  # the hook body: one of the client's three
+        on_fault(fault)
 
 
 class Hooks:
-    """Hooks that tell an `Accumulation` what happens; between measured steps only the optimizer's is there.
+    """Hooks that tell an `Accumulation` what happens; between measured steps there are none.
 
     Args:
         model: Its forwards tell the number of examples.
         parameters: In the order of their indices.
-        optimizer: Its `step()` ends a step; None: somebody calls `arm()`.
         accumulation: Told about gradients and ends of backward passes.
         job: Knows where gradients can be seen.
         exchange: Told about ends of backward passes, too; None where there is one rank.
         duty: Told what our part of a step costs.
-        on_step: Called after each `optimizer.step()`.
         on_fault: Told about our own faults.
     """
 
@@ -62,13 +67,11 @@ class Hooks:
         self,
         model: nn.Module,
         parameters: Sequence[Tensor],
-        optimizer: Optimizer | None,
         accumulation: Accumulation,
         job: DataParallelJob,
         exchange: "RankExchange | None",
         duty: DutyCycle,
         *,
-        on_step: Callable[[], None],
         on_fault: OnFault,
     ) -> None:
         self._model = model
@@ -78,7 +81,6 @@ class Hooks:
         self._exchange = exchange
         self._duty = duty
         self._on_fault = on_fault
-        self._on_step = on_step
         # Private names of torch, but the ones that its own data-parallel code rests on; without them see `_see`.
         self._queue_callback = getattr(torch.autograd.Variable._execution_engine, "queue_callback", None)
         self._graph_task_id = getattr(torch._C, "_current_graph_task_id", lambda: NO_BACKWARD)
@@ -90,9 +92,6 @@ class Hooks:
         self._after_backward = self._guarded(self._end_of_backward)
         self._put_back_handles: list[RemovableHandle] = []
         self._forward_handle: RemovableHandle | None = None
-        self._step_handle: RemovableHandle | None = None
-        if optimizer is not None:
-            self._step_handle = optimizer.register_step_post_hook(self._guarded(self._step))
 
     def arm(self, is_measured: bool) -> None:
         """Put the hooks of a measured step on, or take them off."""
@@ -150,11 +149,8 @@ class Hooks:
             self._forward_handle = None
 
     def remove(self) -> None:
-        """Take every hook off; nothing of ours stays on model or optimizer."""
+        """Take every hook off; nothing of ours stays on the model."""
         self._disarm()
-        if self._step_handle is not None:
-            self._step_handle.remove()
-            self._step_handle = None
 
     def settle(self, *, is_last: bool = False) -> None:
         """Close what a backward left open: one without an end-of-backward callback, or one that failed half-way.
@@ -176,20 +172,14 @@ class Hooks:
     def _guarded(self, body: Callable[..., None], *bound: Any, entry: float = CALL_SECONDS) -> Callable[..., None]:
         if self._duty.is_timing:
             return functools.partial(self._timed, entry, body, *bound)
-        return functools.partial(self._guard, body, *bound)
-
-    def _guard(self, body: Callable[..., None], *args: Any) -> None:
-        try:
-            body(*args)
-        except Exception as fault:  # noqa: BLE001  # the hook body: one of the client's three
-            self._on_fault(fault)
+        return functools.partial(guard, self._on_fault, body, *bound)
 
     def _timed(self, entry: float, body: Callable[..., None], *args: Any) -> None:
         if not self._duty.is_timing:
-            self._guard(body, *args)
+            guard(self._on_fault, body, *args)
             return
         start = time.perf_counter()
-        self._guard(body, *args)
+        guard(self._on_fault, body, *args)
         self._duty.add_cost(time.perf_counter() - start + entry)
 
     def _see(self, index: int, gradient: Tensor) -> None:
@@ -250,14 +240,15 @@ class Hooks:
         if forward is not None:
             self._followed.follow(forward, inputs, output)
 
-    def _step(self, *_: Any) -> None:
-        if self._forward_handle is not None:  # a step that is not measured has microseconds only
-            if self._open_backwards:
-                self._open_backwards.clear()
-                self._accumulation.break_off()
-            if self._small_model is not None:
-                self._small_model.lists.forget()
-        self._on_step()
+    def end_step(self) -> None:
+        """The optimizer has made a step; one that is not measured has microseconds only."""
+        if self._forward_handle is None:
+            return
+        if self._open_backwards:
+            self._open_backwards.clear()
+            self._accumulation.break_off()
+        if self._small_model is not None:
+            self._small_model.lists.forget()
 
 
 class ForwardHook:
