@@ -131,6 +131,7 @@ MEASURED = MappingProxyType(
             (*_ITS_START, *_FITTING),
             (f"{DASHBOARD}/app.py", f"{DASHBOARD}/assets", *_ITS_SURROUNDINGS),
         ),
+        "path": Measured("benchmark_path.py", (f"{CLIENT}/capture/path",), (*_ADVICE, f"{CLIENT}/transport")),
         "per_example": Measured("benchmark_per_example.py"),
         "priors": Measured("benchmark_priors.py", alone=(f"{SERVER}/data/language_model_batch_sizes.json",)),
         "policies": Measured("policies/benchmark_policies.py", alone=("benchmarks/policies/references.csv",)),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         finish,
         ignore,
         init,
+        learning_rate,
         log_gradients,
         log_hessian,
         log_metrics,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from noisescale.config import Config
     from noisescale.run import Run
     from noisescale.window.recent_updates import NoiseScale
+    from noisescale_core.advice.rate_verdict import RateVerdict
     from noisescale_core.errors import (
         ConfigError,
         EstimationError,
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = (
     "init watch unwatch micro_batch ignore log_gradients log_norms log_nested_norms log_hessian log_metrics "
-    "clip_grad_norm_ noise_scale recommendation finish"
+    "clip_grad_norm_ noise_scale recommendation learning_rate finish"
 )
 _ERRORS = "NoiseScaleError ConfigError UnsupportedLayerError EstimationError TransportError"
 _MODULES = {
@@ -60,6 +62,7 @@ _MODULES = {
     "sweep": "noisescale_lab.sweep.sweep",
     "Run": "noisescale.run",
     "NoiseScale": "noisescale.window.recent_updates",
+    "RateVerdict": "noisescale_core.advice.rate_verdict",
     "Recommendation": "noisescale.ask.recommendation",
     "Config": "noisescale.config",
 }
@@ -72,6 +75,7 @@ __all__ = [
     "EstimationError",
     "NoiseScale",
     "NoiseScaleError",
+    "RateVerdict",
     "Recommendation",
     "Run",
     "TransportError",
@@ -83,6 +87,7 @@ __all__ = [
     "follow",
     "ignore",
     "init",
+    "learning_rate",
     "log_gradients",
     "log_hessian",
     "log_metrics",

@@ -175,6 +175,7 @@ log_metrics = _of(Run.log_metrics)
 clip_grad_norm_ = _of(Run.clip_grad_norm_)
 noise_scale = _of(Run.noise_scale)
 recommendation = _of(Run.recommendation)
+learning_rate = _of(Run.learning_rate)
 
 
 def finish(status: Literal["finished", "failed"] = "finished", timeout_seconds: float = FINISH_SECONDS) -> None:

@@ -23,6 +23,8 @@ from noisescale.track.recorder import OpenOutbox, Recorder
 from noisescale.track.recorders import Recorders
 from noisescale.transport.wire import RunRecord
 from noisescale.window.recent_updates import NoiseScale
+from noisescale_core.advice.rate_verdict import RateVerdict
+from noisescale_core.advice.words.of_the_rate import NO_VERDICT
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -143,6 +145,7 @@ class Run(LogCalls):
         kinds: "Kind | Sequence[Kind]" = (),
         fused_norm_layers: bool = False,
         accumulate: "Accumulate" = "autograd",
+        judge_rate: bool = True,
         name: str | None = None,
     ) -> None:
         """Measure the gradients of this model from the next backward on.
@@ -171,6 +174,8 @@ class Run(LogCalls):
             fused_norm_layers: Per-example norms from a backward of LayerNorm and RMSNorm of our own: rounding changes.
             accumulate: "fp32": micro-batches are added up in 32 bit by the pass that measures them. This changes the
                 arithmetic: gradients of 16 bit are the rounding of such sums, for 4 bytes a parameter.
+            judge_rate: Look at some of the optimizer's updates, for `learning_rate()`: how long they are, and how far
+                they have led.
             name: For each optimizer a name of its own, where there are several; the first is this run, each further
                 one a run beside it.
 
@@ -181,7 +186,7 @@ class Run(LogCalls):
         listed: Sequence[Kind] = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         options = capture.WatchOptions(
             loss_reduction, groups, every, overhead, small_batches, split, scaler, weighting, listed, fused_norm_layers,
-            accumulate,
+            accumulate, judge_rate,
         )  # fmt: skip
         if self.is_recording:
             open_runs.end_those_of(model, but=self)
@@ -275,6 +280,21 @@ class Run(LogCalls):
             return NoiseScale.of_nothing()
         self._do(recorder.collect)
         return recorder.noise_scale(kind)
+
+    def learning_rate(self, name: str | None = None) -> RateVerdict:
+        """Whether the learning rate is too low, right or too high, how far off and how sure; print it.
+
+        It comes from the path of the parameters in this process, see `docs/learning_rate.md`.
+
+        Args:
+            name: Of the optimizer, where several are watched.
+        """
+        recorder = self._recorders.find(name)
+        if recorder is None:
+            self.faults.report(self._recorders.unknown(name))
+            return RateVerdict(None, NO_VERDICT, str(self._recorders.unknown(name)))
+        self._do(recorder.collect)
+        return recorder.learning_rate()
 
     @functools.cached_property
     def _advisor(self) -> "ask.Advisor":

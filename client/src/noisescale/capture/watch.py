@@ -20,6 +20,7 @@ from noisescale.capture.hooks.hooks import CALL_SECONDS, Hooks, guard
 from noisescale.capture.hooks.step_forwards import Pairing
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.parameter_groups import group_parameters
+from noisescale.capture.path.update_path import UpdatePath, can_follow
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.gradient_rows import GradientRows
 from noisescale.capture.small_batches.held_rows import HeldNorms
@@ -65,6 +66,7 @@ class Watch(Generic[Tag]):
         sent: Logged steps on their way to the host; they can be taken after `close()`, too.
         kind_names: Further kinds of noise scale.
         job: The data-parallel job that the model belongs to.
+        path: How far the optimizer's updates lead; None where that is not measured.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Watch(Generic[Tag]):
         # its list change
         after_step = functools.partial(guard, on_fault, self._after_optimizer_step)
         self._step_handles = [] if optimizer is None else [optimizer.register_step_post_hook(after_step)]
+        self.path = self._follow_path() if options.judge_rate else None
 
     def _begin(self, parameters: Mapping[str, Tensor]) -> None:
         """Measure these parameters, from the small batches that the options name or that turn out to be there."""
@@ -151,6 +154,8 @@ class Watch(Generic[Tag]):
             self._hooks.remove()
             self._begin(watched_parameters(self.model, self._optimizer))
             self.notes.append(f"from step {self.num_steps} on other parameters are trained, and those are measured")
+            if self.path is not None:
+                self.path.watch(list(watched_parameters(self.model, self._optimizer).values()))
         self._on_source()
 
     def _start(self, parameters: Mapping[str, Tensor]) -> None:
@@ -199,6 +204,16 @@ class Watch(Generic[Tag]):
         )
         self._arm()
 
+    def _follow_path(self) -> UpdatePath | None:
+        """The path of all parameters that the optimizer holds, of which the norms may cover a part."""
+        if self._optimizer is None:
+            return None
+        parameters = list(watched_parameters(self.model, self._optimizer).values())
+        if not can_follow(parameters, self.job):
+            return None
+        guarded = functools.partial(functools.partial, guard, self._on_fault)
+        return UpdatePath(parameters, self._optimizer, job=self.job, guard=guarded)
+
     def _arm(self) -> None:
         is_measured = self.duty.is_measured()
         self._hooks.arm(is_measured)
@@ -211,6 +226,8 @@ class Watch(Generic[Tag]):
         for handle in self._step_handles:
             handle.remove()
         self._step_handles = []
+        if self.path is not None:
+            self.path.close()
 
     def _switch_to_examples(self, parameters: Mapping[str, Tensor]) -> None:
         self._hooks.remove()

@@ -37,6 +37,7 @@ class WatchOptions:
     kinds: Sequence[Kind] = ()
     fused_norm_layers: bool = False
     accumulate: Accumulate = "autograd"
+    judge_rate: bool = True
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -48,6 +49,8 @@ class WatchOptions:
         _check_choice("small_batches", self.small_batches, get_args(SmallBatches))
         _check_choice("weighting", self.weighting, get_args(Weighting))
         _check_choice("accumulate", self.accumulate, get_args(Accumulate))
+        if not isinstance(self.judge_rate, bool):
+            raise ConfigError(f"judge_rate must be True or False, got {self.judge_rate!r}")
         for kind in self.kinds:
             _check_choice("kinds", kind, get_args(Kind))
         if not isinstance(self.every, int) or isinstance(self.every, bool) or self.every < 1:

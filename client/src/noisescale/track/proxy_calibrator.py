@@ -100,6 +100,7 @@ def calibrator_beside(
         fused_norm_layers=False,
         every=CALIBRATE_EVERY * options.every,
         groups="none",
+        judge_rate=False,
     )
     return ProxyCalibrator(
         capture.Watch(watch.model, optimizer, whole, on_fault=on_fault, on_duty=lambda _: None, on_source=lambda: None),

@@ -16,6 +16,7 @@ from noisescale.outbox import Outbox, Whereabouts
 from noisescale.rows.further_kinds import FurtherKinds
 from noisescale.rows.updates import LoggedStep, Update, plain_number
 from noisescale.track.given_log import GivenLog
+from noisescale.track.kept_path import PathKeeper
 from noisescale.track.metric_history import MetricHistory
 from noisescale.track.mirroring import Mirroring
 from noisescale.track.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
@@ -26,6 +27,8 @@ from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRec
 from noisescale.window.latest_window import early_of, latest_window
 from noisescale.window.outlook import Outlook
 from noisescale.window.recent_updates import NoiseScale
+from noisescale_core.advice.rate_schedule import schedule_of
+from noisescale_core.advice.rate_verdict import RateVerdict, rate_verdict
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -100,8 +103,15 @@ class Recorder:
             group_seconds=config.group_seconds,
             log_every=config.log_every,
             on_norms=self._on_norms,
+            path_keeper=self._path_keeper(),
         )
         self.given = GivenLog(self._log, self._stream, show=self._show, log_metrics=self.log_metrics)
+
+    def _path_keeper(self) -> PathKeeper | None:
+        """Of a run that may be gone on with by its id, and on a disk."""
+        config = self._config
+        is_resumable = config.run_id == self.run_id and config.mode != "disabled" and config.folders
+        return PathKeeper(config.folders, self.run_id, config.rank) if is_resumable else None
 
     @property
     def is_recording(self) -> bool:
@@ -214,6 +224,7 @@ class Recorder:
         if self.watch is not None:
             watch, self.watch = self.watch, None
             watch.close()
+            self._log.collect_path(watch, is_last=True)
             self._log.record(watch.sent.drain())
             if self._calibrator is not None:
                 self._calibrator.close()
@@ -295,6 +306,18 @@ class Recorder:
             covered=self._stream.covered,
         )
 
+    def learning_rate(self) -> RateVerdict:
+        """Whether the learning rate is too low, right or too high, by all steps so far."""
+        planned = self.description.planned_steps
+        return rate_verdict(
+            self._log.path.path,
+            optimizer=self._stream.optimizer,
+            planned_steps=planned,
+            has_ended=self._has_ended,
+            schedule=schedule_of(self._log.history.rates, planned),
+            divergence=self._log.finite.divergence,
+        )
+
     @property
     def has_logged(self) -> bool:
         """Whether a step was logged, measured or not."""
@@ -326,6 +349,7 @@ class Recorder:
         if self.watch is not None:
             self.watch.sent.hurry()
             self._log.record(self.watch.sent.arrived())
+            self._log.collect_path(self.watch)
         self._kinds.collect()
 
     def finish(self, status: str, timeout_seconds: float) -> Whereabouts | None:

@@ -13,6 +13,8 @@ from noisescale.notices.rank_check import RankCheck
 from noisescale.notices.weighting_check import WeightingCheck
 from noisescale.rows.recording import Recording
 from noisescale.rows.updates import LoggedStep, Update, plain_number, update_from_norms, update_without_norms
+from noisescale.track.kept_path import PathKeeper
+from noisescale.track.path_log import PathLog
 from noisescale.track.step_counter import StepCounter, checked_size
 from noisescale.track.step_pace import StepPace
 from noisescale.track.step_sizes import StepSizes
@@ -50,6 +52,7 @@ class StepLog:
         history: The run so far.
         finite: Since when loss or gradients are not finite.
         pace: How long a step takes.
+        path: How far the parameters got.
         batch_size_source: Where the batch size comes from; None while unknown.
         newest_flags: Of the newest update; None before the first.
         takes_examples: A single backward a step is no fault: each example will be a small batch.
@@ -64,6 +67,7 @@ class StepLog:
         group_seconds: float,
         log_every: int,
         on_norms: OnNorms,
+        path_keeper: PathKeeper | None = None,
     ) -> None:
         self._send = send
         self._now = now
@@ -77,6 +81,7 @@ class StepLog:
         self.finite = FiniteWatch(notices)
         self.newest_flags: int | None = None
         self.pace = StepPace()
+        self.path = PathLog(path_keeper)
         self._ranks = RankCheck()
         self._order = OrderCheck()
         self._neighbours = NeighbourCheck(notices)
@@ -90,6 +95,7 @@ class StepLog:
     def start_watch(self, group_names: Sequence[str], log_every: int) -> None:
         """From here on steps have these layers, and rows so many updates; rows so far are handed out."""
         self.steps.start_watch()
+        self.path.forget()
         self._log_every = log_every
         self.change_groups(group_names)
 
@@ -110,6 +116,7 @@ class StepLog:
     def forget(self) -> None:
         """Another model is trained from here on: nothing of the one before is true of it."""
         self.recent, self.history = RecentUpdates(), RunHistory()
+        self.path.forget()
         self._ranks, self._weighting = RankCheck(), WeightingCheck(self._notices)
         self._order, self._neighbours = OrderCheck(), NeighbourCheck(self._notices)
         self._sizes = StepSizes(self._notices)
@@ -173,9 +180,18 @@ class StepLog:
         now = self._now()
         self.pace.see(number, now)
         logged = LoggedStep(number, now, rate, num_steps=watch.num_steps, is_measured=is_measured)
+        self.path.begin(watch.path, number)
         watch.log_step(logged, batch_size=size, loss=loss)
+        self.collect_path(watch)
         self.takes_examples = watch.takes_examples
         self.record(watch.sent.arrived())
+
+    def collect_path(self, watch: "Watch[LoggedStep]", *, is_last: bool = False) -> None:
+        """Take what is known of the path by now; all of it, waiting for the device, where the watch ends."""
+        self.path.collect(watch.path, self._number_of_update, is_last=is_last)
+
+    def _number_of_update(self, update: int) -> int:
+        return max(0, self.steps.number_now(None, update))
 
     def log_unwatched(
         self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None

@@ -132,6 +132,12 @@ class RunHistory:
         """The sums that say how likely each noise scale is, oldest first."""
         return self._looks.so_far()
 
+    @property
+    def rates(self) -> list[tuple[int, float]]:
+        """Some of the steps with their learning rates, oldest first."""
+        known = [(one.last_step, one.learning_rate) for one in self._stretches]
+        return [(step, rate) for step, rate in known if rate is not None]
+
     def see_rate(self, learning_rate: float | None) -> None:
         """Remember the learning rate of a step, measured or not; None leaves the last one known."""
         if learning_rate is not None:

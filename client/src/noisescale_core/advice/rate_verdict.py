@@ -12,7 +12,9 @@ from typing import Literal
 
 from noisescale_core.advice.kappa import UNKNOWN_PROGRESS
 from noisescale_core.advice.rate_coefficients import Line, OfOptimizer, Schedule, coefficients
+from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording
+from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.path import Path, PathRatio, Z, path_ratio
 
 Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_too_high", "too_high"]
@@ -24,6 +26,9 @@ RIGHT = 0.7
 """How likely the best rate lies within a factor 2 where the present one is about right."""
 
 FEWEST_UPDATES = 50
+
+FARTHEST = 3.0
+"""Octaves from the best rate: the runs that the coefficients come from went no farther."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,9 @@ class RateVerdict:
     progress: float | None = None
     schedule: Schedule = "unknown"
 
+    def __str__(self) -> str:
+        return f"{self.headline}\n{self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Octaves:
@@ -91,6 +99,7 @@ def rate_verdict(
     planned_steps: int | None = None,
     has_ended: bool = False,
     schedule: Schedule = "unknown",
+    divergence: Divergence | None = None,
 ) -> RateVerdict:
     """The verdict on a run's learning rate.
 
@@ -100,11 +109,14 @@ def rate_verdict(
         planned_steps: Of the whole run; None where nobody has said.
         has_ended: The run takes no more steps, so that all of it is done where no plan is known.
         schedule: Of the learning rate.
+        divergence: Since when loss or gradients are not finite; None where they are.
     """
     known = coefficients().optimizers.get(optimizer or "")
     measured = None if path is None or known is None else path_ratio(_with_momentum(path, known))
     if path is None or known is None or measured is None:
         return _nothing(wording.not_known(optimizer) if known is None else wording.NOT_MEASURED, path, measured)
+    if divergence is not None:
+        return _nothing(of_divergence.sentence(divergence, until_step=None), path, measured)
     progress = progress_of(path, planned_steps, has_ended=has_ended)
     early = _too_early(path, known, progress, optimizer, planned_steps)
     if early is not None:
@@ -138,6 +150,7 @@ def octaves_of(measured: PathRatio, line: Line) -> Octaves:
     precise, noisy = _posterior_variance(line, 0.0, prior), _posterior_variance(line, measured.sd, prior)
     variance = line.scatter**2 + measured.sd**2 + (line.slope * prior) ** 2
     mean = line.slope * prior**2 * (measured.value - line.offset) / variance
+    mean = max(-FARTHEST, min(FARTHEST, mean))
     # what other tasks and optimizers left open, and what the measurement leaves open besides
     return Octaves(mean, math.sqrt(line.sd**2 + noisy - precise))
 

@@ -221,6 +221,31 @@ def unwatching_leaves_no_hook(rank: int, num_ranks: int) -> dict[str, Any]:
     return found
 
 
+def whole(model: nn.Module) -> Tensor:
+    """All parameters as one vector, shards put together."""
+    parts = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in model.parameters()]
+    return torch.cat([part.detach().double().flatten() for part in parts])
+
+
+def paths_of_the_updates(rank: int, num_ranks: int) -> dict[str, Any]:
+    """Of each rank the path after 10 steps, and what the whole parameters say."""
+    found = {}
+    for name, model in (("ddp", DistributedDataParallel(make_model().double())), ("fsdp", sharded())):
+        loop = Loop(model)
+        start = before = whole(model)
+        total = 0.0
+        for index in range(10):
+            loop.backward(100 * rank + index)
+            loop.log_and_step()
+            now = whole(model)
+            total += float((now - before).square().sum())
+            before = now
+        loop.run.unwatch()
+        path = loop.run._main._log.path.path
+        found[name] = (path, total, float((before - start).square().sum()), loop.run.faults.count)
+    return found
+
+
 def uneven_inputs(rank: int, num_ranks: int) -> list[Any]:
     """Inside `join()` ranks make different numbers of steps."""
     loop = Loop()
@@ -466,6 +491,7 @@ BEHAVIOUR = [
     duplicated_ranks,
     repeated_ranks,
     unwatching_leaves_no_hook,
+    paths_of_the_updates,
     uneven_inputs,
     ranks_of_two_sizes,
     a_watch_after_a_forward_sees_the_shards,

@@ -105,6 +105,20 @@ def test_unwatching_leaves_no_hook_and_everything_in_its_place(of_two_ranks, nam
         assert is_as_before
 
 
+@pytest.mark.parametrize("name", ["ddp", "fsdp"])
+def test_the_path_of_the_updates_is_that_of_the_whole_parameters(of_two_ranks, name):
+    """The first rank of DistributedDataParallel has all of them; of shards every rank knows the sum."""
+    paths = [rank[name] for rank in of_two_ranks["paths_of_the_updates"]]
+
+    known = [(path, total, distance) for path, total, distance, _ in paths if path is not None]
+    assert len(known) == (1 if name == "ddp" else 2)
+    for path, total, distance in known:
+        assert path.num_updates == 10
+        assert path.sum_sq_norm == pytest.approx(total, rel=1e-4)
+        assert path.sq_distance == pytest.approx(distance, rel=1e-4)
+    assert [num_faults for *_, num_faults in paths] == [0, 0]
+
+
 def test_nothing_is_measured_inside_join_and_nobody_hangs(of_two_ranks):
     first, second = of_two_ranks["uneven_inputs"]
 

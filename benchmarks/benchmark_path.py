@@ -1,0 +1,104 @@
+"""What looking at an optimizer's updates costs: whole steps of 10 M parameters with and without, by turns."""
+
+import contextlib
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.results_file import Figure, write
+from benchmarks.smoke import IS_SMOKE, size
+from benchmarks.step_overhead.modes import Mode
+from benchmarks.step_overhead.small_gpt import FOR_CPU, Size
+from benchmarks.step_overhead.training import Training
+from noisescale.capture.path.count_sketch import CountSketch
+from noisescale.capture.path.look_plan import LONGEST, LookPlan
+from noisescale.run import Run
+
+MODEL = FOR_CPU if IS_SMOKE else Size(width=320, depth=8, heads=5, vocabulary=512, context=128)
+TOKENS = size(128, 16)
+"""Of a micro-batch, four of them a step: few for a model of this size, so that steps are cheap beside a look."""
+
+ROUNDS = size(4, 1)
+STEPS = size(2 * LONGEST, 2)
+"""Of one turn: two looks of the steps that have them."""
+
+SETTLED = 8 * LONGEST
+"""Updates after which looks are one in sixteen."""
+
+WITHOUT = Mode("without", {"every": 1_000_000, "judge_rate": False})
+WITH = Mode("with", {"every": 1_000_000})
+"""Nothing is measured but the first step, so that the path is all there is."""
+
+
+def settle(run: Run) -> None:
+    """Go on as after the first steps, in which looks are more frequent."""
+    watch = run._main.watch
+    assert watch is not None
+    assert watch.path is not None
+    plan = LookPlan()
+    plan._end = SETTLED
+    plan.advance()
+    watch.path._plan, watch.path.num_updates = plan, SETTLED
+
+
+def shares() -> list[Figure]:
+    """Extra time of a step, in A-B-B-A, by the wall clock and by the processor's time of this process."""
+    torch.manual_seed(0)
+    wall: list[float] = []
+    processor: list[float] = []
+    with contextlib.ExitStack() as stack:
+        trainings = [Training(MODEL, TOKENS, torch.device("cpu")) for _ in range(2)]
+        runs = [
+            stack.enter_context(training.watched(mode))[0]
+            for training, mode in zip(trainings, (WITHOUT, WITH), strict=True)
+        ]
+        for training, run in zip(trainings, runs, strict=True):
+            training.seconds(run, 2)
+        settle(runs[1])
+        step_seconds = []
+        for _ in range(ROUNDS):
+            spent = {0: [0.0, 0.0], 1: [0.0, 0.0]}
+            for which in (0, 1, 1, 0):
+                start = time.process_time()
+                seconds = trainings[which].seconds(runs[which], STEPS)
+                spent[which][0] += seconds
+                spent[which][1] += time.process_time() - start
+            wall.append(spent[1][0] / spent[0][0] - 1)
+            processor.append(spent[1][1] / spent[0][1] - 1)
+            step_seconds.append(spent[0][0] / (2 * STEPS))
+    return [
+        Figure("a step without, median", 1e3 * statistics.median(step_seconds), "ms"),
+        Figure("extra time of a step, median", 100 * statistics.median(wall), "%", "at most 1 %"),
+        Figure("extra time of a step, least", 100 * min(wall), "%"),
+        Figure("extra time of a step, most", 100 * max(wall), "%"),
+        Figure("extra processor time of a step, median", 100 * statistics.median(processor), "%", "at most 1 %"),
+    ]
+
+
+def looks() -> list[Figure]:
+    """What one sketch takes, and how many looks the first steps have."""
+    torch.manual_seed(0)
+    parameters = [torch.randn(size(1000, 100), 1000) for _ in range(10)]
+    sketch = CountSketch([parameters])
+    times = []
+    for _ in range(size(15, 2)):
+        start = time.perf_counter()
+        sketch.now()
+        times.append(time.perf_counter() - start)
+    plan, first = LookPlan(), 0
+    while plan.next < SETTLED:
+        first += 1
+        plan.advance()
+    return [
+        Figure("a sketch of 10 M parameters, median; a look has two", 1e3 * statistics.median(times), "ms"),
+        Figure(f"looks of the first {SETTLED} steps", first, ""),
+    ]
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    write("path", [*shares(), *looks()])

@@ -1,0 +1,1 @@
+"""How far the parameters get for the updates that are made: read off the optimizer's steps, now and then."""

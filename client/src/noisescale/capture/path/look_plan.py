@@ -1,0 +1,46 @@
+"""At which updates the path is looked at: all in the first steps, later one of sixteen, at a place drawn at random."""
+
+import random
+
+LONGEST, LONGEST_OF_CHEAP_STEPS = 16, 128
+"""Updates of a stretch that has one look; where a look takes long beside a step they may be more."""
+
+GROWTH = 8
+"""A stretch is an eighth of the updates before it until then: a young path is known as well as an old one."""
+
+SHARE = 0.01
+"""Of the training's time that looks may take once stretches no longer grow."""
+
+
+class LookPlan:
+    """Draws the next update to look at.
+
+    The same on every rank: it depends on the number of updates alone, unless `adapt()` is called.
+
+    Attributes:
+        next: The update to look at, from 0.
+        longest: Updates of a stretch at most.
+    """
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.longest = LONGEST
+        self._end = 1
+
+    def advance(self) -> None:
+        """Draw from the next stretch."""
+        start = self._end
+        length = max(1, min(self.longest, start // GROWTH))
+        self._end = start + length
+        # a generator of our own for each stretch: neither the training's is touched, nor is there a state to keep
+        self.next = start + random.Random(start).randrange(length)  # noqa: S311  # no secret
+
+    def adapt(self, look_seconds: float, step_seconds: float) -> None:
+        """Make stretches longer where a look costs more than its share of the steps.
+
+        Args:
+            look_seconds: Of one.
+            step_seconds: Of a training step, without looks.
+        """
+        while self.longest < LONGEST_OF_CHEAP_STEPS and look_seconds > SHARE * self.longest * step_seconds:
+            self.longest *= 2

@@ -1,0 +1,174 @@
+"""The path of the parameters as a run knows it: sums over the looks at its updates, and how far they have led."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from noisescale.rows.path_part import PathPart
+from noisescale.track.kept_path import GROWTH, Kept, PathKeeper
+from noisescale_core.estimators.path import Path
+
+if TYPE_CHECKING:
+    from noisescale.capture.path.update_path import Look, UpdatePath
+
+SLACK = 4.0
+"""Times the longer update at both ends: what lies between two looks may be longer, but hardly all of it."""
+
+ROUNDING = 1e-5
+"""Share of the parameters by which two sketches of the same ones may differ."""
+
+DISK_SECONDS = 1.0
+"""Longest wait at the end of a watch for the file of the path."""
+
+NOTHING = Path(0, 0.0, 0.0, 0.0)
+
+
+class PathLog:
+    """Adds the looks up.
+
+    The updates between two looks count as the mean of both, which has no bias where |u|² is a line in between, however
+    much it scatters about it. That scatter, as both looks show it, gives the variance of the sum.
+
+    Args:
+        keeper: Keeps the path for a job that goes on with the run; None where nothing is kept.
+
+    Attributes:
+        start: Number of the step whose update was the first since θ_0.
+    """
+
+    def __init__(self, keeper: PathKeeper | None = None) -> None:
+        self.start = 0
+        self._keeper = keeper
+        self._total = NOTHING
+        self._part: PathPart | None = None
+        self._last: Look | None = None
+        self._generation = 1
+        self._kept: Kept | None = None
+        self._has_begun = False
+
+    @property
+    def path(self) -> Path | None:
+        """Since θ_0; None before the first look, and while no distance is known."""
+        return self._total if self._total.sq_distance > 0 else None
+
+    def begin(self, path: "UpdatePath | None", step: int) -> None:
+        """Go on from what an earlier process of the run has seen, where this one goes on with the run.
+
+        To be called when a step is logged, which is before the first update.
+
+        Args:
+            path: Where the looks come from.
+            step: Number of the step.
+        """
+        if self._has_begun or path is None:
+            return
+        self._has_begun = True
+        kept = None if self._keeper is None or step == 0 else self._keeper.read()
+        total = None if kept is None else kept.before(step)
+        if kept is not None and total is not None and path.go_on_from(kept.layout, kept.sketch):
+            kept.moments = [moment for moment in kept.moments if moment[0] <= step]
+            self._kept, self._total, self.start = kept, total, kept.start
+
+    def collect(self, path: "UpdatePath | None", number_of: Callable[[int], int], *, is_last: bool = False) -> None:
+        """Take the looks that have arrived.
+
+        Args:
+            path: Where they come from; None where nothing is measured.
+            number_of: From the number of an update to that of its step.
+            is_last: All of them; waits for the device.
+        """
+        if path is None:
+            return
+        for look in path.drain() if is_last else path.arrived():
+            self._add(look, path, number_of)
+            self._keep(path, number_of)
+        if is_last and self._last is not None:
+            self._keep(path, number_of, is_last=True)
+
+    def take(self) -> PathPart | None:
+        """What is new since the last call."""
+        part, self._part = self._part, None
+        return part
+
+    def forget(self) -> None:
+        """Another model is trained from here on."""
+        self._total, self._part, self._last, self._generation = NOTHING, None, None, 1
+        self._kept, self._has_begun = None, False
+
+    def _add(self, look: "Look", path: "UpdatePath", number_of: Callable[[int], int]) -> None:
+        if not all(math.isfinite(one) for one in (look.sq_norm, look.sq_distance, look.moved_sq)):
+            return
+        last, self._last = self._last, look
+        if last is not None and (look.generation > self._generation or has_jumped(last, look)):
+            self._begin_again(look, path, number_of)
+            return
+        if last is None and not self._total.num_updates:
+            self.start = number_of(0)
+        self._generation = max(self._generation, look.generation)
+        self._extend(look, last)
+
+    def _begin_again(self, look: "Look", path: "UpdatePath", number_of: Callable[[int], int]) -> None:
+        """The parameters were changed by something else: θ_0 is where they were before this update."""
+        if look.generation <= self._generation:
+            self._generation = path.begin_again(look.sketch_before)
+        else:
+            self._generation = look.generation
+        self._total, self._part, self._kept, self.start = NOTHING, None, None, number_of(look.number)
+        self._extend(look, None)
+
+    def _extend(self, look: "Look", last: "Look | None") -> None:
+        sq_distance = look.sq_distance if look.generation == self._generation else None
+        between = 0 if last is None else look.number - last.number - 1
+        mean = look.sq_norm if last is None else (look.sq_norm + last.sq_norm) / 2
+        scatter = 0.0 if last is None else (look.sq_norm - last.sq_norm) ** 2 / 2
+        part = PathPart(
+            num_updates=between + 1,
+            sum_sq_norm=look.sq_norm + between * mean,
+            # those in between scatter by themselves, and each of them has the error of the mean of both looks
+            variance=between * (between + 1) * scatter,
+            sq_distance=sq_distance,
+            start=self.start,
+            momentum=look.momentum,
+        )
+        old, total = self._part, self._total
+        self._part = part if old is None else old.then(part)
+        self._total = Path(
+            total.num_updates + part.num_updates,
+            total.sum_sq_norm + part.sum_sq_norm,
+            total.variance + part.variance,
+            total.sq_distance if sq_distance is None else sq_distance,
+            look.momentum,
+        )
+
+    def _keep(self, path: "UpdatePath", number_of: Callable[[int], int], *, is_last: bool = False) -> None:
+        """Keep the path as it is now, at moments that are further and further apart, and at the end."""
+        keeper, total, look = self._keeper, self.path, self._last
+        if keeper is None or total is None or look is None:
+            return
+        if self._kept is None:
+            start = path.start()
+            assert start is not None
+            self._kept = Kept(*start, self.start)
+        moments = self._kept.moments
+        if moments and total.num_updates < GROWTH * moments[-1][1].num_updates and not is_last:
+            return
+        moments.append((number_of(look.number) + 1, total))
+        if is_last:
+            keeper.wait(DISK_SECONDS)
+        keeper.keep(self._kept)
+        if is_last:
+            keeper.wait(DISK_SECONDS)
+
+
+def has_jumped(last: "Look", look: "Look") -> bool:
+    """Whether the parameters went farther between two looks than the updates there can have led them.
+
+    Args:
+        last: The look before.
+        look: At a later update.
+    """
+    between = look.number - last.number - 1
+    longest = math.sqrt(max(last.sq_norm, look.sq_norm))
+    size = math.sqrt(max(last.sq_size, look.sq_size))
+    reach = SLACK * between * (longest + look.decay * size) + ROUNDING * size
+    return look.moved_sq > reach * reach

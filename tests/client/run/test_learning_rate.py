@@ -1,0 +1,217 @@
+"""`run.learning_rate()`: too low, right and too high on a real training; switched off; changes from outside."""
+
+import pytest
+import torch
+from torch import nn
+
+import noisescale
+from client_runs import make_kept_run, make_model
+
+
+class Training:
+    """A small regression with noise."""
+
+    def __init__(self, lr=0.01, *, make=torch.optim.AdamW, planned_steps=200, is_watched=True, **options):
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 1))
+        self.truth = torch.randn(20, 1)
+        self.data = torch.Generator().manual_seed(1)
+        self.optimizer = make(self.model.parameters(), lr=lr)
+        settings = {name: options.pop(name) for name in ("run_id", "folders") if name in options}
+        self.run, self.kept = make_kept_run(planned_steps=planned_steps, **settings)
+        if is_watched:
+            self.run.watch(self.model, self.optimizer, **options)
+        self.is_watched = is_watched
+
+    def steps(self, count, first=None):
+        for index in range(count):
+            x = torch.randn(64, 20, generator=self.data)
+            y = torch.tanh(x @ self.truth) + 0.3 * torch.randn(64, 1, generator=self.data)
+            self.optimizer.zero_grad()
+            for part_x, part_y in zip(x.chunk(2), y.chunk(2), strict=True):
+                loss = (self.model(part_x) - part_y).square().mean() / 2
+                loss.backward()
+            if self.is_watched:
+                self.run.log_gradients(loss=loss, step=first if index == 0 else None)
+            self.optimizer.step()
+        return self
+
+
+@pytest.mark.parametrize(("lr", "word"), [(3e-4, "too_low"), (0.007, "about_right"), (0.15, "too_high")])
+def test_a_rate_is_told_half_way_through_the_plan(lr, word):
+    training = Training(lr).steps(110)
+
+    found = training.run.learning_rate()
+
+    assert found.verdict == word
+    assert found.schedule == "constant"
+    assert found.num_updates > 90
+    assert training.run.faults.count == 0
+
+
+def test_before_fifty_steps_it_says_when_to_look_again():
+    found = Training(3e-4).steps(30).run.learning_rate()
+
+    assert found.verdict is None
+    assert found.reason.endswith("steps tell too little: look again after 50.")
+
+
+def test_switched_off_there_is_not_a_hook_and_not_a_byte():
+    training = Training(judge_rate=False)
+    plain = Training()
+
+    assert training.run._main.watch.path is None
+    assert len(training.optimizer._optimizer_step_pre_hooks) == 0
+    assert len(plain.optimizer._optimizer_step_pre_hooks) == 1
+    assert len(training.optimizer._optimizer_step_post_hooks) == 1  # that of the watch itself
+    training.steps(60)
+    assert "judge_rate=False" in training.run.learning_rate().reason
+
+
+def test_unwatching_leaves_no_hook_on_the_optimizer():
+    training = Training().steps(3)
+
+    training.run.unwatch()
+
+    assert not training.optimizer._optimizer_step_pre_hooks
+    assert not training.optimizer._optimizer_step_post_hooks
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW])
+def test_weights_are_bit_identical_with_it_off_and_unwatched(make):
+    trainings = [Training(make=make), Training(make=make, judge_rate=False), Training(make=make, is_watched=False)]
+
+    first, *others = [[p.detach() for p in training.steps(60).model.parameters()] for training in trainings]
+
+    for other in others:
+        assert all(torch.equal(one, two) for one, two in zip(first, other, strict=True))
+
+
+def test_a_checkpoint_that_is_loaded_begins_the_path_again():
+    training = Training().steps(60)
+    state = {name: value + 1.0 for name, value in training.model.state_dict().items()}
+
+    training.model.load_state_dict(state)
+    training.steps(40)
+    training.run.unwatch()
+
+    assert 60 <= training.run._main._log.path.start < 100
+    assert training.run.learning_rate().num_updates <= 40
+
+
+def test_a_copy_of_the_weights_for_an_evaluation_changes_nothing():
+    training = Training().steps(40)
+    state = {name: value.clone() for name, value in training.model.state_dict().items()}
+
+    training.model.load_state_dict({name: 0.9 * value for name, value in state.items()})
+    training.model.load_state_dict(state)
+    training.steps(60)
+
+    assert training.run._main._log.path.start == 0
+
+
+def test_a_second_optimizer_has_a_verdict_of_its_own():
+    run, _ = make_kept_run()
+    first, second = make_model(), make_model()
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (first, second)]
+    run.watch(first, optimizers[0], name="a")
+    run.watch(second, optimizers[1], name="b")
+    for _ in range(5):
+        for name, model, optimizer in zip("ab", (first, second), optimizers, strict=True):
+            model(torch.randn(4, 4)).square().mean().backward()
+            run.log_gradients(batch_size=4, name=name)
+            if name == "b":
+                optimizer.step()
+            optimizer.zero_grad()
+
+    assert run.learning_rate("a").num_updates == 0
+    assert run.learning_rate("b").num_updates == 5
+
+
+def test_an_optimizer_that_is_not_known_is_named():
+    run, _ = make_kept_run(strict=False)
+
+    assert "'x'" in run.learning_rate("x").reason
+
+
+def test_a_run_that_has_diverged_is_told_so():
+    training = Training(planned_steps=100).steps(60)
+    with torch.no_grad():
+        training.model[0].weight.fill_(torch.nan)
+    training.steps(3)
+
+    found = training.run.learning_rate()
+
+    assert found.verdict is None
+    assert "not finite since step" in found.reason
+
+
+def test_it_is_printed_in_two_lines_and_is_a_function_of_the_package():
+    text = str(Training(3e-4).steps(110).run.learning_rate())
+
+    assert text.startswith("Learning rate: too low\nOver ")
+    assert noisescale.learning_rate.__doc__ == noisescale.Run.learning_rate.__doc__
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(noisescale.ConfigError, match="judge_rate must be True or False, got 'yes'"):
+        Training(judge_rate="yes")
+
+
+RUN_ID = "7d1f0c9e-3b6a-4c58-9a52-0e6f6f1f2c11"
+
+
+def resumable(tmp_path, run_id=RUN_ID, lr=3e-4):
+    """A training in a process of its own: its data goes on where the checkpoint of the one before was made."""
+    return Training(lr, run_id=run_id, folders=(tmp_path,))
+
+
+def test_a_resumed_job_goes_on_with_the_path_from_its_checkpoint(tmp_path):
+    first = resumable(tmp_path)
+    first.steps(80)
+    state = [{name: value.clone() for name, value in first.model.state_dict().items()}, first.optimizer.state_dict()]
+    start = first.run._main._log.path
+    first.steps(20)
+    first.run.finish()
+    after = start.path
+
+    second = resumable(tmp_path)
+    second.model.load_state_dict(state[0])
+    second.optimizer.load_state_dict(state[1])
+    second.steps(20, first=80)
+    second.run.unwatch()
+
+    path = second.run._main._log.path
+    assert path.start == 0
+    assert 80 < path.path.num_updates <= 100
+    # other examples, but as far from the same start
+    assert path.path.sq_distance == pytest.approx(after.sq_distance, rel=0.2)
+    assert second.run.learning_rate().verdict == "too_low"
+
+
+def test_a_job_that_begins_the_run_anew_begins_its_path_anew(tmp_path):
+    first = resumable(tmp_path).steps(60)
+    first.run.finish()
+
+    second = resumable(tmp_path).steps(20)
+    second.run.unwatch()
+
+    assert second.run.learning_rate().num_updates <= 20
+
+
+def test_a_run_without_an_id_of_its_own_keeps_no_file(tmp_path):
+    resumable(tmp_path, run_id=None).steps(20).run.finish()
+
+    assert not (tmp_path / "paths").exists()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"layout": 1, "sketch": [], "start": 0, "moments": [[1, 2]]}'])
+def test_a_file_that_says_nothing_begins_the_path_at_the_checkpoint(tmp_path, content):
+    (tmp_path / "paths").mkdir()
+    (tmp_path / "paths" / f"{RUN_ID}-0.json").write_text(content)
+
+    training = resumable(tmp_path).steps(20, first=80)
+    training.run.unwatch()
+
+    assert training.run._main._log.path.start == 80
+    assert training.run.faults.count == 0
