@@ -22,9 +22,9 @@ MODEL = FOR_CPU if IS_SMOKE else Size(width=320, depth=8, heads=5, vocabulary=51
 TOKENS = size(128, 16)
 """Of a micro-batch, four of them a step: few for a model of this size, so that steps are cheap beside a look."""
 
-ROUNDS = size(4, 1)
-STEPS = size(2 * LONGEST, 2)
-"""Of one turn: two looks of the steps that have them."""
+ROUNDS = size(5, 1)
+STEPS = size(LONGEST, 2)
+"""Of one turn: one look of the steps that have them."""
 
 SETTLED = 8 * LONGEST
 """Updates after which looks are one in sixteen."""

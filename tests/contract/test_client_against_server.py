@@ -10,6 +10,7 @@ import pytest
 
 from noisescale.description import RunDescription
 from noisescale.transport.wire import (
+    PATH_COLUMNS,
     Batch,
     FinishRecord,
     GroupRecord,
@@ -88,6 +89,19 @@ def make_batch():
     return Batch(RUN_ID, 1, 8, 2868543217, "2026-11-20T13:02:40.112Z", records, [LostRange(6, 7, "memory_full")])
 
 
+def make_batch_of_path():
+    """Rows with news of the path of the parameters: whole, without a distance, and none."""
+    row = (0, 1, 1.79e9, 64, 8.0, 8, 64.0, 1.5, -0.25, 2.25, 0.0625, -0.375, 3.5, 1, 0.1, 0)
+    records = [
+        (1, RunRecord({"project": "demo"}, STREAM)),
+        (2, Measurement(*row, 16, 0.25, 1e-4, 0.5, 0, 0.9)),
+        (3, Measurement(1, *row[1:], 1, 0.25, 0.0, None, 1, 0.9)),
+        (4, Measurement(2, *row[1:])),
+        (5, FinishRecord("finished", 1.79e9)),
+    ]
+    return Batch(RUN_ID, 1, 5, 1297461022, "2026-11-20T13:02:40.112Z", records, [])
+
+
 def test_what_the_client_sends_passes_the_schema():
     body = BatchBody.model_validate_json(to_json(make_batch()))
 
@@ -97,9 +111,15 @@ def test_what_the_client_sends_passes_the_schema():
 
 
 def test_the_columns_are_the_same_on_both_sides():
-    sent = json.loads(to_json(make_batch()))
+    sent = json.loads(to_json(make_batch_of_path()))
 
     assert list(sent["measurements"]) == list(Measurements.model_fields)
+
+
+def test_rows_without_news_of_the_path_are_sent_without_its_columns():
+    sent = json.loads(to_json(make_batch()))["measurements"]
+
+    assert set(Measurements.model_fields) - set(sent) == set(PATH_COLUMNS)
 
 
 @pytest.mark.parametrize("path", PAYLOADS, ids=lambda path: path.stem)
@@ -108,7 +128,12 @@ def test_what_a_released_client_sent_still_passes(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "make"), [("client-0.1.0", make_batch), ("client-0.1.0-further-kind", make_batch_of_kind)]
+    ("name", "make"),
+    [
+        ("client-0.1.0", make_batch),
+        ("client-0.1.0-further-kind", make_batch_of_kind),
+        ("client-0.1.0-path", make_batch_of_path),
+    ],
 )
 def test_the_payload_of_this_version_is_recorded_and_up_to_date(name, make):
     recorded = json.loads((Path(__file__).parent / "payloads" / f"{name}.json").read_text())

@@ -215,3 +215,67 @@ def test_a_file_that_says_nothing_begins_the_path_at_the_checkpoint(tmp_path, co
 
     assert training.run._main._log.path.start == 80
     assert training.run.faults.count == 0
+
+
+def path_of_rows(rows):
+    """What a server makes of the rows: sums since the start, and the end of the last that knows one."""
+    told = [row for row in rows if row.path_sq_distance is not None]
+    start = told[-1].path_start
+    since = [row for row in rows if row.step > start and row.path_start in (None, start)]
+    return (
+        sum(row.num_path_updates for row in since),
+        sum(row.sum_update_sq_norm or 0.0 for row in since),
+        told[-1].path_sq_distance,
+        start,
+    )
+
+
+@pytest.mark.parametrize("log_every", [1, 7])
+def test_rows_add_up_to_the_path_that_the_job_knows(log_every):
+    training = Training(planned_steps=100, log_every=log_every).steps(60)
+    training.run._main.collect()
+
+    num_updates, total, distance, start = path_of_rows(training.kept.rows())
+
+    known = training.run._main._log.path.path
+    assert start == 0
+    if log_every == 1:
+        assert num_updates == known.num_updates
+        assert total == pytest.approx(known.sum_sq_norm)
+        assert distance == known.sq_distance
+    assert 50 <= num_updates <= 60
+
+
+def test_rows_between_measured_steps_lose_nothing_of_the_path():
+    training = Training(every=5).steps(61)
+    training.run._main.collect()
+
+    num_updates, _, _, start = path_of_rows(training.kept.rows())
+
+    assert start == 0
+    assert num_updates == training.run._main._log.path.path.num_updates
+    assert len(training.kept.rows()) < 20
+
+
+def test_rows_of_another_kind_hold_no_path():
+    training = Training(kinds="sign").steps(10)
+    training.run._main.collect()
+
+    assert any(row.num_path_updates for row in training.kept.rows())
+    assert not any(row.num_path_updates for row in training.kept.of_kind("sign").rows())
+
+
+def test_rows_after_a_restart_name_the_new_start_and_hold_nothing_of_before():
+    training = Training().steps(40)
+    training.model.load_state_dict({name: value + 1.0 for name, value in training.model.state_dict().items()})
+    training.steps(40)
+    training.run._main.collect()
+
+    num_updates, total, distance, start = path_of_rows(training.kept.rows())
+
+    log = training.run._main._log.path
+    assert 40 <= start < 60
+    assert start == log.start
+    assert num_updates == log.path.num_updates
+    assert total == pytest.approx(log.path.sum_sq_norm)
+    assert distance == log.path.sq_distance

@@ -45,6 +45,7 @@ GET    /runs/{run_id}/metrics                   -     +    +     0       +      
 GET    /runs/{run_id}/streams                   -     +    +     0       +      +      +       0            +
 GET    /runs/{run_id}/streams/{stream_id}/lost  -     +    +     0       +      +      +       0            +
 GET    /runs/{run_id}/forecast                  -     +    +     0       +      +      +       0            +
+GET    /runs/{run_id}/learning-rate             -     +    +     0       +      +      +       0            +
 GET    /streams/{stream_id}                     0     +    +     0       +      +      +       0            +
 GET    /reference-values                        -     +    +     +       +      +      +       +            +
 GET    /published-sweeps                        -     +    +     +       +      +      +       +            +

@@ -43,7 +43,22 @@ def measurements(number: int, steps: Sequence[int]) -> dict[str, list[Any]]:
         if place % 6 == 0:
             for name in ESTIMATE_SUMS:
                 rows[name][i] = None
-    return rows
+    return rows | path_columns(first_seq, len(steps))
+
+
+def path_columns(first_seq: int, count: int) -> dict[str, list[Any]]:
+    """News of the path in two rows of three, some of them without a distance."""
+    places = range(first_seq, first_seq + count)
+    counts = [place if place % 3 else 0 for place in places]
+    known = [place if place % 3 else None for place in places]
+    return {
+        "num_path_updates": counts,
+        "sum_update_sq_norm": [place and 0.5 * place for place in known],
+        "update_sq_norm_variance": [place and 0.25 * place for place in known],
+        "path_sq_distance": [None if place is None or place % 4 == 0 else 1.0 * place for place in known],
+        "path_start": known,
+        "momentum": [place and 1 - 1 / place for place in known],
+    }
 
 
 async def accept(session: AsyncSession, stream_id: UUID, **parts: Any) -> None:
@@ -81,6 +96,22 @@ def bucket_of(rows: Sequence[Row]) -> dict[str, Any]:
         "examples_last": last["examples"],
         "wall_time_last": last["wall_time"],
         "flags": brute_force.bits(row.values["flags"] for row in rows),
+        **path_of(rows),
+    }
+
+
+def path_of(rows: Sequence[Row]) -> dict[str, Any]:
+    told = [row for row in rows if row.values["path_sq_distance"] is not None]
+    last = max(told, key=lambda row: (row.step, row.seq), default=None)
+    ends = ("path_sq_distance", "path_start", "momentum")
+    return {
+        "num_path_updates": sum(row.values["num_path_updates"] for row in rows),
+        **{
+            name: sum(row.values[name] or 0 for row in rows)
+            for name in ("sum_update_sq_norm", "update_sq_norm_variance")
+        },
+        "path_step_last": None if last is None else last.step,
+        **{f"{name}_last": None if last is None else last.values[name] for name in ends},
     }
 
 

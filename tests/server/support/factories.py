@@ -76,6 +76,38 @@ def make_measurements(
     }
 
 
+def with_path(
+    rows: dict[str, list[Any]],
+    *,
+    octaves: float = 0.0,
+    start: int = 0,
+    momentum: float = 0.0,
+    every: int = 1,
+    variance: float = 0.0,
+) -> dict[str, list[Any]]:
+    """The rows with updates of length 1 and a path whose ratio is so many octaves; news at every so many rows.
+
+    The row of a step was logged before its update, so it knows of those before.
+    """
+    known = [step for step in rows["step"] if step > start and (step - start) % every == 0]
+    place = {step: number for number, step in enumerate(known)}
+    is_new = [step in place for step in rows["step"]]
+    distances = [(step - start) / 4.0**octaves for step in rows["step"]]
+
+    def column(value: Any) -> list[Any]:
+        values = value if isinstance(value, list) else [value] * len(is_new)
+        return [one if new else None for one, new in zip(values, is_new, strict=True)]
+
+    return rows | {
+        "num_path_updates": [every if new else 0 for new in is_new],
+        "sum_update_sq_norm": column(float(every)),
+        "update_sq_norm_variance": column(variance),
+        "path_sq_distance": column(distances),
+        "path_start": column(start),
+        "momentum": column(momentum),
+    }
+
+
 def without_estimates(
     measurements: dict[str, list[Any]], rows: Sequence[int], *, flags: int = 4
 ) -> dict[str, list[Any]]:

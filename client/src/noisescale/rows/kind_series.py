@@ -62,7 +62,7 @@ class KindSeries:
         """Add the kind's terms of a step; None where the step gave none."""
         if terms is not None:
             self.recent.add(terms, update.logged.step)
-            self._recording.add(update._replace(terms=terms, layers=None, loss=None))
+            self._recording.add(update._replace(terms=terms, layers=None, loss=None, path=None))
 
     def see(self, update: Update, terms: Terms | None, bracket: Bracket | None) -> None:
         """Take a measured step; `add` where it gave terms.

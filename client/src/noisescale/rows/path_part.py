@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class PathPart(NamedTuple):
-    """What is new of the path since the last row.
+    """What is new of the path since the last row, in the order of the wire format.
 
     Attributes:
         num_updates: Updates that the sums are of.
@@ -23,11 +23,13 @@ class PathPart(NamedTuple):
     momentum: float
 
     def then(self, later: "PathPart") -> "PathPart":
-        """Both as one.
+        """Both as one; of another path the later one alone.
 
         Args:
-            later: Of the same path.
+            later: What came after it.
         """
+        if later.start != self.start:
+            return later
         return PathPart(
             self.num_updates + later.num_updates,
             self.sum_sq_norm + later.sum_sq_norm,

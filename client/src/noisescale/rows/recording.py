@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from noisescale.rows.layer_sums import LayerSums
+from noisescale.rows.path_part import PathPart
 from noisescale.rows.updates import Update
 from noisescale.transport.wire import GroupRecord, Measurement
 from noisescale_core.estimators.flags import Flags
@@ -49,6 +50,7 @@ class RowSums:
         self._sum_loss = 0.0
         self._num_loss = 0
         self._flags = 0
+        self._path: PathPart | None = None
 
     def add(self, update: Update) -> None:
         """Add one update."""
@@ -59,6 +61,8 @@ class RowSums:
         if update.loss is not None:
             self._sum_loss += update.loss
             self._num_loss += 1
+        if update.path is not None:
+            self._path = update.path if self._path is None else self._path.then(update.path)
 
     def add_unmeasured(self, loss: float | None) -> None:
         """Add a step in which nothing was measured."""
@@ -86,6 +90,7 @@ class RowSums:
             self._num_loss,
             logged.lr,
             int(self._flags),
+            *(self._path or ()),
         )
 
 
@@ -116,7 +121,7 @@ def row_of(update: Update) -> Measurement:
         logged.lr,
         int(update.flags),
     )
-    return Measurement._make(columns)
+    return Measurement(*columns, *(update.path or ()))
 
 
 class Recording:

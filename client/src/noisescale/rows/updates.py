@@ -6,6 +6,7 @@ from typing import NamedTuple, SupportsFloat
 
 from noisescale.capture.values.step_norms import StepNorms
 from noisescale.rows.layer_sums import LayerNorms, TermsOf
+from noisescale.rows.path_part import PathPart
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.heterogeneity import are_duplicates
@@ -69,6 +70,7 @@ class Update(NamedTuple):
         layers: What gives the same per layer, in the order of the watched groups; None without layers or terms.
         loss: Finite, or None.
         flags: Bits of `Flags`.
+        path: What is new of the parameters' path; None where nothing is.
     """
 
     logged: LoggedStep
@@ -79,6 +81,7 @@ class Update(NamedTuple):
     layers: LayerNorms | None
     loss: float | None
     flags: int
+    path: PathPart | None = None
 
 
 def update_from_norms(logged: LoggedStep, norms: StepNorms) -> Update:

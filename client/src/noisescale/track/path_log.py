@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from noisescale.rows.path_part import PathPart
+from noisescale.rows.updates import MAX_TERM
 from noisescale.track.kept_path import GROWTH, Kept, PathKeeper
 from noisescale_core.estimators.path import Path
 
@@ -96,8 +97,8 @@ class PathLog:
         self._kept, self._has_begun = None, False
 
     def _add(self, look: "Look", path: "UpdatePath", number_of: Callable[[int], int]) -> None:
-        if not all(math.isfinite(one) for one in (look.sq_norm, look.sq_distance, look.moved_sq)):
-            return
+        if not all(one < MAX_TERM for one in (look.sq_norm, look.sq_distance, look.moved_sq)):
+            return  # diverged, or not a number
         last, self._last = self._last, look
         if last is not None and (look.generation > self._generation or has_jumped(last, look)):
             self._begin_again(look, path, number_of)

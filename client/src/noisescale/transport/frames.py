@@ -2,8 +2,8 @@
 
 Frame: magic, version, kind, flags, length, seq, CRC-32 of header and payload, payload. Numbers are little-endian
 columns, because JSON would cost the training thread five times as long; rare records are UTF-8 JSON. In a column NaN
-stands for null, and -1 for an unknown number of examples. Two further kinds live on disk only: a loss says which
-records will never come, a seal ends a file.
+stands for null, and -1 for an unknown number of examples; a row without news of the path ends before its columns. Two
+further kinds live on disk only: a loss says which records will never come, a seal ends a file.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 
 from noisescale.transport.wire import (
     MEASUREMENT_COLUMNS,
+    PATH_COLUMNS,
     FinishRecord,
     GroupRecord,
     LostRange,
@@ -34,6 +35,8 @@ _CRC = struct.Struct("<I")
 HEADER_BYTES = _HEADER.size + _CRC.size
 
 _MEASUREMENT = struct.Struct("<qqdqdq7dqdq")  # in the order of the columns
+_WITH_PATH = struct.Struct("<qqdqdq7dqdqqddddd")
+_NUM_WITHOUT_PATH = len(MEASUREMENT_COLUMNS) - len(PATH_COLUMNS)
 _GROUP_HEAD = struct.Struct("<qdII")
 
 _KINDS: dict[type, int] = {Measurement: 1, GroupRecord: 2, MetricRecord: 3, RunRecord: 4, FinishRecord: 5}
@@ -182,17 +185,24 @@ def _or_none(value: float) -> float | None:
 
 
 def _measurement_payload(row: Measurement) -> bytes:
+    form, values = (_WITH_PATH, row) if row.num_path_updates else (_MEASUREMENT, row[:_NUM_WITHOUT_PATH])
     try:
-        return _MEASUREMENT.pack(*row)
+        return form.pack(*values)
     except struct.error:  # most rows hold numbers only, and are not searched for others
-        examples = -1 if row.examples is None else row.examples
-        return _MEASUREMENT.pack(*(math.nan if value is None else value for value in row._replace(examples=examples)))
+        known = row if row.examples is not None else row._replace(examples=-1)
+        return form.pack(*(math.nan if value is None else value for value in known[: len(values)]))
 
 
 def _measurement(payload: bytes) -> Measurement:
-    values: list[Any] = [_or_none(value) for value in _MEASUREMENT.unpack(payload)]
-    fields = dict(zip(MEASUREMENT_COLUMNS, values, strict=True))
-    return Measurement(**fields | {"examples": None if fields["examples"] < 0 else fields["examples"]})
+    form = _WITH_PATH if len(payload) == _WITH_PATH.size else _MEASUREMENT
+    values: list[Any] = [_or_none(value) for value in form.unpack(payload)]
+    fields = dict(zip(MEASUREMENT_COLUMNS, values, strict=False))
+    start = fields.get("path_start")
+    return Measurement(
+        **fields
+        | {"examples": None if fields["examples"] < 0 else fields["examples"]}
+        | {"path_start": None if start is None else int(start)}
+    )
 
 
 def _group_payload(record: GroupRecord) -> bytes:

@@ -36,6 +36,12 @@ class Measurement(NamedTuple):
     num_loss: int
     lr: float | None
     flags: int
+    num_path_updates: int = 0
+    sum_update_sq_norm: float | None = None
+    update_sq_norm_variance: float | None = None
+    path_sq_distance: float | None = None
+    path_start: int | None = None
+    momentum: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,9 @@ class Batch:
 
 MEASUREMENT_COLUMNS = Measurement._fields
 
+PATH_COLUMNS = tuple(Measurement._field_defaults)
+"""Of which most rows say nothing: a batch without any leaves them out."""
+
 
 def to_json(batch: Batch) -> bytes:
     """The body of `POST /api/v1/streams/{stream_id}/batches`; a float that is not finite becomes null."""
@@ -144,8 +153,10 @@ def to_json(batch: Batch) -> bytes:
 
 def _measurement_columns(rows: Sequence[tuple[int, Measurement]]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {"seq": [seq for seq, _ in rows]}
+    has_path = any(row.num_path_updates for _, row in rows)
     for name in MEASUREMENT_COLUMNS:
-        columns[name] = [_finite(getattr(row, name)) for _, row in rows]
+        if has_path or name not in PATH_COLUMNS:
+            columns[name] = [_finite(getattr(row, name)) for _, row in rows]
     return columns
 
 

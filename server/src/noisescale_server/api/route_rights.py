@@ -18,6 +18,7 @@ READING: Final = (
     "/runs/{run_id}/streams",
     "/runs/{run_id}/streams/{stream_id}/lost",
     "/runs/{run_id}/forecast",
+    "/runs/{run_id}/learning-rate",
     "/recommendation",
     "/hindsight",
     "/reference-values",

@@ -31,7 +31,7 @@ from noisescale_server.services.ingestion import Batch
 from noisescale_server.services.metric_names import MAX_NAMES, OneNameTooMany
 from noisescale_server.services.streams import MAX_RANGES, StreamOfRun
 from noisescale_server.storage.groups import GroupRecord
-from noisescale_server.storage.measurements import COLUMN_NAMES, MeasurementColumns
+from noisescale_server.storage.measurements import COLUMN_NAMES, NO_PATH, MeasurementColumns
 from noisescale_server.storage.metrics import MetricColumns
 from noisescale_server.storage.runs import NewRun
 from noisescale_server.storage.streams import Loss, StreamInfo
@@ -261,7 +261,11 @@ def _run_record(run_id: UUID, record: RunRecord) -> ingestion.RunRecord:
 
 
 def _measurements(columns: Measurements) -> MeasurementColumns:
-    return MeasurementColumns(*(getattr(columns, name) for name in COLUMN_NAMES))
+    num_rows = len(columns.seq)
+    given = {name: getattr(columns, name) for name in COLUMN_NAMES}
+    # clients of before send none of them
+    left_out = {name: [default] * num_rows for name, default in NO_PATH.items() if given[name] is None}
+    return MeasurementColumns(**{**given, **left_out})
 
 
 def _metrics(columns: Metrics) -> MetricColumns:

@@ -24,6 +24,8 @@ ESTIMATE_SUMS = (
     "sum_trace_cov_grad_sq_norm",
 )
 
+OF_PATH = ("sum_update_sq_norm", "update_sq_norm_variance", "path_sq_distance", "path_start", "momentum")
+
 Place = tuple[int, int, str]
 """(first record, last record, the field that holds them)."""
 
@@ -88,6 +90,25 @@ def _of_measurements(columns: Measurements) -> Iterator[RecordProblem]:
             yield RecordProblem("measurements", row, "out_of_range", problem)
     for row, problem in partly_null(columns, "measurements"):
         yield RecordProblem("measurements", row, "inconsistent", problem)
+    for row, problem in _path_problems(columns):
+        yield RecordProblem("measurements", row, "inconsistent", problem)
+
+
+def _path_problems(columns: Measurements) -> Iterator[tuple[int, FieldProblem]]:
+    """Rows whose columns of the path do not belong together."""
+    counts = columns.num_path_updates or [0] * len(columns.seq)
+    if not any(counts) and all(getattr(columns, name) is None for name in OF_PATH):
+        return
+    for name in OF_PATH:
+        column = getattr(columns, name) or [None] * len(counts)
+        for row, (count, value) in enumerate(zip(counts, column, strict=True)):
+            if value is not None and not count:
+                message = "must be null where num_path_updates is 0: it is of the updates of a path"
+            elif value is None and count and name != "path_sq_distance":
+                message = "must be a number where num_path_updates is not 0: send all columns of the path or none"
+            else:
+                continue
+            yield row, _problem(f"measurements.{name}[{row}]", message, value)
 
 
 def _of_metrics(columns: Metrics) -> Iterator[RecordProblem]:

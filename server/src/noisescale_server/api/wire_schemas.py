@@ -36,6 +36,9 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 BatchSize = Annotated[float, Field(ge=1e-9, le=1e15, allow_inf_nan=False)]
 Sum = Annotated[float, Field(ge=-MAX_SUM, le=MAX_SUM, allow_inf_nan=False)]
 Square = Annotated[float, Field(ge=-MAX_SQUARE, le=MAX_SQUARE, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=MAX_SUM, allow_inf_nan=False)]
+NotNegativeSquare = Annotated[float, Field(ge=0, le=MAX_SQUARE, allow_inf_nan=False)]
+Momentum = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 Text = Annotated[str, Field(max_length=256), AfterValidator(refuse_control_characters)]
 
 Note = Annotated[
@@ -103,6 +106,12 @@ class Measurements(Body):
     num_loss: list[Count]
     lr: list[Finite | None]
     flags: list[Count]
+    num_path_updates: list[Count] | None = None
+    sum_update_sq_norm: list[NotNegative | None] | None = None
+    update_sq_norm_variance: list[NotNegativeSquare | None] | None = None
+    path_sq_distance: list[NotNegative | None] | None = None
+    path_start: list[Step | None] | None = None
+    momentum: list[Momentum | None] | None = None
 
 
 class Metrics(Body):

@@ -31,6 +31,12 @@ class MeasurementColumns:
     num_loss: list[int]
     lr: list[float | None]
     flags: list[int]
+    num_path_updates: list[int]
+    sum_update_sq_norm: list[float | None]
+    update_sq_norm_variance: list[float | None]
+    path_sq_distance: list[float | None]
+    path_start: list[int | None]
+    momentum: list[float | None]
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -45,7 +51,20 @@ class MeasurementColumns:
 
 COLUMN_NAMES = tuple(field.name for field in fields(MeasurementColumns))
 
-_INTEGER_COLUMNS = {"seq", "step", "num_updates", "examples", "num_micro_batches", "num_loss", "flags"}
+NO_PATH = {
+    "num_path_updates": 0,
+    "sum_update_sq_norm": None,
+    "update_sq_norm_variance": None,
+    "path_sq_distance": None,
+    "path_start": None,
+    "momentum": None,
+}
+"""What a row says of the path of the parameters where it says nothing."""
+
+_INTEGER_COLUMNS = {
+    "seq", "step", "num_updates", "examples", "num_micro_batches", "num_loss", "flags", "num_path_updates",
+    "path_start",
+}  # fmt: skip
 _NUM_KEYS = 3
 
 

@@ -22,6 +22,9 @@ ADDED = (
     "num_loss",
     "sum_global_batch",
     "num_global_batch",
+    "num_path_updates",
+    "sum_update_sq_norm",
+    "update_sq_norm_variance",
 )
 _COUNTS = frozenset(name for name in ADDED if name.startswith("num_"))
 MINIMA = ("trace_cov_min", "grad_sq_norm_min", "loss_min", "global_batch_min", "step_first")
@@ -29,6 +32,9 @@ MAXIMA = ("trace_cov_max", "grad_sq_norm_max", "loss_max", "global_batch_max")
 LAST = ("lr_last", "examples_last", "wall_time_last")
 """Of the row with the highest step. Carried as one array [step, seq, lr, examples, wall_time]: Postgres orders arrays
 by their first elements, so max() finds the last row without a sort."""
+
+LAST_OF_PATH = ("path_sq_distance_last", "path_start_last", "momentum_last")
+"""The same of the row with the highest step that knows a distance."""
 
 OF_ROW = {
     "num_rows": "1",
@@ -54,6 +60,11 @@ OF_ROW = {
     "step_first": "step",
     "flags": "flags",
     "last": "ARRAY[step, seq, lr, examples, wall_time]",
+    "num_path_updates": "num_path_updates",
+    "sum_update_sq_norm": "coalesce(sum_update_sq_norm, 0)",
+    "update_sq_norm_variance": "coalesce(update_sq_norm_variance, 0)",
+    "last_of_path": "CASE WHEN path_sq_distance IS NOT NULL"
+    " THEN ARRAY[step, seq, path_sq_distance, path_start, momentum] END",
 }
 """What a row is as a bucket of its own."""
 
@@ -61,6 +72,10 @@ BUCKET_COLUMNS = (*ADDED, *MINIMA, *MAXIMA, "flags")
 """Columns that a bucket and a part of it share by name; `last` and `*_last` are the same thing in two shapes."""
 
 LAST_OF_BUCKET = "ARRAY[step_last, 0, lr_last, examples_last, wall_time_last]"
+LAST_OF_BUCKETS_PATH = (
+    "CASE WHEN path_step_last IS NOT NULL"
+    " THEN ARRAY[path_step_last, 0, path_sq_distance_last, path_start_last, momentum_last] END"
+)
 
 
 def aggregate(name: str, expression: str) -> str:
@@ -107,15 +122,26 @@ def _merge_last(name: str) -> str:
     return f"{name} = CASE WHEN excluded.step_last >= rollup.step_last THEN excluded.{name} ELSE rollup.{name} END"
 
 
+def _merge_last_of_path(name: str) -> str:
+    is_later = "excluded.path_step_last >= coalesce(rollup.path_step_last, -1)"  # null, and so no, without one
+    return f"{name} = CASE WHEN {is_later} THEN excluded.{name} ELSE rollup.{name} END"
+
+
 def fold(*, run_id: str, stream_id: str, series: str) -> str:
     """INSERT that adds level_1 … level_5 to the pyramid; ordered by key, so that two of them never deadlock."""
     levels = " UNION ALL ".join(f"SELECT {level} AS level, * FROM level_{level}" for level in range(1, TOP_LEVEL + 1))  # noqa: S608
     names = ", ".join(BUCKET_COLUMNS)
     merges = [*map(_merge, BUCKET_COLUMNS), "step_last = greatest(rollup.step_last, excluded.step_last)"]
     merges += map(_merge_last, LAST)
+    merges.append("path_step_last = greatest(rollup.path_step_last, excluded.path_step_last)")
+    merges += map(_merge_last_of_path, LAST_OF_PATH)
     return f"""
-INSERT INTO rollup (run_id, stream_id, series, level, bucket, {names}, step_last, {", ".join(LAST)})
-SELECT {run_id}, {stream_id}, {series}, level, bucket, {names}, last[1]::bigint, last[3], last[4]::bigint, last[5]
+INSERT INTO rollup (
+  run_id, stream_id, series, level, bucket, {names}, step_last, {", ".join(LAST)},
+  path_step_last, {", ".join(LAST_OF_PATH)}
+)
+SELECT {run_id}, {stream_id}, {series}, level, bucket, {names}, last[1]::bigint, last[3], last[4]::bigint, last[5],
+  last_of_path[1]::bigint, last_of_path[3], last_of_path[4]::bigint, last_of_path[5]
 FROM ({levels}) AS every_level
 ORDER BY level, bucket
 ON CONFLICT (run_id, stream_id, series, level, bucket) DO UPDATE SET

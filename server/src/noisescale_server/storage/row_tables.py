@@ -40,6 +40,13 @@ class Measurement(Table):
     num_loss: Mapped[int]
     lr: Mapped[float | None]
     flags: Mapped[int]
+    # the path of the parameters: sums over updates, and of the last of them how far it has led from which step on
+    num_path_updates: Mapped[int] = mapped_column(server_default="0")
+    sum_update_sq_norm: Mapped[float | None]
+    update_sq_norm_variance: Mapped[float | None]
+    path_sq_distance: Mapped[float | None]
+    path_start: Mapped[int | None]
+    momentum: Mapped[float | None]
 
 
 class Metric(Table):
@@ -157,3 +164,11 @@ class Rollup(Table):
     examples_last: Mapped[int | None]
     wall_time_last: Mapped[float | None]
     flags: Mapped[int]
+    num_path_updates: Mapped[int] = mapped_column(server_default="0")
+    sum_update_sq_norm: Mapped[float] = mapped_column(server_default="0")
+    update_sq_norm_variance: Mapped[float] = mapped_column(server_default="0")
+    # of the last row that knows a distance
+    path_step_last: Mapped[int | None]
+    path_sq_distance_last: Mapped[float | None]
+    path_start_last: Mapped[int | None]
+    momentum_last: Mapped[float | None]

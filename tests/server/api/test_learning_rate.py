@@ -1,0 +1,171 @@
+"""GET /api/v1/runs/{id}/learning-rate: the verdict from stored rows, along the run, over restarts and resumptions."""
+
+import math
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, with_path
+from noisescale_core.advice.rate_verdict import rate_verdict
+from noisescale_core.estimators.path import Path, walk_factor
+from problems import assert_problem
+
+
+async def post(
+    client: httpx.AsyncClient,
+    rows: dict[str, list[Any]],
+    *,
+    run_id: str | None = None,
+    planned_steps: int | None = 1200,
+    started_at: float = STARTED_AT,
+    **parts: Any,
+) -> str:
+    run_id = run_id or str(uuid4())
+    batch = make_batch(
+        run_id=run_id,
+        run=make_run(planned_steps=planned_steps),
+        stream=make_stream(started_at=started_at),
+        measurements=rows,
+        **parts,
+    )
+    answer = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["rejected"] == []
+    return run_id
+
+
+async def ask(client: httpx.AsyncClient, run_id: str, **query: Any) -> dict[str, Any]:
+    answer = await client.get(f"/api/v1/runs/{run_id}/learning-rate", params=query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_a_rate_that_is_too_low_is_told_as_the_core_tells_it(client: httpx.AsyncClient) -> None:
+    run_id = await post(client, with_path(make_measurements(steps=range(601)), octaves=-0.4))
+
+    found = await ask(client, run_id)
+
+    expected = rate_verdict(
+        Path(600, 600.0, 0.0, 600 / 4**-0.4), optimizer="SGD", planned_steps=1200, schedule="constant"
+    )
+    assert found["verdict"] == expected.verdict == "too_low"
+    assert found["reason"] == expected.reason
+    for name in ("octaves", "low", "high", "factor", "factor_low", "factor_high", "probability", "ratio", "progress"):
+        assert found[name] == pytest.approx(getattr(expected, name)), name
+    assert found["path"] == {
+        "start": 0,
+        "num_updates": 600,
+        "sum_update_sq_norm": 600.0,
+        "update_sq_norm_variance": 0.0,
+        "sq_distance": pytest.approx(600 / 4**-0.4),
+        "momentum": 0.0,
+    }
+    assert (found["step"], found["optimizer"], found["learning_rate"]) == (600, "SGD", 0.1)
+
+
+async def test_points_along_the_run_hold_what_was_known_then(client: httpx.AsyncClient) -> None:
+    run_id = await post(client, with_path(make_measurements(steps=range(601)), octaves=-0.4, every=10))
+
+    points = (await ask(client, run_id, points=60))["points"]
+
+    assert 30 <= len(points) <= 61
+    assert [point["step"] for point in points] == sorted(point["step"] for point in points)
+    for point in points:
+        assert point["ratio"] == pytest.approx(-0.4), point["step"]
+        assert point["ratio_low"] < point["ratio"] < point["ratio_high"]
+        # nothing is said before a tenth of the plan
+        assert (point["verdict"] is None) == (point["step"] < 120)
+        assert (point["octaves"] is None) == (point["verdict"] is None)
+
+
+@pytest.mark.parametrize("points", [1, 7, 100, 1000])
+async def test_every_number_of_points_ends_with_the_same_verdict(client: httpx.AsyncClient, points: int) -> None:
+    run_id = await post(client, with_path(make_measurements(steps=range(701)), octaves=0.4, every=4))
+
+    found = await ask(client, run_id, points=points)
+
+    assert len(found["points"]) <= points + 1
+    assert found["path"]["num_updates"] == 700
+    assert found["ratio"] == pytest.approx(0.4)
+    assert found["verdict"] == "too_high"
+
+
+async def test_a_path_that_began_again_counts_from_there(client: httpx.AsyncClient) -> None:
+    before = with_path(make_measurements(steps=range(300)), octaves=-1.0)
+    after = with_path(make_measurements(first_seq=302, steps=range(300, 601)), octaves=0.2, start=299)
+    rows = {name: before[name] + after[name] for name in before}
+    run_id = await post(client, rows)
+
+    found = await ask(client, run_id)
+
+    assert found["path"]["start"] == 299
+    assert found["path"]["num_updates"] == 301
+    assert found["ratio"] == pytest.approx(0.2)
+    assert all(point["step"] > 299 for point in found["points"])
+
+
+async def test_a_resumed_run_takes_the_steps_that_were_made_again_from_the_newer_stream(
+    client: httpx.AsyncClient,
+) -> None:
+    run_id = await post(client, with_path(make_measurements(steps=range(401)), octaves=-0.4))
+    again = with_path(make_measurements(steps=range(300, 601)), octaves=-0.4)
+    await post(client, again, run_id=run_id, started_at=STARTED_AT + 100)
+
+    found = await ask(client, run_id)
+
+    assert found["path"]["num_updates"] == 600
+    assert found["ratio"] == pytest.approx(-0.4)
+
+
+async def test_momentum_and_the_error_of_the_sum_are_in_the_ratio(client: httpx.AsyncClient) -> None:
+    rows = with_path(make_measurements(steps=range(601)), momentum=0.9, variance=4.0)
+    found = await ask(client, await post(client, rows))
+
+    assert found["ratio"] == pytest.approx(0.5 * math.log2(walk_factor(0.9, 600)))
+    exact = await ask(client, await post(client, with_path(make_measurements(steps=range(601)), momentum=0.9)))
+    assert found["ratio_high"] - found["ratio_low"] > exact["ratio_high"] - exact["ratio_low"]
+
+
+async def test_rows_of_a_client_of_before_have_no_path(client: httpx.AsyncClient) -> None:
+    found = await ask(client, await post(client, make_measurements(steps=range(200))))
+
+    assert found["verdict"] is None
+    assert "judge_rate=False" in found["reason"]
+    assert (found["path"], found["points"], found["step"]) == (None, [], None)
+
+
+async def test_a_run_without_rows_says_the_same(client: httpx.AsyncClient) -> None:
+    run_id = str(uuid4())
+    await client.post("/api/v1/runs", json=make_run() | {"id": run_id})
+
+    assert (await ask(client, run_id))["verdict"] is None
+
+
+async def test_a_run_that_has_ended_without_a_plan_was_its_own_plan(client: httpx.AsyncClient) -> None:
+    rows = with_path(make_measurements(steps=range(601)), octaves=-0.4)
+    finish = {"seq": 603, "status": "finished", "wall_time": 1.79e9}
+    run_id = await post(client, rows, planned_steps=None, finish=finish)
+
+    assert (await ask(client, run_id))["progress"] == pytest.approx(600 / 601)
+
+
+async def test_a_run_that_has_diverged_is_told_so(client: httpx.AsyncClient) -> None:
+    rows = with_path(make_measurements(steps=range(601)), octaves=0.4)
+    for place in range(590, 601):
+        rows["sum_loss"][place], rows["num_loss"][place], rows["flags"][place] = None, 0, 2
+    found = await ask(client, await post(client, rows))
+
+    assert found["verdict"] is None
+    assert "not finite since step 590" in found["reason"]
+
+
+async def test_an_unknown_run_and_a_wrong_number_of_points_are_refused(client: httpx.AsyncClient) -> None:
+    unknown = await client.get(f"/api/v1/runs/{uuid4()}/learning-rate")
+    run_id = await post(client, make_measurements())
+    wrong = await client.get(f"/api/v1/runs/{run_id}/learning-rate", params={"points": 0})
+
+    assert_problem(unknown, 404, "run-not-found")
+    assert_problem(wrong, 422, "invalid-input")
