@@ -44,7 +44,17 @@ def asked() -> Iterator[tuple[str, str, dict[str, Any]]]:
     ):
         yield path, path, query
     for run in api.runs:
-        for name in ("", "/noise-scale", "/groups", "/metrics", "/streams", "/recommendation", "/forecast"):
+        names = (
+            "",
+            "/noise-scale",
+            "/groups",
+            "/metrics",
+            "/streams",
+            "/recommendation",
+            "/forecast",
+            "/learning-rate",
+        )
+        for name in names:
             yield f"/runs/{{run_id}}{name}", f"/runs/{run.id}{name}", {}
         yield "/runs/{run_id}/recommendation", f"/runs/{run.id}/recommendation", {"num_devices": 8}
     for sweep in api.sweeps:

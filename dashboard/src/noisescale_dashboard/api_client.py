@@ -14,6 +14,7 @@ from noisescale_dashboard import (
     compare_answers,
     law_answers,
     planner_answers,
+    rate_answers,
     record_answers,
     reproduction_answers,
     series_answers,
@@ -237,6 +238,10 @@ class ApiClient:
     async def run_forecast(self, visitor: Mapping[str, str], run_id: str) -> law_answers.Forecast:
         """The run's noise scale over its loss, and where it leads."""
         return law_answers.forecast(await self._api.get(visitor, f"{_run_path(run_id)}/forecast", {"axis": "loss"}))
+
+    async def learning_rate(self, visitor: Mapping[str, str], run_id: str) -> rate_answers.RateVerdict:
+        """Whether the run's learning rate is too low, right or too high."""
+        return rate_answers.rate_verdict(await self._api.get(visitor, f"{_run_path(run_id)}/learning-rate"))
 
     async def me(self, visitor: Mapping[str, str]) -> access_answers.Me:
         """Who is looking."""

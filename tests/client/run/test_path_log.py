@@ -47,7 +47,7 @@ def places(num_updates):
 
 def test_before_the_first_look_there_is_no_path():
     assert PathLog().path is None
-    assert PathLog().take() is None
+    assert PathLog().take(99) is None
 
 
 def test_looks_at_every_update_add_up_without_an_error():
@@ -82,13 +82,28 @@ def test_the_sum_is_unbiased_and_its_stated_error_holds_what_it_is_off(warm_up):
 
 def test_a_part_is_what_has_come_since_the_last_row():
     log, _ = collected([look(0), look(1, sq_distance=2.0)], offset=100)
-    first = log.take()
+    first = log.take(105)
     collected([look(5, sq_distance=4.0)], log, offset=100)
 
     assert first[:2] == (2, 2.0)
     assert (first.sq_distance, first.start, first.momentum) == (2.0, 100, 0.9)
-    assert log.take() == (4, 4.0, 0.0, 4.0, 100, 0.9)
-    assert log.take() is None
+    assert log.take(106) == (4, 4.0, 0.0, 4.0, 100, 0.9)
+    assert log.take(106) is None
+
+
+def test_a_row_that_is_recorded_late_holds_the_updates_before_its_step_alone():
+    log, _ = collected([look(number) for number in range(6)])
+
+    assert log.take(0) is None
+    assert log.take(2)[:2] == (2, 2.0)
+    assert log.take(3)[:2] == (1, 1.0)
+    assert log.take(99)[:2] == (3, 3.0)
+
+
+def test_of_two_paths_in_one_row_the_later_one_is_told():
+    log, _ = collected([look(0), look(1), look(5, moved_sq=1000.0), look(7, 2.0, 3.0, generation=2)])
+
+    assert log.take(99)[:5] == (3, 1 + 1.5 + 2, 1.0, 3.0, 5)
 
 
 def test_a_change_that_the_updates_cannot_have_made_begins_the_path_again():
@@ -105,7 +120,7 @@ def test_a_restart_has_no_path_until_a_distance_from_there_is_known():
     log, _ = collected([look(0), look(1), look(5, moved_sq=1000.0), look(6, generation=1)])
 
     assert log.path is None
-    assert log.take()[:4] == (2, 2.0, 0.0, None)
+    assert log.take(99)[:4] == (2, 2.0, 0.0, None)
 
 
 def test_what_the_updates_and_their_decay_can_have_made_goes_on():
@@ -144,4 +159,4 @@ def test_another_model_forgets_the_path():
 
     log.forget()
 
-    assert (log.path, log.take()) == (None, None)
+    assert (log.path, log.take(99)) == (None, None)

@@ -15,7 +15,12 @@ NAN = math.nan
 LAYERS = GroupRecord(3, 1.0, ["a"], [2], [1.0], [0.5], [2.0], [0.25], [0.125])
 
 FRAMES = [
-    (encode(9, ROW), 1, struct.pack("<qqdqdqdddddddqdq", *ROW)),
+    (encode(9, ROW), 1, struct.pack("<qqdqdqdddddddqdq", *ROW[:16])),
+    (
+        encode(9, ROW._replace(num_path_updates=16, sum_update_sq_norm=0.25, path_start=3)),
+        1,
+        struct.pack("<qqdqdqdddddddqdqqddddd", *ROW[:16], 16, 0.25, NAN, NAN, 3.0, NAN),
+    ),
     (
         encode(9, UNKNOWN),
         1,

@@ -199,6 +199,8 @@ async def test_a_run_that_has_ended_has_all_its_figures(visit: Visit) -> None:
     page = await visit.open(FINISHED)
 
     await expect(page.locator("#run-against-card-footer")).to_contain_text("A power law fits best.")
+    await expect(page.locator("#run-rate-card-footer")).to_contain_text("as far as a random walk")
+    await expect(page.locator("#run-advice-rate")).to_contain_text("too low")
     assert visit.complaints == []
 
 

@@ -20,7 +20,7 @@ DRAWN = {
     "/": ("#overview-misfit .trace", "#overview-small .trace", ".events li"),
     "/runs": (".ag-row .spark",),
     RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
-    FINISHED: ("#run-against .trace", "#run-tradeoff .trace"),
+    FINISHED: ("#run-against .trace", "#run-tradeoff .trace", "#run-rate .trace"),
     "/sweeps": ("#sweeps-table tbody td",),
     SWEEP: ("#sweep-hyperbola .trace", "#sweep-steps .trace", "#sweep-rates .trace", "#sweep-quality .trace"),
     BRANCH: ("#sweep-arms .trace",),

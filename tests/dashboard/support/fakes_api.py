@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from fakes_access import add_access_routes
 from fakes_advice import FLAGS, recommendation_json
 from fakes_compare import TASKS, FakeTask, compared_runs_json, comparison_json, model_sizes_json, sized_tasks_json
-from fakes_laws import forecast_json, learning_rates_json, run_forecast_json
+from fakes_laws import forecast_json, learning_rate_json, learning_rates_json, run_forecast_json
 from fakes_planner import tradeoff_json
 from fakes_reproductions import REPRODUCTIONS
 from fakes_runs import (
@@ -203,6 +203,10 @@ class FakeApi:
         run = self.find(run_id)
         return run_forecast_json(run) if run else missing(run_id)
 
+    async def learning_rate(self, run_id: str) -> Any:
+        run = self.find(run_id)
+        return learning_rate_json(run) if run else missing(run_id)
+
     async def trade_off(self, request: Request) -> Any:
         query = request.query_params
         if float(query.get("max_hours", 1)) <= 0:
@@ -301,6 +305,7 @@ def shared_routes() -> tuple[BaseRoute, ...]:
         ("streams", FakeApi.streams),
         ("recommendation", FakeApi.recommendation),
         ("forecast", FakeApi.run_forecast),
+        ("learning-rate", FakeApi.learning_rate),
     ):
         app.get(f"/api/v1/runs/{{run_id}}/{name}")(answered_by(answer))
     app.get("/api/v1/sweeps")(answered_by(FakeApi.list_sweeps))

@@ -131,3 +131,61 @@ def run_forecast_json(run: FakeRun) -> dict[str, Any]:
     ]
     law = {"power": {"value": -6.1, "low": -7.0, "high": -5.3, "level": 0.95}, "explanation": "A power law fits best."}
     return {"law": law, "reason": None, "observed": observed, "num_cold": 3, "curve": curve, "warnings": []}
+
+
+def learning_rate_json(run: FakeRun) -> dict[str, Any]:
+    """A rate that turns out too low by a factor of about 4; nothing for a run that is not resolved."""
+    nothing = dict.fromkeys(
+        ("octaves", "low", "high", "factor", "factor_low", "factor_high", "probability", "ratio", "ratio_low",
+         "ratio_high", "progress", "verdict", "step", "path")
+    )  # fmt: skip
+    said = {
+        "run_id": run.id,
+        "optimizer": "AdamW",
+        "learning_rate": 0.1,
+        "schedule": "constant",
+        "headline": "No verdict on the learning rate",
+        "reason": "The path of the parameters is not measured.",
+        "points": [],
+    }
+    if not run.resolved:
+        return nothing | said
+    points = [_rate_point(step) for step in range(20, 1001, 20)]
+    last = points[-1]
+    verdict = {
+        "verdict": "too_low",
+        "headline": "Learning rate: too low",
+        "reason": "Over 1,000 steps the parameters got 1.4 × as far as a random walk of the same updates would.",
+        "factor": 4.0,
+        "factor_low": 1.6,
+        "factor_high": 10.0,
+        "probability": 0.99,
+        "progress": 0.8,
+        "path": {
+            "start": 0,
+            "num_updates": 1000,
+            "sum_update_sq_norm": 2.0,
+            "update_sq_norm_variance": 1e-4,
+            "sq_distance": 50.0,
+            "momentum": 0.9,
+        },
+    }
+    names = ("step", "octaves", "low", "high", "ratio", "ratio_low", "ratio_high")
+    return nothing | said | {name: last[name] for name in names} | verdict | {"points": points}
+
+
+def _rate_point(step: int) -> dict[str, Any]:
+    """Nothing is said before step 100; later about two octaves too low, ever surer."""
+    ratio, half = -0.4, 1.3 + 60 / step
+    octaves = -2.0 - 20 / step if step >= 100 else None
+    return {
+        "step": step,
+        "learning_rate": 0.1,
+        "verdict": None if octaves is None else "too_low",
+        "ratio": ratio,
+        "ratio_low": ratio - 0.1,
+        "ratio_high": ratio + 0.1,
+        "octaves": octaves,
+        "low": None if octaves is None else octaves - half,
+        "high": None if octaves is None else octaves + half,
+    }

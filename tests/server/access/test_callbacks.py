@@ -37,6 +37,7 @@ run-flags.data                 run-copy-megatron.n_clicks reads
 run-bullet-figure.data         run-pref-view.data         reads
 run-layer-figure.data          run-layers-asked.data      reads
 run-law-figures.data           run-slow-pulse.data        reads
+run-rate-figure.data           run-slow-pulse.data        reads
 run-change.data                run-save.n_clicks          changes
 run-figures.data               run-series-view.data       reads
 run-beside-figures.data        run-beside-asked.data      reads

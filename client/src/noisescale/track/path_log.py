@@ -1,6 +1,7 @@
 """The path of the parameters as a run knows it: sums over the looks at its updates, and how far they have led."""
 
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ class PathLog:
         self.start = 0
         self._keeper = keeper
         self._total = NOTHING
-        self._part: PathPart | None = None
+        self._parts: deque[tuple[int, PathPart]] = deque()
         self._last: Look | None = None
         self._generation = 1
         self._kept: Kept | None = None
@@ -86,15 +87,23 @@ class PathLog:
         if is_last and self._last is not None:
             self._keep(path, number_of, is_last=True)
 
-    def take(self) -> PathPart | None:
-        """What is new since the last call."""
-        part, self._part = self._part, None
-        return part
+    def take(self, step: int) -> PathPart | None:
+        """What is new since the last call, of the updates before a step: its row may be recorded later.
+
+        Args:
+            step: Number of the row's step.
+        """
+        found: PathPart | None = None
+        while self._parts and self._parts[0][0] < step:
+            part = self._parts.popleft()[1]
+            found = part if found is None else found.then(part)
+        return found
 
     def forget(self) -> None:
         """Another model is trained from here on."""
-        self._total, self._part, self._last, self._generation = NOTHING, None, None, 1
+        self._total, self._last, self._generation = NOTHING, None, 1
         self._kept, self._has_begun = None, False
+        self._parts.clear()
 
     def _add(self, look: "Look", path: "UpdatePath", number_of: Callable[[int], int]) -> None:
         if not all(one < MAX_TERM for one in (look.sq_norm, look.sq_distance, look.moved_sq)):
@@ -106,7 +115,7 @@ class PathLog:
         if last is None and not self._total.num_updates:
             self.start = number_of(0)
         self._generation = max(self._generation, look.generation)
-        self._extend(look, last)
+        self._extend(look, last, number_of)
 
     def _begin_again(self, look: "Look", path: "UpdatePath", number_of: Callable[[int], int]) -> None:
         """The parameters were changed by something else: θ_0 is where they were before this update."""
@@ -114,10 +123,10 @@ class PathLog:
             self._generation = path.begin_again(look.sketch_before)
         else:
             self._generation = look.generation
-        self._total, self._part, self._kept, self.start = NOTHING, None, None, number_of(look.number)
-        self._extend(look, None)
+        self._total, self._kept, self.start = NOTHING, None, number_of(look.number)
+        self._extend(look, None, number_of)
 
-    def _extend(self, look: "Look", last: "Look | None") -> None:
+    def _extend(self, look: "Look", last: "Look | None", number_of: Callable[[int], int]) -> None:
         sq_distance = look.sq_distance if look.generation == self._generation else None
         between = 0 if last is None else look.number - last.number - 1
         mean = look.sq_norm if last is None else (look.sq_norm + last.sq_norm) / 2
@@ -131,8 +140,8 @@ class PathLog:
             start=self.start,
             momentum=look.momentum,
         )
-        old, total = self._part, self._total
-        self._part = part if old is None else old.then(part)
+        total = self._total
+        self._parts.append((number_of(look.number), part))
         self._total = Path(
             total.num_updates + part.num_updates,
             total.sum_sq_norm + part.sum_sq_norm,

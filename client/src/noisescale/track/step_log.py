@@ -237,7 +237,7 @@ class StepLog:
     def add(self, update: Update) -> Update:
         """Add one update to the row and to the window; as it is taken, without terms where it is far smaller."""
         update = self._sizes.see(update)
-        part = self.path.take()
+        part = self.path.take(update.logged.step)
         if part is not None:
             update = update._replace(path=part)
         self.newest_flags = update.flags

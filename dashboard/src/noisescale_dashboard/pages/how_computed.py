@@ -104,6 +104,12 @@ RUN: Final[Mapping[str, How]] = MappingProxyType(
             "loss. Errors are clustered, and where several shapes fit equally well the band covers them all.",
             "laws.md", ("irreducible loss", "cluster", "verdict"), "Kaplan et al. 2020, arXiv:2001.08361, eq. 5.3",
         ),
+        "run-rate-card": How(
+            "How far the parameters got for the updates that were made, against a random walk of the same updates: at "
+            "too low a rate the updates push on, at too high a one they take each other back. How that ratio tells the "
+            "rate comes from 204 runs of known best rate.",
+            "learning_rate.md", ("path_ratio", "octave"), "Ivgi et al. 2023, arXiv:2302.12022",
+        ),
         "run-layers-card": How(
             "The same two terms from the squared norms of each layer's own gradients, divided layer by layer. A "
             "layer's noise scale says how noisy its gradient is; it is no batch size to train that layer with.",

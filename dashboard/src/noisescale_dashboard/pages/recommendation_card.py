@@ -32,6 +32,7 @@ from noisescale_dashboard.pages import (
     report_address,
     run_laws,
     run_overview,
+    run_rate,
 )
 from noisescale_dashboard.pages.parts import (
     DECISION_ICONS,
@@ -101,6 +102,7 @@ def layout() -> html.Section:
                 hidden=True,
             ),
             html.Div(id=f"{CARD}-bottom"),
+            run_rate.row_place(),
             recommendation_schedule.layout(),
             plan_limits.layout(),
             html.P(report_address.link("run-advice-report"), className="section"),

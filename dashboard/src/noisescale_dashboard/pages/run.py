@@ -22,6 +22,7 @@ from noisescale_dashboard.pages import (
     run_laws,
     run_layers,
     run_overview,
+    run_rate,
     run_reading,
     run_records,
     run_remarks,
@@ -67,6 +68,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
             run_figures.noise_card(height),
             html.Div([run_figures.terms_card(), run_figures.loss_card()], className="grid cols two"),
             html.Div([run_laws.trade_off_card(), run_laws.against_loss_card()], className="grid cols two"),
+            run_rate.rate_card(),
             run_layers.layers_card(),
         ],
         className="grid figures",
@@ -141,6 +143,7 @@ def _stores(run_id: str, refresh_seconds: float) -> list[Child]:
         "bullet-figure",
         "tradeoff-figure",
         "law-figures",
+        "rate-figure",
         "flags",
         "waste",
     )
@@ -165,6 +168,7 @@ def register(app: Dash, api: ApiClient) -> None:
     recommendation_card.register(app, api)
     run_layers.register(app, api)
     run_laws.register(app, api)
+    run_rate.register(app, api)
     run_remarks.register(app, api)
 
     @app.callback(

@@ -130,5 +130,10 @@ def _register_colours(app: Dash) -> None:
             Input(f"run-{figures}", "data"),
             *theme,
         )
-    for name, graph in (("layer", "run-layers"), ("bullet", "run-bullet"), ("tradeoff", "run-tradeoff")):
+    for name, graph in (
+        ("layer", "run-layers"),
+        ("bullet", "run-bullet"),
+        ("tradeoff", "run-tradeoff"),
+        ("rate", "run-rate"),
+    ):
         app.clientside_callback(_own("paintOne"), Output(graph, "figure"), Input(f"run-{name}-figure", "data"), *theme)

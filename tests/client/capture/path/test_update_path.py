@@ -9,6 +9,7 @@ from torch import nn
 
 from noisescale.capture.data_parallel.job import OneProcess
 from noisescale.capture.hooks.hooks import guard
+from noisescale.capture.path import update_path
 from noisescale.capture.path.look_plan import GROWTH, LONGEST, LONGEST_OF_CHEAP_STEPS, LookPlan
 from noisescale.capture.path.optimizer_facts import momentum_of
 from noisescale.capture.path.update_path import UpdatePath
@@ -189,6 +190,20 @@ def test_closing_leaves_no_hook_on_the_optimizer():
 
     assert not optimizer._optimizer_step_pre_hooks
     assert not optimizer._optimizer_step_post_hooks
+
+
+def test_looks_that_nobody_asks_for_do_not_pile_up_and_go_on_when_somebody_does(monkeypatch):
+    monkeypatch.setattr(update_path, "MAX_WAITING", 10)
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    path = follow(model, optimizer)
+    for seed in range(50):
+        step(model, optimizer, seed)
+
+    assert [look.number for look in path.arrived()] == list(range(10))
+    for seed in range(50, 70):
+        step(model, optimizer, seed)
+    assert path.arrived()
 
 
 def test_after_a_fault_the_training_goes_on_and_nothing_more_is_looked_at(monkeypatch):

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 GuardHook = Callable[[Callable[..., None]], Callable[..., None]]
 """Makes a hook that never raises."""
 
+MAX_WAITING = 64
+"""Looks that nobody has asked for yet, as where steps are not logged: each keeps a sketch."""
+
 TIMED = 9
 """Looks and steps whose median is the time of one."""
 
@@ -130,7 +133,10 @@ class UpdatePath:
         if torch.compiler.is_compiling():
             return
         self.num_updates += 1
-        if self.num_updates - 1 != self._plan.next or self._is_working or self._is_captured():
+        if self.num_updates - 1 != self._plan.next or self._is_working:
+            return
+        if self._is_captured() or len(self._values) + len(self._waiting) >= MAX_WAITING:
+            self._plan.advance()
             return
         self._is_working = True  # after a fault it stays so, and nothing more is looked at
         if self._clock is not None:

@@ -1,0 +1,55 @@
+"""The card of a run that says whether its learning rate is right, and its row in the recommendation."""
+
+import json
+
+from dashboard_callbacks import Callbacks
+from fakes_runs import RUNS
+from noisescale_dashboard.pages import run_rate
+from noisescale_dashboard.rate_answers import RateVerdict
+
+RESOLVED = next(run for run in RUNS if run.resolved)
+UNRESOLVED = next(run for run in RUNS if not run.resolved)
+
+
+def asked(run_id: str) -> dict[str, object]:
+    return {"run-slow-pulse.data": 1.0, "run-id.data": run_id, "narrow.data": False}
+
+
+async def test_a_rate_that_is_too_low_is_drawn_and_said_in_the_card_and_in_the_recommendation(
+    callbacks: Callbacks,
+) -> None:
+    changed = await callbacks.post("run-rate-figure.data", asked(RESOLVED.id))
+
+    assert changed["run-rate-figure"]["data"]["data"]
+    assert changed["run-rate-card-subtitle"]["children"].endswith("at step 1,000")
+    assert "1.4\u00a0× as far as a random walk" in changed["run-rate-card-footer"]["children"]
+    expected = "Learning rate: too low: the best rate is about 0.4, 4.0 × the present one (1.60 – 10.0)."
+    assert changed["run-rate-sentence"]["children"] == expected
+    row = json.dumps(changed["run-advice-rate"]["children"], ensure_ascii=False).replace("\u00a0", " ")
+    assert "Learning rate now" in row
+    assert "too low" in row
+    assert "99 % sure." in row
+
+
+async def test_where_nothing_can_be_said_the_card_says_why_and_the_recommendation_has_no_row(
+    callbacks: Callbacks,
+) -> None:
+    changed = await callbacks.post("run-rate-figure.data", asked(UNRESOLVED.id))
+
+    assert changed["run-rate-sentence"]["children"] == "No verdict on the learning rate."
+    assert "not measured" in changed["run-rate-card-footer"]["children"]
+    assert changed["run-advice-rate"]["children"] == []
+
+
+async def test_a_run_that_is_not_there_is_said_in_the_card(callbacks: Callbacks) -> None:
+    changed = await callbacks.post("run-rate-figure.data", asked("00000000-0000-4000-8000-000000009999"))
+
+    assert changed["run-rate-card-subtitle"]["children"].startswith("not loaded: ")
+
+
+def test_a_verdict_without_a_known_rate_says_the_factor_alone() -> None:
+    found = RateVerdict("Learning rate: too high", "", "too_high", factor=0.25, factor_low=0.1, factor_high=0.6)
+
+    assert run_rate.sentence(found) == (
+        "Learning rate: too high: the best rate is 0.25 × the present one (0.100 – 0.600)."
+    )
