@@ -28,7 +28,7 @@ _GATE = _of(
     "server/access", "credentials", "keys", "local_mode", "logins", "limits", "matrix", "wrong_keys", "read_rate"
 )
 _PROMISED_BY_SERVERS = _of("server/access", "promised_numbers")
-_PARTS = _of("client/spool", "waiting_and_lost", "segments", "stream_folder")
+_PARTS = _of("client/spool", "waiting_and_lost", "segments", "stream_folder", "faults_of_files")
 _STREAM = (
     *_of("client/transport", "stream_numbers", "stream", "complaints", "uploader_times", "uploader"),
     *_of("client/transport", "restored_server", "status_matrix", "foreign_answers"),
@@ -36,7 +36,15 @@ _STREAM = (
 _SPOOL = _of(
     "client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy", "killed_processes"
 )
-_LEFT = _of("client/spool", "another_database", "ends_of_streams", "kept_streams", "late_delivery", "undelivered")
+_LEFT = _of(
+    "client/spool",
+    "another_database",
+    "ends_of_streams",
+    "kept_streams",
+    "late_delivery",
+    "undelivered",
+    "faults_of_files",
+)
 _MODEL = _of("client/spool", "nth_fault", "spool_model")
 _PROMISED = _of("client/transport", "promised_numbers")
 _STORIES = _of("client/transport", "simulated_jobs")
@@ -74,11 +82,17 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "database_behind": _LEFT,
             "disk_spool": (*_PROMISED, *_SPOOL, *_STREAM, *_LEFT, *_MODEL),
             "frames": (*_of("client/transport", "frames_on_disk", "frames"), *_PARTS, *_STREAM, *_SPOOL),
-            "given_up_book": (*_of("client/spool", "undelivered", "late_delivery"), *_LEFT),
+            "given_up_book": _LEFT,
             "heartbeat": (*_PROMISED, *_STREAM),
             "held_frames": (*_of("client/spool", "undelivered"), *_SPOOL),
             "http": (*_PROMISED, *_of("client/transport", "http_questions", "http"), *_STREAM),
-            "late_delivery": (*_PROMISED, *_LEFT, *_of("client/transport", "restored_server"), *_STORIES),
+            "late_delivery": (
+                *_PROMISED,
+                *_of("client/spool", "faults_of_files"),
+                *_LEFT,
+                *_of("client/transport", "restored_server"),
+                *_STORIES,
+            ),
             "left_behind": (*_PARTS, *_LEFT, *_SPOOL, *_STREAM, *_MODEL),
             "limits": (*_PROMISED, *_LEFT),
             "loss_book": (*_PARTS, *_SPOOL),

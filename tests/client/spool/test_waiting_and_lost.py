@@ -216,6 +216,13 @@ class TestMemorySpool:
 
         assert (seqs(held.frames), held.is_all) == (found, is_all)
 
+    def test_all_that_it_holds_is_in_memory_alone(self):
+        spool = MemorySpool()
+        for seq in (1, 2, 3):
+            spool.append(frame(seq))
+
+        assert spool.num_in_memory == 2, "the run's own record is held by the stream"
+
     def test_nothing_is_held_that_was_acknowledged(self):
         spool = MemorySpool()
         spool.acknowledge(4, None)

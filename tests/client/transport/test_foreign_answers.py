@@ -207,6 +207,23 @@ def test_an_account_of_what_another_sender_has_sent_is_believed_of_a_server(make
     assert sender.arrived() == list(range(10))
 
 
+@pytest.mark.parametrize(("epoch", "is_another_stream"), [("first", True), ("another", False)])
+def test_a_server_that_has_more_of_a_stream_than_was_logged_has_another_one(make_sender, epoch, is_another_stream):
+    """As after a copied machine. In another life of its data it may be anybody's answer, and is asked for again."""
+    sender = make_sender()
+    sender.log(*range(3))
+    assert sender.has_arrived()
+    old = sender.stream.stream_id
+    sender.server.faults.append(answering(200, {"acked_seq": 99, "epoch": epoch, "rejected": []}))
+
+    sender.log(3)
+
+    assert sender.has_arrived()
+    assert (sender.stream.stream_id != old) == is_another_stream
+    assert sender.arrived()[-1] == 3
+    assert sender.stream.epoch == "first"
+
+
 @pytest.mark.parametrize("foreign", [Answer(200, {}), Answer(404, {}), Answer(200, {"acked_seq": 0}), Answer(410, {})])
 def test_a_foreign_answer_to_a_heartbeat_changes_nothing_and_the_question_stays(make_sender, monkeypatch, foreign):
     """After a restore a stream asks until a server says where it stands: else it would never send what is missing."""

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from noisescale.transport.frames import encode, seq_of
+from noisescale.transport.frames import _frame, decode, encode, seq_of
 from noisescale.transport.spool import MemorySpool
 from noisescale.transport.stream import LeftStream, Stream, noted, up_to_second_run
 from noisescale.transport.wire import LostRange, MetricRecord, RunRecord, to_json
@@ -186,6 +186,21 @@ def test_what_is_given_up_while_a_conflict_is_settled_is_lost_under_its_new_numb
     found = stream.next_batch(max_records=10, max_bytes=HUGE)
     assert [seq for seq, _ in found.records] == [1, 2, 4]
     assert found.lost == [LostRange(3, 3, "spool_full")]
+
+
+def test_a_record_of_a_kind_that_only_a_later_release_knows_is_put_aside_and_declared_lost():
+    stream = logged(2)
+    spool, put_aside = stream._spool, []
+    spool._frames[0] = frame = _frame(63, 2, b"{}")
+    spool.quarantine = put_aside.append
+
+    found = stream.next_batch(max_records=10, max_bytes=HUGE)
+
+    with pytest.raises(ValueError, match="unknown kind of record 63: written by a newer version"):
+        decode(frame)
+    assert ([seq for seq, _ in found.records], found.lost) == ([1, 3], [LostRange(2, 2, "spool_corrupt")])
+    assert put_aside == [frame]
+    assert found.crc32 == zlib.crc32(encode(1, stream._describe()) + encode(3, metric(1)))
 
 
 @pytest.mark.parametrize("acked", [0, 1, 2])

@@ -270,7 +270,7 @@ def test_why_records_wait_is_said(make_sender, caplog, fault, said):
     assert "http://fake" in caplog.text
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("status", [429, 500, 503, None])
 def test_a_server_that_fails_while_it_is_asked_is_asked_again(make_sender, monkeypatch, status):
     monkeypatch.setattr(random, "uniform", lambda low, high: 0.0)
     sender = make_sender(interval_seconds=0.001)
@@ -281,13 +281,16 @@ def test_a_server_that_fails_while_it_is_asked_is_asked_again(make_sender, monke
 
     def fail_once(stream_id):
         asked.append(stream_id)
-        return Answer(status, {}) if len(asked) == 1 else post(stream_id)
+        if len(asked) == 1:
+            return no_answer(None, None, None) if status is None else Answer(status, {})
+        return post(stream_id)
 
     sender.server.post_heartbeat = fail_once
     sender.server.ledger.epoch = "another"
     sender.uploader.ask_where_it_stands("another")
 
     wait_until(lambda: len(asked) >= 2)
+    assert sender.uploader.num_failures == 1
 
 
 def test_the_answer_to_a_batch_puts_the_next_heartbeat_off(make_sender, monkeypatch):
