@@ -2,12 +2,14 @@
 
 import os
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from noisescale.transport import late_delivery
+from noisescale.transport.answers import Answer
 from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import adopt, beyond_the_window
+from noisescale.transport.late_delivery import NotNowError, adopt, beyond_the_window
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.limits import Limits
 from spooled_streams import deliver, make_stream, metric, spooled
@@ -151,3 +153,22 @@ def test_a_folder_that_cannot_be_deleted_stops_nobody(stub, server, tmp_path, mo
     assert [*adopt(tmp_path, server, "first")] == []
 
     assert not folder.path.exists()
+
+
+def test_a_proxy_that_answers_for_the_server_is_asked_again_after_pauses_that_double_for_as_long_as_there_is_patience(
+    monkeypatch,
+):
+    class Proxy:
+        url = "http://proxy"
+
+        def request(self, method, path):
+            return Answer(502, {})
+
+    pauses = []
+    clock = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=pauses.append)
+    monkeypatch.setattr(late_delivery, "time", clock)
+
+    with pytest.raises(NotNowError, match="answered 502, and not as noisescale does"):
+        late_delivery._patient_cursor(Proxy(), "stream", 60.0)
+
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 16]

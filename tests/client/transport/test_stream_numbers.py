@@ -260,6 +260,12 @@ class TestLeftBehind:
 
         assert (counts(damaged)[2], counts(whole)[2]) == (2, 1)
 
+    def test_what_was_lost_before_the_account_is_not_called_stored(self):
+        found = self.left(acked_seq=4, run_frame=b"", lost=[LostRange(1, 2, "x"), LostRange(5, 5, "y")]).account()
+
+        assert (found.num_logged, found.num_stored, found.num_kept) == (5, 2, 0)
+        assert found.num_lost_by_reason == {"x": 2, "y": 1}
+
     def test_nothing_is_logged_to_it(self):
         empty = Stream.left_behind(LeftStream("run", None, b"", 0, 0, []), MemorySpool())
 
