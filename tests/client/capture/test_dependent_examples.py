@@ -110,15 +110,17 @@ def test_steps_of_other_sizes_are_compared_with_none():
     assert not any(row.flags & Flags.DEPENDENT_EXAMPLES for row in rows)
 
 
-def test_large_layers_are_not_kept():
+def test_layers_that_are_large_elsewhere_or_complex_are_not_kept():
     class Source:
         dropped = ()
 
-    large, small = torch.zeros(MAX_ELEMENTS + 1), torch.ones(3)
-    for parameter in (large, small):
+    kept, large = torch.ones(3), torch.zeros(MAX_ELEMENTS + 1)
+    elsewhere, imaginary = torch.ones(3, device="meta"), torch.ones(3, dtype=torch.complex64)
+    parameters = [kept, large, elsewhere, imaginary]
+    for parameter in parameters:
         parameter.grad = parameter.clone()
 
-    columns, distance_L = RecentGradients([large, small], [0, 1], Source()).look([SmallBatchSize(BATCH)])
+    columns, distance_L = RecentGradients(parameters, [0, 1, 2, 3], Source()).look([SmallBatchSize(BATCH)])
 
-    assert list(columns) == [2]
+    assert list(columns) == [1]
     assert len(distance_L) == 0

@@ -39,13 +39,15 @@ class RecentGradients:
         self._choose()
 
     def _choose(self) -> None:
-        """Take layers without a dropped parameter, the smallest first."""
-        dropped = set(self._source.dropped)
-        self._num_dropped = len(dropped)
+        """Take whole layers of real numbers on one device, the smallest first."""
+        left_out = set(self._source.dropped)
+        self._num_dropped = len(left_out)
+        device = self._parameters[0].device
+        left_out |= {i for i, p in enumerate(self._parameters) if p.is_complex() or p.device != device}
         sizes = {
             group: sum(self._parameters[index].numel() for index in members)
             for group, members in self._members.items()
-            if not dropped & set(members)
+            if not left_out & set(members)
         }
         self._columns: list[int] = []
         self._chosen: list[Tensor] = []
