@@ -78,8 +78,8 @@ def stream(kind: str, seed: int) -> Told:
         if look_of(step + 1) != number:
             number = look_of(step + 1)
             run = RunSoFar(
-                NOTHING_MEASURED,
-                batch,
+                noise_scale=NOTHING_MEASURED,
+                batch_size=batch,
                 steps_done=step + 1,
                 planned_steps=STEPS if kind == "grows" else None,
                 known=known_noise_scale(looks.so_far()),

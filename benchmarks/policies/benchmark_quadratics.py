@@ -151,7 +151,7 @@ def answers(problem: Problem, batch: float, rate: float, seed: int) -> Iterator[
 
 def _at_prices(problem: Problem, batch: float, share: float, looks: Looks, done: int, planned: int) -> Iterator[Answer]:
     known = known_noise_scale(looks.so_far())
-    run = RunSoFar(NOTHING_MEASURED, batch, steps_done=done, planned_steps=planned, known=known)
+    run = RunSoFar(noise_scale=NOTHING_MEASURED, batch_size=batch, steps_done=done, planned_steps=planned, known=known)
     for ratio in PRICES:
         price = ratio * problem.critical
         said = decide(run, Measured(), Question(examples_per_step=price))

@@ -16,8 +16,8 @@ from noisescale_core.theory.language_models import LanguageModel
 
 LENGTH = 2048.0
 GPT = RunSoFar(
-    NOTHING_MEASURED,
-    128.0,
+    noise_scale=NOTHING_MEASURED,
+    batch_size=128.0,
     optimizer="AdamW",
     example="sequence",
     unit="tokens",

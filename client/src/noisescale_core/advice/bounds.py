@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.parts import RunSetting
 from noisescale_core.advice.question import Limits
 from noisescale_core.advice.worth import Missing
 from noisescale_core.theory import limits
@@ -21,7 +21,7 @@ SIZE_NAMES = ("dataset_size", "num_examples", "num_train_examples", "train_examp
 """Names by which a run's config tells how many examples its data hold."""
 
 
-def missing_for(run: RunSoFar, given: Limits, pace: Pace | None) -> Missing | None:
+def missing_for(run: RunSetting, given: Limits, pace: Pace | None) -> Missing | None:
     """What the limits cannot be held against; None where all can.
 
     Args:
@@ -49,7 +49,7 @@ def missing_for(run: RunSoFar, given: Limits, pace: Pace | None) -> Missing | No
     return None
 
 
-def trade_off_of(run: RunSoFar, critical_batch: float) -> TradeOff | None:
+def trade_off_of(run: RunSetting, critical_batch: float) -> TradeOff | None:
     """Steps and examples from now to the end of the plan; None without a plan.
 
     Args:
@@ -63,7 +63,7 @@ def trade_off_of(run: RunSoFar, critical_batch: float) -> TradeOff | None:
     )
 
 
-def limits_at(critical_batch: float, run: RunSoFar, given: Limits, pace: Pace | None) -> list[Limit]:
+def limits_at(critical_batch: float, run: RunSetting, given: Limits, pace: Pace | None) -> list[Limit]:
     """All limits, were this the critical batch.
 
     Args:
@@ -90,7 +90,7 @@ def limits_at(critical_batch: float, run: RunSoFar, given: Limits, pace: Pace | 
     return found
 
 
-def data_size(run: RunSoFar) -> float | None:
+def data_size(run: RunSetting) -> float | None:
     """Examples that the run's data hold, where its config tells.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from noisescale_core.advice.limited import Inside
 from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import Caution, RunSoFar
+from noisescale_core.advice.parts import Caution, RunSetting
 from noisescale_core.advice.predictions import Predictions
 from noisescale_core.advice.question import Limits
 from noisescale_core.advice.words import of_a_run as wording
@@ -14,7 +14,7 @@ LONGER = 1.05
 """Less is within what step times vary by."""
 
 
-def cautions(run: RunSoFar, given: Limits, found: Inside | None, foretold: Predictions | None) -> tuple[Caution, ...]:
+def cautions(run: RunSetting, given: Limits, found: Inside | None, foretold: Predictions | None) -> tuple[Caution, ...]:
     """What to know of the limits before following the advice.
 
     Args:
@@ -35,7 +35,7 @@ def _without_effect(given: Limits) -> Iterator[Caution]:
         yield Caution("no_effect", "Interruptions count where spot_price_share says what interruptible devices cost.")
 
 
-def _may_be_missed(run: RunSoFar, found: Inside | None) -> Iterator[Caution]:
+def _may_be_missed(run: RunSetting, found: Inside | None) -> Iterator[Caution]:
     if found is None or found.interval is None:
         return
     is_deadline = any(limit.is_deadline and limit.low > 0 for limit in found.allowed)

@@ -3,11 +3,11 @@
 import math
 
 from noisescale_core.advice.known_noise_scale import says_something
-from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.parts import RunSetting, SpentPoint
 from noisescale_core.theory.temperature import informs_critical_batch
 
 
-def is_decayed(run: RunSoFar) -> bool:
+def is_decayed(run: RunSetting) -> bool:
     """Whether the learning rate has fallen below a tenth of its peak, so that φ is mostly the decay's.
 
     Args:
@@ -20,7 +20,7 @@ def is_decayed(run: RunSoFar) -> bool:
     return not informs_critical_batch(learning_rate=run.learning_rate, peak_learning_rate=peak)
 
 
-def last_informed_step(run: RunSoFar) -> int | None:
+def last_informed_step(run: RunSetting) -> int | None:
     """The last step at which the learning rate still said something; None where the stretches do not tell.
 
     Args:

@@ -2,7 +2,15 @@
 
 from typing import Literal
 
-from noisescale_core.advice.parts import Interval, LearningRateAdvice, NowAndThen, Predicted, RunSoFar, Share
+from noisescale_core.advice.parts import (
+    Interval,
+    LearningRateAdvice,
+    NowAndThen,
+    Predicted,
+    RunSetting,
+    RunSoFar,
+    Share,
+)
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_core.theory import learning_rate, trade_off
@@ -50,7 +58,7 @@ def share_interval(share: Share, noise_scale: NoiseScaleEstimate, batch_size: fl
     return Interval(share(noise_scale.value, batch_size), min(ends), max(ends))
 
 
-def learning_rate_advice(run: RunSoFar, critical: Interval | None, to_batch: float) -> LearningRateAdvice | None:
+def learning_rate_advice(run: RunSetting, critical: Interval | None, to_batch: float) -> LearningRateAdvice | None:
     """The learning rate that goes with a batch, by the optimizer's rule; None where the run logs none.
 
     Args:

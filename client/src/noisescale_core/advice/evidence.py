@@ -11,7 +11,7 @@ from statistics import NormalDist
 from noisescale_core.advice.critical_belief import Critical, critical_of, expected_critical
 from noisescale_core.advice.decay import is_decayed
 from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
-from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSoFar
+from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSetting, RunSoFar
 from noisescale_core.advice.usual import law_of, near
 from noisescale_core.advice.words import reasons
 from noisescale_core.advice.words.flags import WRONG
@@ -41,15 +41,16 @@ class Measured:
         """Sweeps and branches that say something of κ."""
         return self.kappa.measurements
 
-    def noise_scale_of(self, run: RunSoFar) -> LatestNoiseScale:
+    def noise_scale_of(self, run: RunSetting) -> LatestNoiseScale:
         """What the answer rests on.
 
         Args:
             run: Whose noise scale it is.
         """
-        return LatestNoiseScale.of(run.noise_scale, run.reason, run.noise_scale_step)
+        now = begun(run)
+        return LatestNoiseScale.of(now.noise_scale, now.reason, now.noise_scale_step)
 
-    def critical(self, run: RunSoFar) -> Critical | None:
+    def critical(self, run: RunSetting) -> Critical | None:
         """κ × the noise scale by all looks, beside what is usual.
 
         None without a batch, where the noise scale is wrong, and before the first look unless a law tells.
@@ -57,8 +58,9 @@ class Measured:
         Args:
             run: Whose noise scale it is.
         """
-        phi, batch = run.belief or (None if is_decayed(run) else belief_of(run.noise_scale)), run.batch_size
-        if batch is None or not SMALLEST < batch < LARGEST or is_wrong(run):
+        now, batch = begun(run), run.batch_size
+        phi = now.belief or (None if is_decayed(now) else belief_of(now.noise_scale))
+        if batch is None or not SMALLEST < batch < LARGEST or is_wrong(now):
             return None
         law = law_of(run)
         usual, floor = ((near(batch),), 0.0) if law is None else ((near(batch), law.usual), law.floor)
@@ -66,20 +68,20 @@ class Measured:
             return None if law is None else expected_critical(usual, floor=floor)
         return critical_of(
             phi,
-            log_mean=_log_mean(self.kappa, run),
+            log_mean=_log_mean(self.kappa, now),
             odds_log_sd=self.kappa.odds_log_sd,
             shown_log_sd=self.kappa.log_sd,
             usual=usual,
             floor=floor,
         )
 
-    def is_resolved(self, run: RunSoFar) -> bool:
+    def is_resolved(self, run: RunSetting) -> bool:
         """Whether the noise scale is resolved, and not tentative.
 
         Args:
             run: Whose noise scale it is.
         """
-        return run.noise_scale.state is State.RESOLVED
+        return begun(run).noise_scale.state is State.RESOLVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class Swept:
         """Sweeps and branches that say something of κ or of B_crit itself."""
         return max(self.kappa.measurements, len(self.sweeps))
 
-    def noise_scale_of(self, run: RunSoFar) -> LatestNoiseScale:
+    def noise_scale_of(self, run: RunSetting) -> LatestNoiseScale:
         """That of the task's earlier runs.
 
         Args:
@@ -115,7 +117,7 @@ class Swept:
         """
         return self.noise_scale or NOT_MEASURED
 
-    def critical(self, run: RunSoFar) -> Critical | None:
+    def critical(self, run: RunSetting) -> Critical | None:
         """B_crit; its error is that of the model.
 
         Args:
@@ -128,7 +130,7 @@ class Swept:
         estimate = estimate_from_interval(value, low=value, high=value, model_log_sd=sd, level=level)
         return Critical(estimate, Belief.of_interval(value, self.swept.low, self.swept.high, level))
 
-    def is_resolved(self, run: RunSoFar) -> bool:
+    def is_resolved(self, run: RunSetting) -> bool:
         """A fitted critical batch is.
 
         Args:
@@ -189,7 +191,7 @@ class Prior:
         """Sweeps and branches that say something of κ."""
         return self.kappa.measurements
 
-    def noise_scale_of(self, run: RunSoFar) -> LatestNoiseScale:
+    def noise_scale_of(self, run: RunSetting) -> LatestNoiseScale:
         """None is known.
 
         Args:
@@ -197,14 +199,14 @@ class Prior:
         """
         return NOT_MEASURED
 
-    def critical(self, run: RunSoFar) -> None:
+    def critical(self, run: RunSetting) -> None:
         """Unknown.
 
         Args:
             run: The setting that the next run is changed from.
         """
 
-    def is_resolved(self, run: RunSoFar) -> bool:
+    def is_resolved(self, run: RunSetting) -> bool:
         """Nothing is.
 
         Args:
@@ -214,6 +216,16 @@ class Prior:
 
 
 Evidence = Measured | Swept | Prior
+
+
+def begun(run: RunSetting) -> RunSoFar:
+    """The same run, as only one that has begun has a noise scale of its own.
+
+    Args:
+        run: Of `Measured`.
+    """
+    assert isinstance(run, RunSoFar)
+    return run
 
 
 def _log_mean(kappa: Kappa, run: RunSoFar) -> float:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from noisescale_core.advice.parts import Interval, RunSoFar
+from noisescale_core.advice.parts import Interval, RunSetting
 from noisescale_core.theory.change import BatchChange
 from noisescale_core.theory.learning_rate import Family, family_of
 from noisescale_core.theory.rescaling import Hyperparameters, Rescaling, rescale_all
@@ -22,7 +22,7 @@ _ALL_NAMES = {"weight_decay": ("weight_decay",), "warmup_steps": ("warmup_steps"
 
 
 def rescaling(
-    run: RunSoFar, config: Mapping[str, Any], critical: Interval | None, to_batch: float | None
+    run: RunSetting, config: Mapping[str, Any], critical: Interval | None, to_batch: float | None
 ) -> Rescaling | None:
     """The whole set that goes with a batch; None without a learning rate, a batch or a rule that reaches so far.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from noisescale_core.advice.bounds import limits_at, trade_off_of
 from noisescale_core.advice.numbers import number
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import Interval, RunSoFar
+from noisescale_core.advice.parts import Interval, RunSetting
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.question import Limits
 from noisescale_core.advice.words import limits as wording
@@ -71,7 +71,7 @@ class Inside:
     allowed: Sequence[Limit]
 
 
-def inside(priced: Priced, run: RunSoFar, given: Limits, pace: Pace | None) -> Inside:
+def inside(priced: Priced, run: RunSetting, given: Limits, pace: Pace | None) -> Inside:
     """The best batch at the reader's price, moved into the limits and rounded to what can be run.
 
     Args:
@@ -167,7 +167,7 @@ def round_batch(batch: float) -> int:
     return min((int(c) for c in candidates if c == int(c)), key=lambda c: abs(math.log(c / max(batch, 1))))
 
 
-def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pace: Pace | None) -> str | None:
+def what_is_possible(priced: Priced, run: RunSetting, allowed: Sequence[Limit], pace: Pace | None) -> str | None:
     """The cheapest way within the deadlines, the fastest within the budgets; None where neither can be met alone.
 
     Args:
@@ -196,7 +196,7 @@ def what_is_possible(priced: Priced, run: RunSoFar, allowed: Sequence[Limit], pa
 
 
 def _at_ends(
-    choice: Choice, priced: Priced, run: RunSoFar, given: Limits, pace: Pace | None
+    choice: Choice, priced: Priced, run: RunSetting, given: Limits, pace: Pace | None
 ) -> list[tuple[float, float]]:
     """B_crit and the best batch inside the limits, at its value and both ends: limits of the plan move with it."""
     if choice.batch is None:

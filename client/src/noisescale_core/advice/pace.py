@@ -6,7 +6,7 @@ from itertools import groupby
 from statistics import linear_regression, median
 from typing import Literal
 
-from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.parts import RunSetting, SpentPoint
 from noisescale_core.advice.question import Limits, Question
 from noisescale_core.theory.cost import SECONDS_PER_HOUR, StepTime
 from noisescale_core.theory.spot import Spot
@@ -103,7 +103,7 @@ class Pace:
         )
 
 
-def pace_of(run: RunSoFar, asked: Question) -> Pace | None:
+def pace_of(run: RunSetting, asked: Question) -> Pace | None:
     """What a step takes now; None where no step times were logged.
 
     Args:

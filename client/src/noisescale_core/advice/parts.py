@@ -62,29 +62,56 @@ class SpentPoint:
     is_resolved: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RunSoFar:
-    """What a recommendation is made from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSetting:
+    """What a run is made with: a plan, prices and step times, of a task also before its next run's first step.
 
     Attributes:
-        noise_scale: Estimate over the latest window, in examples; of no update before the run's first step.
-        batch_size: Global batch now, in examples.
+        batch_size: Global batch now, or of the next run, in examples.
         optimizer: Class name of the optimizer.
-        learning_rate: Learning rate now.
+        learning_rate: Learning rate now, or of the next run.
         example: What is sampled independently, as a word: "image", "sequence".
         unit: Display unit, plural: "images", "tokens".
         family: Of the task, such as "language".
-        spent: The run so far, oldest first, for waste, step times and the growth of the noise scale.
-        usd_spent: Money so far, if a price is known.
-        reason: Reason code of the client where there is no estimate at all.
-        flags: Bits that the rows of the latest window carry.
+        spent: Steps so far, oldest first, with their times; of a task those of its earlier run.
         units_per_example: Display units of an example.
         steps_done: Optimizer steps so far.
         planned_steps: Optimizer steps of the whole plan at the present batch; None where none is known.
         num_devices: Devices that are paid for.
         usd_per_device_hour: Price of one for an hour.
         config: What the run was described with, by the names that trainers use.
-        run_id: UUID of the run; None before its first step.
+    """
+
+    batch_size: float | None
+    optimizer: str | None = None
+    learning_rate: float | None = None
+    example: str = "example"
+    unit: str = "examples"
+    family: str | None = None
+    spent: Sequence[SpentPoint] = ()
+    units_per_example: float = 1.0
+    steps_done: int = 0
+    planned_steps: int | None = None
+    num_devices: int | None = None
+    usd_per_device_hour: float | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps_left(self) -> int:
+        """Optimizer steps of the plan that are still to take at the present batch; 0 without a plan."""
+        return max(0, (self.planned_steps or 0) - self.steps_done)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSoFar(RunSetting):
+    """A run that has begun, with what was measured in it.
+
+    Attributes:
+        noise_scale: Estimate over the latest window, in examples.
+        usd_spent: Money so far, if a price is known.
+        reason: Reason code of the client where there is no estimate at all.
+        flags: Bits that the rows of the latest window carry.
+        run_id: UUID of the run; None where it is not stored.
         step: The newest optimizer step that is known; None before the first.
         noise_scale_step: The last step that is in the noise scale; None where that is not known.
         divergence: Since when its loss or gradients are not finite; None where they are.
@@ -93,22 +120,9 @@ class RunSoFar:
     """
 
     noise_scale: NoiseScaleEstimate
-    batch_size: float | None
-    optimizer: str | None = None
-    learning_rate: float | None = None
-    example: str = "example"
-    unit: str = "examples"
-    family: str | None = None
-    spent: Sequence[SpentPoint] = ()
     usd_spent: float | None = None
     reason: str | None = None
     flags: int = 0
-    units_per_example: float = 1.0
-    steps_done: int = 0
-    planned_steps: int | None = None
-    num_devices: int | None = None
-    usd_per_device_hour: float | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
     run_id: str | None = None
     step: int | None = None
     noise_scale_step: int | None = None
@@ -127,11 +141,6 @@ class RunSoFar:
         if self.planned_steps:
             return min(1.0, self.steps_done / self.planned_steps)
         return 1.0 if self.has_ended else None
-
-    @property
-    def steps_left(self) -> int:
-        """Optimizer steps of the plan that are still to take at the present batch; 0 without a plan."""
-        return max(0, (self.planned_steps or 0) - self.steps_done)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from statistics import linear_regression
 from noisescale_core.advice.decay import informs, is_decayed
 from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, rounding
-from noisescale_core.advice.parts import Interval, RunSoFar, SpentPoint
+from noisescale_core.advice.parts import Interval, RunSetting, SpentPoint
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.question import Limits
 from noisescale_core.theory import schedule as theory
@@ -87,7 +87,7 @@ class Plan:
 
 
 def plan(
-    run: RunSoFar,
+    run: RunSetting,
     evidence: Evidence,
     given: Limits,
     *,
@@ -115,7 +115,7 @@ def plan(
 
 
 def _missing(
-    run: RunSoFar, evidence: Evidence, priced: Priced | None, found: Inside | None, not_judged: str | None
+    run: RunSetting, evidence: Evidence, priced: Priced | None, found: Inside | None, not_judged: str | None
 ) -> str | None:
     if not evidence.is_resolved(run) or run.batch_size is None:
         return "A schedule needs a resolved noise scale and a known batch size."
@@ -130,7 +130,7 @@ def _missing(
     return NO_WHOLE_BATCH if found.batch is None else None
 
 
-def _schedule(run: RunSoFar, critical: Interval, *, rate: float, rounded: Callable[[float], int]) -> Schedule:
+def _schedule(run: RunSetting, critical: Interval, *, rate: float, rounded: Callable[[float], int]) -> Schedule:
     exponent, foretold = profile(run, critical.value)
     found = stages(foretold, examples_per_step=rate, bounds=Bounds(), rounded=rounded)
     gamma = theory.gamma(foretold)
@@ -146,7 +146,7 @@ def _schedule(run: RunSoFar, critical: Interval, *, rate: float, rounded: Callab
     )
 
 
-def profile(run: RunSoFar, critical_batch: float) -> tuple[float, list[theory.Stretch]]:
+def profile(run: RunSetting, critical_batch: float) -> tuple[float, list[theory.Stretch]]:
     """The growth that the run has shown, q of φ ∝ progress^q, and κ φ over the rest of the plan.
 
     Args:
@@ -201,7 +201,7 @@ def forecast(phi: float, batch: float, *, exponent: float, progress: float, step
     return found
 
 
-def _advised(stage: Stage, run: RunSoFar, critical: float, *, used: float) -> AdvisedStage:
+def _advised(stage: Stage, run: RunSetting, critical: float, *, used: float) -> AdvisedStage:
     rate, batch = run.learning_rate, run.batch_size
     assert batch is not None
     rule = rescale(optimizer=run.optimizer, from_batch=batch, to_batch=stage.batch, noise_scale=critical)

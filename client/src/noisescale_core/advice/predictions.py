@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from noisescale_core.advice.numbers import number
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import Interval, RunSoFar, SpentPoint
+from noisescale_core.advice.parts import Interval, RunSetting, RunSoFar, SpentPoint
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.theory import counterfactual, parallelism
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
@@ -153,7 +153,7 @@ class Parallelism:
 
 
 def predictions(
-    run: RunSoFar, priced: Priced, pace: Pace | None, *, recommended: int | None, asked: Iterable[float]
+    run: RunSetting, priced: Priced, pace: Pace | None, *, recommended: int | None, asked: Iterable[float]
 ) -> Predictions | None:
     """The rest of the plan at the present, the recommended and any asked batch; None without a plan.
 
@@ -173,7 +173,7 @@ def predictions(
 
 
 def _at(
-    batch: float, plan: Plan, run: RunSoFar, priced: Priced, pace: Pace | None, recommended: int | None
+    batch: float, plan: Plan, run: RunSetting, priced: Priced, pace: Pace | None, recommended: int | None
 ) -> Prediction:
     found = what_if(plan, batch=batch, critical_batch=priced.critical)
     usd_per_step = None if pace is None else pace.usd_per_step(batch)
@@ -218,7 +218,7 @@ def had_we_used(run: RunSoFar, *, batch: float) -> HadWeUsed | None:
     )
 
 
-def parallelism_of(run: RunSoFar, priced: Priced, examples_per_device: float | None) -> Parallelism | None:
+def parallelism_of(run: RunSetting, priced: Priced, examples_per_device: float | None) -> Parallelism | None:
     """What devices would buy; None where nobody said how many examples one takes.
 
     Args:

@@ -14,7 +14,7 @@ from noisescale_core.advice.bounds import missing_for
 from noisescale_core.advice.cautions import cautions
 from noisescale_core.advice.decision import word_of
 from noisescale_core.advice.early import caution as caution_early
-from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept
+from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept, begun
 from noisescale_core.advice.hyperparameters import rescaling
 from noisescale_core.advice.kappa import Kappa
 from noisescale_core.advice.limited import Inside, inside, round_batch, rounding
@@ -29,6 +29,7 @@ from noisescale_core.advice.parts import (
     Odds,
     Predicted,
     RateSource,
+    RunSetting,
     RunSoFar,
 )
 from noisescale_core.advice.plan import plan
@@ -41,6 +42,7 @@ from noisescale_core.advice.waste import waste
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.worth import SPLIT, Missing, is_assumed, worth_of
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory import prices
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
 from noisescale_core.theory.expected_cost import Stake, least_expected_cost, stake
@@ -62,7 +64,7 @@ FAR_OFF = Missing(
 class _Case:
     """What was asked, and what is known so far."""
 
-    run: RunSoFar
+    run: RunSetting
     evidence: Evidence
     asked: Question
     pace: Pace | None
@@ -73,9 +75,14 @@ class _Case:
     at_stake: Stake | None = None
 
     @property
+    def so_far(self) -> RunSoFar | None:
+        """The run itself; None of a task."""
+        return begun(self.run) if isinstance(self.evidence, Measured) else None
+
+    @property
     def has_diverged(self) -> bool:
         """Whether the run itself has no finite loss or gradients any more."""
-        return self.run.divergence is not None and isinstance(self.evidence, Measured)
+        return self.so_far is not None and self.so_far.divergence is not None
 
 
 def decide(run: RunSoFar, evidence: Evidence = UNCALIBRATED, asked: Question = NOTHING_ASKED) -> Decision:
@@ -109,7 +116,7 @@ def _undecided(why: str) -> Decision:
 
 
 def recommend(
-    run: RunSoFar,
+    run: RunSetting,
     evidence: Evidence = UNCALIBRATED,
     asked: Question = NOTHING_ASKED,
     *,
@@ -118,7 +125,7 @@ def recommend(
     """The recommendation for a run, or for the next run of a task.
 
     Args:
-        run: As it stands; of a task the setting that its next run is changed from.
+        run: As it stands, a `RunSoFar`; of a task the setting that its next run is changed from.
         evidence: What B_crit is known from.
         asked: What a step is worth, what limits the rest, and which batches to predict besides.
         is_of_list: Without what takes half of the time and no list shows: schedule, waste, counterfactual,
@@ -161,22 +168,22 @@ def calibration(kappa: Kappa, level: float) -> Calibration:
     )
 
 
-def _is_plausible(run: RunSoFar, priced: Priced) -> bool:
+def _is_plausible(run: RunSetting, priced: Priced) -> bool:
     sizes = (priced.critical.value, run.batch_size or 0.0, priced.best.value, priced.exchange_rate)
     return all(SMALLEST < size < LARGEST for size in sizes)
 
 
 def _answer(case: _Case) -> Recommendation:
     """The answer with what is known: without a price or a batch most of it is None."""
-    run, evidence, priced, found = case.run, case.evidence, case.priced, case.found
+    run, evidence, priced, found, so_far = case.run, case.evidence, case.priced, case.found, case.so_far
     to_batch = None if found is None else found.batch
     foretold = _foretold(case)
     options = () if case.has_diverged else surer(run, evidence, None if found is None else priced, case.pace)
     factors = _factors(case)
     said = _verdict(case, factors, foretold, options)
     answer = Recommendation(
-        run_id=run.run_id,
-        step=run.step,
+        run_id=None if so_far is None else so_far.run_id,
+        step=None if so_far is None else so_far.step,
         unit=run.unit,
         example=run.example,
         units_per_example=run.units_per_example,
@@ -190,7 +197,7 @@ def _answer(case: _Case) -> Recommendation:
         otherwise=_otherwise(case),
         rounding_regret=None if found is None else found.regret,
         interval=None if priced is None else priced.best,
-        calibration=calibration(evidence.kappa, run.noise_scale.level),
+        calibration=calibration(evidence.kappa, (NOTHING_MEASURED if so_far is None else so_far.noise_scale).level),
         exchange_rate=_exchange_rate(run, case.asked, priced),
         preference=case.asked.preference if case.asked.is_stated else SPLIT,
         critical_batch=None if priced is None else priced.critical_batch,
@@ -203,16 +210,20 @@ def _answer(case: _Case) -> Recommendation:
         predictions=foretold,
         schedule_missing=NOT_IN_A_LIST,
     )
-    if isinstance(evidence, Measured):
-        answer = _of_the_run_itself(answer, case, factors, options)
+    if so_far is not None:
+        answer = _of_the_run_itself(answer, so_far, case.priced, factors, options)
     return answer if case.is_of_list else _with_the_rest(answer, case)
 
 
 def _of_the_run_itself(
-    answer: Recommendation, case: _Case, factors: Predicted | None, options: tuple[Surer, ...]
+    answer: Recommendation,
+    run: RunSoFar,
+    priced: Priced | None,
+    factors: Predicted | None,
+    options: tuple[Surer, ...],
 ) -> Recommendation:
     """The answer with what only a run that has begun can be told."""
-    run, priced, to_batch = case.run, case.priced, answer.recommended_batch_size
+    to_batch = answer.recommended_batch_size
     return replace(
         answer,
         current_batch_size=run.batch_size,
@@ -226,10 +237,10 @@ def _of_the_run_itself(
 
 def _with_the_rest(answer: Recommendation, case: _Case) -> Recommendation:
     """The answer with what only a page of its own shows."""
-    run, evidence, to_batch = case.run, case.evidence, answer.recommended_batch_size
+    run, so_far, to_batch = case.run, case.so_far, answer.recommended_batch_size
     whole = None if case.found is None else case.priced
     not_judged = None if case.missing is None else case.missing.text
-    rest = plan(run, evidence, case.asked, priced=case.priced, found=case.found, not_judged=not_judged)
+    rest = plan(run, case.evidence, case.asked, priced=case.priced, found=case.found, not_judged=not_judged)
     set_with = rescaling(run, run.config, None if case.priced is None else case.priced.critical_batch, to_batch)
     answer = replace(
         answer,
@@ -238,19 +249,19 @@ def _with_the_rest(answer: Recommendation, case: _Case) -> Recommendation:
         schedule=rest.schedule,
         schedule_missing=rest.missing,
     )
-    if not isinstance(evidence, Measured):
+    if so_far is None:
         return answer
     return replace(
         answer,
-        waste=waste(run.spent, run.usd_spent),
-        counterfactual=None if to_batch is None else had_we_used(run, batch=to_batch),
+        waste=waste(so_far.spent, so_far.usd_spent),
+        counterfactual=None if to_batch is None else had_we_used(so_far, batch=to_batch),
     )
 
 
 def _cautions(case: _Case, foretold: Predictions | None) -> tuple[Caution, ...]:
     """What to know before following the advice, what changes its worth first."""
     run, found = case.run, case.found
-    young = caution_early(run) if isinstance(case.evidence, Measured) else None
+    young = None if case.so_far is None else caution_early(case.so_far)
     first = () if young is None or case.has_diverged else (young,)
     said = list(wording.warnings(run, case.evidence))
     if case.priced is not None and is_assumed(case.asked):
@@ -275,9 +286,9 @@ def _factors(case: _Case) -> Predicted | None:
 
 
 def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | None, options: Sequence[Surer]) -> Verdict:
-    run, evidence = case.run, case.evidence
-    if run.divergence is not None and case.has_diverged:
-        return verdict.diverged(run, run.divergence)
+    run, evidence, so_far = case.run, case.evidence, case.so_far
+    if so_far is not None and so_far.divergence is not None:
+        return verdict.diverged(so_far, so_far.divergence)
     if case.priced is None or case.found is None:
         return verdict.without_value(run, evidence, case.missing, options)
     if factors is None:
@@ -285,10 +296,11 @@ def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | Non
     if isinstance(evidence, Swept):
         return verdict.start(run, evidence, case.found, options)
     assert case.at_stake is not None
-    return verdict.verdict(run, evidence, case.priced, case.found, case.at_stake, factors, foretold, options)
+    assert so_far is not None
+    return verdict.verdict(so_far, evidence, case.priced, case.found, case.at_stake, factors, foretold, options)
 
 
-def _exchange_rate(run: RunSoFar, asked: Question, priced: Priced | None) -> ExchangeRate | None:
+def _exchange_rate(run: RunSetting, asked: Question, priced: Priced | None) -> ExchangeRate | None:
     source: RateSource = "preference"
     if not is_assumed(asked):
         source = asked.ways[0]  # type: ignore[assignment]  # names of fields
@@ -302,8 +314,8 @@ def _exchange_rate(run: RunSoFar, asked: Question, priced: Priced | None) -> Exc
 
 def _odds(case: _Case) -> Odds | None:
     """What only a run with a batch has: of a task there is no present one to compare with."""
-    found = case.at_stake
-    if found is None or not isinstance(case.evidence, Measured):
+    found, so_far = case.at_stake, case.so_far
+    if found is None or so_far is None:
         return None
     return Odds(
         probability=found.probability,
@@ -311,7 +323,7 @@ def _odds(case: _Case) -> Odds | None:
         worst_case=found.worst_case,
         present_regret=found.present_regret,
         regret=found.regret,
-        assumes=wording.assumes(case.run, case.evidence),
+        assumes=wording.assumes(so_far, case.evidence),
     )
 
 

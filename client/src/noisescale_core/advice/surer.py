@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from noisescale_core.advice.bounds import trade_off_of
-from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured
+from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured, begun
 from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.parts import RunSetting, RunSoFar
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import Reason, State
@@ -46,7 +46,7 @@ class Surer:
     text: str
 
 
-def surer(run: RunSoFar, evidence: Evidence, priced: Priced | None, pace: Pace | None) -> tuple[Surer, ...]:
+def surer(run: RunSetting, evidence: Evidence, priced: Priced | None, pace: Pace | None) -> tuple[Surer, ...]:
     """What would make the answer surer, the cheapest first.
 
     Args:
@@ -55,18 +55,21 @@ def surer(run: RunSoFar, evidence: Evidence, priced: Priced | None, pace: Pace |
         priced: B_crit; None without a noise scale.
         pace: Time and price of a step.
     """
-    scale, batch = run.noise_scale, run.batch_size
     sweep = None if priced is None or evidence.num_measurements else _sweep(run, priced, pace)
     if not isinstance(evidence, Measured):
         return () if sweep is None else (sweep,)
+    so_far = begun(run)
+    scale, batch = so_far.noise_scale, so_far.batch_size
     if batch is None or not SMALLEST < batch < LARGEST or scale.reason is Reason.NO_ESTIMATES:
         return ()
     if scale.state is not State.RESOLVED:
         needed = None if scale.reason is Reason.NO_SIGNAL_YET else scale.updates_needed
         return (
-            _more_micro_batches() if run.has_ended else (_more_steps(run, needed, batch, pace), *_more_micro_batches())
+            _more_micro_batches()
+            if so_far.has_ended
+            else (_more_steps(so_far, needed, batch, pace), *_more_micro_batches())
         )
-    found = [_branch(run, batch, pace), *([] if sweep is None else [sweep])]
+    found = [_branch(so_far, batch, pace), *([] if sweep is None else [sweep])]
     return tuple(sorted(found, key=lambda one: one.examples or 0.0))
 
 
@@ -99,7 +102,7 @@ def _branch(run: RunSoFar, batch: float, pace: Pace | None) -> Surer:
     return Surer("branch", True, steps, each * len(BRANCH_ARMS), hours, usd, text)
 
 
-def _sweep(run: RunSoFar, priced: Priced, pace: Pace | None) -> Surer | None:
+def _sweep(run: RunSetting, priced: Priced, pace: Pace | None) -> Surer | None:
     whole = trade_off_of(run, priced.critical.value)
     if whole is None or not run.planned_steps or not run.steps_left:
         return None

@@ -8,7 +8,7 @@ lie a factor of 75 apart (McCandlish et al. 2018, arXiv:1812.06162).
 import math
 from dataclasses import dataclass
 
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.parts import RunSetting
 from noisescale_core.theory.language_models import DEGREES_OF_FREEDOM, MOST_TOKENS, LanguageModel
 from noisescale_core.theory.learning_rate import Family, family_of
 
@@ -75,7 +75,7 @@ def near(batch_size: float) -> Usual:
     return Usual(math.log(batch_size), USUAL_LOG_SD)
 
 
-def law_of(run: RunSoFar) -> Law | None:
+def law_of(run: RunSetting) -> Law | None:
     """What published language models say of a run; None where it is not said to be one, or without a plan.
 
     Args:
@@ -90,7 +90,7 @@ def law_of(run: RunSoFar) -> Law | None:
     return Law(tokens, Usual(math.log(critical), model.uncertainty, DEGREES_OF_FREEDOM), floor)
 
 
-def planned_tokens(run: RunSoFar) -> float | None:
+def planned_tokens(run: RunSetting) -> float | None:
     """The tokens that a language model is trained on; None where the run is not said to be one, or has no plan.
 
     Args:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_core.advice import decision
-from noisescale_core.advice.evidence import Evidence, Prior, Swept
+from noisescale_core.advice.evidence import Evidence, Prior, Swept, begun
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
 from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import AnyDecision, DecisionWord, Predicted, RunSoFar
+from noisescale_core.advice.parts import AnyDecision, DecisionWord, Predicted, RunSetting, RunSoFar
 from noisescale_core.advice.predictions import Prediction, Predictions
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.surer import Surer
@@ -39,7 +39,7 @@ class Verdict:
     next_step: str
 
 
-def without_value(run: RunSoFar, evidence: Evidence, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
+def without_value(run: RunSetting, evidence: Evidence, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
     """The verdict where no batch can be recommended: what is missing, and what it costs.
 
     Args:
@@ -53,10 +53,12 @@ def without_value(run: RunSoFar, evidence: Evidence, missing: Missing | None, op
         return Verdict(word, wording.NOT_ENOUGH, of_a_task.missing(evidence), None, of_a_task.way_out(evidence))
     if isinstance(evidence, Swept) and missing is None:
         return Verdict(word, wording.NOT_ENOUGH, of_a_task.NO_SETTING, None, of_a_task.LOG_ONE)
-    if missing is not None and evidence.critical(run) is not None:
+    if missing is not None and (isinstance(evidence, Swept) or evidence.critical(run) is not None):
         return Verdict(word, wording.NOT_ENOUGH, missing.text, None, missing.way_out)
-    reason, hint = wording.missing(run), wording.bound_hint(run)
-    return Verdict(word, wording.headline_without_value(run), reason, hint, _next_step(word, run, evidence, options))
+    so_far = begun(run)
+    reason, hint = wording.missing(so_far), wording.bound_hint(so_far)
+    next_step = _next_step(word, so_far, evidence, options)
+    return Verdict(word, wording.headline_without_value(so_far), reason, hint, next_step)
 
 
 def diverged(run: RunSoFar, divergence: Divergence) -> Verdict:
@@ -71,7 +73,7 @@ def diverged(run: RunSoFar, divergence: Divergence) -> Verdict:
 
 
 def infeasible(
-    run: RunSoFar, evidence: Evidence, priced: Priced, found: Inside, foretold: Predictions | None
+    run: RunSetting, evidence: Evidence, priced: Priced, found: Inside, foretold: Predictions | None
 ) -> Verdict:
     """The verdict where no batch meets the limits: which, and what is possible instead.
 
@@ -109,7 +111,7 @@ def _without_limits(priced: Priced, foretold: Predictions | None) -> str | None:
     return f"Without limits the price chooses a batch of {wanted:,}: {said} for the rest of the plan. {least}"
 
 
-def start(run: RunSoFar, evidence: Swept, found: Inside, options: Sequence[Surer]) -> Verdict:
+def start(run: RunSetting, evidence: Swept, found: Inside, options: Sequence[Surer]) -> Verdict:
     """The verdict before a run's first step: a batch to start with.
 
     Args:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from noisescale_core.advice.pace import is_flat, step_line, timed_batches
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.parts import RunSetting
 from noisescale_core.advice.question import Question
 from noisescale_core.theory import prices
 from noisescale_core.theory.cost import StepTime
@@ -30,7 +30,7 @@ class Missing:
     way_out: str
 
 
-def worth_of(asked: Question, run: RunSoFar) -> ExchangeRate | Missing:
+def worth_of(asked: Question, run: RunSetting) -> ExchangeRate | Missing:
     """The price of a step in the caller's words, or what is assumed where they say none or have no preference.
 
     Args:
@@ -78,7 +78,7 @@ def assumed(line: StepTime | None) -> ExchangeRate:
     return replace(prices.from_preference(SPLIT), said=said)
 
 
-def _of_an_hour(usd: float, run: RunSoFar, price_share: float) -> ExchangeRate | Missing:
+def _of_an_hour(usd: float, run: RunSetting, price_share: float) -> ExchangeRate | Missing:
     price, devices, batch = run.usd_per_device_hour, run.num_devices, run.batch_size
     known = {"usd_per_device_hour": price, "num_devices": devices, "batch_size": batch}
     missing = [name for name, value in known.items() if not value]
@@ -97,7 +97,7 @@ def _of_an_hour(usd: float, run: RunSoFar, price_share: float) -> ExchangeRate |
     )
 
 
-def _of_step_times(run: RunSoFar) -> ExchangeRate | Missing:
+def _of_step_times(run: RunSetting) -> ExchangeRate | Missing:
     line = step_line(run.spent)
     timed = timed_batches(run.spent)
     if len(timed) < 2:

@@ -15,13 +15,12 @@ from noisescale_core.advice.answer import Recommendation
 from noisescale_core.advice.evidence import Prior, Swept, SweptCurve
 from noisescale_core.advice.limited import inside, round_batch, rounding
 from noisescale_core.advice.pace import pace_of
-from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSoFar
+from noisescale_core.advice.parts import Interval, LatestNoiseScale, RunSetting, RunSoFar
 from noisescale_core.advice.pricing import price
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.advice.worth import Missing, worth_of
 from noisescale_core.errors import DomainError
-from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_server.analysis.calibration_levels import LEVEL
 from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale
 from noisescale_server.services import run_history, task_evidence, task_schedule
@@ -140,36 +139,28 @@ def _setting(evidence: TaskEvidence, past: RunSoFar | None) -> Setting | None:
     return Setting(past.batch_size, max(rates, default=None), max(past.steps_done, 1), is_tuned=False)
 
 
-def _start(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | None, asked: Question) -> RunSoFar:
-    """A run that has not begun, with the setting, and with the step times and prices of the earlier run."""
-    blank = RunSoFar(NOTHING_MEASURED, None) if past is None else past
+def _start(evidence: TaskEvidence, past: RunSoFar | None, setting: Setting | None, asked: Question) -> RunSetting:
+    """The setting of the next run, with the step times and prices of the earlier one."""
+    before = past or RunSetting(batch_size=None)
     # the earlier run's noise scales are no history of the next run; its step times are
-    pace = [replace(one, value=None, low=None, high=None, learning_rate=None) for one in blank.spent]
-    return replace(
-        blank,
-        noise_scale=NOTHING_MEASURED,
+    pace = [replace(one, value=None, low=None, high=None, learning_rate=None) for one in before.spent]
+    return RunSetting(
         batch_size=None if setting is None else setting.batch_size,
         learning_rate=None if setting is None else setting.learning_rate,
         optimizer=evidence.optimizer,
         example=evidence.example,
         unit=evidence.unit,
         units_per_example=evidence.units_per_example,
-        family=blank.family or evidence.task.family,
+        family=before.family or evidence.task.family,
         spent=pace,
-        usd_spent=None,
-        reason=None,
-        flags=0,
-        steps_done=0,
-        known=None,
-        has_ended=False,
         planned_steps=None if setting is None else setting.num_steps,
-        usd_per_device_hour=asked.usd_per_device_hour or blank.usd_per_device_hour,
-        run_id=None,
-        step=None,
+        num_devices=before.num_devices,
+        usd_per_device_hour=asked.usd_per_device_hour or before.usd_per_device_hour,
+        config=before.config,
     )
 
 
-def _rounding(start: RunSoFar, asked: Question, known: Swept) -> Callable[[float], int]:
+def _rounding(start: RunSetting, asked: Question, known: Swept) -> Callable[[float], int]:
     """From a wanted batch to one that can be run, as the recommended batch was rounded."""
     worth = worth_of(asked, start)
     priced = None if isinstance(worth, Missing) else price(known.critical(start), worth)

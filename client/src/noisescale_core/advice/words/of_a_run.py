@@ -5,7 +5,7 @@ import math
 from noisescale_core.advice.decay import is_decayed, last_informed_step
 from noisescale_core.advice.evidence import Evidence, Measured
 from noisescale_core.advice.numbers import chance, duration, more, number, percent, ratio, rough
-from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, RunSoFar
+from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, RunSetting, RunSoFar
 from noisescale_core.advice.predictions import Banded
 from noisescale_core.advice.pricing import Priced
 from noisescale_core.advice.usual import law_of
@@ -207,9 +207,9 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
     return f"{name}, {rule.name}: the centre of a short search; keep as many steps of warm-up."
 
 
-def warnings(run: RunSoFar, evidence: Evidence) -> tuple[Caution, ...]:
+def warnings(run: RunSetting, evidence: Evidence) -> tuple[Caution, ...]:
     """What the reader must know before following the advice."""
-    found = list(flags.cautions_before_advice(run.flags))
+    found = list(flags.cautions_before_advice(run.flags)) if isinstance(run, RunSoFar) else []
     if not evidence.num_measurements:
         found.append(Caution("uncalibrated", evidence.kappa.said))
     if family_of(run.optimizer) is Family.ADAM and _is_language(run):
@@ -229,7 +229,7 @@ def price_is_assumed(said: str) -> Caution:
     return Caution("no_price", f"The answer {said}. {_SAY_A_PRICE}")
 
 
-def before_the_decay(run: RunSoFar) -> str:
+def before_the_decay(run: RunSetting) -> str:
     """Which step's advice to ask for instead."""
     step = last_informed_step(run)
     if step is None:
@@ -237,7 +237,7 @@ def before_the_decay(run: RunSoFar) -> str:
     return f"Ask for the advice of a step before the decay: to_step={step}."
 
 
-def _is_language(run: RunSoFar) -> bool:
+def _is_language(run: RunSetting) -> bool:
     return "token" in run.unit.lower() or "language" in (run.family or "").lower()
 
 

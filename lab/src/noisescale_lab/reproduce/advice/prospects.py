@@ -79,8 +79,8 @@ def prospect(glimpse: Glimpse, noise_scale: NoiseScaleEstimate, reference: Refer
     asked = Question(examples_per_step=reference.price)
     best = math.sqrt(reference.price * reference.critical_batch)
     run = RunSoFar(
-        noise_scale,
-        glimpse.batch,
+        noise_scale=noise_scale,
+        batch_size=glimpse.batch,
         steps_done=glimpse.steps,
         planned_steps=glimpse.planned_steps,
         known=glimpse.known if noise_scale is glimpse.latest else None,
