@@ -138,6 +138,7 @@ MEASURED = MappingProxyType(
         "policies_recommendations": Measured(
             "policies/benchmark_recommendations.py", alone=("benchmarks/policies/references.csv",)
         ),
+        "rates": Measured("policies/benchmark_rates.py", alone=(f"{CORE}/advice/rate_coefficients.json",)),
         "recommendation": _server("benchmark_recommendation.py", "recommendation", "runs", left_out=_FITTING),
         "report": Measured("benchmark_report.py", (f"{DASHBOARD}/report", f"{CLIENT}/commands")),
         "reproduce": Measured("benchmark_reproduce.py", (f"{LAB}/reproduce/claim/command.py",)),

@@ -37,9 +37,9 @@ class Training:
         return self
 
 
-@pytest.mark.parametrize(("lr", "word"), [(3e-4, "too_low"), (0.007, "about_right"), (0.15, "too_high")])
-def test_a_rate_is_told_half_way_through_the_plan(lr, word):
-    training = Training(lr).steps(110)
+@pytest.mark.parametrize(("lr", "word"), [(3e-4, "too_low"), (1e-3, "about_right"), (0.15, "too_high")])
+def test_a_rate_is_told_at_the_end_of_the_plan(lr, word):
+    training = Training(lr).steps(199)
 
     found = training.run.learning_rate()
 

@@ -44,12 +44,12 @@ async def ask(client: httpx.AsyncClient, run_id: str, **query: Any) -> dict[str,
 
 
 async def test_a_rate_that_is_too_low_is_told_as_the_core_tells_it(client: httpx.AsyncClient) -> None:
-    run_id = await post(client, with_path(make_measurements(steps=range(601)), octaves=-0.4))
+    run_id = await post(client, with_path(make_measurements(steps=range(601)), octaves=-1.5))
 
     found = await ask(client, run_id)
 
     expected = rate_verdict(
-        Path(600, 600.0, 0.0, 600 / 4**-0.4), optimizer="SGD", planned_steps=1200, schedule="constant"
+        Path(600, 600.0, 0.0, 600 / 4**-1.5), optimizer="SGD", planned_steps=1200, schedule="constant"
     )
     assert found["verdict"] == expected.verdict == "too_low"
     assert found["reason"] == expected.reason
@@ -60,7 +60,7 @@ async def test_a_rate_that_is_too_low_is_told_as_the_core_tells_it(client: httpx
         "num_updates": 600,
         "sum_update_sq_norm": 600.0,
         "update_sq_norm_variance": 0.0,
-        "sq_distance": pytest.approx(600 / 4**-0.4),
+        "sq_distance": pytest.approx(600 / 4**-1.5),
         "momentum": 0.0,
     }
     assert (found["step"], found["optimizer"], found["learning_rate"]) == (600, "SGD", 0.1)
@@ -83,13 +83,14 @@ async def test_points_along_the_run_hold_what_was_known_then(client: httpx.Async
 
 @pytest.mark.parametrize("points", [1, 7, 100, 1000])
 async def test_every_number_of_points_ends_with_the_same_verdict(client: httpx.AsyncClient, points: int) -> None:
-    run_id = await post(client, with_path(make_measurements(steps=range(701)), octaves=0.4, every=4))
+    run_id = await post(client, with_path(make_measurements(steps=range(701)), octaves=1.5, every=4))
 
     found = await ask(client, run_id, points=points)
 
-    assert len(found["points"]) <= points + 1
+    assert 1 <= len(found["points"]) <= points
+    assert found["points"][-1]["step"] == found["step"] == 700
     assert found["path"]["num_updates"] == 700
-    assert found["ratio"] == pytest.approx(0.4)
+    assert found["ratio"] == pytest.approx(1.5)
     assert found["verdict"] == "too_high"
 
 

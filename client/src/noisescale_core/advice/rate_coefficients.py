@@ -20,27 +20,27 @@ class Line:
     Attributes:
         slope: Of q in y.
         offset: q at the best rate.
-        scatter: Standard deviation of q about the line.
-        sd: Of y once q is known, as other tasks and optimizers had it.
+        scatter: Standard deviation of q about the line, over tasks and runs.
     """
 
     slope: float
     offset: float
     scatter: float
-    sd: float
 
 
 @dataclass(frozen=True, slots=True)
-class OfOptimizer:
-    """From when on the path of an optimizer tells something.
+class Family:
+    """Optimizers whose paths tell alike.
 
     Attributes:
-        from_progress: Share of the plan.
+        from_progress: Share of the plan from which on they tell something.
         momentum: Stands for the optimizer's own; None: its own counts.
+        lines: Of each schedule, one a share of the plan.
     """
 
     from_progress: float
-    momentum: float | None = None
+    momentum: float | None
+    lines: Mapping[str, Sequence[Line]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +52,50 @@ class Coefficients:
         date: When.
         prior_sd: Standard deviation of y before anything is known, in octaves.
         progress: Shares of the plan that the lines stand at, rising.
-        lines: Of each schedule, one a share.
-        optimizers: By class name; of others nothing is known.
+        families: By name; of other optimizers nothing is known.
     """
 
     source: str
     date: str
     prior_sd: float
     progress: Sequence[float]
-    lines: Mapping[str, Sequence[Line]]
-    optimizers: Mapping[str, OfOptimizer]
+    families: Mapping[str, Family]
 
-    def line_at(self, progress: float, schedule: Schedule) -> Line:
+    def line_at(self, family: str, progress: float, schedule: Schedule) -> Line:
         """The line at a share of the plan: straight in ln progress between the known ones, flat outside.
 
         Args:
+            family: One of the file.
             progress: Share of the plan, above 0.
             schedule: Of the learning rate.
         """
-        lines, place = self.lines[schedule], bisect_left(self.progress, progress)
+        lines, place = self.families[family].lines[schedule], bisect_left(self.progress, progress)
         if place == 0 or place == len(lines):
             return lines[min(place, len(lines) - 1)]
         start, end = self.progress[place - 1], self.progress[place]
         share = math.log(progress / start) / math.log(end / start)
         before, after = lines[place - 1], lines[place]
         return Line(
-            *(
-                (1 - share) * getattr(before, name) + share * getattr(after, name)
-                for name in ("slope", "offset", "scatter", "sd")
-            )
+            *((1 - share) * getattr(before, name) + share * getattr(after, name) for name in COLUMNS),
         )
+
+
+COLUMNS = ("slope", "offset", "scatter")
+"""Of a schedule in the file."""
+
+_FAMILIES = {"Adam": "Adam", "AdamW": "Adam", "Muon": "Muon"}
+
+
+def family_of(optimizer: str | None, momentum: float) -> str | None:
+    """The family of an optimizer; None where nothing is known of it.
+
+    Args:
+        optimizer: Class name.
+        momentum: Of its group.
+    """
+    if optimizer == "SGD":
+        return "momentum" if momentum else "SGD"
+    return _FAMILIES.get(optimizer or "")
 
 
 @functools.cache
@@ -94,12 +108,15 @@ def coefficients() -> Coefficients:
         date=found["date"],
         prior_sd=found["prior_sd"],
         progress=found["progress"],
-        lines={
-            name: [
-                Line(*one)
-                for one in zip(columns["slope"], columns["offset"], columns["scatter"], columns["sd"], strict=True)
-            ]
-            for name, columns in found["schedules"].items()
+        families={
+            name: Family(
+                one["from_progress"],
+                one["momentum"],
+                {
+                    schedule: [Line(*line) for line in zip(*(columns[name] for name in COLUMNS), strict=True)]
+                    for schedule, columns in one["schedules"].items()
+                },
+            )
+            for name, one in found["families"].items()
         },
-        optimizers={name: OfOptimizer(**one) for name, one in found["optimizers"].items()},
     )

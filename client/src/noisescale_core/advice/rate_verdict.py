@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from noisescale_core.advice.kappa import UNKNOWN_PROGRESS
-from noisescale_core.advice.rate_coefficients import Line, OfOptimizer, Schedule, coefficients
+from noisescale_core.advice.rate_coefficients import Family, Line, Schedule, coefficients, family_of
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording
 from noisescale_core.estimators.divergence import Divergence
@@ -111,9 +111,10 @@ def rate_verdict(
         schedule: Of the learning rate.
         divergence: Since when loss or gradients are not finite; None where they are.
     """
-    known = coefficients().optimizers.get(optimizer or "")
+    family = family_of(optimizer, 0.0 if path is None else path.momentum)
+    known = None if family is None else coefficients().families[family]
     measured = None if path is None or known is None else path_ratio(_with_momentum(path, known))
-    if path is None or known is None or measured is None:
+    if path is None or family is None or known is None or measured is None:
         return _nothing(wording.not_known(optimizer) if known is None else wording.NOT_MEASURED, path, measured)
     if divergence is not None:
         return _nothing(of_divergence.sentence(divergence, until_step=None), path, measured)
@@ -121,7 +122,7 @@ def rate_verdict(
     early = _too_early(path, known, progress, optimizer, planned_steps)
     if early is not None:
         return _nothing(early, path, measured, progress, schedule)
-    line = coefficients().line_at(UNKNOWN_PROGRESS if progress is None else progress, schedule)
+    line = coefficients().line_at(family, UNKNOWN_PROGRESS if progress is None else progress, schedule)
     found = octaves_of(measured, line)
     return _said(found, path, measured, progress, schedule)
 
@@ -147,24 +148,17 @@ def octaves_of(measured: PathRatio, line: Line) -> Octaves:
         line: How q depends on y.
     """
     prior = coefficients().prior_sd
-    precise, noisy = _posterior_variance(line, 0.0, prior), _posterior_variance(line, measured.sd, prior)
-    variance = line.scatter**2 + measured.sd**2 + (line.slope * prior) ** 2
-    mean = line.slope * prior**2 * (measured.value - line.offset) / variance
-    mean = max(-FARTHEST, min(FARTHEST, mean))
-    # what other tasks and optimizers left open, and what the measurement leaves open besides
-    return Octaves(mean, math.sqrt(line.sd**2 + noisy - precise))
+    noise = line.scatter**2 + measured.sd**2
+    mean = line.slope * prior**2 * (measured.value - line.offset) / (noise + (line.slope * prior) ** 2)
+    return Octaves(max(-FARTHEST, min(FARTHEST, mean)), 1 / math.sqrt(1 / prior**2 + line.slope**2 / noise))
 
 
-def _posterior_variance(line: Line, error: float, prior: float) -> float:
-    return 1 / (1 / prior**2 + line.slope**2 / (line.scatter**2 + error**2))
-
-
-def _with_momentum(path: Path, known: OfOptimizer) -> Path:
+def _with_momentum(path: Path, known: Family) -> Path:
     return path if known.momentum is None else path._replace(momentum=known.momentum)
 
 
 def _too_early(
-    path: Path, known: OfOptimizer, progress: float | None, optimizer: str | None, planned_steps: int | None
+    path: Path, known: Family, progress: float | None, optimizer: str | None, planned_steps: int | None
 ) -> str | None:
     """Why nothing is said yet; without a plan an optimizer that tells late says nothing at all."""
     late = known.from_progress > UNKNOWN_PROGRESS

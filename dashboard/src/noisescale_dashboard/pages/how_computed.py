@@ -107,7 +107,7 @@ RUN: Final[Mapping[str, How]] = MappingProxyType(
         "run-rate-card": How(
             "How far the parameters got for the updates that were made, against a random walk of the same updates: at "
             "too low a rate the updates push on, at too high a one they take each other back. How that ratio tells the "
-            "rate comes from 204 runs of known best rate.",
+            "rate comes from runs of known best rate on other tasks.",
             "learning_rate.md", ("path_ratio", "octave"), "Ivgi et al. 2023, arXiv:2302.12022",
         ),
         "run-layers-card": How(

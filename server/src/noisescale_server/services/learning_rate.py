@@ -18,6 +18,9 @@ from noisescale_server.storage.path_sums import PathPoint
 from noisescale_server.storage.streams import SIMPLE
 from noisescale_server.storage.tables import Run
 
+FEWEST_POINTS = 50
+"""That are read: fewer would not tell the schedule of the learning rate."""
+
 
 @dataclass(frozen=True, slots=True)
 class RatePoint:
@@ -71,8 +74,10 @@ async def of_run(session: AsyncSession, run_id: UUID, *, max_points: int) -> Rat
     start = None
     if live.covered:
         start = await path_sums.last_start(session, run.id, live.pieces(live.first_step, live.newest_step, 0))
-    found = [] if start is None else await _points_since(session, live, start, max_points)
-    points = tuple(_verdicts(run, found))
+    found = [] if start is None else await _points_since(session, live, start, max(max_points, FEWEST_POINTS))
+    every = tuple(_verdicts(run, found))
+    # of those that are shown the last one is always the newest
+    points = every[:: -max(1, -(-len(every) // max_points))][::-1]
     broken = divergence(run.loss_broken_since, run.gradients_broken_since, run.latest_step)
     return RateSeries(run, _verdict_now(run, points, found, broken), start, points)
 
