@@ -113,7 +113,8 @@ def test_a_process_that_ends_says_once_what_it_found_what_to_do_and_where_that_i
     assert last.startswith("noisescale: noise scale of default: 48.0 examples [36.7, 62.2], z = 19.6, tentative; ")
     assert "early: 20 steps, and it rises while a run is young. " in last
     assert re.search(
-        r"young\. (Raise|Probably raise|Keep) [^.]+ \((cheaper with a probability of|expected to cost) ", last
+        r"young\. (Raise|Lower|Probably raise|Probably lower|Keep) [^.]+ \((cheaper with a probability of|expected to cost) ",
+        last,
     )
     assert re.search(rf"\. {stub.url}/runs/[0-9a-f-]{{36}}$", last)
 

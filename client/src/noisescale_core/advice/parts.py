@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from noisescale_core.advice.known_noise_scale import KnownNoiseScale
 from noisescale_core.advice.words import reasons
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+
+if TYPE_CHECKING:
+    from noisescale_core.advice.known_noise_scale import KnownNoiseScale
 
 Share = Callable[[float, float], float]
 """An efficiency: (noise scale, batch size), both in examples → share of the best possible progress."""
@@ -128,7 +130,7 @@ class RunSoFar(RunSetting):
     noise_scale_step: int | None = None
     divergence: Divergence | None = None
     has_ended: bool = False
-    known: KnownNoiseScale | None = None
+    known: "KnownNoiseScale | None" = None
 
     @property
     def belief(self) -> Belief | None:

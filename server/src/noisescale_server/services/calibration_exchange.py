@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services.errors import refuse
+from noisescale_server.services.errors import ProjectNotFound, refuse
 from noisescale_server.storage import calibration as storage
-from noisescale_server.storage import sweeps
+from noisescale_server.storage import sweeps, tasks
 from noisescale_server.storage.calibration import IMPORTED, NewCalibration, StoredCalibration
 from noisescale_server.storage.sweeps import NewSweep
 
@@ -54,7 +54,12 @@ async def export(session: AsyncSession, project: str) -> list[StoredCalibration]
     Args:
         session: Where to read.
         project: Its name.
+
+    Raises:
+        ProjectNotFound: When no project has this name.
     """
+    if not await tasks.project_exists(session, project):
+        raise ProjectNotFound(project)
     return await storage.of_project(session, project, MAX_AT_ONCE)
 
 
