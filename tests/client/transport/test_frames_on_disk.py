@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from noisescale.transport.frames import decode_loss, encode, encode_loss, encode_seal, frames_in
+from noisescale.transport.frames import decode_loss, encode, encode_loss, encode_seal, frames_in, is_cut_short
 from noisescale.transport.wire import FinishRecord, GroupRecord, LostRange, Measurement, MetricRecord, RunRecord
 
 ROW = Measurement(7, 50, 1.79e9, 12_800, 32.0, 8, 256.0, 1.5, -0.25, 2.5, 0.5, -0.125, 3.5, 50, 0.1, 16)
@@ -52,3 +52,11 @@ def test_a_frame_is_its_header_its_checksum_and_its_payload(frame, kind, payload
 
 def test_a_loss_is_read_back():
     assert decode_loss(encode_loss(LostRange(9, 12, "x"))) == LostRange(9, 12, "x")
+
+
+@pytest.mark.parametrize("frame", [frame for frame, _, _ in FRAMES])
+def test_the_beginning_of_a_frame_is_one_that_was_cut_short_and_nothing_else_is(frame):
+    other_version = frame[:4] + bytes([frame[4] + 1]) + frame[5:-1]
+
+    assert all(is_cut_short(frame[:end]) for end in range(len(frame)))
+    assert [is_cut_short(one) for one in (frame, frame + b"x", b"x" + frame[:-1], other_version)] == [False] * 4

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from sqlalchemy import delete
 
 from noisescale_server.services import keys, offboarding
 from noisescale_server.services.access import LOCAL, Principal
@@ -13,6 +14,7 @@ from noisescale_server.services.errors import KeyNotFound, NotAllowed
 from noisescale_server.services.key_text import Scope
 from noisescale_server.services.keys import MadeKey, NewKey
 from noisescale_server.services.people import principal_of, set_role
+from noisescale_server.storage.access_tables import Membership
 from principals import OURS, SECRET, Team, new_person, running_team
 
 
@@ -100,6 +102,36 @@ async def test_a_key_that_ended_meanwhile_has_no_successor(team: Team) -> None:
         async with team.app.state.sessions.begin() as session:
             await keys.rotate(session, LOCAL, made.id, pepper=SECRET.encode(), now=datetime.now(UTC))
     await removal
+
+
+async def rotated(team: Team, by: Principal, key_id: str) -> MadeKey:
+    async with team.app.state.sessions.begin() as session:
+        return await keys.rotate(session, by, key_id, pepper=SECRET.encode(), now=datetime.now(UTC))
+
+
+@pytest.mark.parametrize("projects", [[OURS], None])
+async def test_the_key_of_a_member_has_a_successor_for_the_same_projects(
+    team: Team, projects: list[str] | None
+) -> None:
+    person_id, let_in = await newcomer(team, **{OURS: "member"})
+    made = await make(team, let_in, NewKey("old", "write", projects))
+
+    after = await rotated(team, let_in, made.id)
+
+    async with team.app.state.sessions() as session:
+        old, new = [await keys.find(session, LOCAL, one.id) for one in (made, after)]
+    assert (new.project_ids, new.owner_id, new.lineage) == (old.project_ids, person_id, made.id)
+
+
+async def test_a_key_for_a_project_that_its_owner_may_not_enter_has_no_successor(team: Team) -> None:
+    """Also where it was not ended with the role, as by a backup of before."""
+    person_id, let_in = await newcomer(team, **{OURS: "member"})
+    made = await make(team, let_in, NewKey("old", "write", [OURS]))
+    async with team.app.state.sessions.begin() as session:
+        await session.execute(delete(Membership).where(Membership.person_id == person_id))
+
+    with pytest.raises(KeyNotFound):
+        await rotated(team, LOCAL, made.id)
 
 
 @pytest.mark.parametrize("owner", ["nobody", "a member"])

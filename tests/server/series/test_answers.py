@@ -238,6 +238,8 @@ class TestNoiseScale:
         answer = await series(shared_client, run_id, **{"from": 1000, "to": 2000})
 
         assert (answer["num_points"], answer["from"], answer["to"]) == (0, 1000, 2000)
+        assert (answer["level"], answer["steps_per_block"], answer["steps_per_point"]) == (0, 1, 1)
+        assert (answer["window_steps"], answer["points"]["x"]) == (8, [])
 
     async def test_an_unknown_run_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
         answer = await shared_client.get(f"/api/v1/runs/{uuid4()}/noise-scale")

@@ -111,7 +111,7 @@ def frames_in(data: bytes) -> Iterator[Found]:
             crc = zlib.crc32(data[at + HEADER_BYTES : end], zlib.crc32(data[at : at + _HEADER.size]))
             if crc == _CRC.unpack_from(data, at + _HEADER.size)[0]:
                 yield Found(kind, seq, data[at:end], end)
-                at = end if data.startswith(MAGIC, end) else data.find(MAGIC, end)
+                at = data.find(MAGIC, end)
                 continue
         at = data.find(MAGIC, at + 1)
 
