@@ -15,18 +15,18 @@ from benchmarks.step_overhead.modes import Mode
 from benchmarks.step_overhead.small_gpt import FOR_CPU, Size
 from benchmarks.step_overhead.training import Training
 from noisescale.capture.path.count_sketch import CountSketch
-from noisescale.capture.path.look_plan import LONGEST, LookPlan
+from noisescale.capture.path.look_plan import GROWTH, LONGEST, LookPlan
 from noisescale.run import Run
 
 MODEL = FOR_CPU if IS_SMOKE else Size(width=320, depth=8, heads=5, vocabulary=512, context=128)
 TOKENS = size(128, 16)
 """Of a micro-batch, four of them a step: few for a model of this size, so that steps are cheap beside a look."""
 
-ROUNDS = size(5, 1)
+ROUNDS = size(4, 1)
 STEPS = size(LONGEST, 2)
 """Of one turn: one look of the steps that have them."""
 
-SETTLED = 8 * LONGEST
+SETTLED = GROWTH * LONGEST
 """Updates after which looks are one in sixteen."""
 
 WITHOUT = Mode("without", {"every": 1_000_000, "judge_rate": False})
@@ -79,6 +79,31 @@ def shares() -> list[Figure]:
     ]
 
 
+def share_of(num_steps: int, *, is_settled: bool) -> float:
+    """Time of the looks over that of the steps that hold them: both are slower where the machine has more to do."""
+    torch.manual_seed(0)
+    training, spent = Training(MODEL, TOKENS, torch.device("cpu")), 0.0
+    with training.watched(WITH) as (run, _):
+        if is_settled:
+            training.seconds(run, 1)
+            settle(run)
+        watch = run._main.watch
+        assert watch is not None
+        assert watch.path is not None
+        now = watch.path._sketch.now
+
+        def timed() -> torch.Tensor:
+            nonlocal spent
+            start = time.perf_counter()
+            sketch = now()
+            spent += time.perf_counter() - start
+            return sketch
+
+        watch.path._sketch.now = timed  # type: ignore[method-assign]
+        total = training.seconds(run, num_steps)
+    return spent / (total - spent)
+
+
 def looks() -> list[Figure]:
     """What one sketch takes, and how many looks the first steps have."""
     torch.manual_seed(0)
@@ -96,6 +121,17 @@ def looks() -> list[Figure]:
     return [
         Figure("a sketch of 10 M parameters, median; a look has two", 1e3 * statistics.median(times), "ms"),
         Figure(f"looks of the first {SETTLED} steps", first, ""),
+        Figure(
+            f"time of looks over that of steps, of {SETTLED} settled ones",
+            100 * share_of(size(SETTLED, 4), is_settled=True),
+            "%",
+            "at most 1 %",
+        ),
+        Figure(
+            f"time of looks over that of steps, of the first {SETTLED}",
+            100 * share_of(size(SETTLED, 4), is_settled=False),
+            "%",
+        ),
     ]
 
 

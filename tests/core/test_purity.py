@@ -13,7 +13,7 @@ PURE = {
 }  # fmt: skip
 
 
-READS_DATA = {"rate_coefficients.py": {"importlib", "json"}}
+READS_DATA = {"rate_coefficients.py": {"json", "pathlib"}}
 """Fitted numbers with their provenance are a file of their own, and one module reads it."""
 
 

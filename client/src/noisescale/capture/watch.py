@@ -16,11 +16,12 @@ from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
 from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
-from noisescale.capture.hooks.hooks import CALL_SECONDS, Hooks, guard
+from noisescale.capture.hooks.hooks import Hooks, guard
 from noisescale.capture.hooks.step_forwards import Pairing
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.parameter_groups import group_parameters
-from noisescale.capture.path.update_path import UpdatePath, can_follow
+from noisescale.capture.path.optimizer_facts import rate_of
+from noisescale.capture.path.update_path import follow
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.gradient_rows import GradientRows
 from noisescale.capture.small_batches.held_rows import HeldNorms
@@ -114,11 +115,11 @@ class Watch(Generic[Tag]):
             self.notes.append("accumulate='fp32': gradients are added up in 32 bit, in another order than autograd's")
         if self.job.num_ranks > 1:
             self._chosen.share_with_ranks(self.job.num_ranks, is_by_rank=self.job.is_by_rank)
-        # one for as long as the watch lasts: PyTorch calls a program's own hooks in the same loop, which must not see
-        # its list change
-        after_step = functools.partial(guard, on_fault, self._after_optimizer_step)
+        # one for as long as the watch lasts: a program's own hooks are called in the same loop, whose list must stay
+        after_step = functools.partial(guard, on_fault, lambda *_: self._hooks.end_step(self._on_step))
         self._step_handles = [] if optimizer is None else [optimizer.register_step_post_hook(after_step)]
-        self.path = self._follow_path() if options.judge_rate else None
+        # of all that the optimizer holds, of which the norms may cover a part
+        self.path = follow(self._held(), optimizer, self.job, on_fault) if options.judge_rate else None
 
     def _begin(self, parameters: Mapping[str, Tensor]) -> None:
         """Measure these parameters, from the small batches that the options name or that turn out to be there."""
@@ -155,7 +156,7 @@ class Watch(Generic[Tag]):
             self._begin(watched_parameters(self.model, self._optimizer))
             self.notes.append(f"from step {self.num_steps} on other parameters are trained, and those are measured")
             if self.path is not None:
-                self.path.watch(list(watched_parameters(self.model, self._optimizer).values()))
+                self.path.watch(self._held())
         self._on_source()
 
     def _start(self, parameters: Mapping[str, Tensor]) -> None:
@@ -204,16 +205,6 @@ class Watch(Generic[Tag]):
         )
         self._arm()
 
-    def _follow_path(self) -> UpdatePath | None:
-        """The path of all parameters that the optimizer holds, of which the norms may cover a part."""
-        if self._optimizer is None:
-            return None
-        parameters = list(watched_parameters(self.model, self._optimizer).values())
-        if not can_follow(parameters, self.job):
-            return None
-        guarded = functools.partial(functools.partial, guard, self._on_fault)
-        return UpdatePath(parameters, self._optimizer, job=self.job, guard=guarded)
-
     def _arm(self) -> None:
         is_measured = self.duty.is_measured()
         self._hooks.arm(is_measured)
@@ -223,9 +214,8 @@ class Watch(Generic[Tag]):
         """Take the hooks off."""
         self._hooks.remove()
         self._chosen.remove()
-        for handle in self._step_handles:
-            handle.remove()
-        self._step_handles = []
+        while self._step_handles:
+            self._step_handles.pop().remove()
         if self.path is not None:
             self.path.close()
 
@@ -238,6 +228,9 @@ class Watch(Generic[Tag]):
         self._start(parameters)
         self._on_source()
 
+    def _held(self) -> list[Tensor]:
+        return list(watched_parameters(self.model, self._optimizer).values())
+
     def _restart(self) -> None:
         self._hooks.remove()
         self._start(watched_parameters(self.model, self._optimizer))
@@ -249,12 +242,7 @@ class Watch(Generic[Tag]):
 
     def learning_rate(self) -> float | None:
         """Of the optimizer's first parameter group; None where reading it would wait for the device."""
-        if self._optimizer is None:
-            return None
-        lr = self._optimizer.param_groups[0].get("lr")
-        if isinstance(lr, Tensor):
-            return float(lr) if lr.device.type == "cpu" else None
-        return None if lr is None else float(lr)
+        return None if self._optimizer is None else rate_of(self._optimizer.param_groups[0])
 
     @contextlib.contextmanager
     def unhooked(self) -> Iterator[None]:
@@ -392,16 +380,6 @@ class Watch(Generic[Tag]):
     def _step_number(self) -> int:
         """The same on every rank; without an optimizer only `log_step()` counts, which one rank alone may call."""
         return 0 if self._optimizer is None else self._num_optimizer_steps
-
-    def _after_optimizer_step(self, *_: object) -> None:
-        if not self.duty.is_timing:
-            self._hooks.end_step()
-            self._on_step()
-            return
-        start = time.perf_counter()
-        self._hooks.end_step()
-        self._on_step()
-        self.duty.add_cost(time.perf_counter() - start + CALL_SECONDS)
 
     def _on_step(self) -> None:
         self.num_steps += 1

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
+from noisescale.config import Config
 from noisescale_core.estimators.path import Path
 
 GROWTH = 1.125
@@ -38,10 +39,20 @@ class Kept:
     def before(self, step: int) -> Path | None:
         """The path as it stood when this step was to come; None where nothing is known of a time before it.
 
+        The updates since the last moment that was kept count as those before it, on average.
+
         Args:
             step: Number of a step.
         """
-        return next((path for next_step, path in reversed(self.moments) if next_step <= step), None)
+        for next_step, path in reversed(self.moments):
+            if next_step <= step and path.num_updates > 0:
+                longer = (path.num_updates + step - next_step) / path.num_updates
+                return path._replace(
+                    num_updates=path.num_updates * longer,
+                    sum_sq_norm=path.sum_sq_norm * longer,
+                    variance=path.variance * longer * longer,
+                )
+        return None
 
 
 class PathKeeper:
@@ -89,3 +100,14 @@ class PathKeeper:
             new = self._file.with_suffix(f".{os.getpid()}")
             new.write_text(json.dumps(content))
             os.replace(new, self._file)
+
+
+def keeper_of(config: Config, run_id: str) -> PathKeeper | None:
+    """Of a run that may be gone on with by its id, and on a disk; None of another.
+
+    Args:
+        config: Settings of the client.
+        run_id: UUID of the run.
+    """
+    is_resumable = config.run_id == run_id and config.mode != "disabled" and config.folders
+    return PathKeeper(config.folders, run_id, config.rank) if is_resumable else None

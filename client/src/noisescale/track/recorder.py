@@ -16,7 +16,7 @@ from noisescale.outbox import Outbox, Whereabouts
 from noisescale.rows.further_kinds import FurtherKinds
 from noisescale.rows.updates import LoggedStep, Update, plain_number
 from noisescale.track.given_log import GivenLog
-from noisescale.track.kept_path import PathKeeper
+from noisescale.track.kept_path import keeper_of
 from noisescale.track.metric_history import MetricHistory
 from noisescale.track.mirroring import Mirroring
 from noisescale.track.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
@@ -27,8 +27,7 @@ from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRec
 from noisescale.window.latest_window import early_of, latest_window
 from noisescale.window.outlook import Outlook
 from noisescale.window.recent_updates import NoiseScale
-from noisescale_core.advice.rate_schedule import schedule_of
-from noisescale_core.advice.rate_verdict import RateVerdict, rate_verdict
+from noisescale_core.advice.rate_verdict import RateVerdict
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -103,15 +102,9 @@ class Recorder:
             group_seconds=config.group_seconds,
             log_every=config.log_every,
             on_norms=self._on_norms,
-            path_keeper=self._path_keeper(),
+            path_keeper=keeper_of(config, run_id),
         )
         self.given = GivenLog(self._log, self._stream, show=self._show, log_metrics=self.log_metrics)
-
-    def _path_keeper(self) -> PathKeeper | None:
-        """Of a run that may be gone on with by its id, and on a disk."""
-        config = self._config
-        is_resumable = config.run_id == self.run_id and config.mode != "disabled" and config.folders
-        return PathKeeper(config.folders, self.run_id, config.rank) if is_resumable else None
 
     @property
     def is_recording(self) -> bool:
@@ -198,8 +191,7 @@ class Recorder:
         """The small batches come from somewhere else from now on."""
         watch = self.watch
         assert watch is not None
-        watch.sent.hurry()
-        self._log.record(watch.sent.arrived())
+        self._log.collect(watch)
         self._log.change_groups(watch.group_names)
         if watch.estimator != self._stream.estimator:
             self.say(f"measuring {watch.says}")
@@ -224,8 +216,7 @@ class Recorder:
         if self.watch is not None:
             watch, self.watch = self.watch, None
             watch.close()
-            self._log.collect_path(watch, is_last=True)
-            self._log.record(watch.sent.drain())
+            self._log.drain(watch)
             if self._calibrator is not None:
                 self._calibrator.close()
                 self._calibrator = None
@@ -308,15 +299,8 @@ class Recorder:
 
     def learning_rate(self) -> RateVerdict:
         """Whether the learning rate is too low, right or too high, by all steps so far."""
-        planned = self.description.planned_steps
-        return rate_verdict(
-            self._log.path.path,
-            optimizer=self._stream.optimizer,
-            planned_steps=planned,
-            has_ended=self._has_ended,
-            schedule=schedule_of(self._log.history.rates, planned),
-            divergence=self._log.finite.divergence,
-        )
+        asked = self._stream.optimizer, self.description.planned_steps
+        return self._log.learning_rate(*asked, has_ended=self._has_ended)
 
     @property
     def has_logged(self) -> bool:
@@ -347,9 +331,7 @@ class Recorder:
     def collect(self) -> None:
         """Record the steps whose values have arrived."""
         if self.watch is not None:
-            self.watch.sent.hurry()
-            self._log.record(self.watch.sent.arrived())
-            self._log.collect_path(self.watch)
+            self._log.collect(self.watch)
         self._kinds.collect()
 
     def finish(self, status: str, timeout_seconds: float) -> Whereabouts | None:

@@ -22,6 +22,8 @@ from noisescale.transport.wire import Record
 from noisescale.window.divergence import FiniteWatch
 from noisescale.window.recent_updates import RecentUpdates
 from noisescale.window.run_history import RunHistory
+from noisescale_core.advice.rate_schedule import schedule_of
+from noisescale_core.advice.rate_verdict import RateVerdict, rate_verdict
 
 if TYPE_CHECKING:
     import torch
@@ -182,13 +184,20 @@ class StepLog:
         logged = LoggedStep(number, now, rate, num_steps=watch.num_steps, is_measured=is_measured)
         self.path.begin(watch.path, number)
         watch.log_step(logged, batch_size=size, loss=loss)
-        self.collect_path(watch)
+        self.path.collect(watch.path, self._number_of_update)
         self.takes_examples = watch.takes_examples
         self.record(watch.sent.arrived())
 
-    def collect_path(self, watch: "Watch[LoggedStep]", *, is_last: bool = False) -> None:
-        """Take what is known of the path by now; all of it, waiting for the device, where the watch ends."""
-        self.path.collect(watch.path, self._number_of_update, is_last=is_last)
+    def collect(self, watch: "Watch[LoggedStep]") -> None:
+        """Record the steps whose values have arrived or were held."""
+        watch.sent.hurry()
+        self.path.collect(watch.path, self._number_of_update)
+        self.record(watch.sent.arrived())
+
+    def drain(self, watch: "Watch[LoggedStep]") -> None:
+        """Record all steps of a watch that ends; waits for the device."""
+        self.path.collect(watch.path, self._number_of_update, is_last=True)
+        self.record(watch.sent.drain())
 
     def _number_of_update(self, update: int) -> int:
         return max(0, self.steps.number_now(None, update))
@@ -228,6 +237,17 @@ class StepLog:
             if not is_explained:
                 explain_update(update, norms, self._notices)
             self._on_norms(logged, norms, self.add(update))
+
+    def learning_rate(self, optimizer: str | None, planned_steps: int | None, *, has_ended: bool) -> RateVerdict:
+        """Whether the learning rate is too low, right or too high."""
+        return rate_verdict(
+            self.path.path,
+            optimizer=optimizer,
+            planned_steps=planned_steps,
+            has_ended=has_ended,
+            schedule=schedule_of(self.history.rates, planned_steps),
+            divergence=self.finite.divergence,
+        )
 
     @property
     def batch_in_use(self) -> float | None:

@@ -6,6 +6,8 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import Literal
 
+from noisescale_core.advice.progress import UNKNOWN_PROGRESS
+
 PUBLISHED_LOG10_SD = 0.87
 """Standard deviation of log₁₀ κ over the run averages of Table 1.
 
@@ -32,9 +34,6 @@ At a plateau it would be 1 (McCandlish et al. 2018, arXiv:1812.06162, appendix C
 
 OF_AVERAGE = 0.5
 """Mean of ln κ with φ as the run's average, on the same tasks: what a calibration's κ is of."""
-
-UNKNOWN_PROGRESS = 0.25
-"""Stands for the progress of a run without a plan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Literal
 
 Schedule = Literal["unknown", "constant", "cosine"]
@@ -101,8 +101,7 @@ def family_of(optimizer: str | None, momentum: float) -> str | None:
 @functools.cache
 def coefficients() -> Coefficients:
     """The numbers of the file; it is read on first use."""
-    text = resources.files("noisescale_core.advice").joinpath("rate_coefficients.json").read_text(encoding="utf-8")
-    found = json.loads(text)
+    found = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return Coefficients(
         source=found["source"],
         date=found["date"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from noisescale_core.advice.kappa import UNKNOWN_PROGRESS
+from noisescale_core.advice.progress import UNKNOWN_PROGRESS
 from noisescale_core.advice.rate_coefficients import Family, Line, Schedule, coefficients, family_of
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording

@@ -240,15 +240,25 @@ class Hooks:
         if forward is not None:
             self._followed.follow(forward, inputs, output)
 
-    def end_step(self) -> None:
-        """The optimizer has made a step; one that is not measured has microseconds only."""
-        if self._forward_handle is None:
-            return
-        if self._open_backwards:
-            self._open_backwards.clear()
-            self._accumulation.break_off()
-        if self._small_model is not None:
-            self._small_model.lists.forget()
+    def end_step(self, then: Callable[[], None]) -> None:
+        """The optimizer has made a step.
+
+        Args:
+            then: What else ends with it; its time counts as ours.
+        """
+        if self._duty.is_timing:
+            self._timed(CALL_SECONDS, self._end_step, then)
+        else:
+            self._end_step(then)
+
+    def _end_step(self, then: Callable[[], None]) -> None:
+        if self._forward_handle is not None:  # a step that is not measured has microseconds only
+            if self._open_backwards:
+                self._open_backwards.clear()
+                self._accumulation.break_off()
+            if self._small_model is not None:
+                self._small_model.lists.forget()
+        then()
 
 
 class ForwardHook:

@@ -5,8 +5,8 @@ import random
 LONGEST, LONGEST_OF_CHEAP_STEPS = 16, 128
 """Updates of a stretch that has one look; where a look takes long beside a step they may be more."""
 
-GROWTH = 8
-"""A stretch is an eighth of the updates before it until then: a young path is known as well as an old one."""
+GROWTH = 4
+"""A stretch is a quarter of the updates before it until then: a young path is known as well as an old one."""
 
 SHARE = 0.01
 """Of the training's time that looks may take once stretches no longer grow."""

@@ -1,4 +1,4 @@
-"""What an optimizer's update is made of besides the gradient: its decay and its momentum."""
+"""What an optimizer's update is made of besides the gradient: its rate, decay and momentum."""
 
 from typing import Any
 
@@ -37,3 +37,15 @@ def momentum_of(group: dict[str, Any]) -> float:
     if not 0 <= momentum < 1:
         return 0.0
     return without_lookahead(momentum) if group.get("nesterov") else momentum
+
+
+def rate_of(group: dict[str, Any]) -> float | None:
+    """The learning rate; None where there is none, or reading it would wait for the device.
+
+    Args:
+        group: Of the optimizer's parameters.
+    """
+    rate = group.get("lr")
+    if isinstance(rate, Tensor):
+        return float(rate) if rate.device.type == "cpu" else None
+    return None if rate is None else float(rate)

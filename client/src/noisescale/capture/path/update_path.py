@@ -10,6 +10,7 @@ drawn.
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
+from noisescale.capture.hooks.hooks import OnFault, guard
 from noisescale.capture.path.count_sketch import CountSketch
 from noisescale.capture.path.look_plan import LookPlan
 from noisescale.capture.path.optimizer_facts import decay_of, momentum_of
@@ -251,15 +253,25 @@ class UpdatePath:
         return self._before_GM.new_tensor(sketch) if layout == self._sketch.layout else None
 
 
-def can_follow(parameters: Sequence[Tensor], job: DataParallelJob) -> bool:
-    """Whether a path can be measured here: on one device, and of ranks that hold the same parameters on the first.
+def follow(
+    parameters: Sequence[Tensor],
+    optimizer: torch.optim.Optimizer | None,
+    job: DataParallelJob,
+    on_fault: OnFault,
+) -> UpdatePath | None:
+    """The path of an optimizer; None on several devices, on ranks that hold what the first one does, and without one.
 
     Args:
-        parameters: Of the optimizer.
-        job: That they belong to.
+        parameters: That it holds.
+        optimizer: Whose updates are followed.
+        job: That the parameters belong to.
+        on_fault: Told about our own faults.
     """
     is_one_device = len({parameter.device for parameter in parameters}) == 1
-    return is_one_device and (len(set(job.shares())) == 1 if job.has_shards else job.is_first)
+    is_here = len(set(job.shares())) == 1 if job.has_shards else job.is_first
+    if optimizer is None or not is_one_device or not is_here:
+        return None
+    return UpdatePath(parameters, optimizer, job=job, guard=partial(partial, guard, on_fault))
 
 
 def _sq(sketch_GM: Tensor) -> Tensor:
