@@ -100,7 +100,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "room": (*_PARTS, *_SPOOL),
             "segment": (*_PARTS, *_SPOOL, *_MODEL),
             "segments": (*_PARTS, *_SPOOL, *_LEFT, *_MODEL),
-            "spool": (*_PARTS, *_STREAM),
+            "spool": (*_PROMISED, *_PARTS, *_STREAM),
             "stream": (*_PROMISED, *_STREAM, *_SPOOL, *_LEFT, *_MODEL, *_STORIES),
             "stream_folder": (*_PROMISED, *_PARTS, *_SPOOL, *_LEFT),
             "uploader": (*_PROMISED, *_STREAM, *_LEFT, *_STORIES),
