@@ -228,13 +228,13 @@ def whole(model: nn.Module) -> Tensor:
 
 
 def paths_of_the_updates(rank: int, num_ranks: int) -> dict[str, Any]:
-    """Of each rank the path after 10 steps, and what the whole parameters say."""
+    """Of each rank the path after 8 steps, each of which is looked at, and what the whole parameters say."""
     found = {}
     for name, model in (("ddp", DistributedDataParallel(make_model().double())), ("fsdp", sharded())):
         loop = Loop(model)
         start = before = whole(model)
         total = 0.0
-        for index in range(10):
+        for index in range(8):
             loop.backward(100 * rank + index)
             loop.log_and_step()
             now = whole(model)

@@ -113,7 +113,7 @@ def test_the_path_of_the_updates_is_that_of_the_whole_parameters(of_two_ranks, n
     known = [(path, total, distance) for path, total, distance, _ in paths if path is not None]
     assert len(known) == (1 if name == "ddp" else 2)
     for path, total, distance in known:
-        assert path.num_updates == 10
+        assert path.num_updates == 8
         assert path.sum_sq_norm == pytest.approx(total, rel=1e-4)
         assert path.sq_distance == pytest.approx(distance, rel=1e-4)
     assert [num_faults for *_, num_faults in paths] == [0, 0]
