@@ -56,3 +56,18 @@ def test_si_prefixes(value: float | None, text: str) -> None:
 )
 def test_units_signs_and_ranges(text: str, expected: str) -> None:
     assert text == expected
+
+
+@pytest.mark.parametrize(
+    ("probability", "said"),
+    [
+        (0.797, "79 %"),
+        (0.8, "80 %"),
+        (0.29, "29 %"),
+        (0.9899, "98 %"),
+        (0.995, "more than 99 %"),
+        (1.0, "more than 99 %"),
+    ],
+)
+def test_a_probability_is_said_no_surer_than_it_is(probability: float, said: str) -> None:
+    assert numbers.chance(probability) == said

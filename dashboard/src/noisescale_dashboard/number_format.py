@@ -1,10 +1,12 @@
 """Numbers as a reader sees them: three significant digits, true minus, unit beside."""
 
+import math
 import re
 from bisect import bisect_right
 
 THIN_RANGE = " – "
 NOTHING = "–"
+SURELY = 0.99
 _INSIDE_A_NUMBER = re.compile(r"(?<=\d) (?=[–%×])|(?<=–) (?=\d)")
 _SCALES = (1e3, 1e6, 1e9, 1e12)
 _DIVISORS, _PREFIXES = (1.0, *_SCALES), ("", "k", "M", "G", "T")
@@ -71,6 +73,12 @@ def share(fraction: float | None) -> str:
     percent = 100 * fraction
     shown = f"{percent:.1f}" if 0 < percent < 1 else f"{percent:.0f}"
     return f"{shown} %"
+
+
+def chance(probability: float) -> str:
+    """0.797 → "79 %": never surer than it is, and above 99 % "more than 99 %"."""
+    # what rounding takes from 0.8 is no percent
+    return "more than 99 %" if probability > SURELY else f"{math.floor(100 * probability + 1e-9)} %"
 
 
 def share_span(low: float | None, high: float | None) -> str:

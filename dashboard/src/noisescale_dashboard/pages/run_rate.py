@@ -9,7 +9,7 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard.api_client import ApiClient
 from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures import learning_rate_over_training
-from noisescale_dashboard.number_format import count, rate, share, significant, span, unbroken
+from noisescale_dashboard.number_format import chance, count, rate, significant, span, unbroken
 from noisescale_dashboard.pages.parts import Child, card, figure_box
 from noisescale_dashboard.rate_answers import RateVerdict
 
@@ -71,7 +71,7 @@ def row(found: RateVerdict) -> list[Child]:
     if found.verdict is None or found.factor is None:
         return []
     word = found.verdict.replace("_", " ")
-    odds = "" if found.probability is None else f", {share(found.probability)} sure"
+    odds = "" if found.probability is None else f", {chance(found.probability)} sure"
     return [
         html.Div([html.Span("Learning rate now", className="t2"), html.B(word, className="num")], className="row pair"),
         html.P(unbroken(f"By the path of the parameters: {_best(found)}{odds}."), className="dim small"),
