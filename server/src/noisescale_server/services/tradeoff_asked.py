@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from noisescale_core.advice.critical_belief import Critical
 from noisescale_core.advice.pace import Pace
@@ -41,7 +42,7 @@ class Machines:
 EXACT = LogError(0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """What the table is made from.
 
@@ -76,7 +77,7 @@ class Asked:
         """B_crit in examples, with its errors."""
         return self.critical.estimate
 
-    @property
+    @cached_property
     def priced(self) -> Priced:
         """The best batch at this price, without limits: of least expected cost."""
         return priced(self.critical, self.rate)
