@@ -131,11 +131,19 @@ async def test_an_imported_sweep_has_no_runs_and_is_listed_only_here(
 @pytest.mark.parametrize(
     ("change", "names"),
     [
-        ({"error": None, "critical_batch_low": None, "critical_batch_high": None}, "says nothing"),
+        (
+            {"error": None, "critical_batch": None, "critical_batch_low": None, "critical_batch_high": None},
+            "says nothing",
+        ),
         ({"log_kappa_low": None, "log_kappa_high": None}, "no κ"),
         ({"log_kappa_low": 2.0, "log_kappa_high": 1.0}, "low end"),
         ({"critical_batch": 1.0, "critical_batch_low": 2.0}, "low end"),
         ({"error": float("inf")}, "error"),
+        ({"critical_batch": 0.0, "critical_batch_low": 0.0, "critical_batch_high": 0.0}, "critical_batch"),
+        ({"critical_batch_low": None}, "both ends"),
+        ({"noise_scale": 0.0}, "noise_scale"),
+        ({"error": 0.0}, "error"),
+        ({"num_runs": 0}, "num_runs"),
         ({"kind": "guess"}, "kind"),
         ({"colour": "red"}, "colour"),
         ({"task": ""}, "task"),
@@ -168,3 +176,41 @@ async def test_the_same_id_twice_is_refused(
 
     assert_problem(answer, 422, "invalid-input")
     assert one["id"] in answer.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"error": 1e-9, "squares": 0.0, "run_error": 0.0, "num_runs": 1},
+        {"log_kappa_low": None, "log_kappa_high": 100.0},
+        {"log_kappa_low": -100.0, "log_kappa_high": -100.0, "error": 1e6},
+        {
+            "error": None,
+            "log_kappa_low": None,
+            "log_kappa_high": None,
+            "critical_batch": None,
+            "critical_batch_high": None,
+        },
+        {"critical_batch": 1e15, "critical_batch_low": 1e-9, "critical_batch_high": 1e15},
+    ],
+)
+async def test_whatever_is_taken_in_every_answer_that_rests_on_it_is_one(
+    shared_client: httpx.AsyncClient, measured: tuple[str, dict[str, Any]], change: dict[str, Any]
+) -> None:
+    (one,) = elsewhere(measured[1])["calibrations"]
+    project = f"unkind {uuid4()}"
+    run_id = await stored_run(shared_client, project=project, task="digits", noise_scale=100.0, seed=1)
+
+    await taken_in(shared_client, project, {"calibrations": [one | change]})
+
+    for path in (
+        f"projects/{project}/tasks",
+        f"projects/{project}/tasks/digits/recommendation",
+        f"runs/{run_id}/recommendation",
+        f"runs/recommendations?ids={run_id}",
+        f"comparison?project={project}",
+        f"sweeps/{one['id']}",
+        f"sweeps/{one['id']}/critical-batch",
+    ):
+        answer = await shared_client.get(f"/api/v1/{path}")
+        assert answer.status_code < 500, (path, answer.text)

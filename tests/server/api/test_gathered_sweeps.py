@@ -89,6 +89,16 @@ async def test_runs_that_say_nothing_together_stay_apart(
     assert await sweeps_of(shared_client, project) == []
 
 
+async def test_runs_whose_configs_say_nothing_of_what_is_trained_stay_apart(shared_client: httpx.AsyncClient) -> None:
+    """All programs of one person may be of one task, without a config that tells them apart."""
+    project = f"unsaid {uuid4()}"
+    for size in SIZES:
+        for lr in RATES:
+            await finished_run(shared_client, project, size, lr, config={"lr": lr, "argv": [str(size)], "seed": 1})
+
+    assert await sweeps_of(shared_client, project) == []
+
+
 def run(batch_size: float | None, latest_lr: float | None = None, **config: Any) -> Any:
     return SimpleNamespace(id=uuid4(), latest_global_batch=batch_size, latest_lr=latest_lr, config=config)
 

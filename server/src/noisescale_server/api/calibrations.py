@@ -12,7 +12,7 @@ from noisescale_server.analysis.calibration_kappa import optimizer_kind
 from noisescale_server.api.body import parse, read_body
 from noisescale_server.api.deps import ReadSession, Session, Text, body_of
 from noisescale_server.api.schemas_runs import Answer, Body, Name
-from noisescale_server.api.schemas_sweeps import Value
+from noisescale_server.api.schemas_sweeps import BatchSize, Value
 from noisescale_server.services import calibration_exchange as exchange
 from noisescale_server.services.calibration_exchange import Carried
 from noisescale_server.services.sweeps import Kind
@@ -30,8 +30,8 @@ SAYS = (
 """What a calibration says; the rest describes its sweep."""
 
 LogKappa = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
-Batch = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-Positive = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Error = Annotated[float, Field(ge=1e-9, le=1e6, allow_inf_nan=False)]
+Spread = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 
 class CalibrationBody(Body):
@@ -50,16 +50,16 @@ class CalibrationBody(Body):
     metric: Name | None = None
     target: Value | None = None
     unit: Name = "examples"
-    critical_batch: Batch | None = None
-    critical_batch_low: Batch | None = None
-    critical_batch_high: Batch | None = None
-    noise_scale: Batch | None = None
+    critical_batch: BatchSize | None = None
+    critical_batch_low: BatchSize | None = None
+    critical_batch_high: BatchSize | None = None
+    noise_scale: BatchSize | None = None
     log_kappa_low: LogKappa | None = None
     log_kappa_high: LogKappa | None = None
-    error: Positive | None = None
+    error: Error | None = None
     num_runs: Annotated[int, Field(ge=0, le=10_000)] = 0
-    squares: Positive = 0.0
-    run_error: Positive = 0.0
+    squares: Spread = 0.0
+    run_error: Spread = 0.0
     measured_at: datetime | None = None
     is_imported: bool = False
 
@@ -77,6 +77,10 @@ class CalibrationBody(Body):
             rising = [one for one in (low, value, high) if one is not None]
             if rising != sorted(rising):
                 raise ValueError("has an interval whose low end lies above its value or its high end")
+        if self.critical_batch is not None and None in (self.critical_batch_low, self.critical_batch_high):
+            raise ValueError("has a critical_batch without both ends of its interval: give its low and its high end")
+        if self.error is not None and not self.num_runs:
+            raise ValueError("has a κ of no run: give num_runs, 1 or more")
         if self.error is not None and self.log_kappa_low is None and self.log_kappa_high is None:
             raise ValueError("has an error of κ and no κ: give log_kappa_low or log_kappa_high")
         if self.error is None and self.critical_batch_low is None and self.critical_batch_high is None:

@@ -1,7 +1,8 @@
-"""Sweeps that nobody declared: finished runs of one task that differ by batch size, learning rate and seed alone.
+"""Sweeps that nobody declared: finished runs of one task whose configs differ by batch size, rate and seed alone.
 
-What calibrates κ without being asked for. Runs whose configs differ in anything else are of another sweep, and a batch
-size counts once two learning rates were tried there: one rate alone says nothing of the steps that a tuned run takes.
+What calibrates κ without being asked for. Runs whose configs differ in anything else are of another sweep, those whose
+configs say nothing else are of none, and a batch size counts once two learning rates were tried there: one rate alone
+says nothing of the steps that a tuned run takes.
 """
 
 import json
@@ -60,6 +61,8 @@ async def gather(session: AsyncSession, run_id: UUID) -> UUID | None:
     if run is None or run.finish_status != "finished" or run.archived or _as_swept(run) is None:
         return None
     rest = _rest(run.config)
+    if not rest:  # nothing says that runs of the task train the same
+        return None
     alike = await storage.unswept_runs(session, run, MOST_RUNS)
     found = swept([one for one in alike if _rest(one.config) == rest])
     key = json.dumps([str(run.task_id), optimizer_kind(run.optimizer), rest], sort_keys=True, default=str)

@@ -13,7 +13,7 @@ from noisescale_server.storage.driver import read
 from noisescale_server.storage.tables import Calibration, Project, Run, Sweep, SweepRun, Task
 
 IMPORTED = "imported"
-"""Among the details of a sweep that another server has measured: where it was, and what it was called."""
+"""Among the details of a sweep that another server has measured: when it did."""
 
 MAX_SWEEPS = 50
 """Of one task that are shown; κ is from all of them."""
