@@ -1,15 +1,14 @@
-"""What `noisescale.follow` is worth by its settings, and what it costs a training loop.
+"""What `noisescale.follow` is worth by what it may do, and what it costs a training loop.
 
-Regret as in `docs/policies.md`: the same held-out tasks, starts and seeds, constant and decaying rates, with the looks
-and noise scales of that replay, and `noisescale_lab.follow.look` deciding. The wait for a fresh window is left to the
-replay's own windows.
+Regret as in `docs/policies.md`: the same held-out tasks and starts, constant and decaying rates, seeds of their own. A
+follower has no restarts and extends no plan; what else it may do is taken away in turn.
 """
 
 import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
-from noisescale.window.recent_updates import NoiseScale
-from noisescale_core.theory.prices import worth_examples
-from noisescale_lab.follow.books import Books
-from noisescale_lab.follow.look import Plan, Sight, look
-from noisescale_lab.follow.policy import Memory, RunState, Settings, Train
-from noisescale_lab.follow.possible_batches import PossibleBatches
-from noisescale_lab.reproduce.advice.ours import OURS
+from noisescale_lab.follow.memory import Settings
+from noisescale_lab.reproduce.advice.ours import Ours
 from noisescale_lab.reproduce.advice.references import complete
 from noisescale_lab.reproduce.advice.replay import replay
 from noisescale_lab.reproduce.advice.replays import all_starts
@@ -35,48 +29,15 @@ from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, HELD_OUT
 from scripted_run import Loop
 
 REFERENCES = Path(__file__).parent / "policies" / "references.csv"
-SEEDS = (400, 401)
-SETTINGS = Settings(may_restart=False, may_branch=False)
-FRESH = 1 << 30
-"""Updates since a change: as if every window were fresh."""
-
-
-@dataclass
-class Follow:
-    """A follower in the replay."""
-
-    early: bool = False
-    may_shrink: bool = False
-    books: Books | None = None
-
-    def decide(self, view: RunState) -> Train:
-        """What the follower would set."""
-        possible = PossibleBatches(1, (), self.may_shrink, SETTINGS.hysteresis)
-        price = worth_examples(view.exchange_rate)
-        plan = Plan(
-            view.optimizer, view.batch, price, None, SETTINGS, possible, is_dry_run=False, acts_early=self.early
-        )
-        if self.books is None:
-            memory = Memory.at_start(batch=view.batch, learning_rate=view.learning_rate, settings=SETTINGS)
-            self.books = Books(
-                steps=0, next_look=0, examples=0.0, batch=view.batch, rate_factor=view.learning_rate,
-                memory=memory, examples_per_step=view.exchange_rate, highest_rate=1.0, last_rate=1.0,
-            )  # fmt: skip
-        noise_scale = NoiseScale(view.noise_scale, view.noise_scale.num_updates)
-        sight = Sight(view.steps, view.batch, view.decay, noise_scale, updates_since_change=FRESH)
-        self.books, decision = look(self.books, sight, plan)
-        if decision is None:
-            return Train(view.batch, view.learning_rate)
-        return Train(decision.to_batch, decision.to_rate_factor)
-
+SEEDS = (510, 511, 512)
+IN_A_JOB = Settings(may_restart=False)
 
 POLICIES: dict[str, Callable[[], Any]] = {
     "keep": SIMPLE["keep"],
-    "follow, as it comes": Follow,
-    "follow, may_shrink": lambda: Follow(may_shrink=True),
-    "follow, early": lambda: Follow(early=True),
-    "follow, early and may_shrink": lambda: Follow(early=True, may_shrink=True),
-    "the policy without branches": OURS["ours without branches"],
+    "follow": lambda: Ours(IN_A_JOB),
+    "follow, nothing can be undone": lambda: Ours(replace(IN_A_JOB, may_undo=False)),
+    "follow, the rate alone": lambda: Ours(replace(IN_A_JOB, may_change_batch=False)),
+    "follow, the batch alone": lambda: Ours(replace(IN_A_JOB, may_change_rate=False)),
 }
 
 
@@ -103,7 +64,7 @@ def regrets(*, decays: bool) -> list[Figure]:
 
 
 NUM_MEASURED = 400
-"""Steps that fill the window of the noise scale."""
+"""Steps that the run has behind it when looks are timed."""
 
 
 def costs(num_steps: int = size(200_000, 500), num_looks: int = size(300, 2)) -> list[Figure]:

@@ -21,11 +21,9 @@ run.watch(model, optimizer)
 follower = noisescale.follow(
     run,
     optimizer,
+    batches=noisescale.Batches(now=4 * MICRO_BATCH, micro_batch=MICRO_BATCH, largest=2048),
     scheduler=schedule,
-    batch_size=4 * MICRO_BATCH,
-    micro_batch_size=MICRO_BATCH,
-    largest_batch=2048,
-    examples_per_step=256,  # one step less is worth 256 more examples: overhead of a step over the time of an example
+    price=256,  # one step less is worth 256 more examples: overhead of a step over the time of an example
     dry_run="FOLLOW" not in os.environ,
 )
 

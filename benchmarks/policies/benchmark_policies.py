@@ -19,6 +19,7 @@ import torch
 
 from benchmarks.results_file import write_rows
 from benchmarks.smoke import IS_SMOKE
+from noisescale_lab.reproduce.advice.ours import OURS
 from noisescale_lab.reproduce.advice.references import complete
 from noisescale_lab.reproduce.advice.replay import replay
 from noisescale_lab.reproduce.advice.replays import AT_CONSTANT_RATE, POLICIES, all_starts
@@ -30,7 +31,9 @@ ROOT = Path(__file__).parent.parent.parent
 REFERENCES = Path(__file__).with_name("references.csv")
 WORK = ROOT / ".dev" / "policies"
 RESULTS, RESULTS_OF_OURS = "policies", "policies_ours"
-AT_OTHER_PRICES = ("keep", "B = r (control)", "B = phi", "B = sqrt(r phi)", "ours", "ours without branches")
+AT_OTHER_PRICES = (
+    "keep", "B = r (control)", "B = phi", "B = sqrt(r phi)", "ours", "first version", "first version without branches",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +63,18 @@ def advised(tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 PARTS = (
-    Part("held-out", advised(tuple(HELD_OUT)), (400, 401), policies=AT_CONSTANT_RATE),
-    Part("held-out", advised(tuple(HELD_OUT)), (400, 401), decays=True),
-    Part("held-out", advised(tuple(HELD_OUT)), (400,), price_factor=0.25, policies=AT_OTHER_PRICES),
-    Part("held-out", advised(tuple(HELD_OUT)), (400,), price_factor=4.0, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (520, 521, 522), policies=AT_CONSTANT_RATE),
+    Part("held-out", advised(tuple(HELD_OUT)), (520, 521, 522), decays=True),
+    Part("held-out", advised(tuple(HELD_OUT)), (520,), price_factor=0.25, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (520,), price_factor=4.0, policies=AT_OTHER_PRICES),
     Part("design", advised(tuple(DESIGN)), (20, 21), policies=AT_CONSTANT_RATE),
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )
-REPLAYED_BY = ("branches.py", "ours.py", "replay.py", "run.py", "simple_policies.py", "sweep.py")
-FEW = ("keep", "keep, extend", "B = r (control)", "ours", "ours without branches", "ours, earlier")
+REPLAYED_BY = (
+    "branches.py", "first_policy.py", "first_policy_memory.py", "first_version.py", "ours.py", "replay.py", "run.py",
+    "simple_policies.py", "sweep.py",
+)  # fmt: skip
+FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
 OURS_AGAIN = tuple(
     replace(part, policies=tuple(name for name in FEW if name in part.policies))
     for part in PARTS
@@ -82,8 +88,11 @@ def version() -> str:
     digest = hashlib.sha256()
     lab = ROOT / "lab/src/noisescale_lab"
     sources = [lab / "reproduce" / "advice" / name for name in REPLAYED_BY]
-    policy = [lab / "follow" / name for name in ("policy.py", "policy_parts.py")]
-    for source in [*sources, REFERENCES, *policy, ROOT / "client/src/noisescale_core/theory/learning_rate.py"]:
+    policy = [*sorted((lab / "follow").glob("*.py")), lab / "follow" / "rate_lines.json"]
+    core = ROOT / "client/src/noisescale_core"
+    advice = [core / "advice" / name for name in ("critical_belief.py", "kappa.py", "known_noise_scale.py", "usual.py")]
+    theory = [core / "estimators/belief.py", core / "theory/expected_cost.py", core / "theory/learning_rate.py"]
+    for source in [*sources, REFERENCES, *policy, *advice, *theory]:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         UnsupportedLayerError,
     )
     from noisescale_lab.branch.branch import branch
+    from noisescale_lab.follow.batches import Batches
     from noisescale_lab.follow.follow import follow
     from noisescale_lab.sweep.sweep import sweep
 
@@ -58,6 +59,7 @@ _MODULES = {
     **dict.fromkeys(_ERRORS.split(), "noisescale_core.errors"),
     "recommend": "noisescale.ask.before_a_run",
     "branch": "noisescale_lab.branch.branch",
+    "Batches": "noisescale_lab.follow.batches",
     "follow": "noisescale_lab.follow.follow",
     "sweep": "noisescale_lab.sweep.sweep",
     "Run": "noisescale.run",
@@ -70,6 +72,7 @@ _MODULES = {
 __getattr__, __dir__ = exports(__name__, _MODULES)
 
 __all__ = [
+    "Batches",
     "Config",
     "ConfigError",
     "EstimationError",

@@ -23,6 +23,7 @@ from noisescale.track.recorder import OpenOutbox, Recorder
 from noisescale.track.recorders import Recorders
 from noisescale.transport.wire import RunRecord
 from noisescale.window.recent_updates import NoiseScale
+from noisescale.window.standing import Standing
 from noisescale_core.advice.rate_verdict import RateVerdict
 from noisescale_core.advice.words.of_the_rate import NO_VERDICT
 from noisescale_core.errors import ConfigError
@@ -295,6 +296,19 @@ class Run(LogCalls):
             return RateVerdict(None, NO_VERDICT, str(self._recorders.unknown(name)))
         self._do(recorder.collect)
         return recorder.learning_rate()
+
+    def standing(self, name: str | None = None) -> Standing | None:
+        """Where the run stands in this process, for what changes its batch or rate; None for an unknown name.
+
+        Args:
+            name: Of the optimizer, where several are watched.
+        """
+        recorder = self._recorders.find(name)
+        if recorder is None:
+            self.faults.report(self._recorders.unknown(name))
+            return None
+        self._do(recorder.collect)
+        return recorder.standing()
 
     @functools.cached_property
     def _advisor(self) -> "ask.Advisor":

@@ -20,7 +20,8 @@ def use_entry_points(monkeypatch, **values):
     monkeypatch.setattr(commands, "entry_points", lambda group: points)
 
 
-def test_status_of_a_server_that_runs(capsys):
+def test_status_of_a_server_that_runs(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with http_stub() as stub:
         status = commands.main(["status", "--url", stub.url])
 

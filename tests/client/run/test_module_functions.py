@@ -12,7 +12,7 @@ from noisescale.run import Run
 
 OF_A_RUN_ALONE = {
     "leave_out", "logged_metrics", "newest_step", "description", "is_watching", "has_trained", "is_over_for",
-    "successor",
+    "successor", "standing",
 }  # fmt: skip
 """What Run shows to the parts around it; a training loop types none of it."""
 

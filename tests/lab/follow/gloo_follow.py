@@ -30,8 +30,8 @@ def a_job_of_two_ranks(rank):
     run.watch(model, optimizer)
     sizes = []
     follower = noisescale.follow(
-        run, optimizer, batch_size=16, examples_per_step=128, micro_batch_size=MICRO_BATCH, largest_batch=4096,
-        set_batch_size=sizes.append, dry_run=False, progress=lambda _: None,
+        run, optimizer, price=128, dry_run=False, progress=lambda _: None,
+        batches=noisescale.Batches(now=16, micro_batch=MICRO_BATCH, largest=4096, set=sizes.append),
     )  # fmt: skip
     generator = torch.Generator().manual_seed(rank)
     for _ in range(NUM_STEPS):
@@ -48,12 +48,12 @@ def a_job_of_two_ranks(rank):
 
 
 def only_the_first_rank_knows_a_noise_scale(rank):
-    loop = Loop().follow(num_devices=2).steps(200, phi=4096.0 if rank == 0 else 1.0)
+    loop = Loop().follow(devices=2).steps(200, phi=4096.0 if rank == 0 else 1.0)
     return found(loop.follower, loop.optimizer, loop.batches)
 
 
 def a_first_rank_that_fails_keeps_nobody_waiting(rank):
-    loop = Loop().follow(num_devices=2, strict=False)
+    loop = Loop().follow(devices=2, strict=False)
     kept = follower_module.look
     if rank == 0:
         follower_module.look = lambda *_: 1 / 0

@@ -69,7 +69,7 @@ def test_sgd_has_no_betas_to_change():
 
 
 def test_values_go_into_the_groups_and_come_from_the_first_ones_every_time():
-    loop = Loop(optimizer=adamw(num_groups=2)).follow(also=ALL).steps(300, phi=65536.0)
+    loop = Loop(optimizer=adamw(num_groups=2)).follow(may=("batch", *ALL)).steps(300, phi=65536.0)
 
     factor = loop.follower.batch_size / 64
     assert len(loop.follower.decisions) >= 2
@@ -80,7 +80,7 @@ def test_values_go_into_the_groups_and_come_from_the_first_ones_every_time():
 
 
 def test_a_dry_run_names_the_rest_and_leaves_it_alone():
-    loop = Loop(optimizer=adamw()).follow(also=ALL, dry_run=True).steps(300, phi=65536.0)
+    loop = Loop(optimizer=adamw()).follow(may=("batch", *ALL), dry_run=True).steps(300, phi=65536.0)
 
     assert loop.optimizer.param_groups[0]["betas"] == (0.9, 0.99)
     assert any("weight_decay 0.1 to" in sentence for sentence in loop.follower.decisions[-1].also)

@@ -62,8 +62,8 @@ class OneWeight(lightning.LightningModule):
 def fit(tmp_path, phi=4096.0, resume=None, follow=None, max_epochs=2, num_rows=NUM_ROWS, is_manual=False):
     run, _ = make_kept_run()
     module = OneWeight(run, phi, is_manual)
-    defaults = {"examples_per_step": 16.0, "largest_batch": 64, "dry_run": False, "progress": lambda _: None}
-    callback = FollowCallback(run, micro_batch_size=MICRO_BATCH, **(defaults | (follow or {})))
+    defaults = {"price": 16.0, "largest": 64, "dry_run": False, "progress": lambda _: None}
+    callback = FollowCallback(run, micro_batch=MICRO_BATCH, **(defaults | (follow or {})))
     trainer = lightning.Trainer(
         accelerator="cpu", default_root_dir=tmp_path, callbacks=[callback], max_epochs=max_epochs,
         accumulate_grad_batches=1 if is_manual else FIRST_COUNT, enable_checkpointing=False,
@@ -97,7 +97,7 @@ def test_steps_grow_by_whole_micro_batches_and_every_row_is_seen_once_an_epoch(t
 
 
 def test_steps_may_shrink_too(tmp_path):
-    _, module, follower = fit(tmp_path, phi=0.25, follow={"may_shrink": True}, max_epochs=1)
+    _, module, follower = fit(tmp_path, phi=0.25, follow={"price": 1.0}, max_epochs=1)
 
     sizes = [len(rows) for rows in module.rows]
     assert sizes[-1] == MICRO_BATCH
@@ -131,4 +131,4 @@ def test_what_a_trainer_cannot_do_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="manual optimization sets its own steps"):
         fit(tmp_path, is_manual=True)
     with pytest.raises(ConfigError, match="put NoiseScaleCallback before FollowCallback"):
-        FollowCallback(NoiseScaleCallback(), micro_batch_size=2)._run()
+        FollowCallback(NoiseScaleCallback(), micro_batch=2)._run()

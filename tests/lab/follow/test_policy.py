@@ -1,47 +1,42 @@
+"""The policy: which batch and rate it asks for, what it puts on probation, and what it takes back."""
+
 import math
 from dataclasses import replace
 
 import pytest
 
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, estimate
-from noisescale_core.estimators.windows import WindowSums
-from noisescale_lab.follow.policy import (
-    Adopt,
-    Arm,
-    Branch,
-    Memory,
-    Restart,
-    RunState,
-    Settings,
-    Train,
-    advise,
-)
+from noisescale_core.estimators.looks import Look
+from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
+from noisescale_core.theory.prices import from_preference
+from noisescale_lab.follow.actions import Restart, RunState, Train, Undo
+from noisescale_lab.follow.memory import Memory, Probation, Settings
+from noisescale_lab.follow.policy import advise
 
 SETTINGS = Settings()
 
 
-def noise_scale(phi: float, *, spread: float = 0.0, blocks: int = 16) -> NoiseScaleEstimate:
-    """Of blocks whose tr Σ is φ and whose |G|² is 1, each by turns above and below by a share."""
-    signs = [1 if block % 2 else -1 for block in range(blocks)]
-    return estimate(WindowSums.from_blocks([(1.0, phi, 1.0 + spread * sign) for sign in signs]))
+def looks(phi: float, *, batch: int = 64, steps: int = 800) -> tuple[Look, ...]:
+    """Of a run whose |G|² is 1 and whose noise has forty equal directions."""
+    noise = phi / batch
+    variance = 2 / 40 * noise * noise + 4 / 40 * noise
+    n = steps / 8
+    one = Look(n, n * phi, n, n * phi * phi, n * (1 + variance), n * phi, n * batch, n, 0.1)
+    return (one,) * 8
+
+
+def path(ratio: float, *, num_updates: int = 100) -> Path:
+    """Of plain SGD, with q of so many octaves."""
+    return Path(num_updates, 1.0, 0.0, 2 ** (-2 * ratio))
 
 
 def make_state(**changes) -> RunState:
+    """A quarter of the plan, and nothing is wrong."""
     state = RunState(
-        steps=100,
-        progress=0.02,
-        planned_steps=1000.0,
-        exchange_rate=64.0,
-        optimizer="sgd",
-        batch=64,
-        learning_rate=0.4,
-        decay=1.0,
-        first_loss=2.0,
-        first_loss_error=0.01,
-        loss=1.0,
-        loss_error=0.01,
-        noise_scale=noise_scale(64.0),
-    )
+        steps=250, progress=0.25, planned_steps=1000.0, exchange_rate=64.0, optimizer="SGD", batch=64,
+        learning_rate=0.4, decay=1.0, first_loss=2.0, first_loss_error=0.01, loss=1.0, loss_error=0.01,
+        noise_scale=NOTHING_MEASURED, looks=looks(40.0), path=path(0.03), schedule="constant",
+    )  # fmt: skip
     return replace(state, **changes)
 
 
@@ -50,300 +45,190 @@ def start(state: RunState, settings: Settings = SETTINGS, **changes) -> Memory:
     return replace(memory, **changes)
 
 
+def asked(state: RunState, settings: Settings = SETTINGS, **changes):
+    return advise(state, start(state, settings, **changes), settings)
+
+
 def test_a_run_that_is_right_is_left_alone():
-    state = make_state()
+    action, memory = asked(make_state())
 
-    action, _ = advise(state, start(state), SETTINGS)
+    assert (action.batch, action.learning_rate, action.is_on_probation) == (64, 0.4, False)
+    assert "nothing to change" in action.reason
+    assert memory == start(make_state())
 
-    assert action == Train(64, 0.4, "nothing to change")
+
+@pytest.mark.parametrize(("phi", "low", "high"), [(4e4, 256, 256), (0.5, 8, 24)])
+def test_the_batch_goes_to_that_of_least_expected_cost_four_times_up_or_eight_down_at_once(phi, low, high):
+    action, _ = asked(make_state(looks=looks(phi)))
+
+    assert low <= action.batch <= high
+    assert "cheaper with odds of" in action.reason
 
 
-def test_the_batch_goes_to_the_root_of_price_and_noise_scale_and_not_to_the_noise_scale():
-    state = make_state(batch=512, noise_scale=noise_scale(16.0))
+def test_a_change_that_is_not_sure_is_not_made():
+    state = make_state(looks=looks(4e4), exchange_rate=64.0)
 
-    action, _ = advise(state, start(state), SETTINGS)
+    action, _ = asked(state, replace(SETTINGS, sure=1.01))
 
-    assert isinstance(action, Train)
-    assert action.batch == 32
-    assert "batch 512 to 32" in action.reason
+    assert action.batch == 64
+    assert "would be cheaper with odds of" in action.reason
+
+
+def test_the_first_steps_of_a_long_run_change_no_batch():
+    early = make_state(progress=0.005, looks=looks(0.01))
+
+    assert asked(early)[0].batch == 64
+    assert asked(replace(early, progress=0.02))[0].batch < 64
+
+
+def test_without_a_plan_the_batch_waits_for_fifty_steps_and_the_rate_for_ever():
+    state = make_state(planned_steps=math.inf, progress=0.0, looks=looks(4e4), path=path(-3.0))
+
+    assert asked(replace(state, steps=49))[0].batch == 64
+    assert asked(replace(state, steps=50))[0].batch == 256
+    assert asked(replace(state, looks=()))[0] == Train(64, 0.4, "nothing to change")
+
+
+def test_a_preference_moves_with_the_critical_batch():
+    def batch(phi):
+        return asked(make_state(looks=looks(phi), stated_price=from_preference(0.5)))[0].batch
+
+    assert batch(0.5) < 64 < batch(4e4)
+
+
+@pytest.mark.parametrize(("optimizer", "most"), [("SGD", 2.0), ("Adam", 4**0.25)])
+def test_the_rate_rises_by_no_more_than_the_root_of_the_batch(optimizer, most):
+    action, _ = asked(make_state(optimizer=optimizer, looks=looks(4e5)))
+
+    assert action.batch == 256
+    assert 1 < action.learning_rate / 0.4 <= most * (1 + 1e-9)
 
 
 def test_the_rate_of_sgd_falls_by_the_gain_when_the_batch_shrinks():
-    state = make_state(batch=512, noise_scale=noise_scale(16.0))
+    action, memory = asked(make_state(batch=512, looks=looks(2.0, batch=512)))
 
-    action, _ = advise(state, start(state), SETTINGS)
-
-    assert action.learning_rate == pytest.approx(0.4 * (1 + 16 / 512) / (1 + 16 / 32))
-
-
-@pytest.mark.parametrize(("optimizer", "most"), [("sgd", 2.0), ("adam", 4**0.25)])
-def test_the_rate_rises_by_no_more_than_the_root_of_the_batch(optimizer, most):
-    state = make_state(optimizer=optimizer, batch=16, noise_scale=noise_scale(6400.0))
-
-    action, _ = advise(state, start(state), SETTINGS)
-
-    assert action.batch == 64
-    assert 0.4 < action.learning_rate <= 0.4 * most
+    critical = action.critical_batch
+    assert action.batch < 512
+    assert action.learning_rate == pytest.approx(0.4 * (1 + critical / 512) / (1 + critical / action.batch))
+    assert not action.is_on_probation
+    assert memory.anchor_batch == 512
 
 
-def test_the_rate_is_computed_from_the_tested_one_and_does_not_ratchet():
-    memory = start(make_state())
-    state = make_state()
+@pytest.mark.parametrize(("ratio", "side"), [(-2.0, "low"), (2.0, "high")])
+def test_the_rate_moves_where_its_path_says_an_octave_at_most_at_once(ratio, side):
+    action, memory = asked(make_state(path=path(ratio)))
 
-    for phi in [4.0, 1024.0] * 20:
-        action, memory = advise(replace(state, noise_scale=noise_scale(phi)), memory, SETTINGS)
-        state = replace(state, batch=action.batch, learning_rate=action.learning_rate)
-
-    assert memory.anchor_rate == 0.4
-    assert 0.2 < state.learning_rate < 0.8
+    assert action.learning_rate == pytest.approx(0.4 * (2 if side == "low" else 0.5))
+    assert f"× too {side} by the path of the parameters" in action.reason
+    assert memory.next_move == pytest.approx(0.25 * 1.3)
+    assert (memory.anchor_batch, memory.anchor_rate) == (64, action.learning_rate)
 
 
-def test_the_batch_stops_half_way_between_what_is_sure_and_what_is_likely():
-    wide = noise_scale(1024.0, spread=1.6)
-    state = make_state(noise_scale=wide)
+def test_the_next_move_waits_until_the_progress_has_grown():
+    state = make_state(path=path(-2.0))
 
-    action, _ = advise(state, start(state), SETTINGS)
-
-    sure, likely = math.sqrt(64 * wide.low), math.sqrt(64 * wide.value)
-    assert action.batch == round(math.sqrt(sure * likely))
+    assert asked(state, next_move=0.26)[0].learning_rate == 0.4
 
 
-def test_a_lower_bound_alone_can_raise_the_batch_and_never_lower_it():
-    unbounded = noise_scale(6400.0, spread=4.0)
-    small, large = make_state(batch=16, noise_scale=unbounded), make_state(batch=4096, noise_scale=unbounded)
+def test_losses_that_fall_by_what_was_promised_say_that_the_rate_is_too_low():
+    silent, kept = (make_state(path=path(-0.2), promise=promise) for promise in (None, math.log(0.9)))
 
-    raised, _ = advise(small, start(small), SETTINGS)
-    left, _ = advise(large, start(large), SETTINGS)
-
-    assert unbounded.value is None
-    assert raised.batch > 16
-    assert left.batch == 4096
+    assert asked(silent)[0].learning_rate == 0.4
+    assert asked(kept)[0].learning_rate > 0.4
 
 
-def test_a_batch_far_too_large_shrinks_after_a_few_steps_as_the_gradient_is_plain_to_see():
-    too_few = noise_scale(4.0, blocks=2)
-    state = make_state(batch=4096, noise_scale=too_few)
+def test_a_raise_is_on_probation_and_a_lower_rate_is_not():
+    up, memory = asked(make_state(path=path(-2.0)))
+    down, _ = asked(make_state(path=path(2.0)))
 
-    action, _ = advise(state, start(state), SETTINGS)
+    assert (up.is_on_probation, up.look_after) == (True, 8)
+    assert memory.probation == Probation(64, 0.4, 1.0, 0.01, 1.0, pytest.approx(0.25 * 1.3 + 0.03))
+    assert (down.is_on_probation, down.look_after) == (False, None)
 
-    assert too_few.value is None
-    assert action.batch == 16
+
+@pytest.mark.parametrize("state", [{"loss": math.nan}, {}])
+def test_where_nothing_can_be_undone_no_rate_is_raised_by_more_than_the_root_of_two(state):
+    settings = SETTINGS if state else replace(SETTINGS, may_undo=False)
+
+    action, memory = asked(make_state(path=path(-2.0), **state), settings)
+
+    assert action.learning_rate == pytest.approx(0.4 * math.sqrt(2))
+    assert memory.probation is None
+
+
+RAISED = Probation(batch=64, learning_rate=0.4, loss=1.0, loss_error=0.01, gained=1.0, until=0.4)
+
+
+@pytest.mark.parametrize("loss", [1.26, math.inf])
+def test_a_raise_after_which_the_loss_rises_is_undone_and_its_rate_not_tried_again(loss):
+    state = make_state(learning_rate=0.8, loss=loss)
+
+    action, memory = asked(state, probation=RAISED)
+
+    assert isinstance(action, Undo)
+    assert (action.batch, action.learning_rate) == (64, 0.4)
+    assert memory.probation is None
+    assert memory.ceiling == pytest.approx(1.1 * 0.4)
+    assert memory.next_move == pytest.approx(0.25 * 1.5)
+    again, _ = advise(make_state(progress=0.5, path=path(-3.0)), memory, SETTINGS)
+    assert again.learning_rate == 0.4
+
+
+@pytest.mark.parametrize("loss", [0.9, 1.2, math.nan])
+def test_a_raise_on_probation_waits_where_the_loss_does_not_rise_beyond_a_quarter_of_what_was_gained(loss):
+    action, memory = asked(make_state(loss=loss, path=path(-3.0)), probation=RAISED)
+
+    assert action == Train(64, 0.4, "the last raise is on probation")
+    assert memory.probation == RAISED
+
+
+def test_after_its_probation_the_next_move_may_come():
+    _, memory = asked(make_state(progress=0.41, path=path(-3.0)), probation=RAISED)
+
+    assert memory.probation != RAISED
+    assert memory.next_move > 0.41
 
 
 def test_divergence_starts_again_at_a_quarter_of_the_rate_but_not_for_ever():
-    state = make_state(loss=math.nan, noise_scale=noise_scale(64.0, blocks=2))
+    state = make_state(loss=math.inf)
 
-    action, memory = advise(state, start(state), SETTINGS)
-    tired, _ = advise(state, replace(memory, restarts=SETTINGS.most_restarts), SETTINGS)
+    action, memory = asked(state)
 
-    assert isinstance(action, Restart)
-    assert action.learning_rate == pytest.approx(0.1)
-    assert "not finite" in action.reason
-    assert isinstance(tired, Train)
+    assert action == Restart(64, 0.1, "the loss is not finite: from the start at 0.25 × the learning rate")
+    assert memory.restarts == 1
+    assert isinstance(asked(state, restarts=4)[0], Train)
 
 
-def test_a_loss_above_its_start_fails_late_in_the_plan_only():
-    early, late = (make_state(progress=progress, loss=2.5) for progress in (0.02, 0.2))
+def test_a_loss_that_has_not_fallen_starts_again_only_where_the_rate_is_too_high():
+    stuck = make_state(loss=2.0)
 
-    patient, _ = advise(early, start(early), SETTINGS)
-    failed, _ = advise(late, start(late), SETTINGS)
-
-    assert isinstance(patient, Train)
-    assert isinstance(failed, Restart)
-    assert failed.learning_rate == pytest.approx(0.2)
-    assert "2.5" in failed.reason
-
-
-def test_a_test_is_due_at_five_percent_of_the_plan_and_tries_twice_the_rate_while_the_loss_falls():
-    state = make_state(progress=0.06)
-
-    action, _ = advise(state, start(state), SETTINGS)
-
-    assert isinstance(action, Branch)
-    assert action.arms == ((64, 0.4), (64, 0.8))
-    assert action.steps == 5
-    assert action.held_out == 160
-
-
-def test_longer_arms_are_tried_later_on():
-    state = make_state(progress=0.3)
-
-    action, _ = advise(state, start(state), SETTINGS)
-
-    assert action.steps == round(0.05 * 0.3 * 1000)
-    assert action.held_out == 480
-
-
-@pytest.mark.parametrize(
-    "memory",
-    [
-        {"tested_loss": 1.005, "tested_error": 0.01},  # no fall beyond the error
-        {"tested_loss": 2.0, "is_doubted": True},
-    ],
-)
-def test_half_the_rate_is_tried_where_the_loss_does_not_fall(memory):
-    state = make_state(progress=0.06)
-
-    action, _ = advise(state, start(state, **memory), SETTINGS)
-
-    assert action.arms == ((64, 0.4), (64, 0.2))
-
-
-def test_an_error_that_is_not_known_does_not_hide_a_fall():
-    state = make_state(progress=0.06, loss_error=math.inf, first_loss_error=math.inf)
-
-    action, _ = advise(state, start(state), SETTINGS)
-
-    assert action.arms[1] == (64, 0.8)
-
-
-def test_both_ways_are_tried_where_that_is_asked_for():
-    state, settings = make_state(progress=0.06), Settings(tests_both_ways=True)
-
-    action, _ = advise(state, start(state, settings), settings)
-
-    assert action.arms == ((64, 0.4), (64, 0.2), (64, 0.8))
-
-
-def test_a_rate_whose_own_arm_rises_is_doubted_and_soon_tested_downwards():
-    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.8, 1.5))
-    state = make_state(progress=0.1, arms=arms, before_loss=1.2)
-
-    action, memory = advise(state, start(state), SETTINGS)
-    halved, again = advise(
-        replace(state, progress=0.14, arms=(Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.299))), memory, SETTINGS
-    )
-
-    assert (action.arm, memory.is_doubted) == (0, True)
-    assert memory.next_branch == pytest.approx(0.13)
-    assert (halved.arm, again.is_doubted) == (0, False)
-
-
-def test_half_the_rate_need_not_beat_a_fall_that_the_present_one_did_not_have():
-    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.25))
-    state = make_state(progress=0.1, arms=arms, before_loss=1.2)
-
-    action, _ = advise(state, start(state), SETTINGS)
-
-    assert action.arm == 1
+    assert isinstance(asked(replace(stuck, path=path(2.0)))[0], Restart)
+    assert isinstance(asked(stuck)[0], Train)
+    assert isinstance(asked(replace(stuck, path=path(2.0), progress=0.1))[0], Train)
 
 
 def test_a_run_beyond_its_plan_gets_back_what_the_schedule_took_once_and_if_that_is_permitted():
-    settings = Settings(may_extend=True, may_branch=False)
-    state = make_state(progress=1.1, decay=0.1)
-    _, before = advise(make_state(), start(state, settings), settings)
+    state = make_state(progress=1.01, decay=0.1)
+    permitted = replace(SETTINGS, may_extend=True)
 
-    refused, _ = advise(state, before, replace(settings, may_extend=False))
-    action, memory = advise(state, before, settings)
-    again, _ = advise(replace(state, progress=1.5, learning_rate=4.0), memory, settings)
-    early, _ = advise(replace(state, progress=0.9), before, settings)
+    action, memory = asked(state, permitted)
 
     assert action.learning_rate == pytest.approx(4.0)
-    assert memory.anchor_rate == pytest.approx(4.0)
-    assert "the plan is over" in action.reason
-    assert again.learning_rate == pytest.approx(4.0)
-    assert refused.learning_rate == early.learning_rate == 0.4
-
-
-def test_what_comes_back_after_the_plan_is_no_more_than_the_run_has_borne():
-    settings = Settings(may_extend=True, may_branch=False, may_change_batch=False)
-    late = make_state(progress=1.1, decay=0.1, learning_rate=3.2)  # doubled three times while it decayed
-    _, before = advise(make_state(), start(make_state(), settings), settings)
-
-    action, _ = advise(late, before, settings)
-
-    assert action.learning_rate * 0.1 == pytest.approx(0.4)
-
-
-def test_a_halved_rate_and_a_new_batch_move_what_counts_as_borne():
-    borne = start(make_state(), highest_rate=0.4)
-    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.0))
-
-    _, halved = advise(make_state(progress=0.1, arms=arms, before_loss=1.2), borne, SETTINGS)
-    change, moved = advise(make_state(batch=512, noise_scale=noise_scale(16.0)), borne, SETTINGS)
-
-    assert halved.highest_rate == pytest.approx(0.2)
-    assert moved.highest_rate == pytest.approx(change.learning_rate)
-
-
-def test_what_a_restart_forgets():
-    state = make_state(loss=math.nan, noise_scale=noise_scale(64.0, blocks=2))
-
-    _, memory = advise(state, start(state, tested_loss=1.0, is_doubted=True), SETTINGS)
-
-    assert (memory.tested_loss, memory.is_doubted) == (None, False)
-
-
-def test_a_rising_loss_brings_the_next_branch_forward():
-    state = make_state(progress=0.2, loss=1.5)
-    memory = start(state, next_branch=0.6, last_branch=0.1, lowest_loss=1.0, lowest_error=0.01)
-
-    action, _ = advise(state, memory, SETTINGS)
-    steady, _ = advise(replace(state, loss=1.005), memory, SETTINGS)
-
-    assert isinstance(action, Branch)
-    assert isinstance(steady, Train)
-
-
-@pytest.mark.parametrize(
-    ("present", "half", "double", "chosen"),
-    [
-        (1.0, 1.1, 0.8, 2),  # doubling gains
-        (1.0, 1.1, 0.999, 0),  # by less than 5 % of the fall
-        (1.0, 0.95, 1.2, 0),  # halving gains, as it does anywhere for a while
-        (1.25, 1.0, 3.0, 1),  # halving gains more than the run itself
-        (math.inf, 1.0, math.inf, 1),  # what diverges is left
-        (1.0, math.nan, math.inf, 0),
-    ],
-)
-def test_the_arm_that_is_adopted(present, half, double, chosen):
-    arms = (Arm(64, 0.4, present), Arm(64, 0.2, half, 0.01), Arm(64, 0.8, double, 0.01))
-    state = make_state(progress=0.1, arms=arms, before_loss=1.2)
-
-    action, memory = advise(state, start(state), SETTINGS)
-
-    assert isinstance(action, Adopt)
-    assert (action.arm, action.learning_rate) == (chosen, arms[chosen].learning_rate)
-    assert memory.anchor_rate == arms[chosen].learning_rate
-    assert memory.next_branch == pytest.approx(0.13 if chosen else 0.3)
-
-
-def test_a_gain_within_its_error_changes_nothing():
-    arms = (Arm(64, 0.4, 1.0), Arm(64, 0.8, 0.8, 0.5))
-    state = make_state(progress=0.1, arms=arms, before_loss=1.2)
-
-    action, _ = advise(state, start(state), SETTINGS)
-
-    assert action.arm == 0
-
-
-def test_arms_without_the_loss_before_them_are_refused():
-    state = make_state(arms=(Arm(64, 0.4, 1.0),))
-
-    with pytest.raises(ValueError, match="before_loss must be given"):
-        advise(state, start(state), SETTINGS)
+    assert action.is_on_probation
+    assert memory.is_extended
+    assert asked(state)[0].learning_rate == 0.4
 
 
 @pytest.mark.parametrize(
     ("permission", "state"),
     [
-        ("may_restart", make_state(loss=math.nan)),
-        ("may_change_batch", make_state(batch=512)),
-        ("may_branch", make_state(progress=0.1)),
+        ("may_change_batch", {"looks": looks(4e4)}),
+        ("may_change_rate", {"path": path(-2.0)}),
+        ("may_restart", {"loss": math.inf}),
     ],
 )
 def test_what_is_not_permitted_is_not_done(permission, state):
-    settings = Settings(**{permission: False})
+    action, _ = asked(make_state(**state), replace(SETTINGS, **{permission: False}))
 
-    allowed, _ = advise(state, start(state), SETTINGS)
-    action, _ = advise(state, start(state, settings), settings)
-
-    assert not (isinstance(allowed, Train) and allowed.batch == state.batch)
     assert isinstance(action, Train)
-    assert action.batch == state.batch
-
-
-@pytest.mark.parametrize("field", ["exchange_rate", "batch", "learning_rate"])
-def test_a_run_without_a_price_or_settings_is_refused_by_name(field):
-    with pytest.raises(ValueError, match=f"{field} .*got 0"):
-        make_state(**{field: 0})
+    assert (action.batch, action.learning_rate) == (64, 0.4)

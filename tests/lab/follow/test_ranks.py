@@ -71,7 +71,7 @@ def test_two_ranks_of_a_trainer_change_together(tmp_path):
     assert done.returncode == 0, done.stderr[-4000:]
     first, second = (json.loads((tmp_path / f"found-{rank}.json").read_text()) for rank in range(2))
     assert first["decisions"] == second["decisions"]
-    assert first["decisions"][-1][1] == pytest.approx(128, rel=0.35)
+    assert first["decisions"][-1][1] == pytest.approx(128, rel=0.6)
     assert all(first["sizes"][step] == batch for step, batch in first["decisions"])
     assert sum(first["sizes"]) == 6000
     assert first["faults"] == second["faults"] == 0

@@ -25,7 +25,7 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     run, kept = make_kept_run()
     noise = NoiseScaleCallback(run=run)
-    follow = FollowCallback(noise, examples_per_step=128.0, largest_batch=1024, dry_run=False)
+    follow = FollowCallback(noise, price=128.0, largest=1024, dry_run=False)
     arguments = TrainingArguments(
         output_dir=str(folder), use_cpu=True, report_to=[], disable_tqdm=True, dataloader_pin_memory=False,
         per_device_train_batch_size=4, gradient_accumulation_steps=2, learning_rate=1e-6, num_train_epochs=2,

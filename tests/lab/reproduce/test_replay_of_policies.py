@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from noisescale_lab.follow.policy import Adopt, Branch, Restart, RunState, Train
+from noisescale_lab.follow.actions import Adopt, Branch, Restart, RunState, Train
 from noisescale_lab.reproduce.advice.replay import CAP, execute, follow, replay, settle
 from noisescale_lab.reproduce.advice.run import Outcome, Start, new_run
 from noisescale_lab.reproduce.advice.scores import score

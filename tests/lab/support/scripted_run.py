@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import torch
 
@@ -12,6 +12,7 @@ from noisescale.run import Run
 from noisescale_lab.follow.follower import Follower
 
 SMALL, BIG = 8.0, 64.0
+FIELDS = [one.name for one in fields(noisescale.Batches)]
 
 
 def make_optimizer(kind=torch.optim.SGD, lr=0.1, num_groups=1, **settings):
@@ -41,17 +42,15 @@ class Loop:
     follower: Follower = None
 
     def follow(self, **arguments):
-        """Start to follow; strict, so that our own errors fail the test."""
+        """Start to follow, with arguments of `follow` or fields of `Batches`; strict: our own errors fail the test."""
         self.run, self.kept = make_kept_run(strict=arguments.pop("strict", True))
+        batches = {"now": 64, "micro_batch": 8, "devices": 1, "largest": 1 << 20, "set": self.batches.append}
+        given = {name: arguments.pop(name) for name in FIELDS if name in arguments}
         defaults = {
-            "batch_size": 64,
-            "examples_per_step": 64.0,
-            "micro_batch_size": 8,
-            "num_devices": 1,
-            "largest_batch": 1 << 20,
+            "batches": noisescale.Batches(**(batches | given)),
+            "price": 64.0,
             "dry_run": False,
             "scheduler": self.scheduler,
-            "set_batch_size": self.batches.append,
             "progress": self.said.append,
         }
         self.follower = noisescale.follow(self.run, self.optimizer, **(defaults | arguments))

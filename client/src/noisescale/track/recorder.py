@@ -27,6 +27,7 @@ from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRec
 from noisescale.window.latest_window import early_of, latest_window
 from noisescale.window.outlook import Outlook
 from noisescale.window.recent_updates import NoiseScale
+from noisescale.window.standing import Standing
 from noisescale_core.advice.rate_verdict import RateVerdict
 from noisescale_core.errors import ConfigError
 
@@ -296,6 +297,10 @@ class Recorder:
             early=early_of(now, self._log, described.planned_steps) if kind == "simple" else None,
             covered=self._stream.covered,
         )
+
+    def standing(self) -> Standing:
+        """Where the run stands, with all that has arrived."""
+        return self._log.standing(self.description.planned_steps, self.watch)
 
     def learning_rate(self) -> RateVerdict:
         """Whether the learning rate is too low, right or too high, by all steps so far."""

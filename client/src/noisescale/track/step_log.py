@@ -22,8 +22,10 @@ from noisescale.transport.wire import Record
 from noisescale.window.divergence import FiniteWatch
 from noisescale.window.recent_updates import RecentUpdates
 from noisescale.window.run_history import RunHistory
+from noisescale.window.standing import LossSums, Standing
 from noisescale_core.advice.rate_schedule import schedule_of
 from noisescale_core.advice.rate_verdict import RateVerdict, rate_verdict
+from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
     import torch
@@ -55,6 +57,7 @@ class StepLog:
         finite: Since when loss or gradients are not finite.
         pace: How long a step takes.
         path: How far the parameters got.
+        losses: Of all steps so far.
         batch_size_source: Where the batch size comes from; None while unknown.
         newest_flags: Of the newest update; None before the first.
         takes_examples: A single backward a step is no fault: each example will be a small batch.
@@ -84,6 +87,7 @@ class StepLog:
         self.newest_flags: int | None = None
         self.pace = StepPace()
         self.path = PathLog(path_keeper)
+        self.losses = LossSums()
         self._ranks = RankCheck()
         self._order = OrderCheck()
         self._neighbours = NeighbourCheck(notices)
@@ -163,6 +167,7 @@ class StepLog:
         self._recording.add_unmeasured(step, lr, loss)
         self.history.see_rate(lr)
         if loss is not None:
+            self.losses = self.losses.with_loss(loss)
             self.finite.see_loss(step, is_finite=math.isfinite(loss))
 
     def log_watched(
@@ -249,6 +254,25 @@ class StepLog:
             divergence=self.finite.divergence,
         )
 
+    def standing(self, planned_steps: int | None, watch: "Watch[LoggedStep] | None") -> Standing:
+        """Where the run stands, steps of which nothing was measured included.
+
+        Args:
+            planned_steps: Of the whole run; None where nobody has said.
+            watch: What measures; None where nothing is watched.
+        """
+        if watch is not None and not watch.sent:
+            self._record_unmeasured(watch.num_steps + 1)
+        history = self.history
+        return Standing(
+            looks=history.looks,
+            path=self.path.path,
+            schedule=schedule_of(history.rates, planned_steps),
+            losses=self.losses,
+            batch_size=self.batch_in_use,
+            model=None if watch is None else watch.model,
+        )
+
     @property
     def batch_in_use(self) -> float | None:
         """Examples of a step as they are now; None while unknown."""
@@ -263,6 +287,10 @@ class StepLog:
         self.newest_flags = update.flags
         self.history.add(update)
         self.finite.see(update)
+        if update.loss is not None:
+            self.losses = self.losses.with_loss(update.loss)
+        elif update.flags & Flags.NONFINITE_LOSS:
+            self.losses = self.losses.with_loss(math.nan)
         if update.terms is not None:
             self.recent.add(update.terms, update.logged.step)
         self._recording.add(update)

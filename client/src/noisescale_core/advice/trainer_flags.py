@@ -151,7 +151,7 @@ def _huggingface(found: Schedule, launch: Launch) -> list[str]:
         "from noisescale_lab.follow.huggingface import FollowCallback",
         "",
         'noise = NoiseScaleCallback(project="…", task="…")',
-        f"follow = FollowCallback(noise, examples_per_step={worth}, largest_batch={largest}, dry_run=False)",
+        f"follow = FollowCallback(noise, price={worth}, largest={largest}, dry_run=False)",
         "trainer = Trainer(..., callbacks=[noise, follow])",
         f"# What it would come to, with --per_device_train_batch_size {micro} on {_count(devices, 'device')}:",
         *_each(found, line),

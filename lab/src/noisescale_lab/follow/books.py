@@ -4,8 +4,34 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from noisescale.window.standing import LossSums
 from noisescale_lab.follow.decision import Decision
-from noisescale_lab.follow.policy import Memory
+from noisescale_lab.follow.memory import Memory, Probation
+from noisescale_lab.follow.promise import Span
+from noisescale_lab.follow.walk import Stretch
+
+NO_LOSSES = LossSums()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The run's sums at the last look, of which the next one takes the difference.
+
+    Attributes:
+        losses: That were logged.
+        num_terms: Measured updates.
+        trace_cov: Σ tr Σ over them.
+        grad_sq_norm: Σ |G|² over them.
+        path_updates: Updates of the path.
+        path_sum: Σ |u|² over them.
+    """
+
+    losses: LossSums = NO_LOSSES
+    num_terms: float = 0.0
+    trace_cov: float = 0.0
+    grad_sq_norm: float = 0.0
+    path_updates: float = 0.0
+    path_sum: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +45,12 @@ class Books:
         batch: That was decided last, in examples; in a dry run the job trains with another.
         rate_factor: That was decided last, on the learning rates that the run began with.
         memory: The policy's.
-        examples_per_step: r as a number, in examples per step; None until a preference has met a resolved noise scale.
         highest_rate: Largest learning rate of the schedule so far, without the factor.
         last_rate: The same at the last look.
+        seen: Sums at the last look.
+        stretches: Of the path, between changes of batch and rate.
+        kept_stretches: Those when the weights were kept last.
+        spans: Losses and what they were promised, a look each.
         waiting: A decision that the job is not ready for.
         num_looks: So far.
         why: What the last look found, in words.
@@ -33,25 +62,35 @@ class Books:
     batch: int
     rate_factor: float
     memory: Memory
-    examples_per_step: float | None
     highest_rate: float
     last_rate: float
+    seen: Seen = Seen()
+    stretches: tuple[Stretch, ...] = ()
+    kept_stretches: tuple[Stretch, ...] = ()
+    spans: tuple[Span, ...] = ()
     waiting: Decision | None = None
     num_looks: int = 0
     why: str = "no look yet"
 
     def to_state(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self)
+        state = asdict(self)
+        state["seen"]["losses"] = list(self.seen.losses)
+        return state
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> "Books":
         """From plain values."""
-        waiting = state["waiting"]
+        waiting, memory, seen = state["waiting"], state["memory"], state["seen"]
+        probation = memory["probation"]
         return cls(
             **{
                 **state,
-                "memory": Memory(**state["memory"]),
+                "memory": Memory(**{**memory, "probation": None if probation is None else Probation(**probation)}),
+                "seen": Seen(**{**seen, "losses": LossSums(*seen["losses"])}),
+                "stretches": tuple(Stretch(**one) for one in state["stretches"]),
+                "kept_stretches": tuple(Stretch(**one) for one in state["kept_stretches"]),
+                "spans": tuple(Span(**one) for one in state["spans"]),
                 "waiting": None if waiting is None else Decision.from_state(waiting),
             }
         )

@@ -4,21 +4,26 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from noisescale.guard import Faults, never_raises
 from noisescale.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_core.theory.change import BatchChange
 from noisescale_lab.follow.agreement import Agreement
+from noisescale_lab.follow.batches import Batches
 from noisescale_lab.follow.books import Books
 from noisescale_lab.follow.companions import Companion, FirstValues, first_values, follow_batch
 from noisescale_lab.follow.decision import Decision
-from noisescale_lab.follow.look import Plan, Sight, look
-from noisescale_lab.follow.policy import Memory
-from noisescale_lab.follow.scheduled_rates import HasGroups, ScheduledRates
+from noisescale_lab.follow.kept_weights import KeptWeights
+from noisescale_lab.follow.look import Plan, Sight, look, settled
+from noisescale_lab.follow.memory import Memory
+from noisescale_lab.follow.scheduled_rates import ScheduledRates
 
-STATE_VERSION = 1
+if TYPE_CHECKING:
+    import torch
+
+STATE_VERSION = 2
 
 RATE_TOLERANCE = 0.05
 """A learning rate that comes back to within this share of the old one was set by somebody else."""
@@ -28,16 +33,13 @@ class Follower:
     """Follows the policy in one run; made by `noisescale.follow()`.
 
     Args:
-        run: Whose noise scale is followed.
+        run: Whose measurements are followed.
         optimizer: Whose learning rates are scaled.
         scheduler: What sets them; None: nothing, or the loop itself.
         plan: What was said at the start.
         agreement: Who decides.
-        examples_of_micro_batches: Of one micro-batch on each device.
-        set_batch_size: Told the new global batch.
-        may_change: Whether the job is ready to train with that batch now.
+        batches: What the job can change its batch to; None: nothing.
         also: What else follows the batch.
-        name: Of the optimizer, where the run watches several.
         progress: Told each decision in words.
 
     Attributes:
@@ -49,37 +51,38 @@ class Follower:
     def __init__(
         self,
         run: Run,
-        optimizer: HasGroups,
+        optimizer: "torch.optim.Optimizer",
         scheduler: object | None,
         plan: Plan,
         agreement: Agreement,
         *,
-        examples_of_micro_batches: int,
-        set_batch_size: Callable[[int], object] | None,
-        may_change: Callable[[int], bool] | None,
+        batches: Batches | None,
         also: Sequence[Companion],
-        name: str | None,
         progress: Callable[[str], None],
     ) -> None:
         self.faults: Faults = run.faults
         self.decisions: list[Decision] = []
         self.batch_size = plan.first_batch
-        self._run, self._plan, self._agreement, self._name = run, plan, agreement, name
-        self._examples_of_micro_batches = examples_of_micro_batches
-        self._set_batch_size, self._may_change, self._also = set_batch_size, may_change, tuple(also)
+        self._run, self._plan, self._agreement = run, plan, agreement
+        self._batches, self._also = batches, tuple(also)
         self._progress = progress
         self._optimizer = optimizer
         self._rates = ScheduledRates(optimizer, scheduler)
         self._first_values: FirstValues = first_values(optimizer.param_groups)
-        self._updates_at_change = 0
         self._rate_to_check: tuple[float, float] | None = None
+        self._kept: KeptWeights | None = None
         self._steps = 0
         rate = self._rates.scheduled()
-        memory = Memory.at_start(batch=plan.first_batch, learning_rate=1.0, settings=plan.settings)
         self._books = Books(
-            steps=0, next_look=plan.next_look(0), examples=0.0, batch=plan.first_batch, rate_factor=1.0,
-            memory=memory, examples_per_step=plan.price.examples_per_step, highest_rate=rate, last_rate=rate,
-        )  # fmt: skip
+            steps=0,
+            next_look=plan.next_look(0),
+            examples=0.0,
+            batch=plan.first_batch,
+            rate_factor=1.0,
+            memory=Memory.at_start(batch=plan.first_batch, learning_rate=1.0, settings=plan.settings),
+            highest_rate=rate,
+            last_rate=rate,
+        )
         self._due = self._books.next_look
 
     # ---- what `never_raises` asks
@@ -97,7 +100,7 @@ class Follower:
     @property
     def accumulation_steps(self) -> int:
         """Micro-batches of each device in a step of the present batch."""
-        return self.batch_size // self._examples_of_micro_batches
+        return 1 if self._batches is None else self.batch_size // self._batches.whole
 
     @property
     def learning_rate_factor(self) -> float:
@@ -135,12 +138,13 @@ class Follower:
     # ---- deciding
 
     def _look(self) -> None:
-        rate = self._rates.scheduled()
         postponed = replace(self._books, next_look=self._plan.next_look(self._steps))
-        found = self._decide(rate) if self._agreement.is_first else None
+        found = self._decide() if self._agreement.is_first else None
         self._due = sys.maxsize  # should the ranks lose each other, nobody waits for them again
         self._books, decision = self._agreement.from_first(found or (postponed, None))
         self._due = self._steps + 1
+        if self._books.memory.probation is None and not (decision is not None and decision.is_undo):
+            self._kept = None
         if decision is not None and self._plan.is_dry_run:
             self._books = replace(self._books, batch=decision.to_batch, rate_factor=decision.to_rate_factor)
             self._keep(replace(decision, also=self._others(decision)[1]))
@@ -148,16 +152,23 @@ class Follower:
             self._books = replace(self._books, waiting=decision)
 
     @never_raises
-    def _decide(self, rate: float) -> tuple[Books, Decision | None]:
-        noise_scale = self._run.noise_scale(name=self._name)
-        since_change = noise_scale.num_updates - self._updates_at_change
-        return look(self._books, Sight(self._steps, self.batch_size, rate, noise_scale, since_change), self._plan)
+    def _decide(self) -> tuple[Books, Decision | None]:
+        sight = self._sight()
+        if sight is None:
+            return replace(self._books, next_look=self._plan.next_look(self._steps)), None
+        return look(self._books, sight, self._plan)
+
+    def _sight(self) -> Sight | None:
+        standing = self._run.standing()
+        if standing is None:
+            return None
+        return Sight(self._steps, self.batch_size, self._rates.factor, self._rates.scheduled(), standing)
 
     def _others(self, decision: Decision) -> tuple[list[Mapping[str, Any]], tuple[str, ...]]:
-        """What else each group gets, and that in words."""
-        if not self._also:
+        """What else each group gets with a new batch, and that in words."""
+        if not self._also or decision.critical_batch is None:
             return [], ()
-        change = BatchChange(self._plan.first_batch, decision.to_batch, decision.noise_scale)
+        change = BatchChange(self._plan.first_batch, decision.to_batch, decision.critical_batch)
         found = follow_batch(self._also, self._first_values, self._plan.optimizer, change, decision.to_rate_factor)
         return [group.values for group in found], tuple(dict.fromkeys(s for group in found for s in group.sentences))
 
@@ -165,28 +176,72 @@ class Follower:
 
     def _carry_out(self, decision: Decision) -> None:
         """Change batch, rate and the rest, once the job is ready; where the loop cannot, all stays as it was."""
-        if self._may_change is not None and not self._may_change(decision.to_batch):
+        decision = self._with_batch_of_an_undo(decision) if decision.is_undo else decision
+        if decision.to_batch != self.batch_size and not self._is_ready_for(decision.to_batch):
             return
-        books = replace(self._books, waiting=None, next_look=self._plan.next_look(self._steps))
-        self._books = books
+        pause = decision.look_after
+        upcoming = self._plan.next_look(self._steps) if pause is None else self._steps + pause
+        self._books = replace(self._books, waiting=None, next_look=upcoming)
         others, sentences = self._others(decision)
-        if self._set_batch_size is not None:
-            self._set_batch_size(decision.to_batch)
+        if decision.is_on_probation:
+            self._kept = KeptWeights(self._optimizer, self._model())
+            self._books = replace(self._books, kept_stretches=self._books.stretches)
+        if decision.to_batch != self.batch_size and self._batches is not None and self._batches.set is not None:
+            self._batches.set(decision.to_batch)
+        if decision.is_undo:
+            decision = replace(decision, is_put_back=self._put_back())
+        self._settle(decision)
         before = self._rates.scheduled() * self._rates.factor
         self._rates.scale_to(decision.to_rate_factor)
         for group, values in zip(self._optimizer.param_groups, others, strict=False):
             group.update(values)
+        self._rate_to_check = before, before * decision.to_rate_factor / decision.from_rate_factor
+        self._keep(replace(decision, step=self._steps, also=sentences))
+
+    def _is_ready_for(self, batch: int) -> bool:
+        may_change = None if self._batches is None else self._batches.may_change
+        return may_change is None or may_change(batch)
+
+    def _with_batch_of_an_undo(self, decision: Decision) -> Decision:
+        """An undo does not wait: where the job cannot go back to the batch now, it keeps the present one."""
+        may_shrink = self._batches is not None and self._batches.may_shrink
+        can = decision.to_batch > self.batch_size or may_shrink
+        if decision.to_batch == self.batch_size or (can and self._is_ready_for(decision.to_batch)):
+            return decision
+        return replace(decision, to_batch=self.batch_size)
+
+    def _put_back(self) -> bool:
+        """Weights and states as they were kept; whether there is a copy in this process."""
+        if self._kept is None:
+            return False
+        self._kept.put_back()
+        self._kept = None
+        self._books = replace(self._books, stretches=self._books.kept_stretches)
+        return True
+
+    def _model(self) -> "torch.nn.Module | None":
+        standing = self._run.standing()
+        return None if standing is None else standing.model
+
+    def _settle(self, decision: Decision) -> None:
+        """Close the stretch of the settings before, and begin that of the new ones."""
+        if self._steps > self._books.steps:  # it has waited
+            books = self._closed() if self._agreement.is_first else None
+            self._books = self._agreement.from_first(books or self._books)
+        books = self._books
         examples = books.examples + (self._steps - books.steps) * self.batch_size
         self.batch_size = decision.to_batch
         self._books = replace(
             books, steps=self._steps, examples=examples, batch=decision.to_batch, rate_factor=decision.to_rate_factor
         )
-        self._rate_to_check = before, before * decision.to_rate_factor / decision.from_rate_factor
-        self._keep(replace(decision, step=self._steps, also=sentences))
+
+    @never_raises
+    def _closed(self) -> Books | None:
+        sight = self._sight()
+        return None if sight is None else settled(self._books, sight)
 
     def _keep(self, decision: Decision) -> None:
         self.decisions.append(decision)
-        self._updates_at_change = self._run.noise_scale(name=self._name).num_updates
         self._run.log_metrics(None, **decision.metrics())
         if self._agreement.is_first:
             self._progress(str(decision))
@@ -204,7 +259,11 @@ class Follower:
     # ---- resuming
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed job needs beside the states of optimizer and scheduler; plain values."""
+        """All that a resumed job needs beside the states of optimizer and scheduler; plain values.
+
+        The copy of the weights that a raise on probation could go back to is not in it: a job that resumes goes back to
+        the batch and the rate alone.
+        """
         return {
             "version": STATE_VERSION,
             "steps": self._steps,
@@ -218,7 +277,7 @@ class Follower:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a saved state, on every rank; optimizer and scheduler are loaded by the job itself.
 
-        Tells `set_batch_size` the batch to go on with.
+        Tells `batches.set` the batch to go on with.
 
         Args:
             state_dict: From `state_dict()`.
@@ -234,13 +293,17 @@ class Follower:
         self._steps = state_dict["steps"]
         self._books = Books.from_state(state_dict["books"])
         if not self._plan.is_dry_run:  # a dry run may have saved it, whose decisions were not carried out
-            factor = state_dict["learning_rate_factor"]
-            self._books = replace(self._books, batch=state_dict["batch_size"], rate_factor=factor)
+            factor, batch = state_dict["learning_rate_factor"], state_dict["batch_size"]
+            if factor != self._books.rate_factor or batch != self._books.batch:
+                memory = replace(self._books.memory, anchor_batch=batch, anchor_rate=factor, probation=None)
+                self._books = replace(self._books, batch=batch, rate_factor=factor, memory=memory)
         self._first_values = [dict(values) for values in state_dict["first_values"]]
         self.decisions = [Decision.from_state(decision) for decision in state_dict["decisions"]]
         self._rates.factor = state_dict["learning_rate_factor"]
-        self._updates_at_change = 0  # the window is empty and fills with steps after the change
         self._due = self._steps + 1
-        if state_dict["batch_size"] != self.batch_size and self._set_batch_size is not None:
-            self._set_batch_size(state_dict["batch_size"])
+        is_told = self._batches is not None and self._batches.set is not None
+        if state_dict["batch_size"] != self.batch_size and is_told:
+            assert self._batches is not None
+            assert self._batches.set is not None
+            self._batches.set(state_dict["batch_size"])
         self.batch_size = state_dict["batch_size"]

@@ -1,4 +1,4 @@
-"""Hugging Face `Trainer`: `Trainer(..., callbacks=[noise, FollowCallback(noise, examples_per_step=256)])`.
+"""Hugging Face `Trainer`: `Trainer(..., callbacks=[noise, FollowCallback(noise, price=256, largest=2048)])`.
 
 What the `Trainer` can change while it runs is the number of micro-batches in a step, and the learning rate. Read in
 transformers 5.23, `Trainer._run_epoch`: a step takes as many micro-batches from the loader as
@@ -9,7 +9,7 @@ epoch of `max_steps`, whose last step takes what the first one took; there batch
 the last step is of that size again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -19,15 +19,13 @@ from transformers.trainer_utils import has_length
 from noisescale.integrations.huggingface import NoiseScaleCallback
 from noisescale.run import Run
 from noisescale_core.errors import ConfigError
+from noisescale_core.theory.limits import Limit
+from noisescale_lab.follow.batches import Batches
 from noisescale_lab.follow.follow import follow
 from noisescale_lab.follow.follower import Follower
 
-CANNOT_SHRINK = (
-    "may_shrink must be left out: the Trainer fixes the number of steps of an epoch when it starts, and smaller "
-    "batches would leave data out"
-)
 IS_EMPTY = (
-    "FollowCallback needs NoiseScaleCallback or a run, and largest_batch: restore_callback_states_from_checkpoint=True "
+    "FollowCallback needs NoiseScaleCallback or a run, and largest: restore_callback_states_from_checkpoint=True "
     "makes callbacks anew without their arguments, leave it off; the follower's state is restored all the same"
 )
 
@@ -40,16 +38,26 @@ class FollowCallback(TrainerCallback, ExportableState):
 
     Args:
         noise: What measures the noise scale, before this one in the list of callbacks; or the run that is watched.
-        arguments: Of `noisescale.follow()`, such as `examples_per_step`, `largest_batch`, `dry_run`. Batch size,
-            micro-batch, devices, planned steps and schedule are those of the `Trainer`.
+        smallest: Batch to train with, in examples.
+        largest: The same; has to be named before anything is changed.
+        limits: Further ones, by `noisescale_core.theory.limits`.
+        arguments: Of `noisescale.follow()`, such as `price`, `may`, `dry_run`. Batch size, micro-batch, devices,
+            planned steps and schedule are those of the `Trainer`, whose batches only grow.
 
     Attributes:
         follower: Its decisions; None before the training.
     """
 
-    def __init__(self, noise: NoiseScaleCallback | Run | None = None, **arguments: Any) -> None:
-        if arguments.get("may_shrink"):
-            raise ConfigError(CANNOT_SHRINK)
+    def __init__(
+        self,
+        noise: NoiseScaleCallback | Run | None = None,
+        *,
+        smallest: int | None = None,
+        largest: int | None = None,
+        limits: Sequence[Limit] = (),
+        **arguments: Any,
+    ) -> None:
+        self._smallest, self._largest, self._limits = smallest, largest, limits
         self.follower: Follower | None = None
         self._noise = noise
         self._arguments = arguments
@@ -79,18 +87,21 @@ class FollowCallback(TrainerCallback, ExportableState):
         self._has_length = has_length(train_dataloader)
         planned = state.max_steps * args.gradient_accumulation_steps
         self._micro_batches_in_epoch = len(train_dataloader) if self._has_length else planned
-        self.follower = follow(
-            self._run(),
-            optimizer,
-            batch_size=self._micro_batch * args.gradient_accumulation_steps,
-            micro_batch_size=self._micro_batch // args.world_size,
-            num_devices=args.world_size,
-            multiple_of=None if self._has_length else self._micro_batch * args.gradient_accumulation_steps,
-            scheduler=lr_scheduler,
-            set_batch_size=self._set_batch_size,
+        whole = self._micro_batch * args.gradient_accumulation_steps
+        batches = Batches(
+            now=whole,
+            micro_batch=self._micro_batch // args.world_size,
+            devices=args.world_size,
+            multiple_of=None if self._has_length else whole,
+            smallest=self._smallest,
+            largest=self._largest,
+            limits=self._limits,
+            may_shrink=False,
+            set=self._set_batch_size,
             may_change=self._may_change,
-            **{"planned_steps": state.max_steps} | self._arguments,
         )
+        given = {"planned_steps": state.max_steps} | self._arguments
+        self.follower = follow(self._run(), optimizer, batches=batches, scheduler=lr_scheduler, **given)
         saved = _saved(state)
         if saved is not None and state.global_step > 0:
             self.follower.load_state_dict(saved)

@@ -1,16 +1,18 @@
-"""Lightning: `Trainer(..., callbacks=[noise, FollowCallback(noise, micro_batch_size=8, examples_per_step=256)])`.
+"""Lightning: `Trainer(..., callbacks=[noise, FollowCallback(noise, micro_batch=8, price=256)])`.
 
 Read in Lightning 2.6, `_TrainingEpochLoop`: a step ends where the number of batches *of the epoch so far* is a multiple
 of `trainer.accumulate_grad_batches`, or with the epoch. So that number may change, up or down, at the end of a step at
 which what was done is a multiple of the new one, too. The schedule has been stepped by then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noisescale.integrations.lightning import NoiseScaleCallback
 from noisescale.run import Run
 from noisescale_core.errors import ConfigError
+from noisescale_core.theory.limits import Limit
+from noisescale_lab.follow.batches import Batches
 from noisescale_lab.follow.follow import follow
 from noisescale_lab.follow.follower import Follower
 
@@ -28,18 +30,33 @@ class FollowCallback(pl.Callback):
 
     Args:
         noise: What measures the noise scale, before this one in the list of callbacks; or the run that is watched.
-        micro_batch_size: Examples in a batch of the loader, on each process.
-        arguments: Of `noisescale.follow()`, such as `examples_per_step`, `largest_batch`, `dry_run`. Batch size,
-            devices, planned steps and schedule are those of the `Trainer`.
+        micro_batch: Examples in a batch of the loader, on each process.
+        smallest: Batch to train with, in examples.
+        largest: The same; has to be named before anything is changed.
+        limits: Further ones, by `noisescale_core.theory.limits`.
+        may_shrink: Whether a batch may become smaller.
+        arguments: Of `noisescale.follow()`, such as `price`, `may`, `dry_run`. Batch size, devices, planned steps and
+            schedule are those of the `Trainer`.
 
     Attributes:
         follower: Its decisions; None before the training.
     """
 
-    def __init__(self, noise: NoiseScaleCallback | Run, *, micro_batch_size: int, **arguments: Any) -> None:
+    def __init__(
+        self,
+        noise: NoiseScaleCallback | Run,
+        *,
+        micro_batch: int,
+        smallest: int | None = None,
+        largest: int | None = None,
+        limits: Sequence[Limit] = (),
+        may_shrink: bool = True,
+        **arguments: Any,
+    ) -> None:
         self.follower: Follower | None = None
         self._noise = noise
-        self._micro_batch_size = micro_batch_size
+        self._micro_batch = micro_batch
+        self._smallest, self._largest, self._limits, self._may_shrink = smallest, largest, limits, may_shrink
         self._arguments = arguments
         self._saved: Mapping[str, Any] | None = None
         self._wanted: int | None = None
@@ -56,22 +73,25 @@ class FollowCallback(pl.Callback):
         _refuse(trainer, pl_module)
         self._wanted = None
         self._first_count = trainer.accumulate_grad_batches
-        self._examples = self._micro_batch_size * trainer.world_size
+        self._examples = self._micro_batch * trainer.world_size
         self._num_steps = trainer.global_step
         self._see(trainer, trainer.fit_loop.epoch_loop.batch_progress.current.ready)
         known: dict[str, Any] = {"planned_steps": trainer.max_steps if trainer.max_steps > 0 else None}
         schedules = [config.scheduler for config in trainer.lr_scheduler_configs]
-        self.follower = follow(
-            self._run(),
-            trainer.optimizers[0],
-            batch_size=self._examples * trainer.accumulate_grad_batches,
-            micro_batch_size=self._micro_batch_size,
-            num_devices=trainer.world_size,
-            scheduler=schedules[0] if schedules else None,
-            set_batch_size=self._set_batch_size,
+        batches = Batches(
+            now=self._examples * trainer.accumulate_grad_batches,
+            micro_batch=self._micro_batch,
+            devices=trainer.world_size,
+            smallest=self._smallest,
+            largest=self._largest,
+            limits=self._limits,
+            may_shrink=self._may_shrink,
+            set=self._set_batch_size,
             may_change=lambda batch: self._is_ready_for(batch // self._examples),
-            **known | self._arguments,
         )
+        schedule = schedules[0] if schedules else None
+        given = known | self._arguments
+        self.follower = follow(self._run(), trainer.optimizers[0], batches=batches, scheduler=schedule, **given)
         if self._saved is not None:
             self.follower.load_state_dict(self._saved)
         self._settle(trainer)

@@ -1,18 +1,29 @@
 """One look at a run under way: whether the policy would change something now, and if not, why.
 
 Pure, so that it can be tested and replayed without a training. The mathematics is `noisescale_lab.follow.policy`; here
-is what comes before it, such as a noise scale that is not resolved, and after it, such as batches that cannot be run.
+is what comes before it, such as the sums of the run since the last look, and after it, such as batches that cannot be
+run.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from noisescale.window.recent_updates import NoiseScale
-from noisescale_core.estimators.uncertainty import State
+from noisescale.window.standing import LossSums, Standing
+from noisescale_core.estimators.looks import Look
+from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
+from noisescale_core.theory.learning_rate import Family, family_of
 from noisescale_core.theory.prices import ExchangeRate
-from noisescale_lab.follow.books import Books
+from noisescale_core.theory.temperature import informs_critical_batch
+from noisescale_lab.follow.actions import RunState, Train, Undo
+from noisescale_lab.follow.books import Books, Seen
 from noisescale_lab.follow.decision import Decision
-from noisescale_lab.follow.policy import RunState, Settings, Train, advise, rate_factor
+from noisescale_lab.follow.memory import Settings
+from noisescale_lab.follow.policy import advise, rate_factor
 from noisescale_lab.follow.possible_batches import PossibleBatches
+from noisescale_lab.follow.promise import Span, kept_promise
+from noisescale_lab.follow.walk import Stretch, path_at
 
 STEPS_BETWEEN_LOOKS = 0.12
 """As a share of the steps so far: the policy was measured with looks this far apart (`docs/policies.md`)."""
@@ -21,17 +32,16 @@ PLAN_BETWEEN_LOOKS = 0.02
 """And at least this share of the plan."""
 
 LEAST_BETWEEN_LOOKS = 8
-"""And at least so many steps: fewer hold no window."""
-
-LEAST_DECAY = 0.1
-"""Below this share of its peak a learning rate inflates the noise scale: B_simple goes as the inverse of the rate
-(McCandlish et al. 2018, arXiv:1812.06162, appendix C on temperature)."""
+"""And at least so many steps: fewer say nothing of the noise scale."""
 
 RISE = 1e-6
 """A learning rate rises if it is larger by this share: less is rounding."""
 
-UNKNOWN = float("inf")
-"""For losses: what needs them, restarts and branches, is switched off."""
+LEAST_OF_PATH = 0.5
+"""Share of the steps that a path holds; one that began again lately tells of the rate as a young run's would."""
+
+
+NO_PATH = Path(0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +54,8 @@ class Plan:
         price: What a step is worth.
         planned_steps: Of the whole run at the first batch; None if unknown.
         settings: Of the policy.
-        possible: Batches that can be run.
+        possible: Batches that can be run; None: the batch is not to change.
         is_dry_run: Nothing is to be changed.
-        acts_early: Below a resolved noise scale, too.
     """
 
     optimizer: str
@@ -54,14 +63,25 @@ class Plan:
     price: ExchangeRate
     planned_steps: float | None
     settings: Settings
-    possible: PossibleBatches
+    possible: PossibleBatches | None
     is_dry_run: bool
-    acts_early: bool
+
+    @property
+    def examples_per_step(self) -> float:
+        """R that costs and progress are counted with; the first batch where the price is relative to B_crit."""
+        return self.price.examples_per_step or float(self.first_batch)
 
     def next_look(self, steps: int) -> int:
         """The step of the look after one at this step."""
         planned = PLAN_BETWEEN_LOOKS * (self.planned_steps or 0)
         return steps + max(LEAST_BETWEEN_LOOKS, round(planned), round(STEPS_BETWEEN_LOOKS * steps))
+
+    def progress(self, steps: float, examples: float) -> float:
+        """Share of the planned cost that is spent; 0 without a plan."""
+        if self.planned_steps is None:
+            return 0.0
+        price = self.examples_per_step
+        return (price * steps + examples) / (self.planned_steps * (price + self.first_batch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,103 +91,185 @@ class Sight:
     Attributes:
         steps: Optimizer steps so far.
         trained_batch: Batch that the job has trained with since the last look, in examples.
+        trained_rate_factor: On the first learning rates, since then.
         scheduled_rate: Learning rate of the first group as scheduled, without the follower's factor.
-        noise_scale: Of the latest window.
-        updates_since_change: Updates that were measured since batch and rate last changed.
+        standing: The run's own sums.
     """
 
     steps: int
     trained_batch: int
+    trained_rate_factor: float
     scheduled_rate: float
-    noise_scale: NoiseScale
-    updates_since_change: int
+    standing: Standing
 
 
 def look(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | None]:
     """The books after a look, and the change that it asks for."""
-    seen = replace(
+    seen = replace(settled(books, sight), next_look=plan.next_look(sight.steps), num_looks=books.num_looks + 1)
+    if sight.scheduled_rate > books.last_rate * (1 + RISE):
+        return replace(seen, why="the learning rate rises: a warm-up is left alone"), None
+    if not informs_critical_batch(learning_rate=sight.scheduled_rate, peak_learning_rate=seen.highest_rate):
+        share = sight.scheduled_rate / seen.highest_rate
+        return replace(
+            seen, why=f"the learning rate is down to {share:.2g} of its peak: nothing is changed there"
+        ), None
+    return _asked(seen, sight, plan)
+
+
+def settled(books: Books, sight: Sight) -> Books:
+    """The books with what the steps since the last look, or the last change, have brought."""
+    terms = _terms(sight.standing.looks)
+    before = books.seen if terms.num_terms >= books.seen.num_terms else Seen()
+    losses = sight.standing.losses
+    since = books.seen.losses if losses.num_finite >= books.seen.losses.num_finite else LossSums()
+    steps, num_terms = sight.steps - books.steps, terms.num_terms - before.num_terms
+    means = None
+    if num_terms > 0:
+        sums = terms.trace_cov - before.trace_cov, terms.grad_sq_norm - before.grad_sq_norm
+        means = sums[0] / num_terms, sums[1] / num_terms
+    rate, path = sight.scheduled_rate * sight.trained_rate_factor, sight.standing.path or NO_PATH
+    spans = books.spans
+    if steps > 0:
+        loss, error = losses.since(since)
+        promised = None if means is None else means[1] * rate * steps
+        spans = (*spans, Span(steps, None if math.isnan(loss) else loss, error, promised))
+    return replace(
         books,
         steps=sight.steps,
-        next_look=plan.next_look(sight.steps),
-        examples=books.examples + (sight.steps - books.steps) * sight.trained_batch,
+        examples=books.examples + steps * sight.trained_batch,
         highest_rate=max(books.highest_rate, sight.scheduled_rate),
         last_rate=sight.scheduled_rate,
-        num_looks=books.num_looks + 1,
+        seen=replace(terms, losses=losses, path_updates=path.num_updates, path_sum=path.sum_sq_norm),
+        stretches=_stretches(books, sight, means),
+        spans=spans,
     )
-    obstacle = _obstacle(books, sight, plan)
-    if obstacle:
-        return replace(seen, why=obstacle), None
-    price = seen.examples_per_step
-    if price is None:
-        assert sight.noise_scale.value is not None
-        price = plan.price.at(sight.noise_scale.value)
-    return _asked(replace(seen, examples_per_step=price), sight.noise_scale, plan)
 
 
-def _obstacle(books: Books, sight: Sight, plan: Plan) -> str:
-    """Why the policy is not asked; empty if it is."""
-    now = sight.noise_scale.estimate
-    must_be_resolved = not plan.acts_early or books.examples_per_step is None
-    if must_be_resolved and now.state is not State.RESOLVED:
-        return f"no change below a resolved noise scale: {sight.noise_scale}"
-    if sight.updates_since_change < now.num_updates:
-        missing = now.num_updates - sight.updates_since_change
-        return f"the window reaches back before the last change: {missing:,} more measured steps to wait"
-    if sight.scheduled_rate > books.last_rate * (1 + RISE):
-        return "the learning rate rises: a warm-up is left alone"
-    if sight.scheduled_rate < LEAST_DECAY * books.highest_rate:
-        share = sight.scheduled_rate / books.highest_rate
-        return f"the learning rate is down to {share:.2g} of its peak, where noise scales read high"
-    return ""
+def _terms(looks: Sequence[Look]) -> Seen:
+    return Seen(
+        num_terms=math.fsum(one.num_updates for one in looks),
+        trace_cov=math.fsum(one.trace_cov for one in looks),
+        grad_sq_norm=math.fsum(one.grad_sq_norm for one in looks),
+    )
 
 
-def _asked(books: Books, noise_scale: NoiseScale, plan: Plan) -> tuple[Books, Decision | None]:
+def _stretches(books: Books, sight: Sight, means: tuple[float, float] | None) -> tuple[Stretch, ...]:
+    path, seen = sight.standing.path, books.seen
+    if path is None:
+        return ()
+    has_begun_again = path.num_updates < seen.path_updates or path.sum_sq_norm < seen.path_sum
+    known = () if has_begun_again else books.stretches
+    before = (0.0, 0.0) if has_begun_again else (seen.path_updates, seen.path_sum)
+    num_updates, sum_sq_norm = path.num_updates - before[0], path.sum_sq_norm - before[1]
+    if not num_updates > 0:
+        return known
+    batch, rate_factor = sight.trained_batch, sight.trained_rate_factor
+    return (*known, Stretch(num_updates, batch, rate_factor, sum_sq_norm, *(means or (None, None))))
+
+
+def _asked(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | None]:
     """What the policy says, and whether the job can do it."""
-    run = _state(books, noise_scale, plan)
+    run = _state(books, sight, plan)
     action, memory = advise(run, books.memory, plan.settings)
     asked = replace(books, memory=memory)
-    if not isinstance(action, Train) or action.batch == books.batch:
-        kept = f"batch {books.batch:,} stays at noise scale {noise_scale}: {getattr(action, 'reason', '')}"
-        return replace(asked, why=kept.rstrip(": ")), None
+    if isinstance(action, Undo):
+        decision = _decision(books, plan, action.batch, action.learning_rate, action.reason)
+        return replace(asked, why=action.reason), replace(decision, is_undo=True)
+    assert isinstance(action, Train)
+    is_same = action.batch == books.batch and action.learning_rate == books.rate_factor
+    if is_same:
+        return replace(asked, why=f"{action.reason}{_what_is_missing(run, plan)}"), None
+    if action.batch == books.batch:
+        decision = _decision(books, plan, action.batch, action.learning_rate, action.reason)
+        return replace(asked, why=action.reason), _as_asked(decision, action)
+    assert plan.possible is not None
+    assert action.critical_batch is not None
     batch, moved = plan.possible.nearest(action.batch, books.batch)
     if batch is None:
-        return replace(asked, why=f"{action.reason}; {moved}"), None
-    assert action.noise_scale is not None
-    possible = "" if batch == action.batch else f", of which {batch:,} can be run. {moved}".rstrip(". ")
-    decision = Decision(
+        return replace(books, why=f"{action.reason}; {moved}"), None
+    rate = action.learning_rate
+    if batch != action.batch:
+        rate = min(rate, books.memory.anchor_rate * rate_factor(run, books.memory, batch, action.critical_batch))
+    reason = action.reason if batch == action.batch else f"{action.reason}, of which {batch:,} can be run. {moved}"
+    decision = _decision(books, plan, batch, rate, reason.rstrip(". "))
+    return replace(asked, why=decision.reason), _as_asked(decision, action)
+
+
+def _decision(books: Books, plan: Plan, batch: int, rate: float, reason: str) -> Decision:
+    return Decision(
         step=books.steps,
         from_batch=books.batch,
         to_batch=batch,
         from_rate_factor=books.rate_factor,
-        to_rate_factor=memory.anchor_rate * rate_factor(run, memory, batch, action.noise_scale),
-        noise_scale=action.noise_scale,
-        noise_scale_low=noise_scale.estimate.low,
-        noise_scale_high=noise_scale.estimate.high,
-        level=noise_scale.estimate.level,
-        examples_per_step=run.exchange_rate,
-        reason=f"{action.reason}{possible}; noise scale {noise_scale}",
+        to_rate_factor=rate,
+        reason=reason,
         is_dry_run=plan.is_dry_run,
     )
-    return replace(asked, why=decision.reason), decision
 
 
-def _state(books: Books, noise_scale: NoiseScale, plan: Plan) -> RunState:
+def _as_asked(decision: Decision, action: Train) -> Decision:
+    return replace(
+        decision,
+        noise_scale=action.noise_scale,
+        critical_batch=action.critical_batch,
+        is_on_probation=action.is_on_probation,
+        look_after=action.look_after,
+    )
+
+
+def _what_is_missing(run: RunState, plan: Plan) -> str:
+    """What keeps the policy from judging, as a clause."""
+    missing = []
+    if not run.has_plan and plan.settings.may_change_rate:
+        missing.append("without planned_steps the learning rate is not judged")
+    elif run.path is None and plan.settings.may_change_rate:
+        missing.append("no path of the parameters is measured that tells of the learning rate")
+    if not run.looks:
+        missing.append("no noise scale is measured yet")
+    return "".join(f"; {one}" for one in missing)
+
+
+def _state(books: Books, sight: Sight, plan: Plan) -> RunState:
     """The run as the policy sees it; learning rates are counted in those that the run began with."""
-    price = books.examples_per_step
-    assert price is not None
+    price = plan.examples_per_step
     planned = None if plan.planned_steps is None else plan.planned_steps * (price + plan.first_batch)
+    first, last = (books.spans[0], books.spans[-1]) if books.spans else (None, None)
     return RunState(
         steps=books.steps,
-        progress=0.0 if planned is None else (price * books.steps + books.examples) / planned,
-        planned_steps=float("inf") if planned is None else planned / (price + books.batch),
+        progress=plan.progress(books.steps, books.examples),
+        planned_steps=math.inf if planned is None else planned / (price + books.batch),
         exchange_rate=price,
         optimizer=plan.optimizer,
         batch=books.batch,
         learning_rate=books.rate_factor,
         decay=books.last_rate / books.highest_rate if books.highest_rate > 0 else 1.0,
-        first_loss=UNKNOWN,
-        first_loss_error=UNKNOWN,
-        loss=UNKNOWN,
-        loss_error=UNKNOWN,
-        noise_scale=noise_scale.estimate,
+        first_loss=_loss_of(first),
+        first_loss_error=math.inf if first is None else first.loss_error,
+        loss=_loss_of(last),
+        loss_error=math.inf if last is None else last.loss_error,
+        noise_scale=NOTHING_MEASURED,
+        looks=tuple(sight.standing.looks),
+        path=_path(books, sight, plan),
+        promise=kept_promise(books.spans) if family_of(plan.optimizer) is Family.SGD else None,
+        schedule=sight.standing.schedule,
+        stated_price=plan.price,
+    )
+
+
+def _loss_of(span: Span | None) -> float:
+    return math.nan if span is None or span.loss is None else span.loss
+
+
+def _path(books: Books, sight: Sight, plan: Plan) -> Path | None:
+    path = sight.standing.path
+    if path is None or path.num_updates < LEAST_OF_PATH * books.steps:
+        return None
+    return path_at(
+        books.stretches,
+        sq_distance=path.sq_distance,
+        momentum=path.momentum,
+        optimizer=plan.optimizer,
+        batch=books.batch,
+        rate_factor=books.rate_factor,
+        variance=path.variance,
     )

@@ -2,256 +2,205 @@
 
 One policy, measured against others on real tasks in `docs/policies.md`. Its parts, each of which may be switched off:
 
-1. *Guard.* A run that is no longer finite, or whose loss stands above where it began, starts again at a lower rate.
-2. *Follow.* The batch goes towards √(r φ) (McCandlish et al. 2018, arXiv:1812.06162, appendix D), r the examples that
-   one would spend to save a step and φ the noise scale: to the middle, on the log scale, between that and the nearer
-   end of its interval. The rate follows by the optimizer's rule when the batch shrinks, and by no more than the square
-   root of the batch when it grows. It is computed from the last rate that was tested, as a rule that is applied to its
-   own results ratchets.
-3. *Branch.* Two arms from a checkpoint on the same examples, one of them the present rate: against twice the rate while
-   the loss falls, against half of it where it does not. They are judged by the held-out loss of weights averaged over
-   their last half: averaging takes away the passing gain of a smaller rate.
-4. *Extend.* A run that goes on beyond its plan trains with what its schedule has left of the rate. It gets back what
+1. *Guard.* A run that is no longer finite, or whose loss stands above where it began, starts again at a lower rate; so
+   does one whose loss has not fallen where the path says that its rate is too high.
+2. *Batch.* It goes to the batch of least expected cost where that is cheaper with odds of 8 in 10
+   (`theory/expected_cost.py`), by a factor of 4 up or 8 down at once. The rate follows by the optimizer's rule when the
+   batch shrinks, and by no more than the square root of the batch when it grows; for Adam by the fourth root of the
+   gain. It is computed from the last rate that was judged, as a rule that is applied to its own results ratchets.
+3. *Rate.* The path of the parameters says how far the rate is from the best one (`rate_lines.py`). It moves there, an
+   octave at most at once.
+4. *Probation.* A raise is undone, weights and optimizer states with it, where the loss rises after it. Where nothing
+   can be undone no rate is raised by more than √2 at once.
+5. *Extend.* A run that goes on beyond its plan trains with what its schedule has left of the rate. It gets back what
    the schedule took (a warm restart: Loshchilov & Hutter 2017, arXiv:1608.03983).
 
-A policy keeps a `Memory` between decisions and is otherwise a pure function, so that a job and a server decide alike.
+A policy keeps a `Memory` between decisions and is otherwise a pure function, so that all ranks of a job, and a replay,
+decide alike.
 """
 
 import math
 from dataclasses import replace
 
-from noisescale_core.errors import DomainError
-from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_core.advice.rate_verdict import Octaves
 from noisescale_core.theory.learning_rate import Family, family_of, gain
-from noisescale_lab.follow.policy_parts import (
-    Action,
-    Adopt,
-    Arm,
-    Branch,
-    Memory,
-    Restart,
-    RunState,
-    Settings,
-    Train,
-)
+from noisescale_lab.follow.actions import Action, Restart, RunState, Train, Undo
+from noisescale_lab.follow.memory import Memory, Probation, Settings
+from noisescale_lab.follow.odds import BatchOdds, batch_odds
+from noisescale_lab.follow.rate_lines import octaves_from_best
 
-__all__ = [
-    "Action",
-    "Adopt",
-    "Arm",
-    "Branch",
-    "Memory",
-    "Restart",
-    "RunState",
-    "Settings",
-    "Train",
-    "advise",
-    "rate_factor",
-]
+Found = tuple[Action, Memory]
 
 
-def advise(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, Memory]:
+def advise(run: RunState, memory: Memory, settings: Settings) -> Found:
     """The next action and what to remember for the decision after it."""
-    memory = replace(memory, highest_rate=max(memory.highest_rate, run.learning_rate * run.decay))
-    if run.arms:
-        return _judge(run, memory, settings)
-    if settings.may_restart and memory.restarts < settings.most_restarts and (why := _failure(run, memory)):
+    if memory.probation is not None:
+        if why := _rise(run, memory.probation, settings):
+            return _undone(run, memory, memory.probation, settings, why)
+        if run.progress >= memory.probation.until:
+            memory = replace(memory, probation=None)
+    if settings.may_restart and memory.restarts < settings.most_restarts and (why := _failure(run, memory, settings)):
         return _restart(run, memory, settings, why)
-    memory, is_rising = _watched(run, memory, settings)
     if settings.may_extend and not memory.is_extended and run.progress >= 1 and 0 < run.decay < 1:
         return _extended(run, memory, settings)
-    if settings.may_change_batch and (change := _followed(run, memory, settings)):
-        due = max(settings.first_branch, run.progress * settings.wait_after_change)
-        highest = memory.highest_rate * change.learning_rate / run.learning_rate
-        return change, replace(memory, next_branch=min(memory.next_branch, due), highest_rate=highest)
-    is_due = is_rising or memory.next_branch <= run.progress
-    if settings.may_branch and is_due and run.progress < settings.last_branch and run.steps > 1:
-        return _branch(run, memory, settings, is_rising=is_rising), memory
-    return Train(run.batch, run.learning_rate, "nothing to change"), memory
+    if memory.probation is not None:
+        return Train(run.batch, run.learning_rate, "the last raise is on probation"), memory
+    odds = _odds(run, settings) if settings.may_change_batch and _has_begun(run, settings) else None
+    if odds is not None and odds.is_worth_it and odds.probability >= settings.sure:
+        return _batch_change(run, memory, settings, odds)
+    found = octaves_from_best(run) if settings.may_change_rate else None
+    return _rate_change(run, memory, settings, found) or (_kept(run, odds, found), memory)
 
 
-def _failure(run: RunState, memory: Memory) -> str:
-    """Why the run has failed; empty if it has not."""
-    if not math.isfinite(run.loss):
+def _has_begun(run: RunState, settings: Settings) -> bool:
+    """The noise scale of the first steps of a long run says nothing of the rest."""
+    return run.progress >= settings.first_batch if run.has_plan else run.steps >= settings.first_batch_steps
+
+
+def _odds(run: RunState, settings: Settings) -> BatchOdds | None:
+    low, high = run.batch / settings.largest_shrink, run.batch * settings.largest_growth
+    return batch_odds(run, smallest=low, largest=high)
+
+
+def _kept(run: RunState, odds: BatchOdds | None, found: Octaves | None) -> Train:
+    """Nothing changes: what is known, in words."""
+    said = []
+    if odds is not None:
+        said.append(
+            "no batch is cheaper for sure"
+            if odds.batch == run.batch
+            else f"batch {odds.batch:,} would be cheaper with odds of {odds.probability:.0%} and save {odds.saving:.0%}"
+        )
+    if found is not None:
+        said.append(f"the learning rate is {_distance(found)} by the path of the parameters")
+    return Train(run.batch, run.learning_rate, "; ".join(["nothing to change", *said]))
+
+
+def _distance(found: Octaves) -> str:
+    return f"about {2 ** abs(found.mean):.2g} × too {'low' if found.mean < 0 else 'high'}"
+
+
+def _rise(run: RunState, before: Probation, settings: Settings) -> str:
+    """Why a raise is to be undone; empty if it is not."""
+    if run.loss == math.inf:
         return "the loss is not finite"
-    error = math.hypot(run.loss_error, run.first_loss_error)
-    if run.progress >= memory.guarded_from and run.loss - run.first_loss > 2 * error:
-        return f"the loss, {run.loss:.4g}, stands above the {run.first_loss:.4g} that it began at"
+    errors = math.hypot(*(error for error in (run.loss_error, before.loss_error) if math.isfinite(error)))
+    bar = max(settings.rise_errors * errors, settings.rise_of_gained * before.gained)
+    if run.loss - before.loss > bar:
+        return f"the loss rose from {before.loss:.4g} to {run.loss:.4g}"
     return ""
 
 
-def _watched(run: RunState, memory: Memory, settings: Settings) -> tuple[Memory, bool]:
-    """The memory with the loss of this look, and whether the loss rises so that a test should not wait."""
-    if memory.tested_loss is None and math.isfinite(run.first_loss):
-        memory = replace(memory, tested_loss=run.first_loss, tested_error=run.first_loss_error)
-    if run.loss < memory.lowest_loss:
-        return replace(memory, lowest_loss=run.loss, lowest_error=run.loss_error), False
-    rise = run.loss - memory.lowest_loss
-    has_waited = run.progress >= max(settings.first_branch, memory.last_branch * settings.wait_while_rising)
-    return memory, has_waited and rise > settings.rise_errors * math.hypot(run.loss_error, memory.lowest_error)
+def _undone(run: RunState, memory: Memory, before: Probation, settings: Settings, why: str) -> Found:
+    remembered = replace(
+        memory,
+        anchor_batch=before.batch,
+        anchor_rate=before.learning_rate,
+        ceiling=min(memory.ceiling, settings.ceiling * before.learning_rate),
+        next_move=run.progress * settings.wait_after_undo,
+        probation=None,
+    )
+    return Undo(before.batch, before.learning_rate, f"{why}: back to what was before the raise"), remembered
 
 
-def _restart(run: RunState, memory: Memory, settings: Settings, why: str) -> tuple[Action, Memory]:
+def _failure(run: RunState, memory: Memory, settings: Settings) -> str:
+    """Why the run has failed; empty if it has not."""
+    if run.loss == math.inf:
+        return "the loss is not finite"
+    error = math.hypot(run.loss_error, run.first_loss_error)
+    if run.progress < memory.guarded_from:
+        return ""
+    if run.loss - run.first_loss > 2 * error:
+        return f"the loss, {run.loss:.4g}, stands above the {run.first_loss:.4g} that it began at"
+    if (
+        run.first_loss - run.loss < 2 * error < math.inf
+        and (found := octaves_from_best(run))
+        and found.mean > settings.least_octaves
+    ):
+        return f"the loss, {run.loss:.4g}, has not fallen at a learning rate that is too high"
+    return ""
+
+
+def _restart(run: RunState, memory: Memory, settings: Settings, why: str) -> Found:
     factor = 0.5 if math.isfinite(run.loss) else settings.divergence_factor
     rate = run.learning_rate * factor
     remembered = replace(
         memory,
         anchor_batch=run.batch,
         anchor_rate=rate,
-        next_branch=run.progress * 1.1 + settings.first_branch,
         guarded_from=run.progress + settings.guard_from,
+        next_move=run.progress + settings.first_move,
+        ceiling=min(memory.ceiling, run.learning_rate / math.sqrt(2)),
+        probation=None,
         restarts=memory.restarts + 1,
-        lowest_loss=math.inf,
-        tested_loss=None,
-        is_doubted=False,
-        highest_rate=0.0,
     )
     return Restart(run.batch, rate, f"{why}: from the start at {factor:g} × the learning rate"), remembered
 
 
-def _followed(run: RunState, memory: Memory, settings: Settings) -> Train | None:
-    """The change of batch size that the noise scale asks for, if it is worth one."""
-    found = _wanted(run, settings)
-    if found is None:
-        return None
-    wanted, phi = found
-    # the first windows of a run that diverges show any noise scale
-    wanted = min(wanted, run.batch * settings.largest_growth)
-    if max(wanted / run.batch, run.batch / wanted) < settings.hysteresis:
-        return None
-    batch = max(2, round(wanted))
-    rate = memory.anchor_rate * rate_factor(run, memory, batch, phi)
-    reason = f"√(r φ) with φ about {phi:.3g} and r {run.exchange_rate:.3g}: batch {run.batch} to {batch}"
-    return Train(batch, rate, reason, phi)
+def _extended(run: RunState, memory: Memory, settings: Settings) -> Found:
+    """The rate without the decay."""
+    factor = 1 / run.decay
+    reason = f"the plan is over: {factor:.3g} × the learning rate makes up for its decay"
+    remembered = replace(memory, is_extended=True)
+    return _changed(run, remembered, settings, Train(run.batch, run.learning_rate * factor, reason))
 
 
-def _wanted(run: RunState, settings: Settings) -> tuple[float, float] | None:
-    """The batch to go to, and the noise scale behind it; None while nothing is known."""
-    scale, price = run.noise_scale, run.exchange_rate
-    if scale.value is None:
-        raw = _clear_ratio(scale, run.batch / settings.clear_at)
-        if raw is not None:
-            wanted = math.sqrt(price * raw)
-            return (wanted, raw) if wanted * settings.clear_shrink <= run.batch else None
-        # only a lower bound is known, and it is sure: a batch below it is too small
-        if scale.low is None or math.sqrt(price * scale.low) <= run.batch:
-            return None
-        return math.sqrt(price * scale.low), scale.low
-    low = math.sqrt(price * (scale.low or 0.0))
-    high = math.sqrt(price * scale.high) if scale.high else math.inf
-    sure = min(max(run.batch, low), high)
-    return math.sqrt(sure * math.sqrt(price * scale.value)), scale.value
+def _batch_change(run: RunState, memory: Memory, settings: Settings, odds: BatchOdds) -> Found:
+    rate = memory.anchor_rate * rate_factor(run, memory, odds.batch, odds.critical_batch)
+    reason = (
+        f"batch {run.batch:,} to {odds.batch:,}, cheaper with odds of {odds.probability:.0%} and {odds.saving:.0%} "
+        f"less cost: critical batch about {odds.critical_batch:.3g}, a step worth "
+        f"{run.price.at(odds.critical_batch):.3g} examples"
+    )
+    waiting = replace(memory, next_move=max(memory.next_move, run.progress * settings.wait))
+    return _changed(run, waiting, settings, Train(odds.batch, rate, reason, odds.noise_scale, odds.critical_batch))
 
 
-def _clear_ratio(scale: NoiseScaleEstimate, bound: float) -> float | None:
-    """Ratio tr Σ / |G|² of the few steps so far, where it is far below the batch size."""
-    trace, square = scale.trace_cov, scale.grad_sq_norm
-    if trace is None or square is None or not (trace > 0 and square > 0):
-        return None
-    return trace / square if trace / square < bound else None
-
-
-def rate_factor(run: RunState, memory: Memory, batch: int, phi: float) -> float:
+def rate_factor(run: RunState, memory: Memory, batch: int, critical_batch: float) -> float:
     """On the anchor's rate: the optimizer's rule downwards, at most the square root of the batch upwards.
 
     Args:
         run: Its optimizer.
         memory: The anchor.
         batch: To train with, examples; another than `advise` says where that one cannot be run.
-        phi: Noise scale in examples.
+        critical_batch: B_crit in examples.
     """
-    ratio = gain(from_batch=memory.anchor_batch, to_batch=batch, noise_scale=phi)
+    ratio = gain(from_batch=memory.anchor_batch, to_batch=batch, noise_scale=critical_batch)
     is_sgd = family_of(run.optimizer) is Family.SGD
     if ratio <= 1:
         return ratio if is_sgd else math.sqrt(ratio)
     return min(ratio, math.sqrt(batch / memory.anchor_batch)) if is_sgd else ratio**0.25
 
 
-def _extended(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, Memory]:
-    """The rate without the decay, but none that the run has not borne: tests of a decayed rate promise no more."""
-    factor = min(1 / run.decay, memory.highest_rate / (run.learning_rate * run.decay))
-    remembered = replace(
-        memory,
-        anchor_rate=memory.anchor_rate * factor,
-        next_branch=run.progress * settings.wait_after_change,
-        lowest_loss=math.inf,
-        tested_loss=run.loss,
-        tested_error=run.loss_error,
-        is_extended=True,
+def _rate_change(run: RunState, memory: Memory, settings: Settings, found: Octaves | None) -> Found | None:
+    """The move of the rate that its path asks for; None where it asks for none."""
+    if found is None or run.progress < memory.next_move or abs(found.mean) <= settings.least_octaves:
+        return None
+    octaves = max(-settings.most_octaves, min(settings.most_octaves, -found.mean))
+    rate = min(run.learning_rate * 2**octaves, memory.ceiling)
+    if abs(math.log2(rate / run.learning_rate)) < math.log2(settings.least_raise):
+        return None
+    reason = f"the learning rate is {_distance(found)} by the path of the parameters"
+    waiting = replace(memory, anchor_batch=run.batch, anchor_rate=rate, next_move=run.progress * settings.wait)
+    return _changed(run, waiting, settings, Train(run.batch, rate, reason))
+
+
+def _changed(run: RunState, memory: Memory, settings: Settings, change: Train) -> Found:
+    """The change, on probation where it raises the batch or the rate."""
+    can_undo = settings.may_undo and math.isfinite(run.loss)
+    most = memory.ceiling if can_undo else min(memory.ceiling, run.learning_rate * settings.most_without_undo)
+    change = replace(change, learning_rate=min(change.learning_rate, most))
+    raised = max(change.learning_rate / run.learning_rate, change.batch / run.batch)
+    if not can_undo or raised <= settings.least_raise:
+        return change, memory
+    first = run.first_loss if math.isfinite(run.first_loss) else run.loss
+    probation = Probation(
+        batch=run.batch,
+        learning_rate=run.learning_rate,
+        loss=run.loss,
+        loss_error=run.loss_error,
+        gained=max(0.0, first - run.loss),
+        until=run.progress * settings.wait + settings.probation,
     )
-    reason = f"the plan is over: {factor:.3g} × the learning rate makes up for its decay"
-    return Train(run.batch, run.learning_rate * factor, reason), remembered
-
-
-def _branch(run: RunState, memory: Memory, settings: Settings, *, is_rising: bool) -> Branch:
-    steps = max(settings.least_arm_steps, round(settings.arm_share * run.progress * run.planned_steps))
-    affordable = int(settings.held_out_share * steps * (run.exchange_rate + run.batch))
-    goes_down = is_rising or memory.is_doubted or not _falls(run, memory, settings)
-    others = (0.5, 2.0) if settings.tests_both_ways else (0.5,) if goes_down else (2.0,)
-    factors = (1.0, *others)
-    tried = " and ".join(f"{factor:g} ×" for factor in sorted(factors))
-    arms = tuple((run.batch, run.learning_rate * factor) for factor in factors)
-    held_out = min(settings.largest_held_out, max(32, affordable))
-    return Branch(arms, steps, held_out, f"{tried} the learning rate, for {steps} steps each")
-
-
-def _falls(run: RunState, memory: Memory, settings: Settings) -> bool:
-    """Whether the training loss has fallen since the last test; an error that is not known counts as none."""
-    if memory.tested_loss is None:
-        return True
-    errors = [error for error in (run.loss_error, memory.tested_error) if math.isfinite(error)]
-    return memory.tested_loss - run.loss > settings.fall_errors * math.hypot(*errors)
-
-
-def _judge(run: RunState, memory: Memory, settings: Settings) -> tuple[Action, Memory]:
-    """The arm to go on from.
-
-    Raises:
-        DomainError: Without the held-out loss before the arms.
-    """
-    if run.before_loss is None:
-        raise DomainError("before_loss must be given with arms, got None: evaluate the averaged weights before a test")
-    chosen = _best_arm(run, run.before_loss, settings)
-    arm, present = run.arms[chosen], run.arms[0]
-    tried_less = any(other.learning_rate < present.learning_rate for other in run.arms)
-    is_doubted = not chosen and not tried_less and not present.held_out_loss < run.before_loss
-    wait = settings.wait_after_change if chosen or is_doubted else settings.wait_after_stay
-    remembered = replace(
-        memory,
-        anchor_batch=arm.batch,
-        anchor_rate=arm.learning_rate,
-        next_branch=run.progress * wait,
-        last_branch=run.progress,
-        lowest_loss=math.inf,
-        tested_loss=run.loss,
-        tested_error=run.loss_error,
-        is_doubted=is_doubted,
-        highest_rate=arm.learning_rate * run.decay
-        if arm.learning_rate < present.learning_rate
-        else memory.highest_rate,
-    )
-    factor = arm.learning_rate / present.learning_rate
-    reason = f"held-out loss {arm.held_out_loss:.4g} at {factor:g} ×, {present.held_out_loss:.4g} at 1 ×"
-    return Adopt(chosen, arm.batch, arm.learning_rate, reason), remembered
-
-
-def _best_arm(run: RunState, before: float, settings: Settings) -> int:
-    """The doubled rate if it gains, else the halved one if it gains much of what the present one fell, else that."""
-    present = run.arms[0]
-    fall = abs(before - present.held_out_loss)
-    for index, arm in sorted(enumerate(run.arms), key=lambda pair: -pair[1].learning_rate):
-        gained = present.held_out_loss - arm.held_out_loss
-        if index == 0 or not math.isfinite(arm.held_out_loss):
-            continue
-        if not math.isfinite(present.held_out_loss):
-            return index
-        if arm.learning_rate > present.learning_rate:
-            if gained > max(settings.up_margin * fall, settings.up_errors * arm.difference_error):
-                return index
-        elif gained > max(
-            settings.down_margin * max(0.0, before - present.held_out_loss),
-            settings.down_errors * arm.difference_error,
-            min(settings.least_down_of_fall * (run.first_loss - before), settings.least_down_of_loss * before),
-        ):
-            return index
-    return 0
+    watched = replace(change, is_on_probation=True, look_after=settings.probation_steps)
+    return watched, replace(memory, probation=probation)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from noisescale_core.advice.decision import LEAST_FACTOR
 from noisescale_core.advice.words.limits import why
 from noisescale_core.theory.limits import Limit, choose
 
@@ -15,13 +16,11 @@ class PossibleBatches:
         multiple_of: Every batch is a multiple of it, such as a micro-batch on each device.
         limits: Which batches are allowed at all.
         may_shrink: Whether a batch may become smaller.
-        hysteresis: A batch closer than this factor to the present one is not worth a change.
     """
 
     multiple_of: int
     limits: tuple[Limit, ...]
     may_shrink: bool
-    hysteresis: float
 
     def nearest(self, wanted: float, present: int) -> tuple[int | None, str]:
         """The batch to change to, and what moved it from the wanted one; None where the change is not worth it.
@@ -38,8 +37,8 @@ class PossibleBatches:
         if batch is None:
             return None, f"No multiple of {self.multiple_of:,} is within the limits. {text}".strip()
         if batch < present and not self.may_shrink:
-            return None, f"{batch:,} would be better than {present:,}, and batches do not shrink unless may_shrink=True"
-        if max(batch / present, present / batch) < self.hysteresis:
+            return None, f"{batch:,} would be better than {present:,}, and batches do not shrink here"
+        if max(batch / present, present / batch) < LEAST_FACTOR:
             return None, f"{batch:,} is too close to {present:,} to be worth a change. {text}".strip()
         return batch, text
 

@@ -84,7 +84,7 @@ PRODUCT = Policy(
     usd=None,
     relative_cost=None,
     measured_regret=MEASURED["noisescale"],
-    text="noisescale_lab.follow.policy, without branches: √(r φ) as the run resolves it, with a guard on the loss.",
+    text="noisescale.follow: the batch of least expected cost, the rate by the path, raises undone where they fail.",
 )
 """It decides by what the run shows, so there is nothing to predict of it beforehand."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from noisescale_lab.follow.policy import Arm, Branch, RunState
+from noisescale_lab.follow.actions import Arm, Branch, RunState
 from noisescale_lab.reproduce.advice.run import Run, feasible, rounded
 from noisescale_lab.reproduce.advice.simple_policies import BranchOfEqualExamples
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys

@@ -16,8 +16,8 @@ from noisescale_lab.reproduce.advice.task_advice import Effort, TaskAdvice, try_
 from noisescale_lab.reproduce.in_processes import in_processes
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS
 
-OURS_HERE = ("ours", "ours without branches", "ours without restarts")
-QUICK_POLICIES = ("keep", "B = phi", "B = sqrt(r phi)", "B = r (control)", "ours", "ours without branches")
+OURS_HERE = ("ours", "ours without undo", "ours without restarts")
+QUICK_POLICIES = ("keep", "B = phi", "B = sqrt(r phi)", "B = r (control)", "ours", "ours without undo")
 QUICK_TASKS = ("digits_softmax", "digits_ae_adam", "powerlaw_regression")
 SWEEP_SEEDS, QUICK_SWEEP_SEEDS, REPLAY_SEEDS = 6, 3, 2
 APART = 500

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from noisescale_lab.follow.policy import Action, Memory, RunState, Settings, advise
+from noisescale_lab.follow.actions import Action, RunState
+from noisescale_lab.follow.memory import Memory, Settings
+from noisescale_lab.follow.policy import advise
 from noisescale_lab.reproduce.advice.run import Policy
 
 
@@ -25,14 +27,12 @@ class Ours:
 
 
 PERMITTED = Settings(may_extend=True)
-EARLIER = Settings(tests_both_ways=True, least_arm_steps=3, held_out_share=0.5)
-"""The tests of rates as they first were: both ways each time, in shorter arms, and no extension."""
 
 OURS: dict[str, Callable[[], Policy]] = {
     "ours": lambda: Ours(PERMITTED),
-    "ours without branches": lambda: Ours(replace(PERMITTED, may_branch=False)),
+    "ours without undo": lambda: Ours(replace(PERMITTED, may_undo=False)),
     "ours without batch changes": lambda: Ours(replace(PERMITTED, may_change_batch=False)),
+    "ours without rate changes": lambda: Ours(replace(PERMITTED, may_change_rate=False)),
     "ours without restarts": lambda: Ours(replace(PERMITTED, may_restart=False)),
     "ours without extension": lambda: Ours(replace(PERMITTED, may_extend=False)),
-    "ours, earlier": lambda: Ours(EARLIER),
 }

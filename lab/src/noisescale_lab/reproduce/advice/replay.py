@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
-from noisescale_lab.follow.policy import Adopt, Branch, Restart, Train
+from noisescale_lab.follow.actions import Adopt, Branch, Restart, Train, Undo
 from noisescale_lab.reproduce.advice.branches import arm_steps, with_arms
 from noisescale_lab.reproduce.advice.run import Job, Outcome, Policy, Run, Start, feasible, new_run
 from noisescale_lab.reproduce.advice.sweep import Reference
@@ -121,7 +121,13 @@ def follow(run: Run, stream: RandomStream) -> None:
         case Restart(batch, learning_rate):
             run.restart()
             run.batch, run.learning_rate = feasible(batch), learning_rate
+        case Undo(batch, learning_rate):
+            run.undo()
+            run.batch, run.learning_rate = feasible(batch), learning_rate
         case Train(batch, learning_rate):
+            if action.is_on_probation:
+                run.keep()
+            run.look_after = action.look_after
             run.batch, run.learning_rate = feasible(batch), learning_rate
         case Branch():
             pass

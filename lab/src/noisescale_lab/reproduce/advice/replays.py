@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+from noisescale_lab.reproduce.advice.first_version import FIRST
 from noisescale_lab.reproduce.advice.ours import OURS
 from noisescale_lab.reproduce.advice.run import Policy, Start
 from noisescale_lab.reproduce.advice.simple_policies import SIMPLE
 
-POLICIES: dict[str, Callable[[], Policy]] = SIMPLE | OURS
+POLICIES: dict[str, Callable[[], Policy]] = SIMPLE | FIRST | OURS
 AT_DECAYING_RATE_ONLY = ("Seesaw", "keep, extend", "ours without extension")
 AT_CONSTANT_RATE = tuple(name for name in POLICIES if name not in AT_DECAYING_RATE_ONLY)
 

@@ -7,9 +7,14 @@ from typing import Protocol
 
 import torch
 
+from noisescale_core.estimators.looks import Looks
+from noisescale_core.estimators.noise_scale import Terms
+from noisescale_core.estimators.path import Path
 from noisescale_core.estimators.uncertainty import estimate
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_lab.follow.policy import Action, Branch, RunState
+from noisescale_lab.follow.actions import Action, Branch, RunState
+from noisescale_lab.follow.promise import Span, kept_promise
+from noisescale_lab.follow.walk import Stretch, path_at
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, decayed
 from noisescale_lab.reproduce.stacked.trainer import Record, Replicas
 from noisescale_lab.reproduce.task import Task
@@ -86,6 +91,14 @@ class Job:
         return self.record.average[self.row : self.row + 1]
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What may be put back."""
+
+    replicas: Replicas
+    stretches: list[Stretch]
+
+
 @dataclass(slots=True)
 class Run:
     """One run under one policy."""
@@ -102,6 +115,12 @@ class Run:
     spent: float = 0.0
     steps: int = 0
     blocks: list[tuple[float, float, float]] = field(default_factory=list)
+    looks: Looks = field(default_factory=Looks)
+    origin: torch.Tensor | None = None
+    stretches: list[Stretch] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    kept: "Kept | None" = None
+    look_after: int | None = None
     average: torch.Tensor | None = None
     first_loss: float = math.nan
     first_loss_error: float = math.inf
@@ -142,12 +161,30 @@ class Run:
             loss=self.loss,
             loss_error=self.loss_error,
             noise_scale=estimate(WindowSums.from_blocks(self.blocks[-BLOCKS_OF_WINDOW:])),
+            looks=self.looks.so_far(),
+            path=self.path(),
+            promise=kept_promise(self.spans),
+            schedule="unknown" if self.start.decays else "constant",
+        )
+
+    def path(self) -> Path | None:
+        """Of the steps since the start, as if all had been made with the settings of now."""
+        assert self.origin is not None
+        return path_at(
+            self.stretches,
+            sq_distance=float((self.replicas.parameters - self.origin).double().square().sum()),
+            momentum=0.0 if self.task.optimizer.name == "sgd" else self.task.optimizer.beta1,
+            optimizer=self.task.optimizer.name,
+            batch=self.batch,
+            rate_factor=self.learning_rate,
         )
 
     def phase(self) -> Job:
         """The steps until the next look."""
         least = FIRST_LOOKS * self.planned / self.step_cost(self.batch)
         steps = rounded(max(1.0, least, LOOK_RATIO * self.steps))
+        if self.look_after is not None:
+            steps, self.look_after = min(steps, self.look_after), None
         return Job(self.replicas, self.batch, self.learning_rate * self.decay, steps)
 
     def absorb(self, job: Job) -> None:
@@ -159,6 +196,7 @@ class Run:
     def remember(self, job: Job) -> None:
         """Losses and noise of a job become the run's history."""
         assert job.record is not None
+        self._remember_noise(job)
         self.steps += job.steps
         self.average = job.average
         loss = job.record.loss[:, job.row]
@@ -168,11 +206,38 @@ class Run:
         self.loss_error = float(loss.std(ddof=1)) / math.sqrt(len(loss)) if is_known else math.inf
         if math.isnan(self.first_loss):
             self.first_loss, self.first_loss_error = self.loss, self.loss_error
+        promised = float(job.record.grad_sq_norm[:, job.row].sum()) * job.learning_rate
+        self.spans.append(Span(job.steps, mean, self.loss_error, promised))
         count = min(BLOCKS_PER_LOOK, job.steps)
         edges = [round(part * job.steps / count) for part in range(count + 1)]
         trace, square = job.record.trace_cov[:, job.row], job.record.grad_sq_norm[:, job.row]
         for low, high in pairwise(edges):
             self.blocks.append((high - low, float(trace[low:high].sum()), float(square[low:high].sum())))
+
+    def _remember_noise(self, job: Job) -> None:
+        """Its looks and the lengths of its updates."""
+        assert job.record is not None
+        record, row = job.record, job.row
+        rate = job.learning_rate
+        kept = []
+        for step, (trace, square) in enumerate(zip(record.trace_cov[:, row], record.grad_sq_norm[:, row], strict=True)):
+            if math.isfinite(trace) and math.isfinite(square):
+                self.looks.add(self.steps + step, Terms(float(trace), float(square)), job.batch, rate)
+                kept.append((float(trace), float(square)))
+        means = [sum(values) / len(kept) for values in zip(*kept, strict=True)] if kept else (None, None)
+        moved = float(record.update_sq_norm[:, row].sum())
+        self.stretches.append(Stretch(job.steps, job.batch, self.learning_rate, moved, *means))
+
+    def keep(self) -> None:
+        """Keep what may be put back."""
+        self.kept = Kept(self.replicas.take(0), list(self.stretches))
+
+    def undo(self) -> None:
+        """Weights and optimizer states as they were kept; examples go on, and nothing is refunded."""
+        assert self.kept is not None
+        seen = self.replicas.num_examples.clone()
+        self.replicas, self.stretches = self.kept.replicas.take(0), list(self.kept.stretches)
+        self.replicas.num_examples = seen
 
     def restart(self) -> None:
         """Fresh weights, fresh examples; nothing is refunded."""
@@ -180,6 +245,7 @@ class Run:
         self.replicas = Replicas.new(self.task, [self.start.seed])
         self.replicas.num_examples = seen
         self.steps, self.blocks = 0, []
+        self.looks, self.stretches, self.spans = Looks(), [], []
         self.first_loss = math.nan
 
 
@@ -198,6 +264,7 @@ def feasible(batch: float) -> int:
 def new_run(task: Task, reference: Reference, start: Start, name: str, policy: Policy) -> Run:
     """A run before its first step."""
     tuned = reference.nearest(reference.best.batch * start.batch_factor)
+    replicas = Replicas.new(task, [start.seed])
     return Run(
         task=task,
         reference=reference,
@@ -207,5 +274,6 @@ def new_run(task: Task, reference: Reference, start: Start, name: str, policy: P
         batch=tuned.batch,
         learning_rate=tuned.learning_rate * start.rate_factor,
         planned=PLAN * reference.cost(tuned),
-        replicas=Replicas.new(task, [start.seed]),
+        replicas=replicas,
+        origin=replicas.parameters.clone(),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from noisescale_core.theory.learning_rate import rescale
-from noisescale_lab.follow.policy import Action, Adopt, Arm, Branch, Restart, RunState, Train
+from noisescale_lab.follow.actions import Action, Adopt, Arm, Branch, Restart, RunState, Train
 from noisescale_lab.reproduce.advice.run import Policy
 
 

@@ -77,12 +77,14 @@ class Record:
         loss: Mean loss of the batch before the update.
         trace_cov: Estimate of tr Σ from the batch's per-example gradients.
         grad_sq_norm: Estimate of |G|².
+        update_sq_norm: |u|², u what the optimizer added to the weights.
         average: Mean of the weights after each of the last ⌈K / 2⌉ updates, [R, P]; None unless asked for.
     """
 
     loss: Array
     trace_cov: Array
     grad_sq_norm: Array
+    update_sq_norm: Array
     average: Tensor | None
 
 
@@ -122,15 +124,14 @@ def train(
     for step in range(steps):
         drawn = keys(tables, rows, replicas.num_examples[:, None], batch)
         losses, gradient = _gradient(task, replicas, drawn, task.sample(drawn), wants_norms=True)
-        rows_of_steps.append(
-            torch.stack([losses.mean(1), gradient.example_sq_norm.mean(1), gradient.mean.square().sum(1)])
-        )
-        _update(task, replicas, gradient.mean, rate, batch)
+        shown = losses.mean(1), gradient.example_sq_norm.mean(1), gradient.mean.square().sum(1)
+        update = _update(task, replicas, gradient.mean, rate, batch)
+        rows_of_steps.append(torch.stack([*shown, update.square().sum(1)]))
         if average is not None and step >= first_averaged:
             average += replicas.parameters / (steps - first_averaged)
-    loss, small, big = torch.stack(rows_of_steps, dim=1).double()
+    loss, small, big, moved = torch.stack(rows_of_steps, dim=1).double()
     trace_cov = batch / (batch - 1) * (small - big)  # in torch: a diverged replica's infinities warn in numpy
-    return Record(loss.numpy(), trace_cov.numpy(), (big - trace_cov / batch).numpy(), average)
+    return Record(loss.numpy(), trace_cov.numpy(), (big - trace_cov / batch).numpy(), moved.numpy(), average)
 
 
 def advance(
@@ -186,10 +187,13 @@ def _gradient(
     return losses, found
 
 
-def _update(task: Task, replicas: Replicas, mean: Tensor, rate: Tensor, batch: int) -> None:
-    replicas.parameters += task.optimizer.update(mean, replicas.states, rate, replicas.num_updates[:, None])
+def _update(task: Task, replicas: Replicas, mean: Tensor, rate: Tensor, batch: int) -> Tensor:
+    """Updates in place, and what was added to the parameters, [R, P]."""
+    update = task.optimizer.update(mean, replicas.states, rate, replicas.num_updates[:, None])
+    replicas.parameters += update
     replicas.num_updates += 1
     replicas.num_examples += batch
+    return update
 
 
 @torch.no_grad()

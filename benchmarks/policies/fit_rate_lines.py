@@ -1,0 +1,157 @@
+"""Fits how a run's path and losses tell its learning rate where getting to a loss counts; writes lab's rate_lines.json.
+
+    python benchmarks/policies/fit_rate_lines.py
+
+Runs of the design tasks that keep what they have, from batches and rates that are off, as a follower would see them;
+y = log₂(rate / best rate at that batch).
+"""
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+import numpy as np
+import torch
+
+from benchmarks.smoke import IS_SMOKE
+from noisescale_core.estimators.path import Path as ParameterPath
+from noisescale_core.estimators.path import path_ratio
+from noisescale_lab.follow.promise import Span, kept_promise
+from noisescale_lab.reproduce.advice.references import read
+from noisescale_lab.reproduce.advice.run import FIRST_LOOKS, LOOK_RATIO
+from noisescale_lab.reproduce.advice.sweep import PLAN, Reference
+from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
+from noisescale_lab.reproduce.stacked.random_stream import RandomStream
+from noisescale_lab.reproduce.stacked.trainer import Replicas, train
+from noisescale_lab.reproduce.task import Task
+
+FILE = Path(__file__).parents[2] / "lab/src/noisescale_lab/follow/rate_lines.json"
+REFERENCES = Path(__file__).with_name("references.csv")
+SEEDS = (20, 21, 22)
+BATCHES = (1 / 8, 1.0, 8.0)
+RATES = (1 / 4, 1 / 2, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
+SHARES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+WITH_PROMISE = (0.06, 0.12, 0.25, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run at a share of its plan."""
+
+    optimizer: str
+    share: float
+    octaves: float
+    ratio: float
+    promise: float | None
+
+
+def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]:
+    """All rates and seeds at one batch."""
+    tuned = reference.nearest(reference.best.batch * batch_factor)
+    planned, cells = PLAN * tuned.steps, list(product(RATES, SEEDS))
+    replicas, stream = Replicas.new(task, [seed for _, seed in cells]), RandomStream()
+    origin, sums = replicas.parameters.clone(), np.zeros(len(cells))
+    spans: list[list[Span]] = [[] for _ in cells]
+    edges = _looks(round(planned))
+    ends = {min(edges, key=lambda edge: abs(edge - max(2, share * planned))): share for share in SHARES}
+    rates = [tuned.learning_rate * factor for factor, _ in cells]
+    found, done = [], 0
+    for edge in edges:
+        record = train(
+            task, stream, replicas, seeds=[seed for _, seed in cells], learning_rate=rates, batch=tuned.batch,
+            steps=edge - done,
+        )  # fmt: skip
+        sums += record.update_sq_norm.sum(0)
+        for row, rate in enumerate(rates):
+            losses = record.loss[:, row]
+            error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
+            spans[row].append(
+                Span(edge - done, float(losses.mean()), error, rate * float(record.grad_sq_norm[:, row].sum()))
+            )
+        done = edge
+        if done in ends:
+            distances = (replicas.parameters - origin).double().square().sum(1).tolist()
+            momentum = 0.0 if task.optimizer.name == "sgd" else task.optimizer.beta1
+            for (factor, _), total, distance, spent in zip(cells, sums.tolist(), distances, spans, strict=True):
+                measured = path_ratio(ParameterPath(done, total, 0.0, distance, momentum))
+                if measured is not None:
+                    promise = kept_promise(spent) if momentum == 0 else None
+                    found.append(Point(task.optimizer.name, ends[done], math.log2(factor), measured.value, promise))
+    return found
+
+
+def _looks(planned: int) -> list[int]:
+    """Steps at which a follower looks."""
+    found = [0]
+    while found[-1] < planned:
+        found.append(found[-1] + max(1, round(FIRST_LOOKS * planned), round(LOOK_RATIO * found[-1])))
+    return [*(step for step in found if 0 < step < planned), planned]
+
+
+def line(some: Sequence[Point]) -> tuple[float, float, float]:
+    """Slope and offset of q in y, and the scatter about them."""
+    ratio = np.array([one.ratio for one in some])
+    design = np.array([[one.octaves, 1.0] for one in some])
+    fitted = np.linalg.lstsq(design, ratio, rcond=None)[0]
+    return float(fitted[0]), float(fitted[1]), float(np.std(ratio - design @ fitted))
+
+
+def with_promise(some: Sequence[Point]) -> tuple[float, float, float, float]:
+    """Y by q and the promise: constant, two coefficients, and the standard deviation that is left."""
+    known = [one for one in some if one.promise is not None]
+    octaves = np.array([one.octaves for one in known])
+    design = np.array([[1.0, one.ratio, one.promise] for one in known])
+    fitted = np.linalg.lstsq(design, octaves, rcond=None)[0]
+    return (*map(float, fitted), float(np.std(octaves - design @ fitted)))
+
+
+def main() -> None:
+    """Train, fit and write; a smoke form prints."""
+    torch.set_num_threads(1)
+    references, found = read(REFERENCES), []
+    for name in ("digits_softmax",) if IS_SMOKE else [name for name in ADVICE_TARGETS if name in DESIGN]:
+        for batch_factor in BATCHES[1:2] if IS_SMOKE else BATCHES:
+            found += points(ALL[name](), references[name], batch_factor)
+    content = {
+        "what": "How the path ratio q of a run tells y = log2(learning rate / the rate that reaches a loss soonest): "
+        "q = offset + slope * y + scatter; all in octaves, at shares of the plan (progress).",
+        "source": "python benchmarks/policies/fit_rate_lines.py: least squares over runs of the design tasks at the "
+        "batch of least cost, an eighth and eight times as much, constant rate, no warm-up, rates from a quarter to "
+        f"four times the best one at that batch, seeds {SEEDS}; a plan is {PLAN} times as long as the tuned run.",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "progress": list(SHARES),
+        "families": {
+            family: _columns(("slope", "offset", "scatter"), [line(_some(found, name, share)) for share in SHARES])
+            for family, name in (("SGD", "sgd"), ("Adam", "adam"))
+            if _some(found, name, SHARES[0])
+        },
+        "with_promise": {
+            "what": "Plain SGD, where losses tell the share that has come of the fall that was promised: "
+            "y = constant + of_ratio * q + of_promise * ln(share), with standard deviation sd.",
+            "progress": list(WITH_PROMISE),
+            **_columns(
+                ("constant", "of_ratio", "of_promise", "sd"),
+                [with_promise(_some(found, "sgd", share)) for share in WITH_PROMISE],
+            ),
+        },
+    }
+    text = json.dumps(content, indent=1) + "\n"
+    print(text) if IS_SMOKE else FILE.write_text(text)
+
+
+def _some(found: Sequence[Point], optimizer: str, share: float) -> list[Point]:
+    return [one for one in found if (one.optimizer, one.share) == (optimizer, share)]
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, list[float]]:
+    return {name: [round(row[place], 2) for row in rows] for place, name in enumerate(names)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""How far a run's learning rate is from the one that gets to a loss soonest, by the path of its parameters.
+
+The verdict of the Run page judges a rate by the loss at the end of a plan (`advice/rate_verdict.py`); here the cost of
+getting to a loss counts, and some of it is saved by acting early. Both take the best rate from tuned runs of the design
+tasks: those behind these lines reach a loss as soon as they can, those behind the verdict's reach the least loss in a
+given number of steps, which smaller rates do (decision 28). Of optimizers that were not replayed the verdict's lines
+are taken.
+"""
+
+import functools
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from noisescale_core.advice.rate_coefficients import COLUMNS, Line, coefficients, family_of
+from noisescale_core.advice.rate_verdict import FARTHEST, FEWEST_UPDATES, Octaves, octaves_of
+from noisescale_core.estimators.path import path_ratio
+from noisescale_lab.follow.actions import RunState
+
+FEWEST = 2
+"""Updates of a path that tells something of the rate where lines say how little."""
+
+EARLIER = 0.75
+"""Of the first share of the plan with a promise: from there on it counts."""
+
+
+def octaves_from_best(run: RunState) -> Octaves | None:
+    """What is known of log₂(rate / best rate); None where nothing is.
+
+    Args:
+        run: As it stands.
+    """
+    path = run.path
+    if path is None or not run.has_plan or path.num_updates < FEWEST:
+        return None
+    measured = path_ratio(path)
+    if measured is None:
+        return None
+    if run.promise is not None and family_of(_class_name(run.optimizer), path.momentum) == "SGD":
+        both = _known().with_promise
+        if run.progress >= both.progress[0] * EARLIER:
+            return both.octaves(measured.value, run.promise, run.progress)
+    line = _line(run)
+    return None if line is None else octaves_of(measured, line)
+
+
+def _line(run: RunState) -> Line | None:
+    path = run.path
+    assert path is not None
+    family = family_of(_class_name(run.optimizer), path.momentum)
+    if family is not None and family in _known().lines:
+        return Line(*_between(_known().progress, _known().lines[family], run.progress))
+    if family is None or path.num_updates < FEWEST_UPDATES:
+        return None
+    known = coefficients()
+    is_late_enough = run.progress >= known.families[family].from_progress
+    return known.line_at(family, run.progress, run.schedule) if is_late_enough else None
+
+
+def _class_name(optimizer: str) -> str:
+    """Replays call them by the names of the tasks."""
+    return {"sgd": "SGD", "adam": "Adam"}.get(optimizer, optimizer)
+
+
+def _between(progress: Sequence[float], rows: Sequence[Sequence[float]], at: float) -> list[float]:
+    """Straight in ln progress between the known shares, flat outside."""
+    place = bisect_left(progress, at)
+    if place in (0, len(progress)):
+        return list(rows[min(place, len(progress) - 1)])
+    share = math.log(at / progress[place - 1]) / math.log(progress[place] / progress[place - 1])
+    return [(1 - share) * before + share * after for before, after in zip(rows[place - 1], rows[place], strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _WithPromise:
+    """y = constant + of_ratio · q + of_promise · ln(share of the promise that came), with a standard deviation."""
+
+    progress: Sequence[float]
+    rows: Sequence[Sequence[float]]
+
+    def octaves(self, ratio: float, promise: float, progress: float) -> Octaves:
+        constant, of_ratio, of_promise, sd = _between(self.progress, self.rows, progress)
+        mean = constant + of_ratio * ratio + of_promise * promise
+        return Octaves(max(-FARTHEST, min(FARTHEST, mean)), sd)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The file: (slope, offset, scatter) of each family at shares of the plan, and what the promise adds."""
+
+    progress: Sequence[float]
+    lines: Mapping[str, Sequence[Sequence[float]]]
+    with_promise: _WithPromise
+
+
+@functools.cache
+def _known() -> _Known:
+    found = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    both = found["with_promise"]
+    return _Known(
+        found["progress"],
+        {name: _rows(columns, COLUMNS) for name, columns in found["families"].items()},
+        _WithPromise(both["progress"], _rows(both, ("constant", "of_ratio", "of_promise", "sd"))),
+    )
+
+
+def _rows(columns: Mapping[str, Sequence[float]], names: Sequence[str]) -> list[tuple[float, ...]]:
+    return list(zip(*(columns[name] for name in names), strict=True))

@@ -1,0 +1,190 @@
+"""Real trainings whose learning rate is far off: it is raised and lowered, and a raise that fails is taken back."""
+
+import io
+
+import pytest
+import torch
+from torch import nn
+
+import noisescale
+from client_runs import make_kept_run
+from noisescale_lab.follow import look as look_module
+from noisescale_lab.follow.decision import NOT_KEPT, PUT_BACK
+from noisescale_lab.follow.kept_weights import KeptWeights
+
+NUM_STEPS, BATCH = 300, 32
+
+
+def make_model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(20, 30), nn.BatchNorm1d(30), nn.ReLU(), nn.Linear(30, 5))
+
+
+class Training:
+    """A small classifier on a task of its own."""
+
+    def __init__(self, rate=0.01, kind=torch.optim.SGD, **arguments):
+        self.run, self.kept = make_kept_run()
+        self.model = make_model()
+        self.optimizer = kind(self.model.parameters(), lr=rate)
+        self.run.watch(self.model, self.optimizer)
+        self.said = []
+        defaults = {"planned_steps": NUM_STEPS, "dry_run": False, "progress": self.said.append}
+        self.follower = noisescale.follow(self.run, self.optimizer, **(defaults | arguments))
+        self.data = torch.Generator().manual_seed(1)
+        self.teacher = torch.randn(20, 5, generator=torch.Generator().manual_seed(2))
+        self.losses = []
+
+    def steps(self, count, *, is_logged=True, factor=1.0):
+        for _ in range(count):
+            losses = []
+            for _ in range(2):
+                inputs = torch.randn(BATCH // 2, 20, generator=self.data)
+                losses.append(nn.functional.cross_entropy(self.model(inputs), (inputs @ self.teacher).argmax(1)))
+                (losses[-1] * factor / 2).backward()
+            self.losses.append(float(sum(losses).detach()) / 2)
+            self.run.log_gradients(loss=self.losses[-1] * factor if is_logged else None)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.follower.step()
+        return self
+
+    @property
+    def rate(self):
+        return self.optimizer.param_groups[0]["lr"]
+
+
+@pytest.mark.parametrize(("kind", "rate"), [(torch.optim.SGD, 0.002), (torch.optim.AdamW, 1e-4)])
+def test_a_rate_that_is_far_too_low_is_raised_by_one_line_and_the_loss_falls_further(kind, rate):
+    kept = Training(rate, kind, dry_run=True).steps(NUM_STEPS)
+    followed = Training(rate, kind).steps(NUM_STEPS)
+
+    assert followed.rate > 4 * rate
+    assert sum(followed.losses[-50:]) < 0.9 * sum(kept.losses[-50:])
+    assert (kept.rate, kept.follower.faults.count, followed.follower.faults.count) == (rate, 0, 0)
+    assert any("too low by the path of the parameters" in sentence for sentence in kept.said)
+
+
+def test_a_rate_that_is_too_high_is_lowered():
+    followed = Training(4.0).steps(NUM_STEPS)
+
+    assert followed.rate < 2.0
+
+
+def test_without_a_loss_a_rate_rises_by_the_root_of_two_at_most():
+    followed = Training(0.002).steps(120, is_logged=False)
+
+    steps = [one.to_rate_factor / one.from_rate_factor for one in followed.follower.decisions]
+    assert steps
+    assert max(steps) <= 2**0.5 * (1 + 1e-9)
+    assert not any(one.is_on_probation for one in followed.follower.decisions)
+
+
+def test_without_a_plan_the_rate_stays_and_that_is_said():
+    training = Training(0.002, planned_steps=None).steps(100)
+
+    assert training.rate == 0.002
+    assert "without planned_steps the learning rate is not judged" in training.follower.why
+
+
+def raised(**arguments):
+    """A training just after a raise that is on probation."""
+    training = Training(0.002, **arguments)
+    while not (training.follower.decisions and training.follower.decisions[-1].is_on_probation):
+        training.steps(1)
+    return training
+
+
+def test_a_raise_that_fails_puts_weights_buffers_and_states_back_bit_for_bit():
+    training = raised(kind=torch.optim.AdamW)
+    before = [tensor.clone() for tensor in training.model.state_dict().values()]
+    moments = [state["exp_avg_sq"].clone() for state in training.optimizer.state.values()]
+    raised_rate = training.rate
+
+    while not training.follower.decisions[-1].is_undo:
+        training.steps(1, factor=30.0)
+
+    assert all(map(torch.equal, training.model.state_dict().values(), before))
+    assert all(
+        torch.equal(state["exp_avg_sq"], moment)
+        for state, moment in zip(training.optimizer.state.values(), moments, strict=True)
+    )
+    undo = training.follower.decisions[-1]
+    assert training.rate == pytest.approx(0.002 * undo.to_rate_factor)
+    assert training.rate < raised_rate
+    assert "the loss rose from" in undo.reason
+    assert PUT_BACK in str(undo)
+    assert training.follower._kept is None
+    assert training.kept.metrics()[-1].values["follow/is_undo"] == 1
+
+
+def test_a_job_that_was_killed_on_probation_goes_back_to_its_rate_alone_and_says_so():
+    first = raised()
+    state, weights = first.follower.state_dict(), first.model.state_dict()
+    second = Training(0.002)
+    second.model.load_state_dict(weights)
+    second.optimizer.load_state_dict(first.optimizer.state_dict())
+    second.follower.load_state_dict(round_trip(state))
+    at_resume = second.rate
+
+    while not second.follower.decisions[-1].is_undo:
+        second.steps(1, factor=30.0)
+
+    assert second.rate < at_resume
+    assert NOT_KEPT in str(second.follower.decisions[-1])
+
+
+def test_the_copy_goes_when_the_probation_is_over():
+    training = raised()
+
+    while training.follower._books.memory.probation == raised_probation(training):
+        training.steps(1)
+
+    assert training.follower._kept is None or training.follower.decisions[-1].is_on_probation
+
+
+def raised_probation(training):
+    training.first = getattr(training, "first", training.follower._books.memory.probation)
+    return training.first
+
+
+def test_a_run_that_diverges_on_probation_comes_back():
+    training = raised()
+
+    while not training.follower.decisions[-1].is_undo:
+        training.steps(1, factor=float("inf"))
+    training.steps(30)
+
+    assert all(torch.isfinite(tensor).all() for tensor in training.model.parameters())
+    assert torch.isfinite(torch.tensor(training.losses[-1]))
+
+
+def test_what_was_put_back_is_kept_for_another_time():
+    model = make_model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    kept = KeptWeights(optimizer, model)
+    for _ in range(2):
+        model(torch.randn(8, 20)).sum().backward()
+        optimizer.step()
+        kept.put_back()
+
+    assert all(map(torch.equal, model.state_dict().values(), make_model().state_dict().values()))
+    assert not optimizer.state
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def test_a_path_that_began_again_lately_is_no_path(monkeypatch):
+    training = Training(0.002).steps(60)
+    sight = training.follower._sight()
+    assert look_module._path(training.follower._books, sight, training.follower._plan) is not None
+
+    monkeypatch.setattr(look_module, "LEAST_OF_PATH", 2.0)
+
+    assert look_module._path(training.follower._books, sight, training.follower._plan) is None
+
+
+def round_trip(state):
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
