@@ -50,6 +50,7 @@ BY_EXAMPLES = {
     "recurrent and tied layers": Pattern(make=patterns.Recurrent, by_examples=True),
     "checkpointing": Pattern(make=patterns.Checkpointed, by_examples=True),
     "PyTorch's encoder": Pattern(make=patterns.Attending, by_examples=True),
+    "LSTM": Pattern(make=patterns.Sequences, by_examples=True),
     "importance weights": Pattern(patterns.by_importance, by_examples=True),
     "augmented views averaged": Pattern(patterns.of_averaged_views, step=patterns.say_the_size, by_examples=True),
     "label smoothing": Pattern(patterns.with_smoothed_labels, by_examples=True),
@@ -67,7 +68,6 @@ WITHOUT_A_NUMBER = {
     "hooks that change gradients, by examples": Pattern(make=patterns.make_clamped, by_examples=True),
     "quantised training by examples": Pattern(make=patterns.make_quantised, by_examples=True),
     "experts by examples": Pattern(make=patterns.Experts, by_examples=True),
-    "LSTM by examples": Pattern(make=patterns.Sequences, by_examples=True),
     "a penalty on the weights by examples": Pattern(patterns.with_a_penalty_on_weights, by_examples=True),
 }
 

@@ -42,8 +42,8 @@ def test_batch_normalisation_that_is_switched_on_later_gives_no_number():
 def test_layers_and_settings_without_a_formula_are_named_by_kind():
     model = nn.ModuleDict(
         {
-            "recurrent": nn.LSTM(4, 4, batch_first=True),
-            "bilinear": nn.Bilinear(4, 4, 2),
+            "bag": nn.EmbeddingBag(4, 4),
+            "drops": nn.GRU(4, 4, 2, batch_first=True, dropout=0.1),
             "counted": nn.Embedding(5, 4, scale_grad_by_freq=True),
             "fine": nn.Linear(4, 4),
         }
@@ -53,10 +53,10 @@ def test_layers_and_settings_without_a_formula_are_named_by_kind():
 
     assert norms.covered == ["fine.weight", "fine.bias"]
     assert norms.message == (
-        "per-example norms cover 2 of 9 parameters, 8.5 % of their elements. "
-        "not yet: recurrent.weight_ih_l0, recurrent.weight_hh_l0, recurrent.bias_ih_l0 and 1 more "
-        "(LSTM has no formula here); not yet: bilinear.weight, bilinear.bias (Bilinear has no formula here); "
-        "switch off: counted.weight (scale_grad_by_freq=True of Embedding)."
+        "per-example norms cover 2 of 12 parameters, 6.7 % of their elements. "
+        "not yet: bag.weight (EmbeddingBag has no formula here); "
+        "switch off: drops.weight_ih_l0, drops.weight_hh_l0, drops.bias_ih_l0 and 5 more "
+        "(dropout between the layers of GRU); switch off: counted.weight (scale_grad_by_freq=True of Embedding)."
     )
 
 

@@ -79,6 +79,12 @@ class Checksum:
         """Add Σ of the terms over all examples and positions; `dtype` is that of the output gradient."""
         self._add(term_BTD @ self._signs.column_sign_IS, dtype)
 
+    def add_gradients(self, gradient_b: Tensor, dtype: torch.dtype) -> None:
+        """Add the gradients of b examples, [b, ...]; `dtype` is that of the output gradient."""
+        signs = self._signs
+        projected = gradient_b.reshape(len(gradient_b), *signs.shape) @ signs.column_sign_IS
+        self._add(projected if len(signs.shape) == 1 else projected.mul_(signs.row_sign_KOS).sum((1, 2)), dtype)
+
     def mismatches(self, gradient: Tensor, sq_norm_B: Tensor) -> Tensor:
         """0-d bool: the gradient is not the sum of what was added, beyond rounding.
 

@@ -1,8 +1,8 @@
-"""The three forms in which a layer contributes to a parameter's gradient, example by example.
+"""The forms in which a layer contributes to a parameter's gradient, example by example.
 
-No form holds a per-example gradient: each holds what it is made of, and hands it out for a slice of the examples, so
-that whoever adds up decides how much is in memory at once. Several contributions to one parameter (a layer that runs
-twice, tied weights) add up before the norm is taken.
+Where a formula is known, no form holds a per-example gradient: each holds what it is made of, and hands it out for a
+slice of the examples, so that whoever adds up decides how much is in memory at once. Several contributions to one
+parameter (a layer that runs twice, tied weights) add up before the norm is taken.
 """
 
 # B examples, b examples of a slice, T positions, K channel groups, N = b K rows, O outputs, I inputs, D elements
@@ -78,7 +78,24 @@ class SummedTerms:
     sq_norm_B: Tensor | None = None  # noqa: N815
 
 
-Contribution = OuterProducts | TokenRows | SummedTerms
+@dataclass(frozen=True, slots=True)
+class WholeGradients:
+    """Example i's gradient itself, computed when it is asked for.
+
+    Attributes:
+        num_examples: B.
+        num_elements: Computed at once for an example.
+        dtype: Precision of the output gradients behind them.
+        gradients: Of examples start to stop, [b, ...] in the shape of the parameter.
+    """
+
+    num_examples: int
+    num_elements: int
+    dtype: torch.dtype
+    gradients: Callable[[int, int], Tensor]
+
+
+Contribution = OuterProducts | TokenRows | SummedTerms | WholeGradients
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

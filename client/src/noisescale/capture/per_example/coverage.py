@@ -65,7 +65,7 @@ def find_coverage(model: nn.Module, parameters: Mapping[str, Tensor], layers: La
         parameters: Those to be measured, by their name in the model.
         layers: All that have a rule, or the normalisations only.
     """
-    obstacle = _obstacle(model)
+    obstacle = _obstacle(model, parameters)
     if obstacle is not None:
         return Coverage([], [], [obstacle])
     owners = _owners(model)
@@ -90,8 +90,9 @@ def batch_norms(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, _BatchNorm)]
 
 
-def _obstacle(model: nn.Module) -> LeftOut | None:
+def _obstacle(model: nn.Module, parameters: Mapping[str, Tensor]) -> LeftOut | None:
     """What makes per-example norms of the whole model meaningless or impossible."""
+    measured = {id(parameter) for parameter in parameters.values()}
     for name, module in model.named_modules():
         where, layer_type = name or "the model", type(module).__name__
         if isinstance(module, _BatchNorm) and module.training:
@@ -100,7 +101,8 @@ def _obstacle(model: nn.Module) -> LeftOut | None:
                 Kind.NEVER,
                 f"{layer_type} makes each example's gradient depend on the others: use GroupNorm or LayerNorm",
             )
-        if getattr(module, "batch_first", True) is False:
+        is_seen = isinstance(module, nn.RNNBase) and any(id(p) in measured for p in module.parameters())
+        if getattr(module, "batch_first", True) is False and not is_seen:  # a recurrent layer's calls are compared
             return LeftOut(where, Kind.USE_INSTEAD, f"{layer_type} has positions first: build it with batch_first=True")
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
             return LeftOut(where, Kind.SWITCH_OFF, "torch.compile: compiled layers run no hooks")
@@ -136,7 +138,7 @@ def _reason(name: str, parameter: Tensor, owners: list[_Owner]) -> LeftOut | Non
         layer_type = type(owner.module).__name__
         if rule is None and any(owner.module.children()):
             return LeftOut(name, Kind.NOT_YET, "a parameter outside of a layer, used by the model itself")
-        if rule is None or owner.name not in rule.parameters:
+        if rule is None or (rule.parameters is not None and owner.name not in rule.parameters):
             return LeftOut(name, Kind.NOT_YET, f"{layer_type} has no formula here")
         setting = rule.refusal(owner.module)
         if setting is not None:

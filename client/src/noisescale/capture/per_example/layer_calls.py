@@ -16,6 +16,7 @@ from torch.utils.hooks import RemovableHandle
 from noisescale.capture.per_example.coverage import MeasuredLayer
 from noisescale.capture.per_example.example_rows import note_rows_in_order, rows_an_example
 from noisescale.capture.per_example.fused_norm_layers import REQUEST, SqNormRequest
+from noisescale.capture.per_example.replayed_calls import ReplayedCall, Rows, data_of, detached, rows_in
 from noisescale.kernels.preference import Kernels
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
@@ -58,6 +59,7 @@ class LayerCall:
         output_shape: Shape of its output; None: gradients come arranged, examples first.
         has_example_rows: Whether the first dimension of its input holds the forward's examples in order.
         request: What the layer's own backward is asked for, where it is ours.
+        replay: What it takes to run the call again; None where a formula is known.
     """
 
     __slots__ = (
@@ -68,6 +70,7 @@ class LayerCall:
         "has_example_rows",
         "layer",
         "output_shape",
+        "replay",
         "request",
     )
 
@@ -79,6 +82,7 @@ class LayerCall:
         activation: Tensor | None,
         output_shape: Sequence[int] | None,
         request: SqNormRequest | None = None,
+        replay: ReplayedCall | None = None,
     ) -> None:
         """Take a call in.
 
@@ -89,13 +93,17 @@ class LayerCall:
             activation: What is kept of it.
             output_shape: As above.
             request: As above.
+            replay: As above.
         """
         self.layer = layer
         self.forward = forward
         self.output_shape = output_shape
         self.request = request
+        self.replay = replay
         self._sq_norms: tuple[int, dict[str, Tensor]] | None = None
-        self.has_example_rows = forward is not None and has_example_rows(layer, forward, rows)
+        self.has_example_rows = forward is not None and (
+            has_example_rows(layer, forward, rows) if replay is None else replay.has_examples(forward.num_examples)
+        )
         self.activation = activation.detach() if self.has_example_rows and activation is not None else None
         self._version = None if self.activation is None else self.activation._version
 
@@ -114,6 +122,8 @@ class LayerCall:
     @property
     def is_overwritten(self) -> bool:
         """Whether the input was changed in place since the call."""
+        if self.replay is not None:
+            return self.replay.is_overwritten
         return self.activation is not None and self.activation._version != self._version
 
     def known_sq_norms(
@@ -193,8 +203,7 @@ class LayerCalls:
             ),
         ]
         for layer in layers:
-            see_call = self._layer_hook(layer) if layer.rule.inner_uses is None else self._inner_hook(layer)
-            hook = ModuleHook(layer.module, guard(see_call))
+            hook = ModuleHook(layer.module, guard(self._hook_of(layer)))
             self._handles.append(layer.module.register_forward_hook(hook, with_kwargs=True, prepend=True))
 
     def remove(self) -> None:
@@ -213,6 +222,11 @@ class LayerCalls:
         if current_graph_task() == NO_BACKWARD:
             self._forward = None
 
+    def _hook_of(self, layer: MeasuredLayer) -> Callable[..., None]:
+        if layer.rule.inner_uses is not None:
+            return self._inner_hook(layer)
+        return self._replay_hook(layer) if layer.rule.contribute is None else self._layer_hook(layer)
+
     def _layer_hook(self, layer: MeasuredLayer) -> Callable[..., None]:
         def called(args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
             if self.is_paused or not isinstance(output, Tensor) or output.grad_fn is None:
@@ -224,6 +238,24 @@ class LayerCalls:
             activation = args[0] if args else kwargs["input"]
             call = LayerCall.of_output(layer, self._forward, activation, output)
             _on_gradient(output, self._guard(lambda gradient: self._see(call, gradient)))
+
+        return called
+
+    def _replay_hook(self, layer: MeasuredLayer) -> Callable[..., None]:
+        def called(args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            if self.is_paused or not torch.is_grad_enabled():
+                return
+            outputs = [(place, rows, data_of(rows)) for place, rows in enumerate(rows_in(output))]
+            outputs = [(place, rows, data) for place, rows, data in outputs if data.grad_fn is not None]
+            if current_graph_task() != NO_BACKWARD:
+                for _, _, data in outputs:
+                    _on_gradient(data, self._guard(lambda gradient: self._see_reentrant()))
+                return
+            replay = ReplayedCall(layer.module, args, kwargs, layer.rule.example_dims(layer.module))
+            call = LayerCall(layer, self._forward, data_of(replay.first), None, None, replay=replay)
+            for place, rows, data in outputs:
+                seen = _kept(self._see, call, replay, place, detached(rows))
+                _on_gradient_as_it_is(data, self._guard(seen))
 
         return called
 
@@ -269,6 +301,28 @@ def _arranged(
     see: Callable[[LayerCall, Tensor], None], call: LayerCall, arrange: Callable[[Tensor], Tensor]
 ) -> Callable[[Tensor], None]:
     return lambda gradient: see(call, arrange(gradient))
+
+
+def _on_gradient_as_it_is(output: Tensor, see: Callable[[Tensor], None]) -> None:
+    """`_on_gradient` with a gradient in the output's own arrangement: a recurrent layer's may be turned."""
+    base = output._base
+    if base is None or base.numel() != output.numel():
+        _on_gradient(output, see)
+    elif base.is_contiguous():
+        size, stride, offset = output.size(), output.stride(), output.storage_offset() - base.storage_offset()
+        _on_gradient(output, lambda gradient: see(gradient.contiguous().as_strided(size, stride, offset)))
+    else:
+        _on_node(output.grad_fn, output.output_nr, see)
+
+
+def _kept(
+    see: Callable[[LayerCall, Tensor], None], call: LayerCall, replay: ReplayedCall, place: int, output: Rows
+) -> Callable[[Tensor], None]:
+    def seen(gradient: Tensor) -> None:
+        if replay.take_gradient(place, output, gradient):
+            see(call, gradient)
+
+    return seen
 
 
 class ModuleHook:

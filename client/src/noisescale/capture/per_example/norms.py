@@ -249,9 +249,11 @@ class PerExampleNorms:
         sq_norms = self._sq_norms.setdefault(name, {})
         of_backward = []
         for forward, of_forward in self._by_examples(calls).items():
-            is_short = checksum is None and len(of_forward) == 1 and not self.is_holding
+            is_alone = len(of_forward) == 1 and not self.is_holding
+            is_short = checksum is None and is_alone
             contributions = [
-                self._contribution(name, call, grad_output, is_short=is_short) for call, grad_output in of_forward
+                self._contribution(name, call, grad_output, is_alone=is_alone, is_short=is_short)
+                for call, grad_output in of_forward
             ]
             if (self._joins_forwards and forward.is_taken) or (forward in sq_norms and not self.is_holding):
                 self._fault = TWICE
@@ -300,6 +302,12 @@ class PerExampleNorms:
                 )
             elif call.is_overwritten:
                 self._fault = f"the input of {call.layer.name} was changed in place after the call"
+            elif call.replay is not None and call.replay.contradicts(call.forward.num_examples):
+                self._fault = (
+                    f"{call.layer.name} has positions first, and perhaps the model: build it with batch_first=True"
+                )
+            elif call.replay is not None and call.replay.is_late:
+                self._fault = f"{call.layer.name} was computed before all gradients of its outputs had come"
             elif not call.has_example_rows:
                 self._to_drop[name] = (Kind.NOT_YET, NO_EXAMPLES)
             else:
@@ -314,11 +322,16 @@ class PerExampleNorms:
             return None
         return num_examples // self._examples_per_group
 
-    def _contribution(self, name: str, call: LayerCall, grad_output: Tensor, *, is_short: bool) -> Contribution:
+    def _contribution(
+        self, name: str, call: LayerCall, grad_output: Tensor, *, is_alone: bool, is_short: bool
+    ) -> Contribution:
         """Of a call to a parameter; with `is_short` its norm comes from a kernel, where one knows it."""
         num_groups = self._num_groups(call)
         assert num_groups is not None
         own = next(own for own, known in call.layer.parameters.items() if known == name)
+        if call.replay is not None:
+            return call.replay.contribution(own, num_groups, is_alone=is_alone)
+        assert call.layer.rule.contribute is not None
         of_output = grad_output if call.output_shape is None else grad_output.reshape(call.output_shape)
         contribution = call.layer.rule.contribute(call.layer.module, own, call.activation, of_output, num_groups)
         if not is_short or not isinstance(contribution, SummedTerms):

@@ -7,22 +7,32 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from noisescale.capture.per_example.checksum import Checksum
-from noisescale.capture.per_example.contributions import Contribution, OuterProducts, SummedTerms, TokenRows
+from noisescale.capture.per_example.contributions import (
+    Contribution,
+    OuterProducts,
+    SummedTerms,
+    TokenRows,
+    WholeGradients,
+)
 from noisescale.capture.per_example.outer_products import joined_products, outer_sq_norms
 from noisescale.capture.per_example.summed_terms import summed_sq_norms
 from noisescale.capture.per_example.token_rows import cross_terms, joined, token_sq_norms
+from noisescale.capture.per_example.whole_gradients import whole_sq_norms
 
 
 def sq_norms_of_sum(contributions: Sequence[Contribution], checksum: Checksum | None) -> Tensor:
     """[B] fp64: |Σ contributions of example i|², for contributions of the same examples to one parameter.
 
     Args:
-        contributions: Vectors only, or matrices and lookups only; at least one.
+        contributions: Vectors only, whole gradients only, or matrices and lookups only; at least one.
         checksum: Is told every contribution; None: nobody is.
     """
     vectors = [contribution for contribution in contributions if isinstance(contribution, SummedTerms)]
     if vectors:
         return summed_sq_norms(vectors, checksum)
+    wholes = [contribution for contribution in contributions if isinstance(contribution, WholeGradients)]
+    if wholes:
+        return whole_sq_norms(wholes, checksum)
     products = [contribution for contribution in contributions if isinstance(contribution, OuterProducts)]
     lookups = [contribution for contribution in contributions if isinstance(contribution, TokenRows)]
     if not lookups:

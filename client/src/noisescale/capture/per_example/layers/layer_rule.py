@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms
+from noisescale.capture.per_example.replayed_calls import ExampleDims
 from noisescale.kernels.preference import Kernels
 
 
@@ -91,25 +92,27 @@ class LayerRule:
     """How a layer type contributes to the gradients of its parameters.
 
     Attributes:
-        parameters: Names that have a formula; all others of the layer are left out.
-        contribute: The formula.
+        parameters: Names that have a formula; all others of the layer are left out. None: none is.
+        contribute: The formula; None: the call is run again.
         shape: Of a parameter as the formula sees it: [K, O, I] or [D].
         num_feature_dimensions: Dimensions of the input that belong to the features of one row.
         is_rounded_like_output: Autocast rounds the input to the output's precision before it multiplies.
         is_norm: One of the normalisations whose noise scale stands for the model's.
         sq_norms: A shorter way to the norms of a call that is a parameter's only one; None: there is none.
         inner_uses: Where the parameters are used inside a call; None: by the call itself, on its first input.
+        example_dims: Of a layer whose call is run again.
         refusal: The setting that stands in the way, as the end of "switch off …"; None: none does.
     """
 
-    parameters: tuple[str, ...]
-    contribute: Contribute
+    parameters: tuple[str, ...] | None
+    contribute: Contribute | None
     shape: Callable[[nn.Module, str], tuple[int, ...]]
     num_feature_dimensions: Callable[[nn.Module], int]
     is_rounded_like_output: bool = False
     is_norm: bool = False
     sq_norms: SqNorms | None = None
     inner_uses: InnerUses | None = None
+    example_dims: Callable[[nn.Module], ExampleDims] = lambda module: ExampleDims()
     refusal: Callable[[nn.Module], str | None] = never_refused
 
 
