@@ -104,11 +104,11 @@ class OwnLayer(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.big = nn.Parameter(torch.randn(4, 64) / 8)
+        self.big = nn.utils.parametrizations.weight_norm(nn.Linear(4, 64))
         self.head = nn.Linear(64, 3)
 
     def forward(self, x):
-        return self.head(torch.tanh(x @ self.big))
+        return self.head(torch.tanh(self.big(x)))
 
 
 def test_a_model_that_is_hardly_covered_is_not_measured_unasked():
@@ -131,7 +131,7 @@ class OwnUse(nn.Module):
         self.hidden, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
 
     def forward(self, x):
-        return self.head(torch.tanh(self.hidden(x))) + (x @ self.hidden.weight.t())[:, :3]
+        return self.head(torch.tanh(self.hidden(x))) + (x @ self.hidden.weight.exp().t())[:, :3]
 
 
 def test_a_parameter_that_turns_out_not_to_be_measurable_is_named_in_the_notes():
@@ -383,16 +383,27 @@ def test_what_is_left_of_a_model_is_measured_where_that_was_asked_for():
     loop.step()
     loop.model.is_late = True
 
-    for _ in range(2):
+    for _ in range(3):  # in one the layer turns out to be no use, in the next the graph
         loop.step()
 
     assert loop.stream.estimator == "per_example"
     assert terms_of(loop.kept.rows()[-1]) == pytest.approx(loop.truth("gate"), rel=1e-10)
 
 
+class Gate(nn.Module):
+    """A parameter that the graph does not show where it meets the examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.openness = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return x * self.openness.sigmoid()
+
+
 def test_the_share_that_is_measured_stands_beside_the_noise_scale():
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(4, 8), nn.PReLU(), nn.Linear(8, 3))
+    model = nn.Sequential(nn.Linear(4, 8), Gate(), nn.Linear(8, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     run, _ = make_kept_run()
     run.watch(model, optimizer, small_batches="per_example")

@@ -199,6 +199,39 @@ def test_autocast_is_what_it_was():
     assert float(found.sum()) == pytest.approx(float(truth.sum()), rel=0.05)
 
 
+def test_a_backward_to_the_inputs_before_takes_nothing_away():
+    """As for saliency, or for an attack on the inputs."""
+    inputs = inputs_of(5).requires_grad_()
+    model = built(MODELS["LSTM"], inputs)
+    norms = make_norms(model)
+
+    loss = mean_of_classes(NUM_EXAMPLES)(model(inputs), torch.arange(NUM_EXAMPLES) % 3)
+    torch.autograd.grad(3 * loss, inputs, retain_graph=True)
+    loss.backward()
+    found = norms.per_example()
+
+    truth = brute_force(model, inputs, torch.arange(NUM_EXAMPLES) % 3, mean_of_classes(NUM_EXAMPLES), norms.covered)
+    assert_equal(found, truth, 1e-10)
+
+
+def test_two_losses_of_one_forward_are_added_before_the_norm():
+    inputs = inputs_of(5)
+    model = built(MODELS["LSTM"], inputs)
+    norms = make_norms(model)
+    norms.is_holding = True
+
+    logits = model(inputs)
+    mean_of_classes(NUM_EXAMPLES)(logits, torch.arange(NUM_EXAMPLES) % 3).backward(retain_graph=True)
+    (logits.square().sum() / NUM_EXAMPLES).backward()
+    found = norms.per_example()
+
+    def both(logits, classes):
+        return mean_of_classes(NUM_EXAMPLES)(logits, classes) + logits.square().sum() / NUM_EXAMPLES
+
+    truth = brute_force(model, inputs, torch.arange(NUM_EXAMPLES) % 3, both, norms.covered)
+    assert_equal(found, truth, 1e-10)
+
+
 def trained(model, inputs, *, is_watched):
     seen = []
     handles = [
@@ -247,4 +280,5 @@ def test_a_layer_of_the_programs_own_is_never_run_again():
     backwards(model, inputs_of(5), norms)
 
     assert len(runs) == 1
-    assert "Counted has no formula here" in norms.message
+    assert "layer.weight_ih_l0" not in norms.covered
+    assert "which has no formula here" in norms.message

@@ -1,7 +1,7 @@
 """Which parameters of a model have per-example norms, found before the first step."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from torch import Tensor, nn
@@ -41,11 +41,13 @@ class Coverage:
         covered: Names of parameters, in the model's order.
         layers: Whose calls must be seen.
         left_out: The others, and why.
+        followed: Names of those covered that are no layer's: their uses are looked for in each forward.
     """
 
     covered: list[str]
     layers: list[MeasuredLayer]
     left_out: list[LeftOut]
+    followed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +73,21 @@ def find_coverage(model: nn.Module, parameters: Mapping[str, Tensor], layers: La
     owners = _owners(model)
     left_out: list[LeftOut] = []
     covered: list[str] = []
+    followed: list[str] = []
     for name, parameter in parameters.items():
         held_by = owners.get(id(parameter), [])
         if layers == "norm_layers" and not _are_norms(held_by):
             continue
         reason = _reason(name, parameter, held_by)
-        if reason is None:
+        if reason is None or _can_be_followed(parameter, held_by):
             covered.append(name)
+            followed += [] if reason is None else [name]
         else:
             left_out.append(reason)
     if layers == "norm_layers" and not covered and not left_out:
         left_out.append(LeftOut("the model", Kind.USE_INSTEAD, "it has no trainable normalisation: measure all layers"))
-    return Coverage(covered, _measured_layers({id(parameters[name]): name for name in covered}, owners), left_out)
+    by_formula = {id(parameters[name]): name for name in covered if name not in followed}
+    return Coverage(covered, _measured_layers(by_formula, owners), left_out, followed)
 
 
 def batch_norms(model: nn.Module) -> list[nn.Module]:
@@ -151,6 +156,14 @@ def _reason(name: str, parameter: Tensor, owners: list[_Owner]) -> LeftOut | Non
     if len(shapes) > 1 or not (len(set(rules)) == 1 or set(rules) == {LINEAR, EMBEDDING}):
         return LeftOut(name, Kind.NOT_YET, "tied between layers of different types")
     return None
+
+
+def _can_be_followed(parameter: Tensor, owners: list[_Owner]) -> bool:
+    """Whether the uses of a parameter without a formula are the program's own, which the graph may show."""
+    if parameter.is_complex() or hasattr(parameter, "device_mesh"):
+        return False
+    modules = [owner.module for owner in owners]
+    return all(rule_of(module) is None and not type(module).__module__.startswith("torch.") for module in modules)
 
 
 def _measured_layers(names: Mapping[int, str], owners: Mapping[int, list[_Owner]]) -> list[MeasuredLayer]:

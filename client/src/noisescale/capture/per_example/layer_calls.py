@@ -16,7 +16,10 @@ from torch.utils.hooks import RemovableHandle
 from noisescale.capture.per_example.coverage import MeasuredLayer
 from noisescale.capture.per_example.example_rows import note_rows_in_order, rows_an_example
 from noisescale.capture.per_example.fused_norm_layers import REQUEST, SqNormRequest
-from noisescale.capture.per_example.replayed_calls import ReplayedCall, Rows, data_of, detached, rows_in
+from noisescale.capture.per_example.layers.replayed import FOLLOWED
+from noisescale.capture.per_example.without_formula.followed_use import FollowedUse
+from noisescale.capture.per_example.without_formula.graph_uses import find_uses
+from noisescale.capture.per_example.without_formula.replayed_calls import ReplayedCall, Rows, data_of, detached, rows_in
 from noisescale.kernels.preference import Kernels
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
@@ -59,7 +62,7 @@ class LayerCall:
         output_shape: Shape of its output; None: gradients come arranged, examples first.
         has_example_rows: Whether the first dimension of its input holds the forward's examples in order.
         request: What the layer's own backward is asked for, where it is ours.
-        replay: What it takes to run the call again; None where a formula is known.
+        replay: What it takes to run the call again, or the use that stands for it; None where a formula is known.
     """
 
     __slots__ = (
@@ -82,7 +85,7 @@ class LayerCall:
         activation: Tensor | None,
         output_shape: Sequence[int] | None,
         request: SqNormRequest | None = None,
-        replay: ReplayedCall | None = None,
+        replay: ReplayedCall | FollowedUse | None = None,
     ) -> None:
         """Take a call in.
 
@@ -174,6 +177,7 @@ class LayerCalls:
 
     Attributes:
         is_paused: Calls from here on are not seen.
+        is_single: The last forward had one example, so that no graph shows where parameters are spread over several.
 
     Args:
         model: Its forward passes are counted.
@@ -181,6 +185,7 @@ class LayerCalls:
         guard: Wraps every hook body, so that nothing is raised into the training.
         see: Told a call and the gradient with respect to its output, within the backward pass.
         see_reentrant: Told that a backward runs through a forward that was made within another backward.
+        refuse: Told the name of a followed parameter, and why its uses cannot be taken apart.
     """
 
     def __init__(
@@ -191,11 +196,15 @@ class LayerCalls:
         guard: Guard,
         see: Callable[[LayerCall, Tensor], None],
         see_reentrant: Callable[[], None],
+        refuse: Callable[[str, str], None],
     ) -> None:
         self._guard, self._see, self._see_reentrant = guard, see, see_reentrant
         self._forward: Forward | None = None
         self._num_forwards = 0
         self.is_paused = False
+        self.is_single = False
+        self._followed: dict[str, Tensor] = {}
+        self._model, self._refuse = model, refuse
         self._handles: list[RemovableHandle] = [
             model.register_forward_pre_hook(ModuleHook(model, guard(self._begin_forward)), with_kwargs=True),
             model.register_forward_hook(
@@ -219,8 +228,28 @@ class LayerCalls:
             self._forward = Forward(self._num_forwards, args, kwargs) if torch.is_grad_enabled() else None
 
     def _end_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        if current_graph_task() == NO_BACKWARD:
-            self._forward = None
+        if current_graph_task() != NO_BACKWARD:
+            return
+        forward, self._forward = self._forward, None
+        if self._followed and forward is not None and not self.is_paused:
+            self._see_uses(forward, output)
+
+    def follow(self, name: str, parameter: Tensor) -> None:
+        """Look for the uses of a parameter in the graph of each forward, not in the calls of layers."""
+        self._followed[name] = parameter
+
+    def _see_uses(self, forward: Forward, output: Any) -> None:
+        self.is_single = forward.num_examples == 1
+        if forward.num_examples is None or self.is_single:
+            return
+        outputs = [data_of(rows) for rows in rows_in(output)]
+        uses, refused = find_uses(outputs, self._followed, forward.num_examples)
+        for name, reason in refused.items():
+            self._refuse(name, reason)
+        for node, use in uses:
+            layer = MeasuredLayer(use.parameter, self._model, FOLLOWED, {use.parameter: use.parameter})
+            call = LayerCall(layer, forward, self._followed[use.parameter], None, None, replay=use)
+            _on_node(node, 0, self._guard(_taken(self._see, call, use)))
 
     def _hook_of(self, layer: MeasuredLayer) -> Callable[..., None]:
         if layer.rule.inner_uses is not None:
@@ -315,11 +344,19 @@ def _on_gradient_as_it_is(output: Tensor, see: Callable[[Tensor], None]) -> None
         _on_node(output.grad_fn, output.output_nr, see)
 
 
+def _taken(see: Callable[[LayerCall, Tensor], None], call: LayerCall, use: FollowedUse) -> Callable[[Tensor], None]:
+    def seen(grad_output: Tensor) -> None:
+        use.take_gradient(grad_output)
+        see(call, grad_output)
+
+    return seen
+
+
 def _kept(
     see: Callable[[LayerCall, Tensor], None], call: LayerCall, replay: ReplayedCall, place: int, output: Rows
 ) -> Callable[[Tensor], None]:
     def seen(gradient: Tensor) -> None:
-        if replay.take_gradient(place, output, gradient):
+        if replay.take_gradient(current_graph_task(), place, output, gradient):
             see(call, gradient)
 
     return seen

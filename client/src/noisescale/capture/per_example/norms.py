@@ -15,10 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from noisescale.capture.per_example.call_faults import fault_of
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms
 from noisescale.capture.per_example.coverage import Layers, batch_norms, find_coverage
 from noisescale.capture.per_example.fused_norm_layers import FusedNormLayers
 from noisescale.capture.per_example.layer_calls import Forward, LayerCall, LayerCalls, current_graph_task
+from noisescale.capture.per_example.layers.replayed import FOLLOWED
 from noisescale.capture.per_example.left_out import Kind, LeftOut, message
 from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
 from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS, SumChecks
@@ -45,7 +47,12 @@ HIDDEN = (
     "checkpointing, or other hooks on saved tensors, around attention: they hide what it multiplies",
 )
 
+ONE_EXAMPLE = "a batch of one example does not show what is shared by all"
+
 NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
+
+LOOK_IN_GRAPH = (NO_EXAMPLES, ELSEWHERE, NOT_CALLED[1])
+"""Why a layer's formula is not all that there is to a parameter: its uses may be found in the graph."""
 
 
 class PerExampleNorms:
@@ -104,7 +111,7 @@ class PerExampleNorms:
         self._left_out = coverage.left_out
         self._parameters = {name: parameters[name] for name in coverage.covered}
         self._batch_norms = batch_norms(model) if coverage.covered else []
-        shapes = {
+        shapes = {name: FOLLOWED.shape(model, name) for name in coverage.followed} | {
             name: layer.rule.shape(layer.module, own)
             for layer in coverage.layers
             for own, name in layer.parameters.items()
@@ -121,7 +128,12 @@ class PerExampleNorms:
             guard=self._guarded,
             see=self._see_output_gradient,
             see_reentrant=self._see_reentrant,
+            refuse=self._refuse_uses,
         )
+        self._why_refused: dict[str, tuple[Kind, str]] = {}
+        self._followed: set[str] = set()
+        for name in coverage.followed:
+            self._follow(name)
         self._fused_norm_layers: FusedNormLayers | None = None
         if fused_norm_layers:
             modules = [layer.module for layer in coverage.layers]
@@ -213,6 +225,14 @@ class PerExampleNorms:
     def _see_reentrant(self) -> None:
         self._fault = "reentrant checkpointing: pass use_reentrant=False"
 
+    def _follow(self, name: str) -> None:
+        """Its uses are found in the graph of each forward from here on, not in the calls of layers."""
+        self._followed.add(name)
+        self._calls.follow(name, self._parameters[name])
+
+    def _refuse_uses(self, name: str, reason: str) -> None:
+        self._why_refused.setdefault(name, (Kind.NOT_YET, reason))
+
     def _see_output_gradient(self, call: LayerCall, gradient: Tensor) -> None:
         if self.is_paused:
             return
@@ -221,7 +241,7 @@ class PerExampleNorms:
         if call.request is not None:
             call.request.ask(self._num_groups(call))
         for name in call.layer.parameters.values():
-            if name in self._parameters:
+            if name in self._parameters and (name in self._followed) == (call.layer.rule is FOLLOWED):
                 self._open_calls.setdefault((task, name), []).append((call, gradient.detach()))
 
     def _leaf_hook(self, name: str) -> Callable[[Tensor], None]:
@@ -240,8 +260,11 @@ class PerExampleNorms:
     def _see_gradient(self, name: str, gradient: Tensor) -> None:
         self._has_backward = True
         calls = self._open_calls.pop((current_graph_task(), name), [])
+        if not calls and name in self._followed and self._calls.is_single:
+            self._fault = ONE_EXAMPLE
+            return
         if not calls:
-            self._to_drop[name] = HIDDEN if name in self._used_inside else NOT_CALLED
+            self._to_drop[name] = self._why_refused.get(name, HIDDEN if name in self._used_inside else NOT_CALLED)
             return
         if not self._can_measure(name, [call for call, _ in calls]):
             return
@@ -287,33 +310,12 @@ class PerExampleNorms:
         return self._stands_for[forward]
 
     def _can_measure(self, name: str, calls: list[LayerCall]) -> bool:
-        for call in calls:
-            if call.forward is None:
-                self._fault = (
-                    f"{call.layer.name} was called outside of the watched model's forward: call the model itself, or "
-                    "watch a module whose forward() calls the method that you use"
-                )
-            elif call.forward.num_examples is None:
-                self._fault = "the model's input does not tell the number of examples"
-            elif call.forward.num_examples % self._examples_per_group:
-                self._fault = (
-                    f"{call.forward.num_examples} examples are no multiple of examples_per_group="
-                    f"{self._examples_per_group}"
-                )
-            elif call.is_overwritten:
-                self._fault = f"the input of {call.layer.name} was changed in place after the call"
-            elif call.replay is not None and call.replay.contradicts(call.forward.num_examples):
-                self._fault = (
-                    f"{call.layer.name} has positions first, and perhaps the model: build it with batch_first=True"
-                )
-            elif call.replay is not None and call.replay.is_late:
-                self._fault = f"{call.layer.name} was computed before all gradients of its outputs had come"
-            elif not call.has_example_rows:
-                self._to_drop[name] = (Kind.NOT_YET, NO_EXAMPLES)
-            else:
-                continue
-            return False
-        return True
+        faults = [fault for call in calls if (fault := fault_of(call, self._examples_per_group)) is not None]
+        if faults:
+            self._fault = faults[0]
+        elif not all(call.has_example_rows for call in calls):
+            self._to_drop[name] = (Kind.NOT_YET, NO_EXAMPLES)
+        return not faults and name not in self._to_drop
 
     def _num_groups(self, call: LayerCall) -> int | None:
         """Groups of examples that a call's rows are known to be in, one after another."""
@@ -355,7 +357,12 @@ class PerExampleNorms:
             return BLIND
         self._to_drop |= dict.fromkeys(self._checks.settle(), (Kind.USE_INSTEAD, ELSEWHERE))
         for name, (kind, reason) in self._to_drop.items():
-            self._drop(name, kind, reason)
+            if reason in LOOK_IN_GRAPH and name not in self._followed:
+                self._why_refused[name] = kind, reason
+                self._follow(name)
+                self._checks.prove_anew()
+            else:
+                self._drop(name, kind, reason)
         return FOUND_OUT if self._to_drop else None
 
     def _what_is_left_out(self) -> str | None:

@@ -17,7 +17,7 @@ from noisescale.capture.per_example.contributions import (
 from noisescale.capture.per_example.outer_products import joined_products, outer_sq_norms
 from noisescale.capture.per_example.summed_terms import summed_sq_norms
 from noisescale.capture.per_example.token_rows import cross_terms, joined, token_sq_norms
-from noisescale.capture.per_example.whole_gradients import whole_sq_norms
+from noisescale.capture.per_example.without_formula.whole_gradients import whole_sq_norms
 
 
 def sq_norms_of_sum(contributions: Sequence[Contribution], checksum: Checksum | None) -> Tensor:

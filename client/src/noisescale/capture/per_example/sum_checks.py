@@ -73,6 +73,10 @@ class SumChecks:
         self._mismatches |= self._new_mismatches
         return failed
 
+    def prove_anew(self) -> None:
+        """Read the checks of the next backward passes at once again."""
+        self.num_backwards = 0
+
     def forget(self, name: str) -> None:
         """A parameter is not measured any more."""
         self._mismatches.pop(name, None)

@@ -7,7 +7,7 @@ examples, on measured steps alone.
 from torch import nn
 
 from noisescale.capture.per_example.layers.layer_rule import LayerRule
-from noisescale.capture.per_example.replayed_calls import ExampleDims
+from noisescale.capture.per_example.without_formula.replayed_calls import ExampleDims
 
 RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
 
@@ -26,7 +26,9 @@ def example_dims(module: nn.Module) -> ExampleDims:
 def shape(module: nn.Module, name: str) -> tuple[int, ...]:
     """[1, O, I] of a parameter of several dimensions, all but the first as one, and [D] of others."""
     parameter = module.get_parameter(name)
-    return tuple(parameter.shape) if parameter.dim() < 2 else (1, len(parameter), parameter[0].numel())
+    if parameter.dim() < 2:
+        return (parameter.numel(),)
+    return 1, len(parameter), parameter[0].numel()
 
 
 def refusal(module: nn.Module) -> str | None:
@@ -34,6 +36,9 @@ def refusal(module: nn.Module) -> str | None:
     has_dropout = isinstance(module, nn.RNNBase) and module.dropout > 0 and module.num_layers > 1
     return "dropout between the layers" if has_dropout else None
 
+
+FOLLOWED = LayerRule(parameters=None, contribute=None, shape=shape, num_feature_dimensions=lambda module: 0)
+"""Of a parameter that is no layer's: its uses are followed in the autograd graph."""
 
 REPLAYED = LayerRule(
     parameters=None,

@@ -10,7 +10,7 @@ do not run, and its parameters are read, not touched: the gradients belong to al
 import inspect
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -53,13 +53,29 @@ class ExampleDims:
     of_others: int = 0
 
 
+@dataclass(slots=True)
+class _Backward:
+    """What one backward has brought, and what was computed of it.
+
+    Attributes:
+        task: Its number.
+        grad_outputs: By place of the output.
+        is_computed: Gradients of examples were asked for.
+        known: Those of the last slice, where they are kept.
+    """
+
+    task: int
+    grad_outputs: dict[int, Rows] = field(default_factory=dict)
+    is_computed: bool = False
+    known: tuple[tuple[int, int], dict[str, Tensor]] | None = None
+
+
 class ReplayedCall:
     """What a call of a layer was given, and the gradients with respect to what it answered.
 
     Attributes:
         first: Its first input, with its history.
         num_rows: L of it; None where it has no dimension for them.
-        is_computed: The gradients of examples were computed.
         is_late: An output gradient has come after the examples' gradients were computed without it.
     """
 
@@ -84,9 +100,8 @@ class ReplayedCall:
         self._autocast_dtype = (
             torch.get_autocast_dtype(self._device_type) if torch.is_autocast_enabled(self._device_type) else None
         )
-        self._grad_outputs: dict[int, Rows] = {}
-        self._known: tuple[tuple[int, int], dict[str, Tensor]] | None = None
-        self.is_computed = self.is_late = False
+        self._backward = _Backward(-1)
+        self.is_late = False
 
     @property
     def is_overwritten(self) -> bool:
@@ -109,20 +124,23 @@ class ReplayedCall:
         num_positions = len(first.batch_sizes) if isinstance(first, PackedSequence) else len(data_of(first))
         return self.num_rows != num_examples or num_positions == num_examples
 
-    def take_gradient(self, place: int, output: Rows, gradient: Tensor) -> bool:
+    def take_gradient(self, task: int, place: int, output: Rows, gradient: Tensor) -> bool:
         """Keep the gradient with respect to an output.
 
         Args:
+            task: Number of the backward.
             place: Of the output among the call's.
             output: Without its history.
             gradient: Of its data.
 
         Returns:
-            Whether it is the first of this call.
+            Whether it is the first of this call in the backward.
         """
-        is_first = not self._grad_outputs
-        self.is_late = self.is_late or self.is_computed
-        self._grad_outputs[place] = _with_data(output, gradient.detach())
+        is_first = task != self._backward.task
+        if is_first:
+            self._backward = _Backward(task)
+        self.is_late = self.is_late or self._backward.is_computed
+        self._backward.grad_outputs[place] = _with_data(output, gradient.detach())
         return is_first
 
     def contribution(self, name: str, num_groups: int, *, is_alone: bool) -> WholeGradients:
@@ -136,24 +154,27 @@ class ReplayedCall:
         """
         parameters = dict(self._module.named_parameters())
         names = tuple(parameters) if is_alone else (name,)
+        backward = self._backward
         return WholeGradients(
             num_examples=num_groups,
             num_elements=sum(parameters[of_one].numel() for of_one in names),
-            dtype=data_of(next(iter(self._grad_outputs.values()))).dtype,
-            gradients=lambda start, stop: self._gradients(names, start, stop, num_groups)[name],
+            dtype=data_of(next(iter(backward.grad_outputs.values()))).dtype,
+            gradients=lambda start, stop: self._gradients(backward, names, start, stop, num_groups)[name],
         )
 
-    def _gradients(self, names: tuple[str, ...], start: int, stop: int, num_groups: int) -> dict[str, Tensor]:
+    def _gradients(
+        self, backward: _Backward, names: tuple[str, ...], start: int, stop: int, num_groups: int
+    ) -> dict[str, Tensor]:
         """Of groups start to stop, [b, ...] each, by the layer's own name of the parameter."""
         key = start, stop
-        if self._known is not None and self._known[0] == key:
-            return self._known[1]
-        self.is_computed = True
+        if backward.known is not None and backward.known[0] == key:
+            return backward.known[1]
+        backward.is_computed = True
         aliases = {name: nn.Parameter(parameter.detach()) for name, parameter in self._module.named_parameters()}
         twin = _twin(self._module, aliases)
         wanted = [aliases[name] for name in names]
         arguments = _mapped(self._arguments, _opened)
-        grad_outputs = {place: _opened(rows) for place, rows in self._grad_outputs.items()}
+        grad_outputs = {place: _opened(rows) for place, rows in backward.grad_outputs.items()}
         found = []
         for group in range(start, stop):
             outputs = self._outputs(twin, _mapped(arguments, self._part_of(group, num_groups)))
@@ -164,7 +185,7 @@ class ReplayedCall:
                 output.register_hook(_replaced_by(grad))
             found.append(torch.autograd.grad(asked, wanted, grads, materialize_grads=True))
         gradients = dict(zip(names, map(torch.stack, zip(*found, strict=True)), strict=True))
-        self._known = (key, gradients) if len(names) > 1 else None
+        backward.known = (key, gradients) if len(names) > 1 else None
         return gradients
 
     def _outputs(self, twin: nn.Module, arguments: dict[str, Any]) -> list[Rows]:

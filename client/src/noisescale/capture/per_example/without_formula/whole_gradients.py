@@ -26,5 +26,5 @@ def whole_sq_norms(contributions: Sequence[WholeGradients], checksum: Checksum |
             if checksum is not None:
                 checksum.add_gradients(gradient_b, contribution.dtype)
             sum_b = gradient_b if contribution is first else sum_b + gradient_b
-        parts.append(row_sq_norms(sum_b.flatten(1)))
+        parts.append(row_sq_norms(sum_b.reshape(stop - start, -1)))
     return torch.cat(parts)

@@ -1,0 +1,1 @@
+"""Parameters for which no formula of a layer is known."""
