@@ -20,6 +20,7 @@ from noisescale.capture.per_example.layers.replayed import FOLLOWED
 from noisescale.capture.per_example.without_formula.followed_use import FollowedUse
 from noisescale.capture.per_example.without_formula.graph_uses import find_uses
 from noisescale.capture.per_example.without_formula.replayed_calls import ReplayedCall, Rows, data_of, detached, rows_in
+from noisescale.capture.per_example.without_formula.turns import Turns
 from noisescale.kernels.preference import Kernels
 
 Guard = Callable[[Callable[..., None]], Callable[..., None]]
@@ -38,6 +39,8 @@ class Forward:
         number: Later forwards have higher ones.
         num_examples: Leading dimension of its first input tensor, looked for one level deep; None where there is none.
         storages: Memory of its input tensors.
+        strides: The same with the strides of their first two dimensions.
+        turns: Whether the first dimension was moved; empty after the forward.
         is_taken: The norms of its examples were handed out.
     """
 
@@ -50,6 +53,8 @@ class Forward:
         self.is_taken = False
         self.num_examples = tensors[0].shape[0] if tensors else None
         self.storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
+        self.strides = {(tensor.untyped_storage().data_ptr(), tensor.stride()[:2]) for tensor in tensors}
+        self.turns = Turns()
 
 
 class LayerCall:
@@ -154,9 +159,21 @@ def has_example_rows(layer: MeasuredLayer, forward: Forward, activation: Tensor)
     """Whether each example of the forward is one row, or adjacent rows, of a layer's input."""
     if forward.num_examples is None or activation.dim() <= layer.rule.num_feature_dimensions(layer.module):
         return False
-    if rows_an_example(activation, forward.num_examples) is None:
+    if rows_an_example(activation, forward.num_examples) is None or _has_turned(forward, activation):
         return False
     return activation.is_floating_point() or not _may_be_positions(forward, activation)
+
+
+def _has_turned(forward: Forward, activation: Tensor) -> bool:
+    """Whether another dimension than the examples' may have come to the front, where there are two as long."""
+    if forward.num_examples not in activation.shape[1:]:
+        return False
+    if activation.grad_fn is not None:
+        return forward.turns.has_turned(activation.grad_fn)
+    first, second, *_ = activation.stride()
+    storage = activation.untyped_storage().data_ptr()
+    forward.turns.is_data_turned |= first != second and (storage, (second, first)) in forward.strides
+    return forward.turns.is_data_turned
 
 
 def _may_be_positions(forward: Forward, token_L: Tensor) -> bool:
@@ -231,8 +248,10 @@ class LayerCalls:
         if current_graph_task() != NO_BACKWARD:
             return
         forward, self._forward = self._forward, None
-        if self._followed and forward is not None and not self.is_paused:
-            self._see_uses(forward, output)
+        if forward is not None:
+            if self._followed and not self.is_paused:
+                self._see_uses(forward, output)
+            forward.turns.clear()
 
     def follow(self, name: str, parameter: Tensor) -> None:
         """Look for the uses of a parameter in the graph of each forward, not in the calls of layers."""
@@ -243,7 +262,7 @@ class LayerCalls:
         if forward.num_examples is None or self.is_single:
             return
         outputs = [data_of(rows) for rows in rows_in(output)]
-        uses, refused = find_uses(outputs, self._followed, forward.num_examples)
+        uses, refused = find_uses(outputs, self._followed, forward.num_examples, forward.turns)
         for name, reason in refused.items():
             self._refuse(name, reason)
         for node, use in uses:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from noisescale.capture.per_example.example_rows import rows_an_example
 from noisescale.capture.per_example.without_formula.followed_use import Bias, FollowedUse, Lookup, Product, Spread, Step
+from noisescale.capture.per_example.without_formula.turns import LOOKUP, OF_WEIGHTS, Turns, is_without_front
 
 SPREADING = {
     "AddBackward0": (),
@@ -47,21 +48,8 @@ ARRANGING = (
 )
 """Steps that put elements elsewhere and keep nothing but sizes, so that they can be gone back at any time."""
 
-LOOKUP = "EmbeddingBackward0"
-
 PRODUCTS = {"AddmmBackward0": (2, "_raw_saved_mat1"), "MmBackward0": (1, "_raw_saved_self")}
 """Which operand of a product is its weight, and where the graph keeps what it multiplies."""
-
-OF_WEIGHTS = {
-    "AddmmBackward0": (0, 2),
-    "ConvolutionBackward0": (1, 2),
-    "EmbeddingBackward0": (0,),
-    "FusedRmsNormBackward0": (1,),
-    "MmBackward0": (1,),
-    "NativeGroupNormBackward0": (1, 2),
-    "NativeLayerNormBackward0": (1, 2),
-}
-"""Operands that every example meets alike."""
 
 TURNING = ("TBackward0", "TransposeBackward0")
 
@@ -73,7 +61,7 @@ NO_GRAPH = "this version of PyTorch does not show the shapes in its graph"
 
 SEVERAL_WAYS = "used in ways that are not added up here"
 
-NO_ROWS = "it multiplies rows that may not be examples in order"
+NO_ROWS = "it meets rows that may not be examples in order"
 
 
 @dataclass(slots=True)
@@ -94,7 +82,7 @@ class RefusedError(Exception):
 
 
 def find_uses(
-    outputs: Iterable[Tensor], parameters: Mapping[str, Tensor], num_examples: int
+    outputs: Iterable[Tensor], parameters: Mapping[str, Tensor], num_examples: int, turns: Turns
 ) -> tuple[list[tuple[Any, FollowedUse]], dict[str, str]]:
     """All uses of some parameters in a forward, and why others have none.
 
@@ -102,6 +90,7 @@ def find_uses(
         outputs: Of the forward, with their history.
         parameters: By name.
         num_examples: B, above one.
+        turns: Of this forward.
 
     Returns:
         The uses of those that have only such as can be taken apart, each with the step whose gradient it wants; of the
@@ -115,7 +104,7 @@ def find_uses(
     refused: dict[str, str] = {}
     for name, leaf in graph.leaves.items():
         try:
-            found = list(_Search(graph, shared, num_examples, name, leaf).above(leaf))
+            found = list(_Search(graph, shared, num_examples, turns, name, leaf).above(leaf))
             if len({use.form.is_whole for _, use in found}) > 1:
                 raise RefusedError(SEVERAL_WAYS)
             uses += found
@@ -186,7 +175,7 @@ def _spreads(node: Any, operand: Sequence[int], num_examples: int) -> bool:
     result = _shape(node, 0)
     if not result or result[0] != num_examples:
         return False
-    return len(operand) < len(result) or (len(operand) == len(result) and operand[0] == 1)
+    return is_without_front(operand, result)
 
 
 def _shape(node: Any, output_nr: int) -> tuple[int, ...]:
@@ -200,6 +189,7 @@ class _Search:
     graph: Graph
     shared: set[Any]
     num_examples: int
+    turns: Turns
     name: str
     leaf: Any
 
@@ -243,6 +233,8 @@ class _Search:
     def _spread(
         self, node: Any, place: int, operand: tuple[int, ...], arranging: tuple[Any, ...], lookup: Any
     ) -> FollowedUse:
+        if self.num_examples in _shape(node, 0)[1:] and self.turns.has_turned(node):
+            raise RefusedError(NO_ROWS)
         pairs = zip(reversed(operand), reversed(_shape(node, 0)), strict=False)
         if any(of_one not in (1, of_all) for of_one, of_all in pairs):
             raise RefusedError(NO_FORMULA.format(node.name().removesuffix("Backward0")))
@@ -267,7 +259,8 @@ class _Search:
             rows = self._rows_of_bias(node)
         elif rows is None or len(turns) > 1 or any(turn not in TURNING for turn in turns):
             raise RefusedError(NO_FORMULA.format(node.name().removesuffix("Backward0")))
-        if rows is None or rows_an_example(rows, self.num_examples) is None:
+        is_turned = rows is not None and self.turns.has_turned(rows.grad_fn)
+        if rows is None or is_turned or rows_an_example(rows, self.num_examples) is None:
             raise RefusedError(NO_ROWS)
         if place == 0:
             return FollowedUse(self.name, Bias())
