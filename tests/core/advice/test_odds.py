@@ -140,6 +140,18 @@ def test_looks_of_a_measurement_that_is_wrong_decide_nothing(changes):
     assert answer.next_step
 
 
+@pytest.mark.parametrize("has_ended", [False, True])
+@pytest.mark.parametrize("flag", [Flags.DIFFERENT_SMALL_BATCHES, Flags.REPEATED_RANKS])
+def test_what_is_next_after_a_measurement_that_is_wrong_is_to_mend_it(flag, has_ended):
+    """A resolved run was told that it had ended before its noise scale was resolved."""
+    answer = recommend(run(batch_size=32, flags=flag, has_ended=has_ended), asked=BALANCED)
+
+    assert answer.decision == "insufficient_evidence"
+    assert "resolved" not in answer.next_step
+    assert "Keep training" not in answer.next_step
+    assert ("sampler" in answer.next_step) == (flag is Flags.REPEATED_RANKS)
+
+
 @pytest.mark.parametrize("batch_size", [512, 1500])
 @pytest.mark.parametrize("steps_done", [0, 9, 33, 1001])
 def test_the_step_to_look_again_at_is_a_whole_one_and_to_come(batch_size, steps_done):

@@ -46,6 +46,11 @@ def cautions_before_advice(flags: int) -> tuple[Caution, ...]:
     return tuple(Caution(code_of(flag), OF_FLAGS[flag].notice) for flag in BEFORE_ADVICE if flags & flag)
 
 
+def next_step_where_wrong(flags: int) -> str | None:
+    """What to do before the measurement is a basis for advice; None where it is one."""
+    return next((OF_FLAGS[flag].next_step for flag in WRONG if flags & flag), None)
+
+
 def cautions_where_wrong(flags: int) -> tuple[Caution, ...]:
     """Those notices under which the measurement is no basis for advice."""
     return tuple(Caution(code_of(flag), OF_FLAGS[flag].notice) for flag in WRONG if flags & flag)

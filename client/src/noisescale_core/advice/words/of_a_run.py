@@ -327,6 +327,9 @@ def window_needed(run: RunSoFar) -> int | None:
 def _before_more_steps(run: RunSoFar) -> str | None:
     """What to do before more steps help; None where they do."""
     scale = run.noise_scale
+    wrong = flags.next_step_where_wrong(run.flags)
+    if wrong is not None:
+        return wrong
     bug = reasons.words_of_bit(run.reason)
     if bug.is_bug:
         return bug.next_step

@@ -115,6 +115,7 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
                 "Ranks see the same data, or some of it, so the batch has fewer examples than it counts and the noise "
                 "scale is understated: give each rank its own sampler or seed."
             ),
+            next_step="Give each rank its own sampler or seed: ranks see the same data.",
         ),
         Flags.DIFFERENT_SMALL_BATCHES: Words(
             warning=(
@@ -127,6 +128,7 @@ OF_FLAGS: Final[Mapping[Flags, Words]] = MappingProxyType(
                 "Small batches differ by their place in the step, so the noise scale is overstated: put passes that "
                 "are terms of one loss into one run.micro_batch(), or shuffle the data."
             ),
+            next_step="Put passes that are terms of one loss into one run.micro_batch(), or shuffle the data.",
         ),
         Flags.DEPENDENT_EXAMPLES: Words(
             warning=(
