@@ -48,7 +48,21 @@ def contrastive(data, model, x, y):
     return functional.cross_entropy(first @ second.T / 0.2, torch.arange(len(x)))
 
 
-def steps_of(loss, num_steps, *, lr=0.0, sizes=(BATCH,), **options):
+def by_class(data, model, x, y):
+    return functional.cross_entropy(model(x), y, weight=x.new_tensor([1.0, 5.0, 0.2]))
+
+
+def by_class_and_smoothed(data, model, x, y):
+    weight = x.new_tensor([1.0, 5.0, 0.2])
+    return 8 * functional.cross_entropy(model(x), y, weight=weight, label_smoothing=0.1)
+
+
+def by_class_and_summed(data, model, x, y):
+    weight = x.new_tensor([1.0, 5.0, 0.2])
+    return functional.cross_entropy(model(x), y, weight=weight, reduction="sum") / len(x)
+
+
+def steps_of(loss, num_steps, *, lr=0.0, sizes=(BATCH,), logs_loss=False, **options):
     """Rows of a run."""
     data, model = Data(), make_mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
@@ -56,8 +70,9 @@ def steps_of(loss, num_steps, *, lr=0.0, sizes=(BATCH,), **options):
     run.watch(model, optimizer, **options)
     for step in range(num_steps):
         size = sizes[step % len(sizes)]
-        loss(data, model, *data.batch(size)).backward()
-        run.log_gradients(batch_size=size)
+        value = loss(data, model, *data.batch(size))
+        value.backward()
+        run.log_gradients(loss=value if logs_loss else None, batch_size=size)
         optimizer.step()
         optimizer.zero_grad()
     run.finish()
@@ -96,6 +111,30 @@ def test_independent_examples_are_not(way, lr):
     rows = steps_of(plain, 200, lr=lr, **way)
 
     assert {row.flags for row in rows} == {0}
+
+
+@pytest.mark.parametrize("way", [*WAYS, {}], ids=["examples", "split", "unasked"])
+@pytest.mark.parametrize("loss", [by_class, by_class_and_smoothed])
+def test_a_loss_that_is_divided_by_the_sum_of_its_weights_is_flagged_at_once(loss, way, caplog):
+    """Examples share the divisor; seen where the logged loss still has its graph."""
+    rows = [row for row in steps_of(loss, 5, logs_loss=True, **way) if row.sum_trace_cov is not None]
+
+    assert rows
+    assert all(row.flags & Flags.DEPENDENT_EXAMPLES for row in rows)
+    assert sum("weighted by class" in record.getMessage() for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("loss", [plain, by_class_and_summed])
+def test_losses_without_shared_weights_are_not(loss):
+    rows = steps_of(loss, 5, logs_loss=True, small_batches="per_example")
+
+    assert {row.flags for row in rows} == {0}
+
+
+def test_micro_batches_have_a_sum_of_weights_each():
+    rows = steps_of(by_class, 5, logs_loss=True, small_batches="micro_batches")
+
+    assert not any(row.flags & Flags.DEPENDENT_EXAMPLES for row in rows)
 
 
 def test_examples_that_are_taken_unasked_are_looked_at_too():

@@ -1,7 +1,7 @@
 """Sentences that say once what a step means for its estimate, and the way out."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from noisescale.guard import Notices
 from noisescale.rows.updates import Update
@@ -30,8 +30,17 @@ SUMMED = (
     "square of the step's examples (their ratio is right), so say watch(..., loss_reduction='sum')"
 )
 
-SUM = 2
+WEIGHTED = (
+    "the loss is weighted by class and divided by the sum of the weights, which examples of one backward share: tr Σ "
+    "and the noise scale are off, the more the smaller the noise scale is; accumulate micro-batches, 8 of an eighth of "
+    "the batch for example, which are right"
+)
+
+MEAN, SUM = 1, 2
 """What PyTorch's losses keep as their reduction in the graph."""
+
+NODES_BEFORE_A_LOSS = 8
+"""Looked at, at most, between what was logged and PyTorch's loss in it."""
 
 NOT_AVERAGED = (
     "the gradient is not the mean over the ranks, so there is no estimate: the communication hook sums, approximates "
@@ -57,6 +66,24 @@ def explain_ranks(norms: "StepNorms", notices: Notices) -> bool:
 def is_sum(loss: object) -> bool:
     """Whether a loss, with its graph, is one of PyTorch's that were summed over examples."""
     return getattr(getattr(loss, "grad_fn", None), "_saved_reduction", None) == SUM
+
+
+def is_weighted(loss: object) -> bool:
+    """Whether a loss, with its graph, is a mean of PyTorch's that is divided by the sum of weights by class.
+
+    Looked for behind what a program may do with it: a factor, label smoothing. After the backward the weights
+    themselves are gone, and to ask for them is an error; a loss without them says None before and after.
+    """
+    to_see: list[Any] = [getattr(loss, "grad_fn", None)]
+    for node in to_see:  # grows as it goes
+        if hasattr(node, "_raw_saved_total_weight"):
+            try:
+                return node._saved_weight is not None and node._saved_reduction == MEAN
+            except RuntimeError:
+                return bool(node._saved_reduction == MEAN)
+        if node is not None and len(to_see) < NODES_BEFORE_A_LOSS:
+            to_see += [before for before, _ in node.next_functions]
+    return False
 
 
 def explain_sizes(norms: "StepNorms", notices: Notices, *, takes_examples: bool) -> None:

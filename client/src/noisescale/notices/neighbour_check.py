@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
+from noisescale.notices.explanations import WEIGHTED
 from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.neighbouring_steps import NeighbouringSteps
@@ -22,6 +23,12 @@ class NeighbourCheck:
         self._notices = notices
         self._steps = NeighbouringSteps()
         self._flags = Flags(0)
+
+    def see_shared_weights(self) -> None:
+        """The loss is divided by a sum over the batch: its examples depend on each other, whatever the steps show."""
+        if not self._flags:
+            self._flags = Flags.DEPENDENT_EXAMPLES
+            self._notices.once(code_of(self._flags), WEIGHTED)
 
     def flags_of(self, norms: "StepNorms") -> Flags:
         """Take a step in; flags of what is known after it."""

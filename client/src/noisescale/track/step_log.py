@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
-from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update
+from noisescale.notices.explanations import explain_ranks, explain_sizes, explain_update, is_weighted
 from noisescale.notices.neighbour_check import NeighbourCheck
 from noisescale.notices.order_check import OrderCheck
 from noisescale.notices.rank_check import RankCheck
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from noisescale.capture.values.step_norms import StepNorms
     from noisescale.capture.watch import Watch
+
+PARTS_OF_ONE_LOSS = ("per_example", "split")
+"""Estimators whose small batches share one loss, and what it is divided by."""
 
 MAX_UNMEASURED = 256
 """Steps of which nothing was measured that wait to be recorded; together they cost less."""
@@ -188,6 +191,8 @@ class StepLog:
         self.pace.see(number, now)
         logged = LoggedStep(number, now, rate, num_steps=watch.num_steps, is_measured=is_measured)
         self.path.begin(watch.path, number)
+        if watch.estimator in PARTS_OF_ONE_LOSS and is_weighted(loss):
+            self._neighbours.see_shared_weights()
         watch.log_step(logged, batch_size=size, loss=loss)
         self.path.collect(watch.path, self._number_of_update)
         self.takes_examples = watch.takes_examples
