@@ -21,6 +21,39 @@ class Kind(StrEnum):
     SWITCH_OFF = "switch off"
 
 
+ELSEWHERE = (
+    "its layers' contributions do not add up to its gradient: it is used outside of its layer or in a penalty, "
+    "its gradient is changed by a hook, or 16 bit are too few for its sum"
+)
+
+BLIND = "no layer ran its hooks: torch.compile leaves them out"
+
+TWICE = "two backward passes went through one forward: add the losses, or put both into `with run.micro_batch():`"
+
+UNEVEN = "forwards of different sizes in one micro_batch(): their examples cannot be put together"
+
+FOUND_OUT = "some parameters have no per-example norms, as this backward shows: a note says which"
+
+FOLLOWED_NOW = (
+    "some parameters are used otherwise than by a call of their layer for each example, as this backward shows: they "
+    "are looked for in the autograd graph from the next step on"
+)
+
+NOT_CALLED = Kind.USE_INSTEAD, "used without a call of its layer: call the layer"
+
+HIDDEN = (
+    Kind.SWITCH_OFF,
+    "checkpointing, or other hooks on saved tensors, around attention: they hide what it multiplies",
+)
+
+ONE_EXAMPLE = "a batch of one example does not show what is shared by all"
+
+NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
+
+LOOK_IN_GRAPH = (NO_EXAMPLES, ELSEWHERE, NOT_CALLED[1])
+"""Why a layer's formula is not all that there is to a parameter: its uses may be found in the graph."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A parameter that is not measured.

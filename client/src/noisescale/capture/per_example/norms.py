@@ -21,38 +21,26 @@ from noisescale.capture.per_example.coverage import Layers, batch_norms, find_co
 from noisescale.capture.per_example.fused_norm_layers import FusedNormLayers
 from noisescale.capture.per_example.layer_calls import Forward, LayerCall, LayerCalls, current_graph_task
 from noisescale.capture.per_example.layers.replayed import FOLLOWED
-from noisescale.capture.per_example.left_out import Kind, LeftOut, message
+from noisescale.capture.per_example.left_out import (
+    BLIND,
+    ELSEWHERE,
+    FOLLOWED_NOW,
+    FOUND_OUT,
+    HIDDEN,
+    LOOK_IN_GRAPH,
+    NO_EXAMPLES,
+    NOT_CALLED,
+    ONE_EXAMPLE,
+    TWICE,
+    UNEVEN,
+    Kind,
+    LeftOut,
+    message,
+)
 from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
 from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS, SumChecks
 from noisescale.kernels.preference import PREFERENCE, Kernels
 from noisescale_core.errors import ConfigError
-
-ELSEWHERE = (
-    "its layers' contributions do not add up to its gradient: it is used outside of its layer or in a penalty, "
-    "its gradient is changed by a hook, or 16 bit are too few for its sum"
-)
-
-BLIND = "no layer ran its hooks: torch.compile leaves them out"
-
-TWICE = "two backward passes went through one forward: add the losses, or put both into `with run.micro_batch():`"
-
-UNEVEN = "forwards of different sizes in one micro_batch(): their examples cannot be put together"
-
-FOUND_OUT = "some parameters have no per-example norms, as this backward shows: a note says which"
-
-NOT_CALLED = Kind.USE_INSTEAD, "used without a call of its layer: call the layer"
-
-HIDDEN = (
-    Kind.SWITCH_OFF,
-    "checkpointing, or other hooks on saved tensors, around attention: they hide what it multiplies",
-)
-
-ONE_EXAMPLE = "a batch of one example does not show what is shared by all"
-
-NO_EXAMPLES = "its layer's input does not have the model's examples in its first dimension"
-
-LOOK_IN_GRAPH = (NO_EXAMPLES, ELSEWHERE, NOT_CALLED[1])
-"""Why a layer's formula is not all that there is to a parameter: its uses may be found in the graph."""
 
 
 class PerExampleNorms:
@@ -363,7 +351,9 @@ class PerExampleNorms:
                 self._checks.prove_anew()
             else:
                 self._drop(name, kind, reason)
-        return FOUND_OUT if self._to_drop else None
+        if not self._to_drop:
+            return None
+        return FOUND_OUT if any(name not in self._parameters for name in self._to_drop) else FOLLOWED_NOW
 
     def _what_is_left_out(self) -> str | None:
         return message(
