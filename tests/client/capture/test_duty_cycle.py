@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale.capture.duty_cycle import MAX_EVERY, NUM_TIMED, DutyCycle, Timing
+from noisescale.capture.duty_cycle import MAX_EVERY, NUM_TIMED, NUM_TIMED_IF_DEAR, DutyCycle, Timing
 
 
 class Training:
@@ -52,6 +52,23 @@ def test_a_budget_is_kept_from_the_moment_it_is_fixed(overhead):
 
     share = (training.ours - ours) / (training.now - now - (training.ours - ours))
     assert 0.6 * overhead < share <= overhead
+
+
+def test_what_costs_more_than_a_step_is_not_timed_for_long():
+    training = Training(0.05, measured=0.6)
+
+    training.run(3 * NUM_TIMED_IF_DEAR + 3)
+
+    assert training.fixed == [training.duty]
+    assert training.duty.every == pytest.approx(0.6 / (0.05 * 0.01), rel=0.05)
+
+
+def test_what_takes_no_second_is_timed_to_the_end():
+    training = Training(0.05, measured=0.02)
+
+    training.run(3 * NUM_TIMED)
+
+    assert training.fixed == []
 
 
 def test_the_timing_is_that_of_20_measured_steps_and_leaves_the_hooks_out_of_the_others():

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 NUM_TIMED = 20
 """Measured steps after which k is fixed."""
 
+NUM_TIMED_IF_DEAR = 4
+"""The same where a measured step costs more than a whole step without us, and all so far `DEAR` seconds."""
+
+DEAR = 1.0
+
 NUM_WARM_UP = 3
 """First steps that are not timed: they touch memory and load code for the first time."""
 
@@ -117,17 +122,24 @@ class DutyCycle:
         if len(self._round) == ROUND:
             self._rounds.append(self._round)
             self._round = []
-        if len(self._rounds) == NUM_TIMED:
-            self._fix()
+        if self._round or len(self._rounds) < NUM_TIMED_IF_DEAR:
+            return
+        timing = self._timed()
+        spent = sum(cost for one in self._rounds for _, cost in one)
+        if len(self._rounds) == NUM_TIMED or (timing.measured > timing.step and spent > DEAR):
+            self._fix(timing)
 
-    def _fix(self) -> None:
-        assert self.overhead is not None
+    def _timed(self) -> Timing:
         unmeasured = statistics.median(cost for _, _, (_, cost) in self._rounds)
-        self.timing = Timing(
+        return Timing(
             step=statistics.median(max(0.0, duration - cost) for one in self._rounds for duration, cost in one),
             measured=statistics.median(first + second for (_, first), (_, second), _ in self._rounds) - unmeasured,
             unmeasured=unmeasured,
         )
+
+    def _fix(self, timing: Timing) -> None:
+        assert self.overhead is not None
+        self.timing = timing
         self.every = self._agree(self.timing.every(self.overhead))
         self.is_timing = False
         self._rounds = []

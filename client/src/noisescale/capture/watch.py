@@ -106,7 +106,7 @@ class Watch(Generic[Tag]):
         self._was_unscaled = True
         self._states = GradientStates(options)
         self.is_idle = self._is_odd = False
-        self._chosen = ChosenSource(model, optimizer, options, on_fault=on_fault)
+        self._chosen = ChosenSource(model, optimizer, options, on_fault=on_fault, duty=lambda: self.duty)
         self._trained = TrainedParameters(model, optimizer)
         self._pairing = Pairing()
         self._begin(parameters)

@@ -7,6 +7,7 @@ computed yet, so what a layer held is free again as early as without us. See doc
 
 # B examples of a forward, b groups of examples, P covered parameters
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.per_example.call_faults import fault_of
 from noisescale.capture.per_example.contributions import Contribution, SummedTerms
 from noisescale.capture.per_example.coverage import Layers, batch_norms, find_coverage
@@ -65,6 +67,7 @@ class PerExampleNorms:
         fused_norm_layers: bool = False,
         kernels: Kernels | None = None,
         joins_forwards: bool = False,
+        duty: Callable[[], DutyCycle | None] = lambda: None,
     ) -> None:
         """Put hooks on the model's layers.
 
@@ -79,6 +82,7 @@ class PerExampleNorms:
             kernels: Whose may be taken; None: what this process prefers.
             joins_forwards: Forwards of one size in one small batch count as one, example by example: two views of the
                 same examples, or a real and a generated one. Else their examples come one after another.
+            duty: What is told how long hooks take while it times steps.
 
         Raises:
             ConfigError: If examples_per_group is below 1.
@@ -89,6 +93,7 @@ class PerExampleNorms:
         self.is_incomplete = False
         self.reason: str | None = None
         self._on_fault = on_fault
+        self._duty = duty
         self._examples_per_group = examples_per_group
         self._joins_forwards = joins_forwards
         self.is_holding = False
@@ -202,11 +207,15 @@ class PerExampleNorms:
 
     def _guarded(self, body: Callable[..., None]) -> Callable[..., None]:
         def hook(*args: Any) -> None:
+            duty = self._duty()
+            start = time.perf_counter() if duty is not None and duty.is_timing else None
             try:
                 body(*args)
             except Exception as fault:  # noqa: BLE001  # the hook body: one of the client's three
                 self._fault = "a fault of noisescale"
                 self._on_fault(fault)
+            if duty is not None and start is not None:
+                duty.add_cost(time.perf_counter() - start)
 
         return hook
 

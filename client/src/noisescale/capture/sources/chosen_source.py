@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.data_parallel.recognise import is_sharded
+from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.sources.example_source import MIN_COVERED, ExampleSource
 from noisescale.capture.sources.gradient_source import SENTENCES, GradientSource
@@ -22,6 +23,7 @@ class ChosenSource:
         optimizer: Holds the parameters that are trained; None: all that require a gradient are.
         options: Checked.
         on_fault: Told about our own faults inside hooks.
+        duty: Which steps are measured, as it is now.
 
     Attributes:
         source: Takes each backward apart; None: it is one small batch.
@@ -37,11 +39,13 @@ class ChosenSource:
         options: WatchOptions,
         *,
         on_fault: Callable[[Exception], None],
+        duty: Callable[[], DutyCycle],
     ) -> None:
         self._model = model
         self._optimizer = optimizer
         self._options = options
         self._on_fault = on_fault
+        self._duty = duty
         self.source: GradientSource | None = None
         self._next: ExampleSource | None = None
         self._use("micro_batches", None)
@@ -68,7 +72,12 @@ class ChosenSource:
                 raise ConfigError(f"small_batches={options.small_batches!r} needs whole layers: leave it out with FSDP")
             layers: Layers = "all" if options.small_batches == "per_example" else "norm_layers"
             examples = ExampleSource(
-                self._model, parameters, layers, on_fault=self._on_fault, fused_norm_layers=options.fused_norm_layers
+                self._model,
+                parameters,
+                layers,
+                on_fault=self._on_fault,
+                fused_norm_layers=options.fused_norm_layers,
+                duty=self._duty,
             )
             self._use(options.small_batches, examples)
             return examples.parameters
@@ -94,7 +103,9 @@ class ChosenSource:
             return
         parameters = watched_parameters(self._model, self._optimizer)
         try:
-            examples = ExampleSource(self._model, parameters, "all", on_fault=self._on_fault, min_covered=MIN_COVERED)
+            examples = ExampleSource(
+                self._model, parameters, "all", on_fault=self._on_fault, min_covered=MIN_COVERED, duty=self._duty
+            )
         except ConfigError:
             return
         if examples.covered_share >= MIN_COVERED:

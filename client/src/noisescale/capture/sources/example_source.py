@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
 
+from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.per_example.norms import PerExampleNorms
 from noisescale.capture.small_batches.row_sums import spread
@@ -26,6 +27,7 @@ class ExampleSource:
         on_fault: Told about our own faults inside hooks.
         min_covered: Share of the elements of all parameters that must stay measured.
         fused_norm_layers: Replace the backward of the normalisations by one that gives the norms, too.
+        duty: What is told how long hooks take while it times steps.
 
     Attributes:
         parameters: Those measured, by name.
@@ -46,6 +48,7 @@ class ExampleSource:
         on_fault: Callable[[Exception], None],
         min_covered: float = 0.0,
         fused_norm_layers: bool = False,
+        duty: Callable[[], DutyCycle | None] = lambda: None,
     ) -> None:
         self._norms = PerExampleNorms(
             model,
@@ -54,6 +57,7 @@ class ExampleSource:
             layers=layers,
             fused_norm_layers=fused_norm_layers,
             joins_forwards=True,
+            duty=duty,
         )
         if not self._norms.covered:
             self._norms.remove()
