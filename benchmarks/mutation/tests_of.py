@@ -70,7 +70,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "api/auth_gate": _GATE,
             "api/auth_credentials": (*_PROMISED_BY_SERVERS, *_GATE, *_KEYS),
             "api/route_rights": _of("server/access", "matrix"),
-            "api/login_provider": (*_of("server/access", "login_provider"), *_PEOPLE),
+            "api/login_provider": (*_PROMISED_BY_SERVERS, *_of("server/access", "login_provider"), *_PEOPLE),
         }.items()
     },
     **{

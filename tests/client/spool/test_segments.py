@@ -4,6 +4,7 @@ import errno
 import os
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -497,6 +498,19 @@ class TestRoom:
         room.make(0)
         assert len(segments.listed()) == 1
         assert list(losses.take_unsaid()) == [LostRange(2, 3, "spool_full"), LostRange(4, 5, "spool_full")]
+
+    @pytest.mark.parametrize(("num_free", "num_kept"), [(50, 2), (49, 1)])
+    def test_a_disk_is_low_where_less_than_the_share_that_stays_free_is_free(
+        self, make, folder, monkeypatch, num_free, num_kept
+    ):
+        segments = make(2, 2)
+        room, _, _ = self.room(segments, free_share=0.05)
+        monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=num_free, f_blocks=1_000))
+
+        room.look_at_the_disk(folder)
+        room.make(0)
+
+        assert len(segments.listed()) == num_kept
 
     @pytest.mark.parametrize(("acked_seq", "is_room"), [(0, False), (3, True)])
     def test_who_keeps_the_oldest_gives_up_only_what_has_arrived(self, make, acked_seq, is_room):

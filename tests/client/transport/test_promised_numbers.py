@@ -78,6 +78,15 @@ def test_a_room_for_what_a_full_disk_takes_holds_hundreds_of_losses():
     assert stream_folder.GIVEN_UP_BYTES == 16 << 10
 
 
+def test_what_earlier_processes_left_is_sent_at_once_and_looked_at_ten_times_a_second():
+    """A person waits in front of `noisescale sync`."""
+    assert (late_delivery.INTERVAL_SECONDS, late_delivery.WATCH_SECONDS, late_delivery.END_SECONDS) == (0.01, 0.1, 0.1)
+
+
+def test_a_job_without_a_disk_holds_a_hundred_thousand_records():
+    assert spool.MAX_RECORDS == 100_000
+
+
 def test_nobody_is_told_of_the_same_trouble_more_than_once_a_minute():
     assert (disk_spool.COMPLAINT_SECONDS, uploader.COMPLAINT_SECONDS) == (60.0, 60.0)
 

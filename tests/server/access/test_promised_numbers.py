@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noisescale_server.api import auth_credentials
+from noisescale_server.api import auth_credentials, login_provider
 from noisescale_server.services import ingestion, keys, metric_names, sessions
 
 ACCESS = re.sub(r"\s+", " ", (Path(__file__).parents[3] / "docs/access.md").read_text())
@@ -39,3 +39,7 @@ def test_the_last_use_of_a_key_or_login_is_written_down_once_a_minute_at_most() 
 
 def test_a_way_back_from_the_organisations_login_is_kept_for_ten_minutes() -> None:
     assert timedelta(minutes=10) == sessions.ATTEMPT_LIVES
+
+
+def test_the_organisations_login_has_ten_seconds_to_answer_and_its_clock_may_be_a_minute_off() -> None:
+    assert (login_provider.SECONDS, login_provider.LEEWAY_SECONDS) == (10.0, 60)

@@ -18,12 +18,20 @@ def test_the_window_nobody_chose_is_5_percent_of_a_short_run_and_1_percent_of_a_
     assert default_window(run_steps=run_steps, shown_steps=run_steps) == window
 
 
-@pytest.mark.parametrize(("run_steps", "blocks_of"), [(300_000, 32**2), (10_000_000, 32**3)])
+@pytest.mark.parametrize(
+    ("run_steps", "blocks_of"),
+    [(200 * 32**2, 32**2), (300_000, 32**2), (10_000_000, 32**3), (300_000_000, 32**4), (10**10, 32**5)],
+)
 def test_a_level_that_draws_a_smooth_line_gives_the_window_its_8_blocks(run_steps, blocks_of):
     window = default_window(run_steps=run_steps, shown_steps=run_steps)
 
     assert window == 8 * blocks_of
     assert 0.01 * run_steps <= window <= 0.05 * run_steps
+
+
+@pytest.mark.parametrize("run_steps", [200 * 32**2 - 1, 3 * 10**11])
+def test_a_level_with_fewer_than_200_points_or_above_the_highest_gives_none(run_steps):
+    assert default_window(run_steps=run_steps, shown_steps=run_steps) == -(-run_steps // 100)
 
 
 def test_a_zoom_into_a_long_run_gets_the_finer_window():

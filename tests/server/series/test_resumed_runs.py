@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,6 +18,7 @@ from noisescale_server.api.wire_schemas import BatchBody
 from noisescale_server.services import ingestion
 from noisescale_server.services import series as series_service
 from noisescale_server.services.live import cut, live_intervals, pieces
+from noisescale_server.services.resolution import Resolution
 from noisescale_server.services.whole_run import WholeRuns
 from noisescale_server.storage import series, streams
 from noisescale_server.storage.streams import Coverage
@@ -127,20 +129,57 @@ async def test_a_run_resumed_twice_equals_brute_force_in_every_range_and_window(
     run_id = uuid4()
     await store(session, run_id, histories)
     rows = brute_force.live_rows([brute_force.rows_of(i, rows) for i, rows in enumerate(histories)])
-    ways, states = set(), set()
+    found = await assert_equals_brute_force(
+        session,
+        run_id,
+        rows,
+        [
+            (0, 60, 500, None),  # blocks are rows
+            (500, 1_999, 30, 1_500),  # a point is several buckets
+            (500, 1_999, 500, 500),  # a bucket is several points
+            *((rng.randrange(900), rng.randrange(900, 2_000), points, None) for points in (500, 40, 7)),
+            *((rng.randrange(900), rng.randrange(900, 2_000), points, 300) for points in (300, 60, 13)),
+        ],
+    )
+    assert {(how.level, how.steps_per_point >= how.steps_per_block) for how, _ in found} == {
+        (0, True),
+        (1, True),
+        (1, False),
+    }
+    assert {"resolved", "tentative"} <= {state for _, state in found}
 
-    for low, high, max_points, window in [
-        (0, 60, 500, None),  # blocks are rows
-        (500, 1_999, 30, 1_500),  # a point is several buckets
-        (500, 1_999, 500, 500),  # a bucket is several points
-        *((rng.randrange(900), rng.randrange(900, 2_000), points, None) for points in (500, 40, 7)),
-        *((rng.randrange(900), rng.randrange(900, 2_000), points, 300) for points in (300, 60, 13)),
-    ]:
+
+@pytest.mark.parametrize(("max_points", "window"), [(500, 300), (8, 330)], ids=["parts of blocks", "whole blocks"])
+async def test_of_a_run_that_logs_each_step_the_four_windows_before_each_point_are_read_whole(
+    session: AsyncSession, max_points: int, window: int
+) -> None:
+    """They are read from no further back than five windows, and a point or a block more."""
+    run_id = uuid4()
+    dense = make_measurements(steps=range(2_000), seed=4)
+    # a run that has shown a gradient, and then one so weak that what came before says how long it still takes
+    dense["sum_grad_sq_norm"] = [y - 0.95 * (step >= 200) for step, y in enumerate(dense["sum_grad_sq_norm"])]
+    await store(session, run_id, [dense])
+
+    found = await assert_equals_brute_force(
+        session, run_id, brute_force.rows_of(0, dense), [(1_800, 1_999, max_points, window)]
+    )
+
+    assert {how.steps_per_point >= how.steps_per_block for how, _ in found} == {max_points == 8}
+    assert {state for _, state in found} - {"resolved"}
+
+
+async def assert_equals_brute_force(
+    session: AsyncSession,
+    run_id: UUID,
+    rows: list[brute_force.Row],
+    ranges: Iterable[tuple[int, int, int, int | None]],
+) -> set[tuple[Resolution, str]]:
+    """How the ranges (low, high, most points, window) were shown, and in which states."""
+    seen = set()
+    for low, high, max_points, window in ranges:
         found = await series_service.of_run(
             session, WholeRuns(), run_id, low=low, high=high, max_points=max_points, window=window
         )
-
-        ways.add((found.how.level, found.how.steps_per_point >= found.how.steps_per_block))
         assert found.low is not None
         assert found.high is not None
         assert len(found.points) <= max_points
@@ -161,9 +200,8 @@ async def test_a_run_resumed_twice_equals_brute_force_in_every_range_and_window(
             assert one.updates_needed == wanted.updates_needed
             for name in ("value", "low", "high"):
                 assert_close(getattr(one, name), getattr(wanted, name))
-            states.add(one.state)
-    assert ways == {(0, True), (1, True), (1, False)}
-    assert {"resolved", "tentative"} <= states
+            seen.add((found.how, one.state))
+    return seen
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])

@@ -64,14 +64,15 @@ class Series:
 def default_window(*, run_steps: int, shown_steps: int) -> int:
     """Steps of the window that nobody chose.
 
-    Where 8 blocks of a level make a window of 1 % to 5 % of the run and that level still draws a smooth line, they are
-    the window: reading the level below would cost up to 32 times as much.
+    Where a level still draws a smooth line its 8 blocks, 4 % of what is shown at most, are the
+    window if that is longer: the level below would cost up to 32 times as much.
     """
     longest, shortest = -(-run_steps // SHORT_RUN_WINDOW_SHARE), -(-run_steps // LONG_RUN_WINDOW_SHARE)
     window = max(shortest, min(longest, LONG_ENOUGH_STEPS))
-    smooth = [level for level in range(1, TOP_LEVEL + 1) if shown_steps >= SMOOTH_LINE_POINTS * block(level)]
-    eight_blocks = [MIN_BLOCKS * block(level) for level in smooth if window <= MIN_BLOCKS * block(level) <= longest]
-    return max(eight_blocks, default=window)
+    eight_blocks = [
+        MIN_BLOCKS * block(level) for level in range(TOP_LEVEL + 1) if shown_steps >= SMOOTH_LINE_POINTS * block(level)
+    ]
+    return max([window, *eight_blocks])
 
 
 async def of_run(
