@@ -22,6 +22,8 @@ def told(a: int | str, *, b: bool = False) -> list[int]:
     remember(a)
     if now - start > SECONDS:
         remember(b)
+    if b > 7:
+        remember(b)
     for one, _ in zip(a, a, strict=True):
         continue
     return [one | 1 for one in a]
@@ -84,6 +86,15 @@ def test_the_one_moment_of_a_clock_is_left_alone_and_not_which_side_of_it(change
 
     assert "if now - start <= SECONDS:" in found
     assert "if now - start >= SECONDS:" not in found
+
+
+def test_each_mutant_changes_the_line_that_it_names(drawing, tmp_path):
+    """What is left out, as the one moment of a clock, counts as well where others are planted."""
+    (tmp_path / "told.py").write_text(CODE)
+    lines = CODE.splitlines()
+
+    for mutant in drawing.mutants_of(tmp_path, "told.py"):
+        assert mutant.difference(CODE)[0] == lines[mutant.line - 1].strip()
 
 
 def test_texts_of_the_storage_are_sql(changes):

@@ -404,6 +404,14 @@ class TestSegments:
         segments.listed()[0].is_doubtful = True
         assert segments.first_to_write_again(7) is segments.listed()[0]
 
+    def test_files_after_some_that_stay_can_go(self, make):
+        segments = make(1, 1, 1, 1)
+        kept = segments.listed()[:2]
+
+        segments.drop_after(kept)
+
+        assert segments.listed() == kept
+
     def test_files_go_all_at_once(self, make, folder):
         segments = make(1, 1, 1, 1)
         first, second, third, newest = segments.listed()

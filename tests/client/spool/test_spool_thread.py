@@ -80,6 +80,25 @@ def test_what_was_written_a_while_after_the_last_sync_is_brought_to_the_disk_at_
 
 
 @pytest.mark.thorough
+def test_it_looks_how_full_the_disk_is(make):
+    spool = make(limits=Limits(segment_bytes=1, free_share=2.0))
+    spool.append(frame(1))
+    wait_until(lambda: spool._room._is_disk_low)
+
+    spool.append(frame(2))
+    spool.append(frame(3))
+
+    assert {lost.reason for lost in spool.take_losses()} == {"spool_full"}
+
+
+def test_a_spool_without_a_folder_has_nothing_to_bring_to_the_disk():
+    spool = DiskSpool([])
+
+    spool.sync()
+
+    assert spool.num_failed_syncs == 0
+
+
 def test_while_nothing_is_written_the_disk_is_left_alone(make, syncs):
     spool = make()
     spool.append(frame(1))

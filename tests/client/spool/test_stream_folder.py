@@ -208,6 +208,13 @@ def test_on_which_file_systems_a_write_may_take_seconds(monkeypatch, path, expec
     assert is_on_a_network(Path(path)) == expected
 
 
+@pytest.mark.parametrize("line", ["40 24 8:1 / - nfs4 server:/x rw", "41 24 8:1 / /home rw,relatime"])
+def test_a_line_about_a_file_system_that_lacks_something_says_nothing(monkeypatch, line):
+    monkeypatch.setattr(Path, "read_text", lambda self: line)
+
+    assert not is_on_a_network(Path("/home"))
+
+
 def test_where_nobody_says_it_is_not_on_a_network(monkeypatch):
     def refuse(path):
         raise PermissionError(path)

@@ -12,7 +12,7 @@ from noisescale.config import Config
 from noisescale.outbox import Outbox
 from noisescale.transport import late_delivery, segment
 from noisescale.transport.frames import encode
-from noisescale.transport.given_up_book import book_of, written_down
+from noisescale.transport.given_up_book import book_of, write_down, written_down
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import REFUSED_SECONDS, adopt, deliver, has_arrived
 from noisescale.transport.left_behind import open_stream, stream_folders
@@ -156,6 +156,16 @@ def test_records_of_a_deleted_run_go_a_week_after_a_person_was_told_and_are_list
     assert "4 records of run run are lost, and their folder is deleted" in caplog.text
     [line] = written_down(root)
     assert (line.num_records, line.stream_id) == (4, left.stream_id)
+
+
+def test_what_is_listed_is_on_the_disk_before_its_folder_goes(root, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    root.mkdir(parents=True)
+    write_down(root, "run", "stream", 4, "the run was deleted")
+
+    assert synced == [str(book_of(root))]
 
 
 def test_what_cannot_be_listed_is_not_deleted(stub, root, server, monkeypatch):

@@ -175,6 +175,17 @@ def test_a_size_that_was_refused_is_tried_again_after_a_while(monkeypatch):
     assert seen == [500, 500, 1000, 1000]
 
 
+def test_batches_grow_again_where_they_arrive(make_sender, monkeypatch):
+    monkeypatch.setattr(batch_size, "LARGER_AGAIN_SECONDS", 0.0)
+    sender = make_sender(answering(413))
+
+    sender.log(*range(3000))
+
+    assert sender.has_arrived()
+    _, smaller, *later = sender.sizes()
+    assert max(later) > smaller
+
+
 @pytest.mark.parametrize("beyond", [{"acked_seq": 10**12}, {"acked_seq": 10**12, "epoch": "another"}])
 def test_an_account_of_what_was_never_sent_is_none(make_sender, beyond):
     sender = make_sender(*[answering(200, beyond)] * 5)

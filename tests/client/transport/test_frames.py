@@ -12,6 +12,7 @@ EMPTY = Measurement(0, 1, 1.79e9, None, None, 0, None, None, None, None, None, N
 RECORDS = [
     FULL,
     EMPTY,
+    FULL._replace(examples=0),
     GroupRecord(3, 1.0, ["blocks.0", "ü"], [2, 3], [1.0, 2.0], [0.1, -0.2], [1.0, 4.0], [0.01, 0.04], [0.1, -0.4]),
     MetricRecord(4, 2.0, {"eval_loss": 0.5, "accuracy": None}),
     RunRecord({"project": "demo", "config": {"hidden": [1, "ü"]}}, {"kind": "simple", "optimizer": None}),

@@ -310,6 +310,22 @@ def test_a_signal_that_logs_while_records_are_numbered_comes_after_them():
     assert 0 < inner[0] <= inner[1] <= inner[2] < 8, "how many wait, as far as they have numbers"
 
 
+def test_what_signals_log_meanwhile_keeps_its_order():
+    stream = logged(0)
+    append, others = stream._spool.append, [7, 8, 9]
+
+    def interrupted(frame):
+        append(frame)
+        while others:
+            stream.append(metric(others.pop(0)))
+
+    stream._spool.append = interrupted
+    stream.append(metric(6))
+
+    sent = stream.next_batch(max_records=1000, max_bytes=HUGE)
+    assert [record.step for seq, record in sent.records if seq > 1] == [6, 7, 8, 9]
+
+
 def test_a_run_record_that_is_damaged_everywhere_was_not_trimmed():
     """Of a stream whose files hold none: a server that begins anew is told the true reason."""
 

@@ -42,7 +42,8 @@ def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Str
     """
     # where it goes on in another folder, that one is meant for the same server
     spool = DiskSpool([folder.path.parent.parent], {"url": folder.meta().get("url")})
-    run_frame, last_seq, lost = b"", 0, []
+    noted = _Noted(folder.given_up())
+    run_frame, last_seq, lost = b"", noted.last_seq, []
     for path in folder.segment_paths():
         try:
             found = _Contents(path)
@@ -52,10 +53,9 @@ def open_stream(folder: StreamFolder, acked_seq: int | None = None) -> tuple[Str
         run_frame = run_frame or found.run_frame
         last_seq = max(last_seq, found.last_seq)
         lost += found.lost
-    noted = _Noted(folder.given_up())
     run_frame = run_frame or noted.run_frame
     lost += noted.lost
-    last_seq = max([last_seq, noted.last_seq, *(one.last for one in lost)])
+    last_seq = max([last_seq, *(one.last for one in lost)])
     acked = folder.acked_seq() if acked_seq is None else acked_seq
     left = LeftStream(folder.path.parent.name, folder.path.name, run_frame, last_seq, acked, lost)
     return Stream.left_behind(left, spool), spool
@@ -168,5 +168,6 @@ class _Contents(_Noted):
         numbers = [found.seq for found in frames_in(data) if not self.see(found)]
         own = numbers or ([1] if self.run_frame else [])
         self.segment.size = len(data)
-        self.segment.first_seq, self.segment.last_seq = (min(own), max(own)) if own else (0, 0)
+        if own:
+            self.segment.first_seq, self.segment.last_seq = min(own), max(own)
         self.last_seq = max(self.last_seq, self.segment.last_seq)

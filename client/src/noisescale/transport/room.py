@@ -53,12 +53,15 @@ class Room:
         allowed = limits.run_bytes - limits.segment_bytes - self._bytes_of_others
         while segments.num_bytes > allowed or self._is_disk_low:
             oldest = segments.oldest_but_newest()
-            first = max(oldest.first_seq, acked_seq + 1) if oldest is not None else 0
-            if limits.overflow == "drop_newest" and (oldest is None or oldest.last_seq >= first):
-                raise NoRoom
+            is_kept = limits.overflow == "drop_newest"
             if oldest is None:
+                if is_kept:
+                    raise NoRoom
                 break
+            first = max(oldest.first_seq, acked_seq + 1)
             if oldest.last_seq >= first:
+                if is_kept:
+                    raise NoRoom
                 self._losses.give_up(LostRange(first, oldest.last_seq, "spool_full"))
                 self._complain(f"the spool is full: records {first} to {oldest.last_seq} are given up")
                 self._is_disk_low = False  # looked at again before the next one goes

@@ -197,8 +197,7 @@ def _frames_of(segment: Segment, offset: int) -> Iterator[tuple[Found, int]]:
             yield found, offset + found.end
         if len(data) < wanted or offset + len(data) >= committed:
             return
-        if used == 0 and data.find(MAGIC) > 0:
-            used = data.find(MAGIC)
+        used = used or max(0, data.find(MAGIC))
         if used == 0 and length < segment.size:
             length *= 2  # a frame larger than the piece, or damage that looks like one
         else:

@@ -277,7 +277,7 @@ class Uploader:
             case Action.ADVANCE:
                 self._put_aside(answer)
                 self._advance(decision.seq)
-                return self._stream.delivery().num_waiting >= self._size.num_records or self._num_flushing > 0
+                return self._stream.delivery().num_waiting >= self._size.num_records
             case Action.RESEND_RUN if batch.first_seq > 1:
                 return self._stream.rewind(1)
             case Action.RESEND_RUN if not any(seq == 1 for seq, _ in batch.records):

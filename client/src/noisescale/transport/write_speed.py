@@ -41,7 +41,7 @@ def is_on_a_network(path: Path) -> bool:
         real = os.path.realpath(path)
     except OSError:
         return False
-    longest, found = -1, ""
+    longest = found = ""
     for line in lines:
         mounted, _, described = line.partition(" - ")
         fields = mounted.split()
@@ -49,6 +49,6 @@ def is_on_a_network(path: Path) -> bool:
             continue
         point = fields[4].replace("\\040", " ")
         is_above = real == point or real.startswith(point.rstrip("/") + "/")
-        if is_above and len(point) >= longest:
-            longest, found = len(point), described.split()[0]
+        if is_above and len(point) >= len(longest):
+            longest, found = point, described.split()[0]
     return found.startswith(NETWORK_FILE_SYSTEMS)
