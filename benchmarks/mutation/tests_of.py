@@ -34,10 +34,19 @@ _STREAM = (
     *_of("client/transport", "restored_server", "status_matrix", "foreign_answers"),
 )
 _SPOOL = _of(
-    "client/spool", "spool_thread", "disk_spool", "spool_cuts", "kept_streams", "disk", "reentrancy", "killed_processes"
+    "client/spool",
+    "conflicts",
+    "spool_thread",
+    "disk_spool",
+    "spool_cuts",
+    "kept_streams",
+    "disk",
+    "reentrancy",
+    "killed_processes",
 )
 _LEFT = _of(
     "client/spool",
+    "conflicts",
     "another_database",
     "ends_of_streams",
     "kept_streams",
@@ -77,6 +86,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
         f"{TRANSPORT}/{name}.py": tests
         for name, tests in {
             "__init__": _STREAM,
+            "accounts": (*_of("client/transport", "stream_numbers"), *_STREAM),
             "answers": (*_PROMISED, *_of("client/transport", "answers"), *_STREAM),
             "batch_size": (*_PROMISED, *_STREAM),
             "database_behind": _LEFT,
@@ -100,6 +110,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "room": (*_PARTS, *_SPOOL),
             "segment": (*_PARTS, *_SPOOL, *_MODEL),
             "segments": (*_PARTS, *_SPOOL, *_LEFT, *_MODEL),
+            "new_folder": (*_of("client/spool", "conflicts"), *_SPOOL),
             "spool": (*_PROMISED, *_PARTS, *_STREAM),
             "stream": (*_PROMISED, *_STREAM, *_SPOOL, *_LEFT, *_MODEL, *_STORIES),
             "stream_folder": (*_PROMISED, *_PARTS, *_SPOOL, *_LEFT),

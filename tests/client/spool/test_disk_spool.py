@@ -487,8 +487,8 @@ def test_a_process_that_is_killed_while_it_goes_on_in_a_new_folder_loses_and_dou
         for number in range(7):
             stream.append(metric(number))
         copied = iter(range(1, 100))
-        append = stream._spool.append
-        stream._spool.append = lambda frame: os._exit(0) if next(copied) == at else append(frame)
+        append = Segment.append
+        Segment.append = lambda *arguments: os._exit(0) if next(copied) == at else append(*arguments)
         stream.start_anew()
         os._exit(0)
     os.waitpid(child, 0)
@@ -501,14 +501,14 @@ def test_a_process_that_is_killed_while_it_goes_on_in_a_new_folder_loses_and_dou
     assert (found, len(list(tmp_path.glob("run/*")))) == (list(range(7)), 2)
 
 
-def test_nobody_else_sends_a_folder_while_its_records_are_copied(tmp_path):
+def test_nobody_else_sends_a_folder_while_its_records_are_copied(tmp_path, monkeypatch):
     stream = make_stream(tmp_path)
     for number in range(3):
         stream.append(metric(number))
     [old] = stream_folders(tmp_path)
     free = []
-    append = stream._spool.append
-    stream._spool.append = lambda frame: free.append(old.is_free()) or append(frame)
+    append = Segment.append
+    monkeypatch.setattr(Segment, "append", lambda *arguments: free.append(old.is_free()) or append(*arguments))
 
     stream.start_anew()
 
@@ -621,7 +621,6 @@ def test_a_new_stream_ends_the_one_before_it(tmp_path):
         spool.begin("run", name)
         spool.append(encode(1, RunRecord({}, {})))
         spool.append(encode(2, metric(2)))
-        spool.has_taken_over()
 
     [first, second] = sorted(stream_folders(tmp_path), key=lambda folder: folder.path)
 

@@ -74,8 +74,7 @@ class TestNotes:
 
     def test_refused_moved_and_put_aside(self, folder):
         folder.refuse("the run was deleted")
-        folder.begin_move("another")
-        folder.end_move()
+        folder.move_to(StreamFolder(folder.path.with_name("another")))
         folder.quarantine(7, b"frame")
         folder.quarantine(8, b"frame")
 

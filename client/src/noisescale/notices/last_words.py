@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from noisescale.transport.stream import Account
+from noisescale.transport.accounts import Account
 
 REASONS = {
     "rejected": "refused by the server one by one, and kept in quarantine/",

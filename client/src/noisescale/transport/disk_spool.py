@@ -11,17 +11,17 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from noisescale.transport.frames import encode_loss, encode_seal, seq_of
 from noisescale.transport.held_frames import first_held, held_frames
-from noisescale.transport.limits import Limits
+from noisescale.transport.limits import Durability, Limits
 from noisescale.transport.loss_book import LossBook
+from noisescale.transport.new_folder import first_usable, first_with_room
 from noisescale.transport.room import NoRoom, Room
 from noisescale.transport.segment import ClosedByOthers, Segment
 from noisescale.transport.segments import Segments
 from noisescale.transport.spool import Held
-from noisescale.transport.stream_folder import FAULTS, StreamFolder, first_usable
+from noisescale.transport.stream_folder import FAULTS, StreamFolder
 from noisescale.transport.waiting_frames import WaitingFrames
 from noisescale.transport.wire import LostRange
 from noisescale.transport.write_speed import WriteSpeed, is_on_a_network
@@ -30,8 +30,6 @@ SYNC_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 FREE_DISK_SECONDS = 10.0
 COMPLAINT_SECONDS = 60.0
-
-Durability = Literal["auto", "direct", "async"]
 
 logger = logging.getLogger("noisescale")
 
@@ -66,19 +64,19 @@ class DiskSpool:
         self._durability = durability
         self._reset()
 
-    def _reset(self) -> None:
-        self.folder: StreamFolder | None = None
-        self._old: StreamFolder | None = None
+    def _reset(self, folder: StreamFolder | None = None, segments: Segments | None = None) -> None:
+        self.folder = folder
         self.num_failed_syncs = 0
         self.is_loss_unknown = False
         self._newest_seq = self._acked_seq = 0
-        self._segments = Segments(self._limits.segment_bytes)
+        self._segments = segments or Segments(self._limits.segment_bytes)
         self._head = b""
         self._io = threading.Lock()  # of writing; the caller never waits for it
         self._waiting = WaitingFrames(max_bytes=self._limits.memory_bytes, max_frames=self._limits.memory_records)
         self._losses = LossBook()
         self._speed = WriteSpeed()
-        self._is_async = self._durability == "async"
+        on_a_network = self._durability == "auto" and folder is not None and is_on_a_network(folder.path)
+        self._is_async = self._durability == "async" or on_a_network
         self._room = Room(self._limits, self._segments, self._losses, self._complain)
         self._fault: str | None = None
         self._not_before = 0.0
@@ -90,26 +88,33 @@ class DiskSpool:
     # ---- the training thread
 
     def begin(self, run_id: str, stream_id: str) -> str | None:
-        """Make the stream's folder, below the first root where that is possible.
-
-        A stream that was written to before ends here: what it held is the caller's to append again.
-        """
-        old = self.folder
-        self.end(timeout_seconds=1.0)
-        self._reset()
+        """Make the stream's folder, below the first root where that is possible; a stream before it ends here."""
+        segments = Segments(self._limits.segment_bytes)
         meta = {**self._meta, "run_id": run_id, "stream_id": stream_id}
-        self.folder = first_usable(self._roots, meta, old, lambda folder: self._segments.start(folder, b""))
-        if self.folder is None:
-            return "records waited in memory: no folder could be written to"
-        self._old = old
-        on_a_network = self._durability == "auto" and is_on_a_network(self.folder.path)
-        self._is_async = self._is_async or on_a_network
-        return None
+        folder = first_usable(self._roots, meta, lambda folder: segments.start(folder, b""))
+        self.end(timeout_seconds=1.0)
+        self._reset(folder, segments)
+        return None if folder is not None else "records waited in memory: no folder could be written to"
 
-    def has_taken_over(self) -> None:
-        """What the folder before this one held was appended again: it counts no more."""
-        if self._old is not None:
-            self._old.end_move()
+    def take_over(
+        self, run_id: str, stream_id: str, frames: Sequence[bytes], losses: Sequence[LostRange], acked_seq: int
+    ) -> bool:
+        """Go on in a new folder that has all of this; False where none has room for it: then nothing has changed."""
+        if self.folder is None:
+            self.begin(run_id, stream_id)
+            for frame in frames:
+                self.append(frame)
+            return True
+        self.folder.note_conflict(acked_seq)
+        meta = {**self._meta, "run_id": run_id, "stream_id": stream_id}
+        found = first_with_room(self._roots, meta, self.folder, frames, losses, self._limits.segment_bytes)
+        if found is None:
+            return False
+        self.end(timeout_seconds=1.0)
+        self._reset(*found)
+        self._head, self._newest_seq = frames[0], seq_of(frames[-1])
+        self._start_thread()
+        return True
 
     def add_written(self, folder: StreamFolder, path: Path, segment: Segment) -> None:
         """A file of a stream that another process has written, to be read from here."""

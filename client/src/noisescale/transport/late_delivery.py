@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import logging
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -108,10 +107,7 @@ def deliver(
         OSError: Where the folder cannot be read.
     """
     patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-    acked_before, epoch = _patient_cursor(server, folder.path.name, min(timeout_seconds, patience))
-    stream, _ = open_stream(folder, acked_before)
-    stream.epoch = epoch
-    folder.acknowledge(stream.delivery().num_acked, epoch)
+    stream, acked_before = _as_the_server_knows_it(folder, server, min(timeout_seconds, patience))
     faults: list[Exception] = []
     uploader = Uploader(stream, server, faults.append, interval_seconds=INTERVAL_SECONDS, keeps_connection=True)
     if stream.delivery().num_waiting:
@@ -128,6 +124,27 @@ def deliver(
             folder.settle(stream.delivery().num_logged)
     stream.end(END_SECONDS)
     return outcome
+
+
+def _as_the_server_knows_it(folder: StreamFolder, server: HttpServer, patience_seconds: float) -> tuple[Stream, int]:
+    """The stream, ready to be sent, and up to which record the server had an account of it before.
+
+    Raises:
+        TransportError: Where the server cannot say what it has, or a new stream is needed and there is no room for it.
+        OSError: Where the folder cannot be read.
+    """
+    conflict_at = folder.conflict_at()
+    if conflict_at is not None:
+        # of this id the server has somebody else's records
+        stream, _ = open_stream(folder, conflict_at)
+        if not stream.start_anew():
+            raise TransportError(f"others write under the id of {folder.path.name}, and there is no room for a new one")
+        return stream, 0
+    acked_before, epoch = _patient_cursor(server, folder.path.name, patience_seconds)
+    stream, _ = open_stream(folder, acked_before)
+    stream.epoch = epoch
+    folder.acknowledge(stream.delivery().num_acked, epoch)
+    return stream, acked_before
 
 
 def _watch(
@@ -223,7 +240,7 @@ def adopt(root: Path, server: HttpServer, epoch: str | None) -> Iterator[Outcome
             yield _unsent(folder, str(error))
         except OSError as error:
             logger.warning("records of an earlier process stay in %s: %s", folder.path, error)
-    for folder in beyond_the_window(_meant_for(server, root), epoch, behind):
+    for folder in beyond_the_window(_meant_for(server, root, or_moved=True), epoch, behind):
         _delete(folder)
 
 
@@ -278,16 +295,16 @@ def _delete(folder: StreamFolder) -> None:
             reason,
             book_of(root),
         )
-    shutil.rmtree(folder.path, ignore_errors=True)
+    folder.remove()
     with contextlib.suppress(OSError):
         folder.path.parent.rmdir()  # of a run without other streams
 
 
-def _meant_for(server: HttpServer, root: Path) -> Iterator[StreamFolder]:
+def _meant_for(server: HttpServer, root: Path, *, or_moved: bool = False) -> Iterator[StreamFolder]:
     """The streams of dead processes that go to a server, each locked while it is looked at."""
     for folder in stream_folders(root):
         try:
-            if not folder.has_moved and folder.meta().get("url") == server.url and folder.try_lock():
+            if (or_moved or not folder.has_moved) and folder.meta().get("url") == server.url and folder.try_lock():
                 yield folder
         except OSError as error:
             logger.debug("cannot look at %s: %s", folder.path, error)
@@ -312,7 +329,11 @@ def beyond_the_window(
     arrived, gone = [], []
     for folder in folders:
         try:
-            if folder.is_refused:
+            if folder.has_moved:
+                goes_on_in = folder.goes_on_in
+                if not goes_on_in.path.is_dir() or has_arrived(goes_on_in):
+                    arrived.append((now - folder.newest_change(), folder.num_bytes(), folder))
+            elif folder.is_refused:
                 told_at = folder.told_at()
                 gone += [folder] * (told_at is not None and told_at + REFUSED_SECONDS < now)
             elif _has_arrived_in(folder, None if _is_elsewhere(folder, behind) else epoch):

@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from noisescale.transport.accounts import Account, LeftStream
 from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import SEAL, SEAL_BYTES, Found, decode_loss, frames_in, is_cut_short, is_run
 from noisescale.transport.segment import Segment
-from noisescale.transport.stream import Account, LeftStream, Stream
+from noisescale.transport.stream import Stream
 from noisescale.transport.stream_folder import READ_FLAGS, StreamFolder
 from noisescale.transport.wire import LostRange
 

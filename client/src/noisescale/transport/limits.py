@@ -6,6 +6,9 @@ from typing import Literal
 Overflow = Literal["drop_oldest", "drop_newest"]
 """Which records are given up where a limit is passed."""
 
+Durability = Literal["auto", "direct", "async"]
+"""Who writes to the disk: the thread that logs, another one, or whichever is better."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -32,8 +32,13 @@ class Spool(Protocol):
     def begin(self, run_id: str, stream_id: str) -> str | None:
         """Start a new, empty stream; a sentence where its records are less safe than they should be."""
 
-    def has_taken_over(self) -> None:
-        """All that the stream before this one held was appended again."""
+    def take_over(
+        self, run_id: str, stream_id: str, frames: Sequence[bytes], losses: Sequence[LostRange], acked_seq: int
+    ) -> bool:
+        """Go on in a new stream that begins with these frames and losses; False: not now, and nothing has changed.
+
+        The server has an account of the stream before up to `acked_seq`.
+        """
 
     def append(self, frame: bytes) -> None:
         """Take a frame. What has to be given up for it is in `take_losses`."""
@@ -93,8 +98,14 @@ class MemorySpool:
         self._clear()
         return None
 
-    def has_taken_over(self) -> None:
-        """The stream before this one is forgotten already."""
+    def take_over(
+        self, run_id: str, stream_id: str, frames: Sequence[bytes], losses: Sequence[LostRange], acked_seq: int
+    ) -> bool:
+        """There is room for what was here before."""
+        self._clear()
+        for frame in frames:
+            self.append(frame)
+        return True
 
     def append(self, frame: bytes) -> None:
         """Take a frame, unless that would pass a limit; the run's own record, the first, is held by the stream."""

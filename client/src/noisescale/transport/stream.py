@@ -7,9 +7,9 @@ import threading
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from noisescale.transport.accounts import Account, Delivery, LeftStream, Sending
 from noisescale.transport.frames import decode, encode, is_run, seq_of
 from noisescale.transport.losses import clipped, is_in, merged, without
 from noisescale.transport.spool import Spool
@@ -17,74 +17,6 @@ from noisescale.transport.wire import Batch, LostRange, Record, RunRecord
 
 MAX_FRAME_BYTES = 512 << 10
 """Of one record; a batch of the wire format takes more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """Where a stream stands: `num_logged` = `num_acked` + what still waits or is declared lost.
-
-    Attributes:
-        num_logged: Records handed over, the run record included.
-        num_acked: Records the server has an account of, stored or declared lost.
-        num_lost: Records declared lost, for whatever reason.
-    """
-
-    num_logged: int
-    num_acked: int
-    num_lost: int
-
-    @property
-    def num_waiting(self) -> int:
-        """Records the server has no account of yet."""
-        return self.num_logged - self.num_acked
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What became of the records of a stream, when nothing more is logged or sent from here.
-
-    Attributes:
-        num_logged: Records handed over, the run record included.
-        num_stored: Of which the server has.
-        num_set_aside: Of which the server has taken note without storing them.
-        num_kept: Of which wait to be delivered.
-        num_lost_by_reason: Of which will never come.
-    """
-
-    num_logged: int
-    num_stored: int
-    num_set_aside: int
-    num_kept: int
-    num_lost_by_reason: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """A batch on its way, and the frames that are in it."""
-
-    batch: Batch
-    frames: Sequence[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftStream:
-    """What the folder of a stream says.
-
-    Attributes:
-        run_id: The run it writes to.
-        stream_id: Its own id.
-        run_frame: The run's own record; empty where it was damaged everywhere.
-        last_seq: The last record in it.
-        acked_seq: Up to where the server had an account, for all the folder knows.
-        lost: What its writer gave up.
-    """
-
-    run_id: str
-    stream_id: str
-    run_frame: bytes
-    last_seq: int
-    acked_seq: int
-    lost: Sequence[LostRange]
 
 
 class Stream:
@@ -127,7 +59,7 @@ class Stream:
         self.is_left_behind = False
 
     @classmethod
-    def left_behind(cls, found: "LeftStream", spool: Spool) -> "Stream":
+    def left_behind(cls, found: LeftStream, spool: Spool) -> "Stream":
         """The stream that another process has written, to be delivered from here.
 
         Args:
@@ -348,28 +280,42 @@ class Stream:
         with self._lock:
             self._unanswered = None
 
-    def start_anew(self) -> None:
-        """Take what the server has no account of over into a new stream, after a conflict."""
+    def start_anew(self) -> bool:
+        """Take what the server has no account of over into a new stream, after a conflict.
+
+        Returns:
+            False where the spool has no room for it now: then all is as before, and the same batch comes again.
+        """
         with self._lock:
-            self._unanswered = None
-            acked, last = self._acked_seq, self._last_seq
+            sending, self._unanswered = self._unanswered, None
+            acked, last, stream_id = self._acked_seq, self._last_seq, str(uuid.uuid4())
             held = self._spool.oldest(acked, last, max_records=last, max_bytes=1 << 62)
             self._take_losses()
             shift = max(0, acked - 1)  # the run record comes first again
-            lost = clipped(self._lost, acked + 1, last)
-            frames = [frame for frame in held.frames if seq_of(frame) > 1 and not is_in(lost, seq_of(frame))]
-            self._lost, self._acked_seq = [], 0
-            self._open(str(uuid.uuid4()))
-            self._last_seq = last - shift
-            try:
-                for one in lost:
-                    self._declare_lost(LostRange(one.first - shift, one.last - shift, one.reason))
-                for frame in frames:
-                    seq, record = decode(frame)
-                    self._spool.append(encode(seq - shift, record))
-            finally:
-                self._spool.has_taken_over()
+            lost = [
+                LostRange(one.first - shift, one.last - shift, one.reason)
+                for one in clipped(self._lost, acked + 1, last)
+            ]
+            frames = [self._run_frame, *self._renumbered(held.frames, shift, lost)]
+            if not self._run_frame or not self._spool.take_over(self.run_id, stream_id, frames, lost, acked):
+                self._unanswered = sending
+                return False
+            self._id, self._last_seq, self._acked_seq, self._lost = stream_id, last - shift, 0, []
+            for one in lost:
+                self._declare_lost(one)
             self._take_losses()
+            return True
+
+    def _renumbered(self, frames: Sequence[bytes], shift: int, lost: Sequence[LostRange]) -> Iterator[bytes]:
+        """The records under lower numbers, without those that are lost under these, and what nobody can read."""
+        for frame in frames:
+            if seq_of(frame) > 1 and not is_in(lost, seq_of(frame) - shift):
+                try:
+                    seq, record = decode(frame)
+                except (ValueError, TypeError, KeyError, struct.error):
+                    self._spool.quarantine(frame)
+                    continue
+                yield encode(seq - shift, record)
 
 
 def noted(record: RunRecord, note: str | None) -> RunRecord:

@@ -3,13 +3,11 @@
 import contextlib
 import fcntl
 import json
-import logging
 import os
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-logger = logging.getLogger("noisescale")
 
 # closed on exec, as all that Python opens is (PEP 446)
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW
@@ -18,6 +16,9 @@ NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 TAKES_OVER = "takes_over"
 """In `meta.json` the stream, beside this one, whose records go on here after a conflict."""
+
+MOVED = ".moved"
+CONFLICT = ".conflict-"
 
 GIVEN_UP = ".given-up"
 GIVEN_UP_BYTES = 16 << 10
@@ -161,6 +162,7 @@ class StreamFolder:
             OSError: Where the folder cannot be read.
         """
         others = (path for path in self.path.parent.glob("*/*.seg") if path.parent != self.path)
+        others = (path for path in others if not (path.parent / MOVED).exists())
         return sum(os.stat(path).st_size for path in others)
 
     def write_given_up(self, frames: Sequence[bytes]) -> bool:
@@ -240,32 +242,54 @@ class StreamFolder:
         """Whether we hold the lock: nobody writes here any more."""
         return self._lock is not None
 
-    def begin_move(self, stream_id: str) -> None:
-        """Note, before anything is copied, where what was left here is going; nobody else sends it meanwhile.
+    def note_conflict(self, acked_seq: int) -> None:
+        """Note that others write under its id, and up to which record the server has an account of this one's.
+
+        By a name alone, for which a full disk has room.
+        """
+        with contextlib.suppress(*FAULTS):
+            os.close(os.open(self.path / f"{CONFLICT}{acked_seq}", NEW_FLAGS, 0o600))
+
+    def conflict_at(self) -> int | None:
+        """Up to which record the server had an account when others were found to write under its id; None: none do."""
+        numbers = [path.name.removeprefix(CONFLICT) for path in self.path.glob(f"{CONFLICT}*")]
+        return max((int(number) for number in numbers if number.isdigit()), default=None)
+
+    def move_to(self, other: "StreamFolder") -> None:
+        """All of it is in the other folder: in one step that one counts, and this one no more.
 
         Raises:
-            OSError: Where that is not possible.
+            OSError: Where that is not possible; then nothing has changed.
         """
-        self.try_lock()
-        self.write(".moving", stream_id.encode())
-
-    def end_move(self) -> None:
-        """All of it is in the other stream: in one step that one counts, and this one no more."""
-        with contextlib.suppress(*FAULTS):
-            os.rename(self.path / ".moving", self.path / ".moved")
-        self.release()
+        self.write(MOVED, other.path.name.encode())
 
     @property
     def has_moved(self) -> bool:
         """Whether what was left here goes on in another stream."""
-        return (self.path / ".moved").exists()
+        return (self.path / MOVED).exists()
+
+    @property
+    def goes_on_in(self) -> "StreamFolder":
+        """Where what was left here went: beside it, or elsewhere."""
+        return StreamFolder(self.path.parent / self._text(MOVED))
 
     @property
     def is_unfinished(self) -> bool:
         """Whether its writer has not copied, or died before it had, all that another folder holds still."""
         old = self.meta().get(TAKES_OVER)
         before = StreamFolder(self.path.parent / old) if isinstance(old, str) else None
-        return before is not None and before.path.is_dir() and before._text(".moved") != self.path.name
+        return before is not None and before.path.is_dir() and before._text(MOVED) != self.path.name
+
+    def remove(self) -> None:
+        """Delete it, as far as that is possible, and first the copies of it that were never finished."""
+        self.release()
+        with contextlib.suppress(*FAULTS):
+            for path in self.path.parent.glob("*/meta.json"):
+                beside = StreamFolder(path.parent)
+                if beside.meta().get(TAKES_OVER) == self.path.name and beside.is_unfinished:
+                    beside.remove()
+            if os.stat(self.path).st_uid == os.geteuid():
+                shutil.rmtree(self.path, ignore_errors=True)
 
     def quarantine(self, seq: int, frame: bytes) -> None:
         """Keep a record that the server refused."""
@@ -332,38 +356,6 @@ class StreamFolder:
         if num_written != len(content):
             raise OSError(f"wrote {num_written} of {len(content)} bytes to {aside}")
         os.rename(aside, path)
-
-
-def first_usable(
-    roots: Sequence[Path], meta: dict[str, object], old: StreamFolder | None, start: Callable[[StreamFolder], None]
-) -> StreamFolder | None:
-    """A new folder for a stream below the first root where that is possible; None, with a warning, where none is.
-
-    Args:
-        roots: Where to try, in order.
-        meta: Facts about the writer, its run and its stream among them.
-        old: The stream's folder until now.
-        start: Begins the first file.
-    """
-    run_id, stream_id = str(meta["run_id"]), str(meta["stream_id"])
-    reasons = []
-    for root in roots:
-        folder = StreamFolder(root / run_id / stream_id)
-        try:
-            if old is not None:
-                old.begin_move(stream_id)
-            folder.create(meta if old is None else {**meta, TAKES_OVER: old.path.name})
-            start(folder)
-        except FAULTS as error:
-            reasons.append(str(error))
-            continue
-        return folder
-    logger.warning(
-        "records of this run wait in memory only, and are gone when the process is killed: %s; "
-        "set NOISESCALE_DIR to a folder that can be written to",
-        "; ".join(reasons),
-    )
-    return None
 
 
 def out_of_the_way(descriptor: int) -> int:

@@ -285,8 +285,10 @@ class Uploader:
             case Action.REWIND if 0 < decision.seq < batch.first_seq and self._stream.rewind(decision.seq):
                 return True
             case Action.NEW_STREAM:
+                if not self._stream.start_anew():
+                    self._back_off(f"{told}: this stream is not ours, and there is no room for a new one")
+                    return False
                 self._complain(f"{told}: this stream is not ours, a new one takes over")
-                self._stream.start_anew()
                 is_first = self._num_failures_in_a_row == 0
                 self._back_off(is_soon=is_first)
                 self._num_failures_in_a_row += is_first
