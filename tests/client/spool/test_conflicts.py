@@ -1,5 +1,6 @@
 """Records whose stream turns out to be somebody else's go on in a new folder: all of them, or nothing has changed."""
 
+import contextlib
 import errno
 import os
 import time
@@ -13,7 +14,7 @@ from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.frames import decode
 from noisescale.transport.http import HttpServer
 from noisescale.transport.late_delivery import KEPT_SECONDS, adopt
-from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.transport.left_behind import ended_at, open_stream, stream_folders
 from noisescale.transport.limits import Limits
 from noisescale.transport.stream import Stream
 from noisescale.transport.stream_folder import StreamFolder
@@ -199,6 +200,75 @@ def test_whichever_system_call_fails_a_new_folder_has_all_or_is_none(tmp_path, m
     pytest.fail("never without a fault")
 
 
+def test_a_new_folder_that_failed_keeps_no_descriptor(tmp_path, disk):
+    stream, _ = in_conflict(tmp_path)
+    disk.num_free = 700
+
+    assert not stream.start_anew()
+
+    opened = [path for path in map(opened_as, os.listdir("/proc/self/fd")) if path.startswith(str(tmp_path))]
+    assert [path for path in opened if stream.stream_id not in path] == []
+    disk.num_free = 1 << 30
+    stream.end(5)
+
+
+def test_both_streams_end_with_their_last_record_and_go_to_the_disk(tmp_path):
+    stream, _ = in_conflict(tmp_path)
+    [old] = stream_folders(tmp_path)
+
+    assert stream.start_anew()
+    assert stream._spool._thread is not None, "who brings it to the disk"
+    stream.end(5)
+
+    [new] = [folder for folder in stream_folders(tmp_path) if not folder.has_moved]
+    assert (ended_at(old), ended_at(new)) == (11, 8)
+
+
+class TestTwoRoots:
+    @pytest.fixture
+    def roots(self, tmp_path, monkeypatch):
+        """Two, of which the first takes nothing as soon as it is told so."""
+        first, second = tmp_path / "first", tmp_path / "second"
+        refusing, create = [], StreamFolder.create
+
+        def created(folder, meta):
+            create(folder, meta)
+            if refusing and folder.path.is_relative_to(first):
+                raise OSError(errno.EROFS, "Read-only file system")
+
+        monkeypatch.setattr(StreamFolder, "create", created)
+        return first, second, refusing
+
+    def stream(self, roots):
+        spool = DiskSpool(roots[:2], limits=SMALL, durability="direct")
+        stream = Stream("run", spool, lambda: RunRecord({"project": "demo"}, {}))
+        for number in range(4):
+            stream.append(metric(number))
+        return stream
+
+    def test_the_second_takes_what_the_first_has_no_room_for(self, roots):
+        first, second, refusing = roots
+        stream = self.stream(roots)
+        refusing.append(True)
+
+        assert stream.start_anew()
+        stream.end(5)
+
+        [old], [new] = stream_folders(first), stream_folders(second)
+        assert (old.has_moved, values_in(second)) == (True, [[0, 1, 2, 3]])
+        assert new.meta()["takes_over"] == str(old.path)
+        (old.path / ".moved").unlink()
+        assert [*stream_folders(second)] == [], "not before all of it is there"
+
+    def test_a_new_stream_leaves_nothing_where_it_could_not_begin(self, roots):
+        first, second, refusing = roots
+        refusing.append(True)
+
+        self.stream(roots).end(5)
+
+        assert ([*first.glob("run/*")], values_in(second)) == ([], [[0, 1, 2, 3]])
+
+
 def make_older(path, seconds):
     then = time.time() - seconds
     for one in path.iterdir():
@@ -264,6 +334,12 @@ class TestTheFolderBefore:
 
         assert old.num_bytes() > 0
         assert new.num_bytes_beside() == 0
+
+
+def opened_as(descriptor):
+    with contextlib.suppress(FileNotFoundError):  # closed by now
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    return ""
 
 
 def wait_until(is_so, seconds=10.0):
