@@ -20,6 +20,7 @@ from noisescale.transport.stream import Stream
 from noisescale.transport.stream_folder import StreamFolder
 from noisescale.transport.uploader import Uploader
 from noisescale.transport.wire import LostRange, RunRecord
+from noisescale_core.errors import TransportError
 from spooled_streams import deliver, make_stream, metric, numbers, spooled
 from stub_server import FakeServer, Ledger, answering, http_stub
 
@@ -150,6 +151,26 @@ def test_what_stayed_without_room_is_sent_later_under_a_new_id_whatever_the_serv
     found = [row["value"] for kind, row in stub.ledger.stored[new].values() if kind == "metrics"]
     assert found == list(range(3, 10))
     assert [*adopt(tmp_path, server, "first")] == []
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_who_sends_for_a_process_that_lives_leaves_a_conflict_to_it(tmp_path, stub, server, monkeypatch, is_noted):
+    stream, _ = in_conflict(tmp_path, url=stub.url)
+    [folder] = stream_folders(tmp_path)
+    if is_noted:
+        folder.note_conflict(4)
+    conflict = (409, {}, b'{"type": "/errors/stream-conflict"}')
+    stub.answers += [(404, {}, b'{"type": "/errors/stream-not-found"}'), *[conflict] * 100]
+
+    try:
+        reason = late_delivery.deliver(folder, server, lambda acked, logged: None, 0.3).reason
+    except TransportError as error:
+        reason = str(error)
+
+    assert ("its writer lives" if is_noted else "this stream is not ours") in reason
+    assert [one.path for one in stream_folders(tmp_path)] == [folder.path]
+    assert not folder.has_moved
+    stream.end(5)
 
 
 def test_the_job_says_that_there_is_no_room_and_goes_on_when_there_is(tmp_path, disk, monkeypatch, caplog):

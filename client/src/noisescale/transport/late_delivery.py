@@ -138,7 +138,8 @@ def _as_the_server_knows_it(folder: StreamFolder, server: HttpServer, patience_s
         # of this id the server has somebody else's records
         stream, _ = open_stream(folder, conflict_at)
         if not stream.start_anew():
-            raise TransportError(f"others write under the id of {folder.path.name}, and there is no room for a new one")
+            why = "its writer lives" if folder.is_others else "there is no room for a new one now"
+            raise TransportError(f"others write under the id of this stream, and {why}")
         return stream, 0
     acked_before, epoch = _patient_cursor(server, folder.path.name, patience_seconds)
     stream, _ = open_stream(folder, acked_before)

@@ -54,12 +54,12 @@ def first_with_room(
     Args:
         roots: Where to try, in order.
         meta: Facts about the writer, its run and its new stream among them.
-        old: Where the records are until now; it stays as it is where no root has room for them.
+        old: Where the records are until now; it stays as it is where no root has room for them, or its writer lives.
         frames: What goes on, the run's own record first, with new numbers.
         losses: What will never come of it, with new numbers.
         segment_bytes: At most in one file.
     """
-    for root in roots:
+    for root in roots if may_move(old) else ():
         folder = StreamFolder(root / str(meta["run_id"]) / str(meta["stream_id"]))
         before = old.path.name if folder.path.parent == old.path.parent else str(old.path.absolute())
         segments = Segments(segment_bytes)
@@ -73,6 +73,14 @@ def first_with_room(
             continue
         return folder, segments
     return None
+
+
+def may_move(folder: StreamFolder) -> bool:
+    """Whether nobody else writes there: who sends what a living process has written so far leaves the rest to it."""
+    try:
+        return not folder.is_others
+    except FAULTS:
+        return False
 
 
 def _write(folder: StreamFolder, segments: Segments, frames: Sequence[bytes], losses: Sequence[LostRange]) -> None:

@@ -90,6 +90,15 @@ class StreamFolder:
         self.release()
         return True
 
+    @property
+    def is_others(self) -> bool:
+        """Whether somebody else writes here now.
+
+        Raises:
+            OSError: Where the folder cannot be read.
+        """
+        return not self.is_ours and not self.is_free()
+
     def release(self) -> None:
         """Give the lock back; in a forked child this leaves the parent's as it is."""
         descriptor, self._lock = self._lock, None

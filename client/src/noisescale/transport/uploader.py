@@ -286,7 +286,7 @@ class Uploader:
                 return True
             case Action.NEW_STREAM:
                 if not self._stream.start_anew():
-                    self._back_off(f"{told}: this stream is not ours, and there is no room for a new one")
+                    self._back_off(f"{told}: this stream is not ours, and there is no room for a new one now")
                     return False
                 self._complain(f"{told}: this stream is not ours, a new one takes over")
                 is_first = self._num_failures_in_a_row == 0
