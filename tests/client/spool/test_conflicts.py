@@ -153,6 +153,24 @@ def test_what_stayed_without_room_is_sent_later_under_a_new_id_whatever_the_serv
     assert [*adopt(tmp_path, server, "first")] == []
 
 
+def test_a_conflict_that_the_server_knows_nothing_of_is_forgotten_when_it_takes_the_records(
+    tmp_path, disk, stub, server
+):
+    """Somebody had answered in its place; who finds the folder goes on where the server stands."""
+    stream, _ = in_conflict(tmp_path, url=stub.url)
+    disk.num_free = 0
+    assert not stream.start_anew()
+    disk.num_free = 1 << 30
+
+    deliver(stream, stub.ledger, max_records=4)
+    stream.append(metric(10))
+    stream.end(5)
+
+    [sent] = adopt(tmp_path, server, "first")
+    assert (sent.num_there, sent.num_delivered) == (11, 1)
+    assert [*stub.ledger.stored] == [stream.stream_id]
+
+
 @pytest.mark.parametrize("is_noted", [True, False])
 def test_who_sends_for_a_process_that_lives_leaves_a_conflict_to_it(tmp_path, stub, server, monkeypatch, is_noted):
     stream, _ = in_conflict(tmp_path, url=stub.url)

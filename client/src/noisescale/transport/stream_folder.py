@@ -44,6 +44,7 @@ class StreamFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: int | None = None
+        self._is_in_conflict = False
 
     def create(self, meta: dict[str, object]) -> None:
         """Make the folder and take its lock; one that is there stays.
@@ -132,6 +133,10 @@ class StreamFolder:
         """Remember what the server, in this epoch, has an account of: a hint, the server knows better."""
         with contextlib.suppress(*FAULTS):
             self.write(".ack", f"{seq} {epoch or ''}".encode())
+        with contextlib.suppress(*FAULTS):
+            # it takes what was called a conflict: somebody else had answered in its place
+            for path in self.path.glob(f"{CONFLICT}*") if self._is_in_conflict else ():
+                path.unlink()
 
     def note_database(self, database_id: str) -> None:
         """Remember which database has taken records of the stream."""
@@ -256,6 +261,7 @@ class StreamFolder:
 
         By a name alone, for which a full disk has room.
         """
+        self._is_in_conflict = True
         with contextlib.suppress(*FAULTS):
             os.close(os.open(self.path / f"{CONFLICT}{acked_seq}", NEW_FLAGS, 0o600))
 
