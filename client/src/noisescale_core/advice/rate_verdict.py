@@ -82,10 +82,12 @@ class Octaves:
     Attributes:
         mean: Its mean.
         sd: Its standard deviation.
+        beyond: By how much the path says more than runs of known best rate can tell, in octaves; 0 where it does not.
     """
 
     mean: float
     sd: float
+    beyond: float = 0.0
 
     def below(self, octaves: float) -> float:
         """How likely y is smaller."""
@@ -150,7 +152,8 @@ def octaves_of(measured: PathRatio, line: Line) -> Octaves:
     prior = coefficients().prior_sd
     noise = line.scatter**2 + measured.sd**2
     mean = line.slope * prior**2 * (measured.value - line.offset) / (noise + (line.slope * prior) ** 2)
-    return Octaves(max(-FARTHEST, min(FARTHEST, mean)), 1 / math.sqrt(1 / prior**2 + line.slope**2 / noise))
+    told = max(-FARTHEST, min(FARTHEST, mean))
+    return Octaves(told, 1 / math.sqrt(1 / prior**2 + line.slope**2 / noise), abs(mean - told))
 
 
 def _with_momentum(path: Path, known: Family) -> Path:
@@ -189,11 +192,14 @@ def word_of(found: Octaves) -> tuple[Word, float]:
 
 def _said(found: Octaves, path: Path, measured: PathRatio, progress: float | None, schedule: Schedule) -> RateVerdict:
     word, probability = word_of(found)
-    low, high = found.mean - Z * found.sd, found.mean + Z * found.sd
+    # an interval reaches as far as the path says, whatever the verdict's own end
+    low, high = (found.mean + side * (Z * found.sd + found.beyond * (side * found.mean > 0)) for side in (-1, 1))
     return RateVerdict(
         verdict=word,
         headline=wording.HEADLINES[word],
-        reason=wording.reason(word, path.num_updates, measured.value, found.mean, low, high, probability),
+        reason=wording.reason(
+            word, path.num_updates, measured.value, found.mean, low, high, probability, is_beyond=found.beyond > 0
+        ),
         octaves=found.mean,
         low=low,
         high=high,

@@ -61,7 +61,15 @@ def too_early(progress: float, from_progress: float, planned_steps: int | None) 
 
 
 def reason(
-    word: str, num_updates: float, octaves: float, mean: float, low: float, high: float, probability: float
+    word: str,
+    num_updates: float,
+    octaves: float,
+    mean: float,
+    low: float,
+    high: float,
+    probability: float,
+    *,
+    is_beyond: bool = False,
 ) -> str:
     """Why, in two sentences.
 
@@ -73,10 +81,12 @@ def reason(
         low: Lower end of its interval.
         high: Upper end.
         probability: That the verdict is right.
+        is_beyond: The rate is farther off than runs of known best rate can tell.
     """
     walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
     walked += f"same updates would: {_meaning(octaves)}."
-    best = f"The best rate is {ratio(2**-mean)} [{number(2**-high)}, {number(2**-low)}] the present one"
+    least = "" if not is_beyond else "at least " if mean < 0 else "at most "
+    best = f"The best rate is {least}{ratio(2**-mean)} [{number(2**-high)}, {number(2**-low)}] the present one"
     if word in ("about_right", "unclear"):
         return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs."
     side = "higher" if mean < 0 else "lower"
