@@ -2,7 +2,7 @@
 
 A table of positions, a learned scale, a class token: such a parameter has one value for all examples until a step
 spreads it over them. The gradient at that step still has the examples in front, and autograd adds them up only behind
-it. Nothing of the program is run, and nothing of its graph is changed. See docs/decisions/0028.
+it. Nothing of the program is run, and nothing of its graph is changed. See docs/decisions/0029.
 """
 
 # B examples
