@@ -109,7 +109,7 @@ TESTS: Final[dict[str, Sequence[str]]] = {
             "losses": (*_PARTS, *_STREAM),
             "room": (*_PARTS, *_SPOOL),
             "segment": (*_PARTS, *_SPOOL, *_MODEL),
-            "segments": (*_PARTS, *_SPOOL, *_LEFT, *_MODEL),
+            "segments": (*_PROMISED, *_PARTS, *_SPOOL, *_LEFT, *_MODEL),
             "new_folder": (*_of("client/spool", "conflicts"), *_SPOOL),
             "spool": (*_PROMISED, *_PARTS, *_STREAM),
             "stream": (*_PROMISED, *_STREAM, *_SPOOL, *_LEFT, *_MODEL, *_STORIES),

@@ -11,11 +11,13 @@ import pytest
 
 import noisescale
 from noisescale import commands, outbox
+from noisescale.transport.answers import Answer
 from noisescale.transport.frames import encode
 from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import adopt, deliver, has_arrived, num_waiting_in
+from noisescale.transport.late_delivery import NotNowError, adopt, deliver, has_arrived, num_waiting_in, server_cursor
 from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.wire import MetricRecord
+from noisescale_core.errors import TransportError
 from spooled_streams import kill_after, metric, spooled
 from stub_server import http_stub
 
@@ -50,6 +52,39 @@ def test_sync_sends_what_was_left_and_nothing_twice(stub, tmp_path, capsys):
     assert len(stub.requests) == num_posts
     assert has_arrived(folder)
     stub.ledger.check()
+
+
+def test_streams_are_sent_over_one_connection(stub, tmp_path):
+    spooled(tmp_path, range(3), url=stub.url)
+    [folder] = stream_folders(tmp_path)
+    server = HttpServer(stub.url, None, "noisescale/test")
+
+    deliver(folder, server, lambda acked, logged: None, 10.0)
+
+    assert server._client is not None, "it is whoever has opened it that closes it"
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "is_final"),
+    [
+        (429, "too-many-requests", False),
+        (503, "busy", False),
+        (401, "not-authenticated", True),
+        (500, "internal", True),
+    ],
+)
+def test_a_busy_server_is_asked_again_and_one_that_refuses_is_not(status, problem, is_final):
+    class Server:
+        url = "http://any"
+
+        def request(self, method, path):
+            return Answer(status, {"type": f"/errors/{problem}"})
+
+    with pytest.raises(TransportError) as found:
+        server_cursor(Server(), "stream")
+
+    assert isinstance(found.value, NotNowError) != is_final
 
 
 def test_sync_goes_on_where_the_server_stands(stub, tmp_path):

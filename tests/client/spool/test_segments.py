@@ -167,16 +167,34 @@ class TestSegment:
         segment = Segment(tmp_path / "1.seg")
         segment.create()
 
-        def fail(*_):
-            raise OSError(errno.EIO, "input/output error")
+        faults, made = [OSError(errno.EIO, "input/output error")], getattr(os, call)
+
+        def fail_once(*arguments):
+            if faults:
+                raise faults.pop()
+            return made(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(os, call, fail)
+            patch.setattr(os, call, fail_once)
             with pytest.raises(OSError, match="input/output"):
                 segment.read(0, 1) if how == "read" else segment.sync()
 
-        assert not segment.is_sealed
+        assert not segment.is_sealed, "and no second descriptor is asked, which may know nothing of it"
         segment.close()
+
+    @pytest.mark.parametrize("how", ["read", "sync"])
+    def test_who_comes_by_its_path_gives_the_descriptor_back(self, tmp_path, monkeypatch, how):
+        segment = Segment(tmp_path / "1.seg")
+        segment.create()
+        segment.close()
+        opened, closed, close, made = [], [], os.close, os.open
+        monkeypatch.setattr(os, "open", lambda *arguments: opened.append(made(*arguments)) or opened[-1])
+        monkeypatch.setattr(os, "close", lambda descriptor: closed.append(descriptor) or close(descriptor))
+
+        segment.read(0, 1) if how == "read" else segment.sync()
+
+        assert len(opened) == 1
+        assert closed == opened
 
     def test_its_descriptor_has_a_high_number_and_reads_when_its_name_is_gone(self, tmp_path):
         segment = Segment(tmp_path / "1.seg")

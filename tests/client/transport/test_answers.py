@@ -63,6 +63,20 @@ def test_an_account_of_records_is_a_number_that_is_given_with_200_alone(status, 
     assert Answer(status, {"acked_seq": told}).acked_seq is None
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "database"),
+    [
+        (200, {"acked_seq": 6, "database_id": "one"}, "one"),
+        (409, problem("stream-gap") | {"database_id": "one"}, "one"),
+        (200, {"acked_seq": 6, "database_id": 1}, None),
+        (200, {"acked_seq": 6}, None),
+        (200, {"database_id": "a proxy's"}, None),
+    ],
+)
+def test_which_database_there_is_is_a_text_that_a_server_of_ours_says(status, body, database):
+    assert Answer(status, body).database_id == database
+
+
 def test_a_date_to_retry_after_is_understood():
     date = email.utils.formatdate(time.time() + 100, usegmt=True)
 

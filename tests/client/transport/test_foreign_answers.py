@@ -175,6 +175,21 @@ def test_a_size_that_was_refused_is_tried_again_after_a_while(monkeypatch):
     assert seen == [500, 500, 1000, 1000]
 
 
+def test_a_size_that_fell_far_grows_by_two_each_time(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(batch_size.time, "monotonic", lambda: clock[0])
+    size = BatchSize()
+    size.refuse(100)
+    clock[0] = 60
+    seen = []
+
+    for _ in range(5):
+        size.take()
+        seen.append(size.num_records)
+
+    assert seen == [100, 200, 400, 800, 1000]
+
+
 def test_batches_grow_again_where_they_arrive(make_sender, monkeypatch):
     monkeypatch.setattr(batch_size, "LARGER_AGAIN_SECONDS", 0.0)
     sender = make_sender(answering(413))

@@ -14,6 +14,7 @@ from noisescale.transport import (
     heartbeat,
     http,
     late_delivery,
+    segments,
     spool,
     stream,
     stream_folder,
@@ -81,6 +82,10 @@ def test_a_room_for_what_a_full_disk_takes_holds_hundreds_of_losses():
 def test_what_earlier_processes_left_is_sent_at_once_and_looked_at_ten_times_a_second():
     """A person waits in front of `noisescale sync`."""
     assert (late_delivery.INTERVAL_SECONDS, late_delivery.WATCH_SECONDS, late_delivery.END_SECONDS) == (0.01, 0.1, 0.1)
+
+
+def test_files_of_records_are_read_a_mebibyte_at_a_time():
+    assert segments.CHUNK_BYTES == 1 << 20
 
 
 def test_a_job_without_a_disk_holds_a_hundred_thousand_records():

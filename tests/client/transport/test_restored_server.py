@@ -76,6 +76,19 @@ def test_a_stream_that_meets_a_gap_sends_again_what_the_backup_lacks(make_sender
     assert "was restored from a backup" in caplog.text
 
 
+@pytest.mark.parametrize("database_id", [None, "first"])
+def test_of_a_server_that_stays_the_same_nothing_is_said(make_sender, tmp_path, caplog, database_id):
+    server = FakeServer()
+    server.ledger.database_id = database_id
+    sender = make_sender(server, tmp_path)
+
+    for number in range(3):
+        sender.log(number)
+
+    assert caplog.text == ""
+    assert sender.epochs == ["first"]
+
+
 def test_another_database_behind_the_address_of_a_running_job_is_told_from_a_backup(make_sender, tmp_path, caplog):
     server = FakeServer()
     server.ledger.database_id = "first"

@@ -311,6 +311,17 @@ def test_a_signal_that_logs_while_records_are_numbered_comes_after_them():
     assert 0 < inner[0] <= inner[1] <= inner[2] < 8, "how many wait, as far as they have numbers"
 
 
+def test_what_is_on_its_way_is_not_declared_lost_meanwhile():
+    """The server may have stored it: then it would be both."""
+    stream = logged(4)
+    batch_of(stream, max_records=3)
+    stream._spool._losses += [LostRange(2, 3, "memory_full"), LostRange(5, 5, "memory_full")]
+
+    stream.append(metric(4))
+
+    assert stream._lost == [LostRange(5, 5, "memory_full")]
+
+
 def test_what_signals_log_meanwhile_keeps_its_order():
     stream = logged(0)
     append, others = stream._spool.append, [7, 8, 9]

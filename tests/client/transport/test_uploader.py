@@ -151,6 +151,19 @@ def test_a_refused_record_is_found_by_halving_and_declared_lost(make_sender, sta
     sender.ledger.check()
 
 
+def test_of_records_that_the_server_sets_aside_the_first_is_named(make_sender, caplog):
+    def set_aside(ledger, stream_id, batch):
+        refused = [{"seq": seq, "code": "value_type"} for seq in (2, 3)]
+        return Answer(200, {**ledger.accept(stream_id, batch).body, "rejected": refused})
+
+    sender = make_sender(*[set_aside] * 5)
+
+    sender.log(*range(2))
+
+    assert sender.uploader.flush(5)
+    assert "refused 2 records, record 2 first: {'seq': 2, 'code': 'value_type'}" in caplog.text
+
+
 def test_a_run_that_is_refused_waits_for_people_with_a_sentence(make_sender, caplog):
     refusal = {"type": "/errors/invalid-input", "detail": "project: must not be blank"}
     sender = make_sender(*[answering(422, refusal)] * 50)

@@ -55,7 +55,7 @@ def path_columns(first_seq: int, count: int) -> dict[str, list[Any]]:
         "num_path_updates": counts,
         "sum_update_sq_norm": [place and 0.5 * place for place in known],
         "update_sq_norm_variance": [place and 0.25 * place for place in known],
-        "path_sq_distance": [None if place is None or place % 4 == 0 else 1.0 * place for place in known],
+        "path_sq_distance": [None if place is None or place % 4 == 0 else 1.5 * place for place in known],
         "path_start": known,
         "momentum": [place and 1 - 1 / place for place in known],
     }

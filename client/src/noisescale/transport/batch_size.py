@@ -17,7 +17,7 @@ class BatchSize:
     def __init__(self) -> None:
         self.num_records = MAX_RECORDS
         self._largest = MAX_RECORDS
-        self._refused_at = 0.0
+        self._refused_at = time.monotonic()
 
     def refuse(self, num_records: int) -> None:
         """A batch of so many was too large, for all anyone knows."""

@@ -256,9 +256,7 @@ class DiskSpool:
         while self._waiting:
             with self._io:
                 frame = self._waiting.take()
-                if frame is None:
-                    break
-                is_written = self._write(frame)
+                is_written = frame is None or self._write(frame)
                 self._waiting.give_back(is_written=is_written)
                 if not is_written:
                     return

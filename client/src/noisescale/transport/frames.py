@@ -140,7 +140,8 @@ def decode(frame: bytes) -> tuple[int, Record]:
     payload = frame[HEADER_BYTES : HEADER_BYTES + length]
     if magic != MAGIC or version != VERSION:
         raise ValueError(f"not a frame of version {VERSION}: begins with {frame[:5]!r}")
-    if _CRC.unpack_from(frame, _HEADER.size)[0] != zlib.crc32(payload, zlib.crc32(frame[: _HEADER.size])):
+    (checksum,) = _CRC.unpack_from(frame, _HEADER.size)
+    if checksum != zlib.crc32(payload, zlib.crc32(frame[: _HEADER.size])):
         raise ValueError(f"frame of record {seq} is damaged: its checksum does not match")
     return seq, _record(kind, payload)
 

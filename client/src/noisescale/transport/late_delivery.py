@@ -110,8 +110,8 @@ def deliver(
     stream, acked_before = _as_the_server_knows_it(folder, server, min(timeout_seconds, patience))
     faults: list[Exception] = []
     uploader = Uploader(stream, server, faults.append, interval_seconds=INTERVAL_SECONDS, keeps_connection=True)
-    if stream.delivery().num_waiting:
-        uploader.notify(1)
+    if num_waiting := stream.delivery().num_waiting:
+        uploader.notify(num_waiting)
     _watch(stream, uploader, faults, on_progress, timeout_seconds, patience)
     uploader.close()
     outcome = _outcome(stream, folder, acked_before, uploader.trouble or "".join(map(str, faults)))
