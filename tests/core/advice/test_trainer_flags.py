@@ -99,7 +99,7 @@ def test_hugging_face_is_one_launch_that_follows_and_never_resumes_into_another_
     text = written("huggingface", **FOUR_DEVICES)
 
     code = [line for line in text.splitlines() if line and not line.startswith("#")]
-    assert code[-2] == "follow = FollowCallback(noise, examples_per_step=921.6, largest_batch=1920, dry_run=False)"
+    assert code[-2] == "follow = FollowCallback(noise, price=921.6, largest=1920, dry_run=False)"
     assert not any("resume_from_checkpoint" in line or "--learning_rate" in line for line in code)
     assert "#   from step 1000: gradient_accumulation_steps 30, learning rate 0.2449" in text
     assert "--per_device_train_batch_size 8 on 4 devices" in text
