@@ -159,6 +159,7 @@ def test_what_other_processes_of_the_run_have_on_disk_counts(tmp_path):
     for number in range(40):
         other.append(metric(number))
     other._spool.sync()
+    wait_until(lambda: not own._spool._is_dirty)  # its own thread has looked, and does so every ten seconds
     own._spool._room.look_at_the_disk(own._spool.folder)
 
     for number in range(1, 200):
