@@ -23,13 +23,21 @@ def make_model():
 class Training:
     """A small classifier on a task of its own."""
 
-    def __init__(self, rate=0.01, kind=torch.optim.SGD, **arguments):
+    def __init__(self, rate=0.01, kind=torch.optim.SGD, warm_up=0, **arguments):
         self.run, self.kept = make_kept_run()
         self.model = make_model()
         self.optimizer = kind(self.model.parameters(), lr=rate)
         self.run.watch(self.model, self.optimizer)
         self.said = []
-        defaults = {"planned_steps": NUM_STEPS, "dry_run": False, "progress": self.said.append}
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: min(1.0, (step + 1) / max(1, warm_up))
+        )
+        defaults = {
+            "scheduler": self.schedule,
+            "planned_steps": NUM_STEPS,
+            "dry_run": False,
+            "progress": self.said.append,
+        }
         self.follower = noisescale.follow(self.run, self.optimizer, **(defaults | arguments))
         self.data = torch.Generator().manual_seed(1)
         self.teacher = torch.randn(20, 5, generator=torch.Generator().manual_seed(2))
@@ -46,6 +54,7 @@ class Training:
             self.run.log_gradients(loss=self.losses[-1] * factor if is_logged else None)
             self.optimizer.step()
             self.optimizer.zero_grad()
+            self.schedule.step()
             self.follower.step()
         return self
 
@@ -85,6 +94,16 @@ def test_without_a_plan_the_rate_stays_and_that_is_said():
 
     assert training.rate == 0.002
     assert "without planned_steps the learning rate is not judged" in training.follower.why
+
+
+def test_the_path_of_a_warm_up_tells_nothing_until_as_many_steps_again_have_passed():
+    training = Training(0.002, warm_up=60).steps(110)
+    of_warm_up = training.follower.why, list(training.follower.decisions)
+    training.steps(60)
+
+    assert of_warm_up == ("nothing to change; the path of the parameters is still that of the warm-up", [])
+    assert training.follower.decisions
+    assert training.follower.decisions[0].step >= 2 * 56
 
 
 def raised(**arguments):

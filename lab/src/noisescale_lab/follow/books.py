@@ -47,6 +47,7 @@ class Books:
         memory: The policy's.
         highest_rate: Largest learning rate of the schedule so far, without the factor.
         last_rate: The same at the last look.
+        risen_until: Steps at the last look at which the schedule's rate had risen.
         seen: Sums at the last look.
         stretches: Of the path, between changes of batch and rate.
         kept_stretches: Those when the weights were kept last.
@@ -64,6 +65,7 @@ class Books:
     memory: Memory
     highest_rate: float
     last_rate: float
+    risen_until: int = 0
     seen: Seen = Seen()
     stretches: tuple[Stretch, ...] = ()
     kept_stretches: tuple[Stretch, ...] = ()

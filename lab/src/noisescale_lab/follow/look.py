@@ -41,6 +41,10 @@ LEAST_OF_PATH = 0.5
 """Share of the steps that a path holds; one that began again lately tells of the rate as a young run's would."""
 
 
+AFTER_WARM_UP = 2
+"""Times the steps of the warm-up from which on a path tells of the rate: before, it is mostly that of smaller rates and
+says of every rate that it is too low."""
+
 NO_PATH = Path(0, 0.0, 0.0, 0.0)
 
 
@@ -107,7 +111,8 @@ def look(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | None
     """The books after a look, and the change that it asks for."""
     seen = replace(settled(books, sight), next_look=plan.next_look(sight.steps), num_looks=books.num_looks + 1)
     if sight.scheduled_rate > books.last_rate * (1 + RISE):
-        return replace(seen, why="the learning rate rises: a warm-up is left alone"), None
+        why = "the learning rate rises: a warm-up is left alone"
+        return replace(seen, risen_until=sight.steps, why=why), None
     if not informs_critical_batch(learning_rate=sight.scheduled_rate, peak_learning_rate=seen.highest_rate):
         share = sight.scheduled_rate / seen.highest_rate
         return replace(
@@ -178,7 +183,7 @@ def _asked(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | No
     assert isinstance(action, Train)
     is_same = action.batch == books.batch and action.learning_rate == books.rate_factor
     if is_same:
-        return replace(asked, why=f"{action.reason}{_what_is_missing(run, plan)}"), None
+        return replace(asked, why=f"{action.reason}{_what_is_missing(books, run, plan)}"), None
     if action.batch == books.batch:
         decision = _decision(books, plan, action.batch, action.learning_rate, action.reason)
         return replace(asked, why=action.reason), _as_asked(decision, action)
@@ -217,11 +222,13 @@ def _as_asked(decision: Decision, action: Train) -> Decision:
     )
 
 
-def _what_is_missing(run: RunState, plan: Plan) -> str:
+def _what_is_missing(books: Books, run: RunState, plan: Plan) -> str:
     """What keeps the policy from judging, as a clause."""
     missing = []
     if not run.has_plan and plan.settings.may_change_rate:
         missing.append("without planned_steps the learning rate is not judged")
+    elif _is_of_warm_up(books) and plan.settings.may_change_rate:
+        missing.append("the path of the parameters is still that of the warm-up")
     elif run.path is None and plan.settings.may_change_rate:
         missing.append("no path of the parameters is measured that tells of the learning rate")
     if not run.looks:
@@ -260,9 +267,13 @@ def _loss_of(span: Span | None) -> float:
     return math.nan if span is None or span.loss is None else span.loss
 
 
+def _is_of_warm_up(books: Books) -> bool:
+    return books.steps < AFTER_WARM_UP * books.risen_until
+
+
 def _path(books: Books, sight: Sight, plan: Plan) -> Path | None:
     path = sight.standing.path
-    if path is None or path.num_updates < LEAST_OF_PATH * books.steps:
+    if path is None or path.num_updates < LEAST_OF_PATH * books.steps or _is_of_warm_up(books):
         return None
     return path_at(
         books.stretches,
