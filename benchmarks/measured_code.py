@@ -104,6 +104,11 @@ MEASURED = MappingProxyType(
         "following": Measured(
             "benchmark_following.py", left_out=_WATCHING, alone=("benchmarks/policies/references.csv",)
         ),
+        "following_programs": Measured(
+            "policies/benchmark_following_programs.py",
+            left_out=_WATCHING,
+            alone=("lab/src/noisescale_lab/follow/rate_lines.json",),
+        ),
         "foreign_answers": Measured("foreign_answers.py", (f"{SERVER}/api/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
         "fuzz": Measured("fuzz_api.py", (SERVER,)),
         "hot_path": _client("benchmark_hot_path.py", "run.py"),
