@@ -1,12 +1,15 @@
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY . .
-# the files that the lock names, by their hashes; our own are built with what is among them
+# the files that the lock names, by their hashes; our own are built with what is among them, in its version
+# hadolint ignore=DL3013
 RUN pip wheel --no-cache-dir --require-hashes --no-deps --only-binary :all: --requirement locks/image.txt --wheel-dir /wheels \
     && pip install --no-cache-dir --no-index --find-links /wheels hatchling \
     && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels ./client ./server ./dashboard
 
 FROM python:3.13-slim
+# what lies in /wheels is all there is to choose from
+# hadolint ignore=DL3013
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-index --find-links /wheels noisescale-server noisescale-dashboard \
     && useradd --system --uid 10001 noisescale

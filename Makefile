@@ -3,13 +3,17 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 TORCH_VERSION ?= 2.13.0
-SOURCES := client lab server dashboard migrations tests benchmarks examples
+NODE_MODULES := dashboard/node_modules
+MODULE_TESTS := tests/dashboard/modules
+SCRIPTS := dashboard/src/noisescale_dashboard/assets/modules dashboard/src/noisescale_dashboard/assets/boot dashboard/eslint.config.js $(MODULE_TESTS)
+DOCUMENTATION := server/src/noisescale_server/documentation
+SOURCES := client lab importers server dashboard migrations tests benchmarks examples docs release
 
 # Tests start a hundred processes of ours: without bytecode on disk each compiles all of it again, a second or two.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up migrate check quick test test-fast test-full test-gpu torture mutants fuzz bench docs lock audit clean
+.PHONY: help setup torch demo demo-data up migrate check quick test test-fast test-full test-gpu torture mutants fuzz test-citus bench docs lock dist audit clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -22,13 +26,20 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Exactly the files that the lock names, by their hashes: nothing is looked up, and nothing is built. `make lock` writes them.
 LOCKED := $(PIP_INSTALL) --require-hashes --no-deps --only-binary :all: --requirement
 
-# The stamp is renewed when what is installed changes. Our own four, last: what builds them is locked, too.
-$(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml lab/pyproject.toml server/pyproject.toml dashboard/pyproject.toml locks/development.txt
+# The stamp is renewed when what is installed changes. Our own five, last: what builds them is locked, too.
+$(VENV)/installed: $(BIN)/python pyproject.toml client/pyproject.toml lab/pyproject.toml importers/pyproject.toml server/pyproject.toml dashboard/pyproject.toml client/src/noisescale/version.py locks/development.txt
 	$(LOCKED) locks/development.txt
-	$(PIP_INSTALL) --no-deps --no-build-isolation --editable client --editable lab --editable server --editable dashboard
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable client --editable lab --editable importers --editable server --editable dashboard
 	@touch $@
 
-setup: $(VENV)/integrations  ## virtual environment with everything that the tests want, PyTorch included
+setup: $(VENV)/integrations $(NODE_MODULES)/installed  ## virtual environment with everything that the tests want, PyTorch included
+
+# What checks the browser's modules: exactly what the lock names, by hashes. Nothing of it is served or shipped.
+$(NODE_MODULES)/installed: dashboard/package.json dashboard/package-lock.json
+	@node -e 'const [major, minor] = process.versions.node.split("."); process.exit(major * 100 + +minor < 2019 ? 1 : 0)' 2>/dev/null \
+		|| { echo "The browser's modules are checked by node 20.19 or newer with npm: install it and run again."; exit 1; }
+	cd dashboard && npm ci --silent --no-audit --no-fund
+	@touch $@
 
 # What the tests of callbacks and mirrors want: the frameworks and trackers themselves. After torch, which they would
 # replace; `make demo` and `make up` do without.
@@ -46,18 +57,25 @@ torch: $(VENV)/installed
 demo: torch  ## serve, and train four real runs that log into it; Ctrl-C ends it
 	@$(BIN)/python examples/run_demo.py
 
+# About ten minutes of training on two cores; what it writes is kept in the repository.
+demo-data: setup  ## train anew what `noisescale demo --data` loads
+	$(BIN)/python examples/record_demo_data.py
+
 up: $(VENV)/installed  ## serve API and dashboard on an embedded Postgres
 	@$(BIN)/noisescale up
 
 migrate: $(VENV)/installed  ## bring the database to the newest schema
 	@$(BIN)/noisescale migrate
 
-check: $(VENV)/installed  ## formatting, lint, types, import directions, docstrings
+check: $(VENV)/installed $(NODE_MODULES)/installed  ## formatting, lint, types, import directions, docstrings; the browser's modules by node
 	$(BIN)/ruff format --check --quiet $(SOURCES)
 	$(BIN)/ruff check --quiet $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src lab/src server/src dashboard/src
+	$(BIN)/ruff check --quiet --preview --select DOC102,DOC202,DOC403 client/src lab/src importers/src server/src dashboard/src
+	$(NODE_MODULES)/.bin/eslint --config dashboard/eslint.config.js $(SCRIPTS)
+	$(NODE_MODULES)/.bin/prettier --config dashboard/.prettierrc.json --check --log-level warn $(SCRIPTS)
+	@node --test --test-reporter dot $(MODULE_TESTS)/*.test.mjs || { node --test --test-reporter spec $(MODULE_TESTS)/*.test.mjs; exit 1; }
 
 # Two or three processes test at once: torch's and numpy's threads would only get into each other's way.
 quick test-fast test-full: export OMP_NUM_THREADS = 1
@@ -80,6 +98,20 @@ test-full: setup  ## long statistics, faults and the smoke form of every benchma
 test-gpu: setup  ## what needs a CUDA device
 	$(BIN)/pytest -m gpu
 
+# Builds Citus beside a copy of the PostgreSQL that PG_CONFIG names, once, in a temporary folder; CITUS_SOURCE is a git
+# address or a folder with its history. Left out is what asks for the embedded Postgres itself.
+CITUS_TESTS := tests/server/storage tests/server/ingestion tests/server/series tests/server/api tests/server/alerts tests/server/cost
+OF_ONE_POSTGRES := --ignore tests/server/storage/test_migrations.py --ignore tests/server/ingestion/test_postgres_killed.py \
+	--ignore tests/server/ingestion/test_frozen_postgres.py --ignore tests/server/ingestion/test_upgrade_under_a_job.py \
+	--ignore tests/server/ingestion/test_restore_under_a_job.py \
+	--deselect tests/server/ingestion/test_backup.py::test_the_embedded_database_is_kept_while_it_runs
+
+test-citus: setup  ## storage, ingestion, series and API on a Citus built from source, with faults; FAULTS=whole, FIGURES=whole
+	@folder=$$($(BIN)/python tests/support/citus_build.py) || exit 1; export NOISESCALE_CITUS_BIN=$$folder; \
+		NOISESCALE_TEST_DATABASE=citus $(BIN)/pytest -m "not slow and not gpu" $(OF_ONE_POSTGRES) $(CITUS_TESTS) && \
+		$(BIN)/python benchmarks/citus_faults.py $(if $(filter whole,$(FAULTS)),,--smoke) && \
+		$(BIN)/python benchmarks/citus_beside_one.py $(if $(filter whole,$(FIGURES)),,--smoke)
+
 bench: setup  ## every benchmark; results in benchmarks/results, fresh ones in README
 	@for file in benchmarks/benchmark_*.py benchmarks/*/benchmark_*.py; do $(BIN)/python $$file || exit 1; done
 	$(BIN)/python benchmarks/tables.py
@@ -94,8 +126,8 @@ mutants: setup  ## a hundred small bugs drawn at random: which of them the quick
 fuzz: $(VENV)/installed  ## 20,000 requests that fit the OpenAPI or do not: no 5xx, no answer beside the description
 	$(BIN)/python benchmarks/fuzz_api.py
 
-docs: $(VENV)/installed  ## check that the documentation is whole
-	$(BIN)/pytest tests/docs
+docs: $(VENV)/installed  ## build the documentation, which `noisescale up` then serves under /docs/; a warning is an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder dirhtml --doctree-dir docs/_build docs $(DOCUMENTATION)
 
 # The versions stay as they are where they still fit; `make lock UPGRADE=--upgrade` takes the newest.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-sources --no-build --generate-hashes \
@@ -103,14 +135,18 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-
 DISTRIBUTIONS := client/pyproject.toml server/pyproject.toml dashboard/pyproject.toml
 
 lock: $(VENV)/installed  ## write the locks anew: every version and the hashes of its files, from the configured package index
-	$(COMPILE) $(UPGRADE) $(DISTRIBUTIONS) lab/pyproject.toml requirements-dev.txt requirements-integrations.txt \
+	$(COMPILE) $(UPGRADE) $(DISTRIBUTIONS) lab/pyproject.toml importers/pyproject.toml requirements-dev.txt requirements-integrations.txt \
 		--output-file locks/integrations.txt
-	$(COMPILE) --constraints locks/integrations.txt $(DISTRIBUTIONS) lab/pyproject.toml requirements-dev.txt \
+	$(COMPILE) --constraints locks/integrations.txt $(DISTRIBUTIONS) lab/pyproject.toml importers/pyproject.toml requirements-dev.txt \
 		--output-file locks/development.txt
 	$(COMPILE) --constraints locks/integrations.txt $(DISTRIBUTIONS) requirements-image.txt --output-file locks/image.txt
+
+# Files of one commit are the same bytes wherever they are built: the lock names what builds them, git the time in them.
+dist: $(VENV)/installed  ## wheels and sdists in dist/, tried in an empty environment, with SBOM and hashes; FROM=commit upgrades its data
+	$(BIN)/python release/dist.py $(if $(FROM),--upgrade-from $(FROM))
 
 audit: $(VENV)/installed  ## known holes in what is installed, by pip-audit; asks a public database
 	$(BIN)/pip-audit --requirement locks/integrations.txt --no-deps --disable-pip --progress-spinner off
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NODE_MODULES) .mypy_cache .ruff_cache .pytest_cache .hypothesis

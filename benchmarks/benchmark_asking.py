@@ -10,7 +10,7 @@ from smoke import size
 
 import noisescale
 from noisescale.rows.updates import LoggedStep, Update
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale.window.run_history import RunHistory
 from noisescale_core.estimators.noise_scale import Terms
 
@@ -21,7 +21,9 @@ NUM_UPDATES = size(200_000, 2_000)
 def train(url: str, num_steps: int) -> Run:
     """A run of so many steps, of which only norms were logged."""
     generator = random.Random(1)
-    run = noisescale.init(project="asking", url=url, api_key=LOCAL_TOKEN, planned_steps=2 * num_steps)
+    run = noisescale.init(
+        project="asking", delivery=noisescale.Delivery(url=url, api_key=LOCAL_TOKEN), planned_steps=2 * num_steps
+    )
     for _ in range(num_steps):
         x, y = 3000 * generator.gauss(1, 0.05), generator.gauss(1, 0.2)
         run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=y + x / 8, big_sq_norm=y + x / 64, lr=0.1)

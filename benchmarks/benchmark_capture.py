@@ -21,7 +21,7 @@ from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale.transport.wire import Record
 
 MICRO_BATCHES = 8
@@ -45,7 +45,7 @@ class Discard:
         return True
 
     def close(self, timeout_seconds: float) -> None:
-        """Nothing to deliver."""
+        """Deliver no record."""
 
 
 @dataclass(frozen=True, slots=True)

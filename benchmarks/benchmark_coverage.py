@@ -14,7 +14,7 @@ from benchmarks.smoke import size
 from noisescale_core.estimators.heterogeneity import MeanSquares, RankHeterogeneity
 from noisescale_core.estimators.student_t import t_quantile
 from noisescale_core.estimators.uncertainty import SKEWNESS_ALLOWANCE
-from noisescale_server.services.series import default_window
+from noisescale_server.services.series.series import default_window
 from server_windows import blocks_in_a_chart, blocks_of_the_latest_window
 from simulated_runs import Setting, first_moments, look_at_window, looks, simulated_terms
 

@@ -14,9 +14,9 @@ import quadratic_flow
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import size
 from exact_quadratic import fit_of
-from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
-from noisescale_server.analysis.published_sweeps import published_sweeps
+from noisescale_server.analysis.sweeps.fitting.lack_of_fit import Finding
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.published import published_sweeps
 from synthetic_grids import GridSetting, findings
 from synthetic_sweeps import Setting, shares
 

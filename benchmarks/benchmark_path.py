@@ -16,7 +16,7 @@ from benchmarks.step_overhead.small_gpt import FOR_CPU, Size
 from benchmarks.step_overhead.training import Training
 from noisescale.capture.path.count_sketch import CountSketch
 from noisescale.capture.path.look_plan import GROWTH, LONGEST, LookPlan
-from noisescale.run import Run
+from noisescale.run.run import Run
 
 MODEL = FOR_CPU if IS_SMOKE else Size(width=320, depth=8, heads=5, vocabulary=512, context=128)
 TOKENS = size(128, 16)
@@ -31,7 +31,7 @@ SETTLED = GROWTH * LONGEST
 
 WITHOUT = Mode("without", {"every": 1_000_000, "judge_rate": False})
 WITH = Mode("with", {"every": 1_000_000})
-"""Nothing is measured but the first step, so that the path is all there is."""
+"""Only the first step is measured, so that the path is all there is."""
 
 
 def settle(run: Run) -> None:

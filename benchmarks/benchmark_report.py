@@ -24,7 +24,9 @@ def log_run(folder: Path, num_steps: int) -> None:
     """A run of so many steps on disk that no server has seen, with a clock of its own."""
     os.environ |= {"NOISESCALE_MODE": "offline", "NOISESCALE_DIR": str(folder)}
     generator, now = random.Random(7), 1.79e9
-    run = noisescale.init(project="report", task="norms", example="sequence", planned_steps=2 * num_steps)
+    run = noisescale.init(
+        project="report", task="norms", units=noisescale.Units(example="sequence"), planned_steps=2 * num_steps
+    )
     run._main.now = run._main._log._now = lambda: now
     for _ in range(num_steps):
         now += SECONDS_PER_STEP

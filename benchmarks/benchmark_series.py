@@ -18,8 +18,8 @@ from results_file import Figure, write
 from smoke import size
 
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrate
-from noisescale_server.storage.pyramid import LEVELS_OF_GIVEN, fold
+from noisescale_server.process.migrating import migrate
+from noisescale_server.storage.series.pyramid import LEVELS_OF_GIVEN, fold
 
 REQUESTS_PER_RANGE = size(60, 2)
 ROWS = """

@@ -19,7 +19,7 @@ from smoke import size
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale.transport.wire import Measurement
 
 CALLS = size(1_000_000, 2_000)

@@ -15,12 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import size
-from noisescale_server.analysis.batch_sweep.fit import fit_sweep
-from noisescale_server.analysis.batch_sweep.refusal import Refusal
-from noisescale_server.analysis.batch_sweep.sweep import SweepPoint
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
-from noisescale_server.analysis.batch_sweep.turning.detection import find_turn
-from noisescale_server.analysis.published_sweeps import published_sweeps
+from noisescale_server.analysis.sweeps.batch_sweep.fit import fit_sweep
+from noisescale_server.analysis.sweeps.fitting.refusal import Refusal
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.points.sweep import SweepPoint
+from noisescale_server.analysis.sweeps.published import published_sweeps
+from noisescale_server.analysis.sweeps.turning.detection import find_turn
 from turning_sweeps import CRITICAL_BATCH, TurningSetting, lifted, power
 
 SWEEPS = size(600, 4)

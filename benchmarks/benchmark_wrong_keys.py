@@ -23,7 +23,7 @@ from harness import AS_LOCAL_USER, percentile, server
 from results_file import Figure, write
 from smoke import size
 
-from noisescale_server.services import key_text
+from noisescale_server.services.access import key_text
 
 WRONG_A_SECOND = 1_000
 NUM_CONNECTIONS = 8

@@ -16,7 +16,7 @@ sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support"
 
 from fuzzed_api import fuzz
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrate
+from noisescale_server.process.migrating import migrate
 from served_app import TOKEN, served_app
 
 REQUESTS = 20_000
@@ -42,7 +42,7 @@ def main() -> None:
     with EmbeddedPostgres.throw_away() as postgres, tempfile.TemporaryDirectory() as folder:
         postgres.create_database("fuzz")
         migrate(postgres.url("fuzz"))
-        with served_app(postgres.url("fuzz")) as address:
+        with served_app(postgres.url("fuzz"), public_projects=True) as address:
             keys = (TOKEN, key_of_a_project(address))
             while num_requests < wanted:
                 is_limited = seed % 2 == 1

@@ -10,7 +10,7 @@ BENCHMARKS = ROOT / "benchmarks"
 FOLDERS = (
     BENCHMARKS,
     ROOT,
-    *(ROOT / name / "src" for name in ("client", "lab", "server", "dashboard")),
+    *(ROOT / name / "src" for name in ("client", "lab", "importers", "server", "dashboard")),
     *sorted((ROOT / "tests").glob("**/support")),
     ROOT / "tests",
 )
@@ -43,6 +43,7 @@ def imported(starts: Iterable[Path], *, left_out: Iterable[Path] = (), at_import
         if path in found or any(path.is_relative_to(one) for one in beyond):
             continue
         found.add(path)
+        found |= {stub for stub in (path.with_suffix(".pyi"),) if stub.is_file()}
         if at_import or path not in DOORS:
             waiting += _imports(path, at_import=at_import)
     return frozenset(found)
@@ -52,7 +53,9 @@ def imported(starts: Iterable[Path], *, left_out: Iterable[Path] = (), at_import
 def _imports(path: Path, *, at_import: bool) -> tuple[Path, ...]:
     """Files that a file imports; of a package's `__init__` also those that its names are loaded from on first use."""
     is_lazy = path.name == "__init__.py" and not at_import
-    nodes = _nodes(ast.parse(path.read_text()), for_types=is_lazy)
+    stub = path.with_suffix(".pyi")
+    text = path.read_text() + (stub.read_text() if is_lazy and stub.is_file() else "")
+    nodes = _nodes(ast.parse(text), for_types=is_lazy)
     beside = path.parent if path.is_relative_to(BENCHMARKS) else BENCHMARKS
     found = (_file_of(name, beside) for node in nodes for name in _names(node))
     return tuple(dict.fromkeys(one for one in found if one is not None))

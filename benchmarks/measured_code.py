@@ -11,7 +11,7 @@ are what is measured. It stands in a column `code` beside every figure.
 import ast
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ CLIENT = "client/src/noisescale"
 SERVER = "server/src/noisescale_server"
 DASHBOARD = "dashboard/src/noisescale_dashboard"
 LAB = "lab/src/noisescale_lab"
+IMPORTERS = "importers/src/noisescale_importers"
 
 HOW_RESULTS_ARE_KEPT = tuple(
     f"benchmarks/{name}.py" for name in ("results_file", "measured_code", "imported_code", "smoke")
@@ -52,15 +53,33 @@ class Measured:
 
 # what a request passes whatever it asks for; how Postgres and its tables are set up; what is done once, at the start
 _EVERY_REQUEST = tuple(
-    f"{SERVER}/{name}.py" for name in ("api/auth_gate", "api/openapi", "impatient_http", "serving", "storage/engine")
+    f"{SERVER}/{name}.py"
+    for name in (
+        "api/access/gate",
+        "api/platform/openapi",
+        "process/impatient_http",
+        "process/serving",
+        "storage/platform/engine",
+    )
 )
 _ITS_SURROUNDINGS = (f"{SERVER}/app.py", f"{SERVER}/embedded/cluster.py", "migrations/versions")
-_ITS_START = tuple(f"{SERVER}/{name}" for name in ("embedded", "migrating.py", "settings.py", "start_policy.py"))
+_ITS_START = tuple(
+    f"{SERVER}/{name}"
+    for name in ("embedded", "process/migrating.py", "process/settings.py", "process/start_policy.py")
+)
 
 # parts that much imports and that not every benchmark drives
-_FITTING = (f"{SERVER}/analysis/batch_sweep", f"{SERVER}/services/calibration.py")
-_ADVICE = (f"{CORE}/advice", f"{CORE}/theory", f"{SERVER}/analysis", f"{SERVER}/services/known_kappa.py", *_FITTING)
-_READING = tuple(f"{SERVER}/{name}.py" for name in ("services/whole_run", "api/schemas_runs", "services/events"))
+_FITTING = (f"{SERVER}/analysis/sweeps", f"{SERVER}/services/calibration/calibration.py")
+_ADVICE = (
+    f"{CORE}/advice",
+    f"{CORE}/theory",
+    f"{SERVER}/analysis",
+    f"{SERVER}/services/recommendation/known_kappa.py",
+    *_FITTING,
+)
+_READING = tuple(
+    f"{SERVER}/{name}.py" for name in ("services/series/whole_run", "api/runs/schemas", "services/series/events")
+)
 _WATCHING = (f"{CLIENT}/capture", f"{CLIENT}/kernels")
 
 
@@ -84,22 +103,33 @@ def _client(script: str, *starts: str) -> Measured:
         starts: Below the client.
     """
     asking = tuple(f"{CLIENT}/{name}" for name in ("ask", "commands"))
-    sending = tuple(f"{CLIENT}/transport/{name}.py" for name in ("http", "uploader", "late_delivery"))
+    sending = tuple(f"{CLIENT}/transport/upload/{name}.py" for name in ("http", "uploader", "late_delivery"))
     return Measured(script, tuple(f"{CLIENT}/{name}" for name in starts), (*_WATCHING, *asking, *sending))
 
 
-_RUN_PAGE_ASKS = tuple(f"{SERVER}/api/{name}.py" for name in ("noise_scale", "recommendation", "runs"))
-_UPLOADING = (f"{CLIENT}/transport", f"{CLIENT}/run.py")
+_RUN_PAGE_ASKS = tuple(
+    f"{SERVER}/api/{name}.py" for name in ("series/noise_scale", "recommendation/recommendation", "runs/runs")
+)
+_UPLOADING = (f"{CLIENT}/transport", f"{CLIENT}/run/run.py")
 
 MEASURED = MappingProxyType(
     {
         "asking": Measured(
-            "benchmark_asking.py", (f"{CLIENT}/ask", f"{SERVER}/api/recommendation.py"), (*_WATCHING, *_FITTING)
+            "benchmark_asking.py",
+            (f"{CLIENT}/ask", f"{SERVER}/api/recommendation/recommendation.py"),
+            (*_WATCHING, *_FITTING),
+        ),
+        "between_runs": Measured("benchmark_between_runs.py", left_out=(*_WATCHING, f"{CLIENT}/transport")),
+        "between_runs_unseen": Measured(
+            "benchmark_between_runs_unseen.py", left_out=(*_WATCHING, f"{CLIENT}/transport")
         ),
         "capture": Measured("benchmark_capture.py", _WATCHING),
-        "comparison": _server("benchmark_comparison.py", "comparison"),
-        "coverage": Measured("benchmark_coverage.py", left_out=(*_ADVICE, *_READING, f"{SERVER}/services/runs.py")),
-        "dashboard": Measured("dashboard/benchmark_dashboard.py", (SERVER, f"{DASHBOARD}/pages"), alone=(DASHBOARD,)),
+        "comparison": _server("benchmark_comparison.py", "comparison/comparison"),
+        "cost": _server("benchmark_cost.py", "cost/cost", left_out=_FITTING),
+        "coverage": Measured(
+            "benchmark_coverage.py", left_out=(*_ADVICE, *_READING, f"{SERVER}/services/runs/runs.py")
+        ),
+        "dashboard": Measured("dashboard/benchmark_dashboard.py", (SERVER, DASHBOARD), alone=(DASHBOARD,)),
         "fits": Measured("benchmark_fits.py", alone=(f"{SERVER}/data/mlperf_convergence.json",)),
         "following": Measured(
             "benchmark_following.py", left_out=_WATCHING, alone=("benchmarks/policies/references.csv",)
@@ -109,17 +139,34 @@ MEASURED = MappingProxyType(
             left_out=_WATCHING,
             alone=("lab/src/noisescale_lab/follow/rate_lines.json",),
         ),
-        "foreign_answers": Measured("foreign_answers.py", (f"{SERVER}/api/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
+        "foreign_answers": Measured(
+            "foreign_answers.py", (f"{SERVER}/api/ingest/streams.py", *_EVERY_REQUEST, *_UPLOADING)
+        ),
         "fuzz": Measured("fuzz_api.py", (SERVER,)),
-        "hot_path": _client("benchmark_hot_path.py", "run.py"),
+        "hot_path": _client("benchmark_hot_path.py", "run/run.py"),
         "import": Measured(
             "benchmark_import.py", (f"{CLIENT}/__init__.py",), alone=("client/pyproject.toml",), at_import=True
         ),
-        "ingest": _server("benchmark_ingest.py", "streams", left_out=(*_ADVICE, *_READING)),
+        "import_runs": Measured(
+            "benchmark_import_runs.py",
+            (IMPORTERS, f"{SERVER}/api/ingest/streams.py", f"{SERVER}/api/sweeps/critical_batch.py", *_EVERY_REQUEST),
+            (
+                *_ITS_START,
+                *_WATCHING,
+                f"{CLIENT}/ask",
+                f"{CLIENT}/commands",
+                f"{SERVER}/services/calibration/calibration.py",
+            ),
+            _ITS_SURROUNDINGS,
+        ),
+        "citus": _server("citus_beside_one.py", "ingest/streams", "runs/runs", left_out=_ADVICE),
+        "citus_faults": Measured("citus_faults.py", (f"{SERVER}/api/ingest/streams.py", *_EVERY_REQUEST)),
+        "ingest": _server("benchmark_ingest.py", "ingest/streams", left_out=(*_ADVICE, *_READING)),
         "kernels": Measured("kernels/benchmark_kernels.py"),
         "kinds": Measured("benchmark_kinds.py"),
-        "limits": _server("benchmark_limits.py", "streams", "runs", left_out=_ADVICE),
-        "load": _server("load_10k_runs.py", "streams", left_out=(*_ADVICE, *_READING)),
+        "limits": _server("benchmark_limits.py", "ingest/streams", "runs/runs", left_out=_ADVICE),
+        "load": _server("load_10k_runs.py", "ingest/streams", left_out=(*_ADVICE, *_READING)),
+        "metrics": _server("benchmark_metrics.py", "telemetry/routes", left_out=(*_ADVICE, *_READING)),
         "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
         "demo": Measured(
             "policies/benchmark_demo.py", alone=("examples/demo/digits.py", "examples/demo/characters.py")
@@ -132,7 +179,7 @@ MEASURED = MappingProxyType(
         "rests": Measured("benchmark_rests.py"),
         "page": Measured(
             "benchmark_page.py",
-            (f"{DASHBOARD}/pages/run.py", *_RUN_PAGE_ASKS, *_EVERY_REQUEST),
+            (f"{DASHBOARD}/run/page.py", *_RUN_PAGE_ASKS, *_EVERY_REQUEST),
             (*_ITS_START, *_FITTING),
             (f"{DASHBOARD}/app.py", f"{DASHBOARD}/assets", *_ITS_SURROUNDINGS),
         ),
@@ -143,19 +190,23 @@ MEASURED = MappingProxyType(
         "policies_recommendations": Measured(
             "policies/benchmark_recommendations.py", alone=("benchmarks/policies/references.csv",)
         ),
-        "rates": Measured("policies/benchmark_rates.py", alone=(f"{CORE}/advice/rate_coefficients.json",)),
-        "recommendation": _server("benchmark_recommendation.py", "recommendation", "runs", left_out=_FITTING),
+        "rates": Measured(
+            "policies/benchmark_rates.py", alone=(f"{CORE}/advice/learning_rate/rate_coefficients.json",)
+        ),
+        "recommendation": _server(
+            "benchmark_recommendation.py", "recommendation/recommendation", "runs/runs", left_out=_FITTING
+        ),
         "report": Measured("benchmark_report.py", (f"{DASHBOARD}/report", f"{CLIENT}/commands")),
         "reproduce": Measured("benchmark_reproduce.py", (f"{LAB}/reproduce/claim/command.py",)),
-        "run_list": _server("benchmark_run_list.py", "runs", left_out=_FITTING),
-        "series": _server("benchmark_series.py", "noise_scale", left_out=_ADVICE),
-        "spool": _client("benchmark_spool.py", "run.py"),
+        "run_list": _server("benchmark_run_list.py", "runs/runs", left_out=_FITTING),
+        "series": _server("benchmark_series.py", "series/noise_scale", left_out=_ADVICE),
+        "spool": _client("benchmark_spool.py", "run/run.py"),
         "step_overhead": Measured("step_overhead/benchmark_step_overhead.py", _WATCHING),
-        "torture": Measured("torture.py", (f"{SERVER}/api/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
+        "torture": Measured("torture.py", (f"{SERVER}/api/ingest/streams.py", *_EVERY_REQUEST, *_UPLOADING)),
         "turns": Measured("benchmark_turns.py", alone=(f"{SERVER}/data/language_model_batch_sizes.json",)),
         "truth": Measured("truth/benchmark_truth.py"),
-        "workers": _server("benchmark_workers.py", "streams", "health", left_out=(*_ADVICE, *_READING)),
-        "wrong_keys": _server("benchmark_wrong_keys.py", "runs", left_out=_ADVICE),
+        "workers": _server("benchmark_workers.py", "ingest/streams", "platform/health", left_out=(*_ADVICE, *_READING)),
+        "wrong_keys": _server("benchmark_wrong_keys.py", "runs/runs", left_out=_ADVICE),
     }
 )
 """From the name of a file of results, or the words that it begins with, to what it measures."""
@@ -251,3 +302,14 @@ def _says_nothing(node: ast.stmt, *, with_imports: bool) -> bool:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return not with_imports
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def is_fresh(what: str, rows: Sequence[dict[str, str]]) -> bool:
+    """Whether a file of results is of the code as it is.
+
+    Args:
+        what: Its name without ending.
+        rows: Of the file.
+    """
+    codes = {row.get("code") for row in rows}
+    return len(codes) == 1 and None not in codes and codes == {fingerprint(what)}

@@ -90,7 +90,17 @@ def read(what: str) -> list[dict[str, str]]:
 LOAD_AT_START = os.getloadavg()[0]
 """Processes that wanted a core in the minute before the benchmark began."""
 
-SOURCES = ("client", "lab", "server", "dashboard", "migrations", "benchmarks", ":!benchmarks/results", ":!*.md")
+SOURCES = (
+    "client",
+    "lab",
+    "importers",
+    "server",
+    "dashboard",
+    "migrations",
+    "benchmarks",
+    ":!benchmarks/results",
+    ":!*.md",
+)
 """Whose uncommitted changes are told by a + behind the commit."""
 
 

@@ -1,13 +1,13 @@
-"""Writes the figures of benchmarks/README.md and README.md from the files of results: `python benchmarks/tables.py`.
+"""Writes benchmarks/README.md and docs/evidence.md from the files of results: `python benchmarks/tables.py`.
 
-The first holds every file, the second the rows of those that are of the code as it is.
+The first holds every file, the second what they say of the product.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from measured_code import fingerprint
-from readme_figures import README, with_fresh_rows
+import evidence
+from measured_code import is_fresh
 from results_file import RESULTS, read
 
 PAGE = Path(__file__).with_name("README.md")
@@ -19,8 +19,7 @@ HEAD = """# Figures
 Every number below comes from `benchmarks/results/`, where it stands with its commit, machine, load and command.
 Absolute times are of shared two-core machines and differ by a factor of two from day to day: compare ratios of one
 file. A file is *of the code as it is* when nothing that it measures has changed since (`measured_code.py`); others
-say of which commit they are. `python benchmarks/tables.py` writes this page, and into the README the rows of the
-files that are of the code as it is.
+say of which commit they are. `python benchmarks/tables.py` writes this page, and `docs/evidence.md`.
 
 Each benchmark takes `--smoke`, seconds at sizes that say nothing; `make test-full` runs them all so.
 """
@@ -29,23 +28,6 @@ Each benchmark takes `--smoke`, seconds at sizes that say nothing; `make test-fu
 def page() -> str:
     """The whole page."""
     return "\n".join([HEAD, *(line for path in sorted(RESULTS.glob("*.csv")) for line in _section(path))])
-
-
-def readme() -> str:
-    """README with its table as it should be."""
-    names = [path.stem for path in RESULTS.glob("*.csv")]
-    return with_fresh_rows(README.read_text(), {what: is_fresh(what, read(what)) for what in names})
-
-
-def is_fresh(what: str, rows: Sequence[dict[str, str]]) -> bool:
-    """Whether a file of results is of the code as it is.
-
-    Args:
-        what: Its name without ending.
-        rows: Of the file.
-    """
-    codes = {row.get("code") for row in rows}
-    return len(codes) == 1 and None not in codes and codes == {fingerprint(what)}
 
 
 def _section(path: Path) -> Iterator[str]:
@@ -68,4 +50,4 @@ def _section(path: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    README.write_text(readme())
+    evidence.PAGE.write_text(evidence.page())

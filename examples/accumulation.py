@@ -15,13 +15,11 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 run = noisescale.init(
     project="examples",
     task="next-token",
-    example="sequence",
-    unit="tokens",
-    units_per_example=LENGTH,
+    units=noisescale.Units("sequence", "tokens", per_example=LENGTH),
     config={"lr": 3e-3, "vocabulary": VOCABULARY},
     planned_steps=NUM_STEPS,
 )
-run.watch(model, optimizer, loss_reduction="mean_over_tokens")
+run.watch(model, optimizer, loss=noisescale.Loss(reduction="mean_over_tokens"))
 
 with run:
     for step in range(NUM_STEPS):

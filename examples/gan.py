@@ -15,7 +15,7 @@ discriminator = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.ReLU(), tor
 of_generator = torch.optim.Adam(generator.parameters(), lr=1e-3)
 of_discriminator = torch.optim.Adam(discriminator.parameters(), lr=1e-3)
 
-run = noisescale.init(project="examples", task="gan", example="point", planned_steps=NUM_STEPS)
+run = noisescale.init(project="examples", task="gan", units=noisescale.Units(example="point"), planned_steps=NUM_STEPS)
 run.watch(discriminator, of_discriminator, name="discriminator")  # the run itself
 run.watch(generator, of_generator, name="generator")  # a run beside it, of task "gan/generator"
 

@@ -6,6 +6,7 @@ import tempfile
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
+from noisescale import Units
 from noisescale.integrations.huggingface import NoiseScaleCallback
 
 NUM_STEPS = int(os.environ.get("NUM_STEPS", "100"))
@@ -28,9 +29,7 @@ def main() -> None:
     config = LlamaConfig(
         vocab_size=VOCABULARY, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4
     )
-    callback = NoiseScaleCallback(
-        project="examples", task="sorted-tokens", example="sequence", unit="tokens", units_per_example=LENGTH
-    )
+    callback = NoiseScaleCallback(project="examples", task="sorted-tokens", units=Units("sequence", "tokens", LENGTH))
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,

@@ -88,7 +88,9 @@ def main():
     step = make_step(mesh)
     parameters = make_parameters(jax.random.key(0))
     state = optimizer.init(parameters)
-    with noisescale.init(project="examples", task="jax-sum", num_devices=len(jax.devices())) as run:
+    with noisescale.init(
+        project="examples", task="jax-sum", machine=noisescale.Machine(num_devices=len(jax.devices()))
+    ) as run:
         log = partial(
             run.log_norms, small_batch_size=BATCH_SIZE / num_small, big_batch_size=BATCH_SIZE, num_small=num_small
         )

@@ -103,7 +103,7 @@ def main() -> None:
     os.environ.setdefault("NOISESCALE_GROUP_SECONDS", "1")
     plans = tuple(plan.scaled(arguments.scale) for plan in PLANS)
     url = f"http://{os.environ.get('NOISESCALE_HOST', '127.0.0.1')}:{os.environ.get('NOISESCALE_PORT', '8321')}"
-    url = os.environ.setdefault("NOISESCALE_URL", url)
+    url = os.environ["NOISESCALE_URL"] = os.environ.get("NOISESCALE_URL") or url
     with server(url) as process:
         # a link that is broken at the width of the terminal cannot be copied
         console.print(

@@ -66,7 +66,20 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> "Iterator[EmbeddedPostgres]":
-    """A cluster without fsync that goes with the session; never any other database."""
+    """A cluster without fsync that goes with the session; never any other database.
+
+    With NOISESCALE_TEST_DATABASE=citus a coordinator and two workers, which tests use in the same way.
+    """
+    import os
+
+    if os.environ.get("NOISESCALE_TEST_DATABASE") == "citus":
+        from typing import cast
+
+        from citus_cluster import CitusCluster
+
+        with CitusCluster.throw_away() as cluster:
+            yield cast("EmbeddedPostgres", cluster)
+        return
     from noisescale_server.embedded import EmbeddedPostgres
 
     with EmbeddedPostgres.throw_away() as running:
@@ -76,8 +89,8 @@ def postgres() -> "Iterator[EmbeddedPostgres]":
 @pytest.fixture(scope="session")
 def template_database(postgres: "EmbeddedPostgres") -> str:
     """The name of a migrated, empty database to copy; nobody connects to it."""
-    from noisescale_server.commands import bring_up_to_date
-    from noisescale_server.settings import Settings
+    from noisescale_server.cli.commands import bring_up_to_date
+    from noisescale_server.process.settings import Settings
 
     postgres.create_database(TEMPLATE)
     bring_up_to_date(Settings(database_url=None, migration_database_url=None), postgres.url(TEMPLATE))
@@ -87,7 +100,7 @@ def template_database(postgres: "EmbeddedPostgres") -> str:
 @pytest.fixture(scope="session")
 def new_database(postgres: "EmbeddedPostgres", template_database: str) -> Callable[[], str]:
     """A function that makes a fresh copy of the template and gives its URL, as the role that servers work as."""
-    from noisescale_server import app_role
+    from noisescale_server.process import app_role
 
     numbers = count(1)
 
@@ -116,7 +129,7 @@ def owner_url(database_url: str, postgres: "EmbeddedPostgres") -> str:
 @pytest.fixture(scope="session")
 async def shared_engine(new_database: Callable[[], str]) -> "AsyncIterator[AsyncEngine]":
     """The engine of the tests that roll back."""
-    from noisescale_server.storage.engine import create_engine
+    from noisescale_server.storage.platform.engine import create_engine
 
     engine = create_engine(new_database())
     yield engine

@@ -21,9 +21,9 @@ from harness import AS_LOCAL_USER
 from open_pages import PATIENCE_MS
 from stored_data import Stored
 
-from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.app import create_app
-from noisescale_dashboard.settings import DashboardSettings
+from noisescale_dashboard.serving.settings import DashboardSettings
 
 CALLBACK = "/_dash-update-component"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

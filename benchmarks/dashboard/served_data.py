@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from harness import LOCAL_TOKEN, free_port, stop, wait_until_ready
 
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrate
+from noisescale_server.process.migrating import migrate
 
 DATABASE = "dashboard"
 

@@ -24,7 +24,7 @@ from benchmark_series import fill as fill_long_run
 from harness import AS_LOCAL_USER
 from payloads import STARTED, run_batch
 
-from noisescale_server.storage import group_pyramid
+from noisescale_server.storage.series import group_pyramid
 
 JSON = {"Content-Type": "application/json"}
 NUM_PROJECTS, NUM_TASKS = 10, 30

@@ -24,9 +24,9 @@ def running_postgres() -> Iterator[str]:
 if __name__ == "__main__":
     from shared_postgres import TEMPLATE
 
-    from noisescale_server.commands import bring_up_to_date
+    from noisescale_server.cli.commands import bring_up_to_date
     from noisescale_server.embedded import EmbeddedPostgres
-    from noisescale_server.settings import Settings
+    from noisescale_server.process.settings import Settings
 
     with EmbeddedPostgres.throw_away() as postgres:
         postgres.create_database(TEMPLATE)

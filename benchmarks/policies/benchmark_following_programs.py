@@ -30,10 +30,10 @@ from benchmarks.smoke import IS_SMOKE, size
 from benchmarks.step_overhead.small_gpt import Size, SmallGPT
 from noisescale.integrations.huggingface import NoiseScaleCallback as TrainerNoise
 from noisescale.integrations.lightning import NoiseScaleCallback as LightningNoise
+from noisescale_lab.follow.callbacks.huggingface import FollowCallback as TrainerFollow
+from noisescale_lab.follow.callbacks.lightning import FollowCallback as LightningFollow
 from noisescale_lab.follow.follower import Follower
-from noisescale_lab.follow.huggingface import FollowCallback as TrainerFollow
-from noisescale_lab.follow.lightning import FollowCallback as LightningFollow
-from noisescale_lab.reproduce.tasks import characters
+from noisescale_lab.reproduce.tasks.text import characters
 
 MODEL = Size(width=64, depth=2, heads=4, vocabulary=characters.NUM_CHARACTERS, context=32)
 NUM_STEPS, WARM_UP = size(600, 20), 0.06
@@ -113,7 +113,7 @@ def is_due(step: int) -> bool:
 
 
 def new_run() -> noisescale.Run:
-    """Nothing is sent."""
+    """Send no record."""
     return noisescale.init(mode="offline", planned_steps=NUM_STEPS)
 
 

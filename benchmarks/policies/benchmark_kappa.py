@@ -1,7 +1,7 @@
 """Fit the course of κ over a run, and how φ goes with a falling rate, on the design tasks. Writes results/kappa.csv.
 
-What `noisescale_core.advice.kappa` holds as `COURSE`, `RATE_EXPONENT` and `ODDS_LOG_SD` are these figures, rounded; the
-held-out tasks stand beside and are not fitted. `--smoke` fits one task and writes nothing.
+What `noisescale_core.advice.evidence.kappa` holds as `COURSE`, `RATE_EXPONENT` and `ODDS_LOG_SD` are these figures,
+rounded; the held-out tasks stand beside and are not fitted. `--smoke` fits one task and writes nothing.
 """
 
 import math

@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import size
 from noisescale_core.advice.decision import KEEP_REGRET
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.kappa import ODDS_LOG_SD, UNCALIBRATED
-from noisescale_core.advice.known_noise_scale import known_noise_scale
-from noisescale_core.advice.parts import Decision, RunSoFar
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import ODDS_LOG_SD, UNCALIBRATED
+from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
+from noisescale_core.advice.parts.parts import Decision, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.looks import Looks, look_of

@@ -71,8 +71,8 @@ PARTS = (
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )
 REPLAYED_BY = (
-    "branches.py", "first_policy.py", "first_policy_memory.py", "first_version.py", "ours.py", "replay.py", "run.py",
-    "simple_policies.py", "sweep.py",
+    "branches.py", "first/first_policy.py", "first/first_policy_memory.py", "first/first_version.py", "ours.py",
+    "replay.py", "run.py", "simple_policies.py", "sweep.py",
 )  # fmt: skip
 FEW = ("keep", "keep, extend", "B = r (control)", *OURS, "first version", "first version without branches")
 OURS_AGAIN = tuple(
@@ -90,7 +90,8 @@ def version() -> str:
     sources = [lab / "reproduce" / "advice" / name for name in REPLAYED_BY]
     policy = [*sorted((lab / "follow").glob("*.py")), lab / "follow" / "rate_lines.json"]
     core = ROOT / "client/src/noisescale_core"
-    advice = [core / "advice" / name for name in ("critical_belief.py", "kappa.py", "known_noise_scale.py", "usual.py")]
+    known = ("evidence/critical_belief.py", "evidence/kappa.py", "parts/known_noise_scale.py", "evidence/usual.py")
+    advice = [core / "advice" / name for name in known]
     theory = [core / "estimators/belief.py", core / "theory/expected_cost.py", core / "theory/learning_rate.py"]
     for source in [*sources, REFERENCES, *policy, *advice, *theory]:
         digest.update(source.read_bytes())

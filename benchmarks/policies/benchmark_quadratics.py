@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE
 from noisescale_core.advice.decision import KEEP_REGRET
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.known_noise_scale import known_noise_scale
-from noisescale_core.advice.parts import Decision, RunSoFar
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
+from noisescale_core.advice.parts.parts import Decision, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.looks import Looks

@@ -18,7 +18,7 @@ import torch
 from benchmarks.policies.rate_runs import SETTINGS, Setting, best_rate, train
 from benchmarks.results_file import Figure, write
 from benchmarks.smoke import IS_SMOKE, size
-from noisescale_core.advice.rate_verdict import RateVerdict, rate_verdict
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict
 from noisescale_lab.reproduce.registry import ALL
 
 TASKS = (

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 from benchmarks.policies.rate_runs import BATCH, SETTINGS, Setting, best_rate, train
-from noisescale_core.advice.rate_coefficients import Line, family_of
+from noisescale_core.advice.learning_rate.rate_coefficients import Line, family_of
 from noisescale_core.estimators.path import path_ratio
 from noisescale_lab.reproduce.registry import DESIGN
 
-FILE = Path(__file__).parents[2] / "client/src/noisescale_core/advice/rate_coefficients.json"
+FILE = Path(__file__).parents[2] / "client/src/noisescale_core/advice/learning_rate/rate_coefficients.json"
 SEEDS = (600, 601, 602)
 PLANNED = 500
 SHARES = (0.12, 0.25, 0.5, 1.0)

@@ -28,8 +28,8 @@ from noisescale_lab.reproduce.advice.run import FIRST_LOOKS, LOOK_RATIO
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS, ALL, DESIGN
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Replicas, train
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Replicas, train
 
 FILE = Path(__file__).parents[2] / "lab/src/noisescale_lab/follow/rate_lines.json"
 REFERENCES = Path(__file__).with_name("references.csv")

@@ -11,11 +11,11 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from noisescale_core.advice.rate_coefficients import Schedule, family_of
+from noisescale_core.advice.learning_rate.rate_coefficients import Schedule, family_of
 from noisescale_core.estimators.path import Path
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys
-from noisescale_lab.reproduce.stacked.trainer import evaluate
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import evaluate
 
 BETAS, EPSILON, DECAY = (0.9, 0.99), 1e-8, 0.01
 WARM_UP = 0.06

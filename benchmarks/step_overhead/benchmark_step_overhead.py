@@ -23,7 +23,7 @@ from benchmarks.smoke import size
 from benchmarks.step_overhead.modes import MODES, Mode, why_not
 from benchmarks.step_overhead.small_gpt import FOR_CPU, GPT2_SMALL, Size
 from benchmarks.step_overhead.training import MICRO_BATCHES, Training
-from noisescale.run import Run
+from noisescale.run.run import Run
 
 COMMAND = "python benchmarks/step_overhead/benchmark_step_overhead.py"
 

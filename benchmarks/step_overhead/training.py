@@ -12,7 +12,7 @@ from benchmarks.step_overhead.modes import Mode
 from benchmarks.step_overhead.small_gpt import Size, SmallGPT
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale.transport.wire import Measurement, Record
 
 MICRO_BATCHES = 4
@@ -35,7 +35,7 @@ class CountingOutbox:
         return True
 
     def close(self, timeout_seconds: float) -> None:
-        """Nothing to deliver."""
+        """Deliver no record."""
 
 
 class Training:

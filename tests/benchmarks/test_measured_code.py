@@ -10,16 +10,19 @@ BENCHMARKS = ROOT / "benchmarks"
 MODULES = ("measured_code", "imported_code", "results_file")
 
 COUNTED = {
-    "hot_path": "run.py step_log.py recent_updates.py layer_sums.py recording.py transport/disk_spool.py",
-    "ingest": "api/streams.py api/auth_gate.py api/wire_schemas.py api/body.py storage/group_pyramid.py serving.py",
-    "series": "api/noise_scale.py api/auth_gate.py services/series.py storage/series.py harness.py payloads.py",
-    "recommendation": "theory/cost.py services/known_kappa.py services/run_history.py advice/recommendation.py",
-    "page": "pages/run.py pages/recommendation_card.py app.py answers.py assets/50-address.js assets/10-base.css "
+    "hot_path": "run.py step_log.py recent_updates.py layer_sums.py recording.py transport/spool/disk_spool.py",
+    "ingest": "api/ingest/streams.py api/access/gate.py api/ingest/wire_schemas.py api/platform/body.py "
+    "storage/series/group_pyramid.py serving.py",
+    "series": "api/series/noise_scale.py api/access/gate.py services/series/series.py storage/series/series.py "
+    "harness.py payloads.py",
+    "recommendation": "theory/cost.py services/recommendation/known_kappa.py services/series/history.py "
+    "advice/recommendation.py",
+    "page": "run/page.py run/recommendation_card.py app.py answers.py address/address.js assets/10-base.css "
     "assets/00-plotly-cartesian.min.js",
-    "import": "noisescale/__init__.py lazy.py version.py client/pyproject.toml",
-    "limits": "impatient_http.py api/body.py api/runs.py",
-    "reproduce": "claim/command.py tasks/digits.py stacked/trainer.py",
-    "fits": "data/mlperf_convergence.json batch_sweep/sweep_fit.py",
+    "import": "noisescale/__init__.py noisescale/__init__.pyi lazy.py client/pyproject.toml",
+    "limits": "impatient_http.py api/platform/body.py api/runs/runs.py",
+    "reproduce": "claim/command.py tasks/digits.py reproduce/trainer.py",
+    "fits": "data/mlperf_convergence.json fitting/sweep_fit.py",
 }
 """A few files that each figure must know of, by how their paths end."""
 
@@ -28,7 +31,7 @@ NOT_COUNTED = {
     "ingest": ("noisescale_core/advice/", "noisescale_server/analysis/"),
     "import": ("noisescale_core/", "capture/"),
     "truth": ("noisescale_server/", "noisescale/"),
-    "page": ("noisescale_lab/", "pages/planner.py"),
+    "page": ("noisescale_lab/", "planner/page.py"),
 }
 
 

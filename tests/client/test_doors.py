@@ -33,7 +33,11 @@ def test_listing_the_names_of_the_package_needs_no_lab(no_lab):
 
 @pytest.mark.parametrize(
     ("arguments", "install"),
-    [(["reproduce", "--quick", "--seed", "3"], lazy.INSTALL_LAB), (["up", "--port", "80"], lazy.INSTALL_SERVER)],
+    [
+        (["import", "table", "runs.csv", "--dry-run"], lazy.INSTALL_IMPORTERS),
+        (["reproduce", "--quick", "--seed", "3"], lazy.INSTALL_LAB),
+        (["up", "--port", "80"], lazy.INSTALL_SERVER),
+    ],
 )
 def test_a_command_that_is_not_installed_says_how_to_get_it(monkeypatch, capsys, arguments, install):
     monkeypatch.setattr(commands, "entry_points", lambda group: ())

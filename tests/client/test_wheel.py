@@ -28,10 +28,10 @@ def test_it_needs_httpx_and_nothing_else(wheel):
     assert needed == ["httpx>=0.27"]
 
 
-def test_each_extra_serves_one_integration(wheel):
+def test_each_extra_serves_one_integration_or_assistants(wheel):
     extras = metadata(wheel).get_all("Provides-Extra")
 
-    assert sorted(extras) == ["accelerate", "huggingface", "lightning", "mlflow", "tensorboard", "wandb"]
+    assert sorted(extras) == ["accelerate", "huggingface", "lightning", "mcp", "mlflow", "tensorboard", "wandb"]
 
 
 def test_its_version_is_the_one_in_the_code(wheel):

@@ -9,7 +9,7 @@ import pytest
 import noisescale
 from as_owner import execute
 from noisescale import commands
-from noisescale.transport.left_behind import stream_folders
+from noisescale.transport.upload.left_behind import stream_folders
 from served_app import TOKEN, free_port, served_app
 
 pytestmark = pytest.mark.processes
@@ -32,7 +32,7 @@ async def test_records_of_the_first_database_go_to_the_second_when_their_folder_
     # databases of tests are copies of one template
     await execute(second, "UPDATE epoch SET database_id = gen_random_uuid()")
     with served_app(first, port=port) as url:
-        run = noisescale.init(project="demo", url=url)
+        run = noisescale.init(project="demo", delivery=noisescale.Delivery(url=url))
         run.log_metrics(1, loss=0.5)
         run.finish()
         assert num_runs(url) == 1

@@ -11,12 +11,13 @@ import pytest
 from fakes_planner import LIMIT_WORDS
 from noisescale_core.advice.question import FIELDS
 from noisescale_core.theory.limits import LimitKind
-from noisescale_dashboard import question_fields
-from noisescale_dashboard.advice import Recommendation
-from noisescale_dashboard.pages import plan_limits, planner_query
-from noisescale_dashboard.planner_answers import TradeOff
+from noisescale_dashboard.answers.advice import Recommendation
+from noisescale_dashboard.answers.plans import TradeOff
+from noisescale_dashboard.api import question_fields
+from noisescale_dashboard.planner import query as planner_query
+from noisescale_dashboard.run import limits as plan_limits
 from noisescale_server.app import create_app
-from noisescale_server.settings import Settings
+from noisescale_server.process.settings import Settings
 
 RECOMMENDATION, TRADE_OFF = "/api/v1/runs/{run_id}/recommendation", "/api/v1/tradeoff"
 ASKED_OTHERWISE = {"preference": "the slider", "batch_sizes": "no page asks for batches of one's own"}

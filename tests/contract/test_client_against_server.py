@@ -21,7 +21,7 @@ from noisescale.transport.wire import (
     to_json,
 )
 from noisescale_core.estimators.flags import Flags
-from noisescale_server.api.wire_schemas import BatchBody, Estimator, Measurements, StreamFields
+from noisescale_server.api.ingest.wire_schemas import BatchBody, Estimator, Measurements, StreamFields
 
 PAYLOADS = sorted((Path(__file__).parent / "payloads").glob("*.json"))
 RUN_ID = "7d1f0c9e-2222-4333-8444-555566667777"

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from fakes_api import FakeApi
 from noisescale_server.app import create_app
-from noisescale_server.settings import Settings
+from noisescale_server.process.settings import Settings
 
 API = "/api/v1"
 
@@ -30,6 +30,10 @@ def asked() -> Iterator[tuple[str, str, dict[str, Any]]]:
         ("/sweeps/critical-batches", {"ids": sweeps}),
         ("/published-sweeps", {}),
         ("/hindsight", {}),
+        ("/cost/submissions", {"task": "ImageNet"}),
+        ("/cost/leaderboard", {"target": 0.9, "metric": "accuracy", "goal": "max"}),
+        ("/cost/growth", {}),
+        ("/server", {}),
         ("/reproductions", {}),
         ("/tradeoff", {}),
         ("/tradeoff", {"run_id": api.runs[0].id, "num_devices": 8, "max_hours": 2}),
@@ -43,6 +47,8 @@ def asked() -> Iterator[tuple[str, str, dict[str, Any]]]:
         ("/audit", {}),
     ):
         yield path, path, query
+    for name in ("defaults", "retention", "public", "views", "alerts/rules", "alerts/receivers", "alerts/events"):
+        yield f"/projects/{{project}}/{name}", f"/projects/vision/{name}", {}
     for run in api.runs:
         names = (
             "",
@@ -50,15 +56,17 @@ def asked() -> Iterator[tuple[str, str, dict[str, Any]]]:
             "/groups",
             "/metrics",
             "/streams",
+            "/links",
             "/recommendation",
             "/forecast",
             "/learning-rate",
+            "/time",
         )
         for name in names:
             yield f"/runs/{{run_id}}{name}", f"/runs/{run.id}{name}", {}
         yield "/runs/{run_id}/recommendation", f"/runs/{run.id}/recommendation", {"num_devices": 8}
     for sweep in api.sweeps:
-        for name in ("", "/quality", "/forecast"):
+        for name in ("", "/quality", "/forecast", "/search-cost"):
             yield f"/sweeps/{{sweep_id}}{name}", f"/sweeps/{sweep.id}{name}", {}
         for name in ("/critical-batch", "/plan", "/learning-rates") if sweep.ladder else ():
             yield f"/sweeps/{{sweep_id}}{name}", f"/sweeps/{sweep.id}{name}", {"target": min(sweep.ladder)}

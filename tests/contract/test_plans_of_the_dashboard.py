@@ -9,12 +9,13 @@ from fastapi import FastAPI
 
 from app_in_process import ADDRESS, AS_LOCAL_USER
 from compared_tasks import planted_task, stored_run
-from noisescale_dashboard.api_client import ApiClient
-from noisescale_dashboard.api_transport import ApiProblem
-from noisescale_dashboard.pages import planner_query, planner_scope
-from noisescale_dashboard.pages import planner_sentences as sentences
-from noisescale_dashboard.pages.planner_query import FIELDS, FLAGS
-from noisescale_dashboard.planner_answers import TradeOff
+from noisescale_dashboard.answers.plans import TradeOff
+from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.api.transport import ApiProblem
+from noisescale_dashboard.planner import query as planner_query
+from noisescale_dashboard.planner import scope as planner_scope
+from noisescale_dashboard.planner import words as sentences
+from noisescale_dashboard.planner.query import FIELDS, FLAGS
 
 WORDS = (*FIELDS, *FLAGS, "project", "task", "run", "target")
 NOTHING: dict[str, Any] = dict.fromkeys(WORDS) | {"pref": 0.5, "y": "usd"}

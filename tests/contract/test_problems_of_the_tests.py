@@ -1,6 +1,6 @@
 """What the tests of the client take for problems of the server are problems of the server."""
 
-from noisescale_server.api.errors import PROBLEMS
+from noisescale_server.api.platform.errors import PROBLEMS
 from simulated_proxy import OURS
 
 

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from noisescale.config import Config
-from noisescale_dashboard.api_client import ApiClient
-from noisescale_dashboard.pages.reproduce import changes_of
+from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.reproduce.page import changes_of
 from noisescale_lab.reproduce.advice.recommendation_scores import Row
 from noisescale_lab.reproduce.advice.scores import Score
 from noisescale_lab.reproduce.advice.tables import Tables

@@ -12,9 +12,9 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 from checked_figures import checked_figures
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
-from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.app import create_app, mount
-from noisescale_dashboard.settings import DashboardSettings
+from noisescale_dashboard.serving.settings import DashboardSettings
 
 # a page is patient on a machine that does other work, too
 expect.set_options(timeout=20_000)

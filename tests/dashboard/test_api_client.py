@@ -7,8 +7,8 @@ import pytest
 
 from fakes_api import FakeApi
 from fakes_runs import RUNS
-from noisescale_dashboard.api_client import ApiClient
-from noisescale_dashboard.api_transport import ApiProblem, visitor_headers
+from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 
 NOBODY = "00000000-0000-4000-8000-999999999999"
 

@@ -12,9 +12,9 @@ from fastapi import FastAPI
 from callback_values import VALUES
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
-from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.app import create_app
-from noisescale_dashboard.settings import DashboardSettings
+from noisescale_dashboard.serving.settings import DashboardSettings
 
 HUGE = 10**400
 ODD: tuple[Any, ...] = ([], {"a": 1}, "x", HUGE, True, None)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import noisescale_dashboard
-from noisescale_dashboard.figures.categories import OTHER, RUN_COLORS, UNITS, color_of_slot, colors_of_units
-from noisescale_dashboard.figures.theme import DARK, LIGHT, Palette
+from noisescale_dashboard.figures.parts.categories import OTHER, RUN_COLORS, UNITS, color_of_slot, colors_of_units
+from noisescale_dashboard.figures.parts.theme import DARK, LIGHT, Palette
 
 ASSETS = Path(noisescale_dashboard.__file__).parent / "assets"
 CSS = (ASSETS / "54-compare.css").read_text()
@@ -31,7 +31,7 @@ def test_the_swatch_of_a_slot_has_the_colour_of_its_line() -> None:
 def test_a_run_never_has_the_colour_of_a_role() -> None:
     assert not {LIGHT.noise, LIGHT.batch, LIGHT.recommended} & set(RUN_COLORS)
     assert color_of_slot(None) == OTHER
-    slots = int(re.search(r"SLOTS = (\d+)", (ASSETS / "54-compare.js").read_text())[1])  # type: ignore[index]
+    slots = int(re.search(r"SLOTS = (\d+)", (ASSETS / "modules" / "address" / "slots.js").read_text())[1])  # type: ignore[index]
     assert slots == len(RUN_COLORS) == len(set(RUN_COLORS))
 
 

@@ -10,7 +10,7 @@ from dash.exceptions import PreventUpdate
 from fastapi import FastAPI
 
 from dashboard_callbacks import Callbacks
-from noisescale_dashboard import dash_errors
+from noisescale_dashboard.serving import dash_errors
 
 JSON = {"Content-Type": "application/json"}
 
@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 @pytest.mark.parametrize(
     "path",
     ["dash/no_such_file.js", "no_such_package/x.js", "dash/../../etc/passwd", "dash/deps/%2e%2e/dash.py",
-     "dash_mantine_components/", "noisescale_server/settings.py"],
+     "dash_mantine_components/", "noisescale_server/process/settings.py"],
 )  # fmt: skip
 async def test_a_file_that_no_component_has_is_404(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(f"/_dash-component-suites/{path}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale_dashboard import number_format as numbers
+from noisescale_dashboard.words import number_format as numbers
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import httpx
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import RUNS
-from noisescale_dashboard.outages import CALLBACKS, HEADER
+from noisescale_dashboard.api.outages import CALLBACKS, HEADER
 
-OF_PROJECTS = {"runs-project.id": "runs-project"}
+OF_TASKS = {"runs-task.id": "runs-task"}
 OF_RUN = {"run-slow-pulse.data": 1.0, "run-id.data": RUNS[0].id, "narrow.data": False}
 
 
@@ -20,7 +20,7 @@ async def said(client: httpx.AsyncClient, output: str, values: dict[str, Any]) -
 
 
 async def test_a_callback_that_the_api_answered_says_up(client: httpx.AsyncClient) -> None:
-    assert await said(client, "runs-project.data", OF_PROJECTS) == "up"
+    assert await said(client, "runs-task.data", OF_TASKS) == "up"
 
 
 async def test_a_callback_that_changes_nothing_since_the_api_failed_still_says_down(
@@ -28,7 +28,7 @@ async def test_a_callback_that_changes_nothing_since_the_api_failed_still_says_d
 ) -> None:
     fake_api.failing = True
 
-    assert await said(client, "runs-project.data", OF_PROJECTS) == "down"
+    assert await said(client, "runs-task.data", OF_TASKS) == "down"
 
 
 async def test_one_of_several_questions_without_an_answer_is_an_outage(

@@ -2,8 +2,9 @@
 
 import json
 
-from noisescale_dashboard import question_fields
-from noisescale_dashboard.pages import plan_limits, planner_query
+from noisescale_dashboard.api import question_fields
+from noisescale_dashboard.planner import query as planner_query
+from noisescale_dashboard.run import limits as plan_limits
 
 
 def test_the_run_page_asks_for_every_field_in_its_group() -> None:

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from noisescale_dashboard.answers.reproductions import comparison
 from noisescale_dashboard.report.reproduced import document
-from noisescale_dashboard.reproduction_answers import comparison
-from noisescale_lab.reproduce.claim.files import summary
-from noisescale_lab.reproduce.claim.findings import findings
+from noisescale_lab.reproduce.claim.judged.findings import findings
+from noisescale_lab.reproduce.claim.report.files import summary
 from reproduced_tasks import make_result
 
 

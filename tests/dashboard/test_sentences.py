@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from fakes_runs import RUNS, run_json
-from noisescale_dashboard.answers import run
-from noisescale_dashboard.kinds import KINDS, kind_named
-from noisescale_dashboard.sentences import interval_words, measured_words, ordinal, runs_sentence
+from noisescale_dashboard.answers.common import run
+from noisescale_dashboard.words.kinds import KINDS, kind_named
+from noisescale_dashboard.words.sentences import interval_words, measured_words, ordinal, runs_sentence
 
 
 @pytest.mark.parametrize(

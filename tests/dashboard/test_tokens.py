@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import noisescale_dashboard
-from noisescale_dashboard.figures.theme import DARK, LIGHT, Palette, dark_of_light, translucent
+from noisescale_dashboard.figures.parts.theme import DARK, LIGHT, Palette, dark_of_light, translucent
 
 ASSETS = Path(noisescale_dashboard.__file__).parent / "assets"
 CSS = (ASSETS / "10-base.css").read_text()

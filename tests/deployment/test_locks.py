@@ -11,7 +11,8 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("image", "development", "integrations")
-OURS = {"noisescale", "noisescale-lab", "noisescale-server", "noisescale-dashboard"}
+DISTRIBUTIONS = ("client", "lab", "importers", "server", "dashboard")
+OURS = {"noisescale", "noisescale-lab", "noisescale-importers", "noisescale-server", "noisescale-dashboard"}
 NOT_LOCKED = OURS | {"torch", "triton"}
 
 
@@ -73,7 +74,7 @@ def test_pytorch_and_ours_are_in_none(lock: str) -> None:
     [
         ("image", tuple(f"{one}/pyproject.toml" for one in ("client", "server", "dashboard"))),
         ("image", ("requirements-image.txt",)),
-        ("development", tuple(f"{one}/pyproject.toml" for one in ("client", "lab", "server", "dashboard"))),
+        ("development", tuple(f"{one}/pyproject.toml" for one in DISTRIBUTIONS)),
         ("development", ("requirements-dev.txt",)),
         ("integrations", ("requirements-integrations.txt",)),
     ],

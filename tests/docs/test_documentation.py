@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-import noisescale_dashboard.settings
+import noisescale
+import noisescale_dashboard.serving.settings
 from noisescale import config
 from noisescale_core.estimators.uncertainty import Reason, State
-from noisescale_server.api.errors import PROBLEMS
-from noisescale_server.api.wire_schemas import Measurements
-from noisescale_server.settings import Settings
+from noisescale_server.api.ingest.wire_schemas import Measurements
+from noisescale_server.api.platform.errors import PROBLEMS
+from noisescale_server.process.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,7 @@ def test_every_setting_of_the_server_is_documented(name):
     assert f"`NOISESCALE_{name.upper()}`" in text("docs/operating.md")
 
 
-@pytest.mark.parametrize("name", sorted(noisescale_dashboard.settings.DashboardSettings.model_fields))
+@pytest.mark.parametrize("name", sorted(noisescale_dashboard.serving.settings.DashboardSettings.model_fields))
 def test_every_setting_of_the_dashboard_is_documented(name):
     assert f"`NOISESCALE_DASHBOARD_{name.upper()}`" in text("docs/operating.md")
 
@@ -47,9 +48,10 @@ def test_every_wire_column_is_documented_with_its_meaning(field):
 
 
 def test_no_hint_installs_by_a_name_that_no_package_index_has():
-    """Anybody may take such a name: our own four are installed from a checkout."""
+    """Anybody may take such a name: our own five are installed from a checkout."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
-    code = [path for part in ("client", "lab", "server", "dashboard") for path in (ROOT / part / "src").rglob("*.py")]
+    parts = ("client", "lab", "importers", "server", "dashboard")
+    code = [path for part in parts for path in (ROOT / part / "src").rglob("*.py")]
 
     found = [
         f"{path.relative_to(ROOT)}: pip install {hint}"
@@ -96,3 +98,22 @@ def test_decisions_are_numbered_without_gaps():
     numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs/decisions").glob("*.md"))
 
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("page", sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]))
+def test_prose_wraps_at_120(page):
+    assert [line for line in prose(page.read_text()) if len(line) > 120] == []
+
+
+def prose(text):
+    """Lines outside of code and tables; what cannot be broken (code, addresses) counts as one letter."""
+    text = re.sub(r"^ *(```+|~~~+).*?^ *\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+    for line in text.splitlines():
+        if not re.match(r"\s*\||\s{4,}|#|!?\[", line):
+            yield re.sub(r"`[^`]*`|\]\([^)]*\)|https?://\S+", "x", line)
+
+
+def test_the_python_reference_names_all_that_the_package_exports() -> None:
+    named = set(re.findall(r"auto\w+:: noisescale\.(\w+)", (ROOT / "docs" / "reference" / "python.md").read_text()))
+
+    assert set(noisescale.__all__) - {"__version__"} == named

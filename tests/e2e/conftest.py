@@ -4,14 +4,13 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from app_in_process import LOCAL_TOKEN
+from served_app import wait_until_ready
 
 
 @pytest.fixture(scope="session")
@@ -35,19 +34,6 @@ def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPa
     finally:
         process.terminate()
         process.wait(timeout=30)
-
-
-def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 180
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the server ended before it was ready"
-        try:
-            if httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK:
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"no server at {url} within 180 s")
 
 
 @pytest.fixture(autouse=True)

@@ -57,8 +57,9 @@ def log_steps(run, num_steps, *, noise, noise_scale=3000.0, batch=64, rises=Fals
 def finished_run(live_server, num_steps, **steps):
     """A run whose every step is stored, and its latest window with them."""
     run = noisescale.init(
-        project="asking", task="norms", example="sequence", unit="tokens", units_per_example=1024.0,
-        config={"weight_decay": 0.1}, planned_steps=2000, num_devices=4, usd_per_device_hour=2.5,
+        project="asking", task="norms", units=noisescale.Units("sequence", "tokens", per_example=1024.0),
+        machine=noisescale.Machine(num_devices=4, usd_per_device_hour=2.5), config={"weight_decay": 0.1},
+        planned_steps=2000,
     )  # fmt: skip
     log_steps(run, num_steps, **steps)
     run.finish()

@@ -18,7 +18,7 @@ import noisescale
 from app_in_process import AS_LOCAL_USER
 from noisescale.commands import main, records_as_server
 from noisescale.commands import report as command
-from noisescale.transport.left_behind import stream_folders
+from noisescale.transport.upload.left_behind import stream_folders
 
 pytestmark = pytest.mark.processes
 
@@ -48,7 +48,11 @@ def log_steps(run: noisescale.Run, seed: int = 7) -> None:
 
 def make_run(name: str) -> noisescale.Run:
     run = noisescale.init(
-        project="reports", task="norms", name=name, example="image", unit="images", planned_steps=1000
+        project="reports",
+        task="norms",
+        name=name,
+        units=noisescale.Units(example="image", unit="images"),
+        planned_steps=1000,
     )
     log_steps(run)
     run.finish()

@@ -13,8 +13,8 @@ import pytest
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN
 from noisescale.config import Config
 from noisescale_lab.reproduce.claim.campaign import Campaign, run_campaign, settings
+from noisescale_lab.reproduce.claim.report.to_server import answers
 from noisescale_lab.reproduce.claim.task_result import write
-from noisescale_lab.reproduce.claim.to_server import answers
 from reproduced_tasks import make_result
 
 pytestmark = pytest.mark.processes

@@ -19,9 +19,7 @@ def test_a_sweep_sends_its_curves_and_comes_back_with_the_critical_batch(live_se
         noisy_quadratic.train,
         [32, 128, 512, 2048],
         target=noisy_quadratic.TARGET,
-        project="sweeps",
-        task="quadratic",
-        optimizer="SGD",
+        labels=noisescale.Labels(project="sweeps", task="quadratic", optimizer="SGD"),
         progress=said.append,
     )
 
@@ -45,7 +43,7 @@ def exact_critical_batch():
 def test_without_a_server_the_steps_are_there_and_the_reason_is_said():
     result = noisescale.sweep(
         noisy_quadratic.train, [512, 2048], target=noisy_quadratic.TARGET, learning_rates=[0.8, 1.2],
-        url="http://127.0.0.1:1", progress=lambda text: None,
+        delivery=noisescale.Delivery(url="http://127.0.0.1:1"), progress=lambda text: None,
     )  # fmt: skip
 
     assert len(result.points) == 2
@@ -66,8 +64,8 @@ def test_runs_that_a_training_logs_into_are_the_runs_of_the_sweep(live_server, g
         return run.id if gives_id else run
 
     result = noisescale.sweep(
-        train, [512, 2048], target=1.0, metric="eval_loss", learning_rates=[0.8], seeds=2, project="sweeps",
-        task="logged", progress=lambda text: None,
+        train, [512, 2048], target=1.0, metric="eval_loss", learning_rates=[0.8], seeds=2,
+        labels=noisescale.Labels(project="sweeps", task="logged"), progress=lambda text: None,
     )  # fmt: skip
 
     stored = httpx.get(f"{live_server}/api/v1/sweeps/{result.sweep_id}", headers=AS_LOCAL_USER).json()
@@ -95,7 +93,12 @@ def test_a_branch_is_stored_with_its_run(live_server):
             loss(torch.randn(batch_size, 5, generator=generator)).backward()
             optimizer.step()
 
-    with noisescale.init(project="sweeps", task="linear", unit="rows", usd_per_device_hour=2.0) as run:
+    with noisescale.init(
+        project="sweeps",
+        task="linear",
+        units=noisescale.Units(unit="rows"),
+        machine=noisescale.Machine(usd_per_device_hour=2.0),
+    ) as run:
         for _ in range(40):
             run.log_norms(small_batch_size=1, big_batch_size=8, small_sq_norm=2.0, big_sq_norm=1.0, loss=1.0)
         wait_for_run(live_server, run.id)

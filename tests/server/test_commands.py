@@ -18,15 +18,18 @@ import httpx
 import psutil
 import pytest
 
-from noisescale_server import commands, discovery, keys_command, migrating, people_command, serving
+from noisescale_server.cli import commands
+from noisescale_server.cli import keys as keys_command
+from noisescale_server.cli import people as people_command
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.settings import Settings
+from noisescale_server.process import discovery, migrating, serving
+from noisescale_server.process.settings import Settings
 
 pytestmark = pytest.mark.processes
 
 COMMAND_LINE = """
 import argparse, sys
-from noisescale_server import commands
+from noisescale_server.cli import commands
 subparsers = (parser := argparse.ArgumentParser()).add_subparsers()
 for register in (commands.register_up, commands.register_serve, commands.register_migrate):
     register(subparsers)
@@ -127,7 +130,7 @@ class TestUp:
         link = server.process.stdout.readline()
         ready, refused = server.get("/readyz"), server.get("/api/v1/runs")
         with httpx.Client(follow_redirects=True) as browser:
-            page = browser.get(link.split()[1] + "&next=/docs")
+            page = browser.get(link.split()[1] + "&next=/openapi")
         started = server.descendants()
         programs = {process.name() for process in started}
 
@@ -137,7 +140,7 @@ class TestUp:
         assert server.said == f"noisescale is at {server.url} (Ctrl-C stops it)\n"
         assert link == f"open {server.url}/login?token={announced['key']}\n"
         assert (announced, mode) == ({"url": server.url, "pid": server.process.pid, "key": announced["key"]}, 0o600)
-        assert (page.status_code, page.url.path) == (200, "/docs")
+        assert (page.status_code, page.url.path) == (200, "/openapi")
         assert refused.status_code == 401
         assert ready.status_code == 200
         assert programs == {"postgres"}

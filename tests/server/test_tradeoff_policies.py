@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from noisescale_core.advice.pace import Pace
+from noisescale_core.advice.limits.pace import Pace
 from noisescale_core.theory.intervals import estimate_from_interval
 from noisescale_core.theory.schedule import gamma, trade_off_of
 from noisescale_core.theory.trade_off import TradeOff
-from noisescale_server.services.tradeoff_policies import Terrain, policies, profile_of
-from noisescale_server.services.tradeoff_regrets import MEASURED
+from noisescale_server.services.planner.policies import Terrain, policies, profile_of
+from noisescale_server.services.planner.regrets import MEASURED
 
 TARGET = TradeOff(min_steps=1000.0, min_examples=1e6, target="loss 2")
 PACE = Pace(1000.0, 2.0, "devices_with_the_batch", None, 8, 3.0, None)
@@ -71,8 +71,15 @@ def test_a_late_switch_takes_half_the_batch_for_three_quarters_of_the_progress()
 def test_doublings_stop_where_the_noise_scale_is_below_twice_the_batch():
     found = by_name(rate=1500.0)["doublings"]
 
-    best = math.sqrt(1500.0 * 1000.0)
-    assert (found.first_batch, found.last_batch) == pytest.approx((best / 2, best / 2))
+    best = round(math.sqrt(1500.0 * 1000.0))
+    assert (found.first_batch, found.last_batch) == (round(best / 2), round(best / 2))
+
+
+def test_batches_of_schedules_are_whole_and_one_at_least():
+    found = by_name(rate=1e-4)
+
+    batches = [batch for one in found.values() for batch in (one.first_batch, one.last_batch) if batch is not None]
+    assert all(batch == round(batch) >= 1 for batch in batches)
 
 
 def test_a_seesaw_ends_at_four_times_the_best_batch():

@@ -9,13 +9,13 @@ import pytest
 
 import wheels
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrations_folder
+from noisescale_server.process.migrating import migrations_folder
 
 pytestmark = pytest.mark.processes
 
 MIGRATE = """
 import asyncio, sys, asyncpg
-from noisescale_server import migrating
+from noisescale_server.process import migrating
 migrating.migrate(sys.argv[1])
 async def num_runs():
     connection = await asyncpg.connect(sys.argv[2])

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from killable_postgres import KillablePostgres
 from noisescale import commands
-from noisescale.transport import frames
-from noisescale.transport.left_behind import stream_folders
+from noisescale.transport.spool import frames
+from noisescale.transport.upload.left_behind import stream_folders
 from torture import mutants, oracle
 from torture.faults import KINDS, Faults
 from torture.verdict import Verdict, judge

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from noisescale.transport.frames import frames_in
+from noisescale.transport.spool.frames import frames_in
 from torture.doors import Door, ProxiedDoor
 from torture.world import Server, World, Writer
 

@@ -12,12 +12,13 @@ from unittest.mock import patch
 
 import foreign_bugs
 from noisescale.commands import sync
-from noisescale.transport import frames, left_behind, segments, stream
-from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import Found
-from noisescale.transport.left_behind import open_stream, stream_folders
-from noisescale.transport.stream import Stream
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.spool import frames, segments
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.spool.frames import Found
+from noisescale.transport.spool.stream_folder import StreamFolder
+from noisescale.transport.upload import left_behind, stream
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
+from noisescale.transport.upload.stream import Stream
 
 COMMIT_SECONDS = 0.3
 
@@ -181,11 +182,13 @@ def frames_until_damage(data: bytes) -> Iterator[Found]:
 
 def no_dedupe() -> None:
     """Every batch is stored as it comes; the tables' keys, the second wall, are taken away by the world."""
-    from noisescale_server.services import ingestion
-    from noisescale_server.services.ingestion import Accepted, Batch
+    from noisescale_server.services.ingest import ingestion
+    from noisescale_server.services.ingest.ingestion import Accepted, Batch
 
     async def accept(session: Any, batch: Batch) -> Accepted:
-        cursor = await ingestion.streams.lock(session, batch.stream_id) or await ingestion._create(session, batch)
+        cursor = await ingestion.streams.lock(session, batch.run_id, batch.stream_id) or await ingestion._create(
+            session, batch
+        )
         if batch.first_seq > cursor.next_seq:
             raise ingestion.StreamGap(
                 batch.stream_id,
@@ -202,7 +205,7 @@ def no_dedupe() -> None:
 
 def ack_before_commit() -> None:
     """The answer leaves while the transaction is still open."""
-    from noisescale_server.api import streams as routes
+    from noisescale_server.api.ingest import streams as routes
 
     async def answered_first(sessions: Any, work: Any, **_: Any) -> Any:
         session = sessions()
@@ -225,7 +228,7 @@ _later: set[Any] = set()
 
 def ends_every_stream() -> None:
     """A stream is said to be whole with whatever has come last."""
-    from noisescale_server.services import ingestion
+    from noisescale_server.services.ingest import ingestion
 
     advance = ingestion.advance_of
 

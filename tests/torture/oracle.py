@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisescale.transport import late_delivery
-from noisescale.transport.stream import Stream
+from noisescale.transport.upload import late_delivery
+from noisescale.transport.upload.stream import Stream
 
 APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 

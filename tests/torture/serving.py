@@ -12,13 +12,13 @@ from typing import Any
 
 import uvicorn
 
-from noisescale_server.api import streams as routes
+from noisescale_server.api.ingest import streams as routes
 from noisescale_server.app import create_app
-from noisescale_server.services import ingestion
-from noisescale_server.services.ingestion import Batch
-from noisescale_server.settings import Settings
-from noisescale_server.storage.progress import Advance
-from noisescale_server.storage.streams import Cursor
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.ingest import ingestion
+from noisescale_server.services.ingest.ingestion import Batch
+from noisescale_server.storage.ingest.progress import Advance
+from noisescale_server.storage.runs.streams import Cursor
 from torture import mutants
 from torture.nursery import serve_forks
 from torture.oracle import APPENDING

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 
-from noisescale_server.services import ledger
-from noisescale_server.storage.engine import create_engine, session_factory
-from noisescale_server.storage.ledger import REJECTED
+from noisescale_server.services.ingest import ledger
+from noisescale_server.storage.access.visibility import session_factory
+from noisescale_server.storage.ingest.ledger import REJECTED
+from noisescale_server.storage.platform.engine import create_engine
 from torture import content, oracle
 from torture.content import Row
 from torture.serving import num_redelivered
@@ -52,7 +53,7 @@ class Verdict:
 
     @property
     def is_good(self) -> bool:
-        """Nothing lost, doubled, changed or forgotten."""
+        """Whether no record was lost, doubled, changed or forgotten."""
         return not any((self.lost, self.doubled, self.wrong, self.forgotten, self.conflicts, self.wrong_ledgers))
 
 

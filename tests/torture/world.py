@@ -16,7 +16,7 @@ import asyncpg
 import httpx
 
 from killable_postgres import KillablePostgres
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.spool.stream_folder import StreamFolder
 from places import with_support
 from served_app import free_port
 from torture import oracle

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import noisescale
 from full_disk import FullDisk
-from noisescale.transport import answers, segment, uploader
-from noisescale.transport.uploader import Uploader
+from noisescale.transport.spool import segment
+from noisescale.transport.upload import answers, uploader
+from noisescale.transport.upload.uploader import Uploader
 from torture import content, mutants
 from torture.oracle import Oracle, watch_for_forgetting
 

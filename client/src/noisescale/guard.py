@@ -1,7 +1,7 @@
-"""Nothing of ours raises into a training loop: counted, logged once, raised again only when strict.
+"""Keeps our exceptions out of a training loop: counted, logged once, raised again only when strict.
 
-One of the client's three `except Exception` is here; the others are the hook body and the uploader's loop. The kernels'
-self-test, which is no part of a training loop, has one of its own.
+One of the client's three `except Exception` is here, and once more in `log_norms`, the cheapest call; the others are
+the hook body and the uploader's loop. The kernels' self-test, which is no part of a training loop, has one of its own.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from noisescale.notices.standard_error import show
+from noisescale.standard_error import show
 
 logger = logging.getLogger("noisescale")
 show(logger)
@@ -56,7 +56,7 @@ class Faults:
         kind = (type(fault), str(fault)[:80])
         if kind not in self._known and len(self._known) < 100:
             self._known.add(kind)
-            logger.warning("a fault of ours left something out, training goes on: %s", fault, exc_info=fault)
+            logger.warning("an error inside noisescale left something out, training goes on: %s", fault, exc_info=fault)
 
 
 class Notices:

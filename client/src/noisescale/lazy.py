@@ -4,23 +4,34 @@ The one place where a module is imported inside a function: `import noisescale` 
 `log_norms` must work where torch is not installed.
 """
 
+import ast
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 LAB = "noisescale_lab"
 INSTALL_LAB = "in a checkout of noisescale, pip install ./client ./lab"
+INSTALL_IMPORTERS = "in a checkout of noisescale, pip install ./client ./importers"
 INSTALL_SERVER = "in a checkout of noisescale, pip install ./client ./server ./dashboard"
 
 
-def exports(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package.
+def exports(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a package whose stub says what it exports and from where.
+
+    So each name stands once, where type checkers read it, too. As `lazy_loader.attach_stub`, without a dependency.
 
     Args:
         package: `__name__` of the package.
-        modules: From each exported name to the module that defines it.
+        file: Its `__file__`.
     """
+    stub = f"{os.path.splitext(file)[0]}.pyi"
+    loader = sys.modules[package].__spec__.loader  # type: ignore[union-attr]  # a package that is being imported has one
+    tree = ast.parse(loader.get_data(stub))  # type: ignore[union-attr]  # files and zip files both give their data
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module is not None]
+    modules = {str(alias.asname): str(node.module) for node in imports for alias in node.names}
 
     def load(name: str) -> object:
         module = modules.get(name)
@@ -33,7 +44,7 @@ def exports(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], o
     def names() -> list[str]:
         return sorted(modules)
 
-    return load, names
+    return load, names, names()
 
 
 def _door(name: str) -> Callable[..., NoReturn]:

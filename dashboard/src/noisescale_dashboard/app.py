@@ -11,29 +11,30 @@ from fastapi import FastAPI
 from fastapi.middleware.gzip import GZipMiddleware
 from plotly.io import json as plotly_json
 
-from noisescale_dashboard import dash_errors
-from noisescale_dashboard.api_client import ApiClient
-from noisescale_dashboard.outages import OutageHeader
-from noisescale_dashboard.page_routes import PageRoutes, is_id
-from noisescale_dashboard.pages import (
-    compare,
-    overview,
-    planner,
-    record,
-    reproduce,
-    run,
-    run_report,
-    runs,
-    runs_export,
-    shell,
-    states,
-    sweep,
-    sweeps,
-)
-from noisescale_dashboard.pages import settings as settings_page
-from noisescale_dashboard.pages.parts import Child
-from noisescale_dashboard.question_fields import for_scripts
-from noisescale_dashboard.settings import DashboardSettings
+from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.api.outages import OutageHeader
+from noisescale_dashboard.api.question_fields import for_scripts
+from noisescale_dashboard.compare import page as compare
+from noisescale_dashboard.cost import page as cost
+from noisescale_dashboard.learn import page as learn
+from noisescale_dashboard.overview import page as overview
+from noisescale_dashboard.planner import first_batch
+from noisescale_dashboard.planner import page as planner
+from noisescale_dashboard.record import page as record
+from noisescale_dashboard.report import page as run_report
+from noisescale_dashboard.reproduce import page as reproduce
+from noisescale_dashboard.run import page as run
+from noisescale_dashboard.runs import export as runs_export
+from noisescale_dashboard.runs import page as runs
+from noisescale_dashboard.serving import dash_errors
+from noisescale_dashboard.serving.modules import Modules
+from noisescale_dashboard.serving.page_routes import PageRoutes, is_id
+from noisescale_dashboard.serving.settings import DashboardSettings
+from noisescale_dashboard.settings import page as settings_page
+from noisescale_dashboard.shell import first_run, shell, states
+from noisescale_dashboard.shell.explained import Child
+from noisescale_dashboard.sweeps import list_page as sweeps
+from noisescale_dashboard.sweeps import page as sweep
 
 ASSETS = Path(__file__).parent / "assets"
 SAME_PROCESS = "http://127.0.0.1"
@@ -46,6 +47,7 @@ INDEX = """<!DOCTYPE html>
 <link rel="icon" type="image/svg+xml" href="/assets/mark.svg">
 <link rel="preload" href="/assets/fonts/inter.woff2" as="font" type="font/woff2" crossorigin>
 <script src="/assets/boot/first-theme.js"></script>
+{modules}
 {%css%}
 </head>
 <body>
@@ -89,14 +91,16 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     # before Dash, which answers whatever path is left
     run_report.register(app, api)
     runs_export.add_download(app, api)
+    modules = Modules(ASSETS / "modules")
+    modules.mount(app)
     dashboard = Dash(
         "noisescale_dashboard",
         server=app,  # type: ignore[arg-type]  # annotated for Flask; a FastAPI app selects that backend
         assets_folder=str(ASSETS),
-        assets_ignore=r"first-theme\.js",
+        assets_path_ignore=["boot", "modules"],  # the page itself names what is in these
         title="noisescale",
         update_title="",
-        index_string=INDEX.replace("{question}", for_scripts()),
+        index_string=INDEX.replace("{question}", for_scripts()).replace("{modules}", modules.preloads()),
         meta_tags=META_TAGS,
         serve_locally=True,
         suppress_callback_exceptions=True,
@@ -106,8 +110,25 @@ def _install(app: FastAPI, settings: DashboardSettings, api: ApiClient) -> None:
     plotly_json.config.default_engine = "json"
     # no callback uses a socket, and with it every open tab would hold one
     dashboard.backend.websocket_capability = False
+    dashboard.renderer = modules.then(dashboard.renderer)
     dashboard.layout = shell.layout()
-    for page in (shell, overview, runs, run, sweeps, sweep, compare, planner, reproduce, record, settings_page):
+    for page in (
+        shell,
+        first_run,
+        overview,
+        runs,
+        run,
+        sweeps,
+        sweep,
+        compare,
+        planner,
+        first_batch,
+        cost,
+        reproduce,
+        record,
+        learn,
+        settings_page,
+    ):
         page.register(dashboard, api)
     _register_routing(dashboard, settings)
     # Dash waits with this for a request for "/" or for an endpoint of its own: a first visitor with a wrong address
@@ -161,12 +182,18 @@ def page_at(pathname: str, *, narrow: bool, settings: DashboardSettings) -> list
             return compare.layout(**look)
         case ["planner"]:
             return planner.layout(**look)
+        case ["planner", "first"]:
+            return first_batch.layout(**look)
+        case ["cost"]:
+            return cost.layout(**look)
         case ["reproduce"]:
             return reproduce.layout(None, **look)
         case ["reproduce", reproduction_id] if is_id(reproduction_id):
             return reproduce.layout(reproduction_id, **look)
         case ["record"]:
             return record.layout(**look)
+        case ["learn"]:
+            return learn.layout(**look)
         case ["settings"]:
             return settings_page.layout(**look)
         case ["sweeps"]:

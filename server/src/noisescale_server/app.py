@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from secrets import token_bytes
 from uuid import UUID
@@ -11,66 +12,63 @@ from fastapi import Depends, FastAPI
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.middleware.gzip import GZipMiddleware
 
-from noisescale_server.api import (
-    audit,
-    calibrations,
-    comparison,
-    comparison_runs,
-    critical_batch,
-    docs_page,
-    equal_loss,
-    forecast,
-    groups,
-    health,
-    hindsight,
-    keys,
-    language_model,
-    learning_rate,
-    learning_rates,
-    login,
-    me,
-    metrics,
-    noise_scale,
-    people,
-    projects,
-    published_sweeps,
-    recommendation,
-    reference_values,
-    reproductions,
-    runs,
-    sparklines,
-    streams,
-    sweep_plan,
-    sweep_quality,
-    sweeps,
-    tasks,
-    tradeoff,
-)
-from noisescale_server.api.auth_credentials import Credentials
-from noisescale_server.api.auth_mode import AccessMode
-from noisescale_server.api.auth_route import authorize
-from noisescale_server.api.deps import PROBLEM_RESPONSES
-from noisescale_server.api.errors import register_error_handlers
-from noisescale_server.api.login_provider import Provider
-from noisescale_server.api.openapi import Api
-from noisescale_server.api.rate_limit import BatchRate
-from noisescale_server.api.read_rate import ReadRate, Turns
-from noisescale_server.api.readiness import Readiness
-from noisescale_server.api.recalibration import Recalibrations
-from noisescale_server.api.unknown import register_unknown_api_paths
-from noisescale_server.migrating import migrations_folder
-from noisescale_server.refreshing import kept_fresh
-from noisescale_server.services import durability
-from noisescale_server.services import health as health_service
-from noisescale_server.services import reference_values as reference_value_service
-from noisescale_server.services.comparison import Comparisons
-from noisescale_server.services.entering import Belonging
-from noisescale_server.services.equal_loss import KnownWindows
-from noisescale_server.services.health import Migrations
-from noisescale_server.services.whole_run import WholeRuns
-from noisescale_server.settings import Settings
-from noisescale_server.storage.durability import look_at_every_connection
-from noisescale_server.storage.engine import create_engine, session_factory
+from noisescale_server.api.access import audit, keys, login, me, people, sharing
+from noisescale_server.api.access.credentials import Credentials
+from noisescale_server.api.access.gated import Api
+from noisescale_server.api.access.login_provider import Provider
+from noisescale_server.api.access.mode import AccessMode
+from noisescale_server.api.access.rate_limit import BatchRate
+from noisescale_server.api.access.read_rate import ReadRate, Turns
+from noisescale_server.api.access.route import authorize
+from noisescale_server.api.alerts import routes as alerts
+from noisescale_server.api.calibration import calibrations, hindsight
+from noisescale_server.api.calibration.recalibration import Recalibrations
+from noisescale_server.api.comparison import comparison, equal_loss, reference_values
+from noisescale_server.api.comparison import runs as comparison_runs
+from noisescale_server.api.cost import cost
+from noisescale_server.api.defaults import routes as defaults
+from noisescale_server.api.forecast import forecast
+from noisescale_server.api.ingest import streams
+from noisescale_server.api.planner import tradeoff
+from noisescale_server.api.platform import about, docs_page, health
+from noisescale_server.api.platform.deps import PROBLEM_RESPONSES
+from noisescale_server.api.platform.docs_site import serve_documentation
+from noisescale_server.api.platform.errors import register_error_handlers
+from noisescale_server.api.platform.readiness import Readiness
+from noisescale_server.api.platform.unknown import register_unknown_api_paths
+from noisescale_server.api.recommendation import language_model, recommendation
+from noisescale_server.api.reproductions import reproductions
+from noisescale_server.api.retention import routes as retention
+from noisescale_server.api.runs import projects, runs
+from noisescale_server.api.series import groups, learning_rate, metrics, noise_scale, sparklines
+from noisescale_server.api.sweeps import critical_batch, learning_rates, sweeps
+from noisescale_server.api.sweeps import plan as sweep_plan
+from noisescale_server.api.sweeps import published as published_sweeps
+from noisescale_server.api.sweeps import quality as sweep_quality
+from noisescale_server.api.tasks import tasks
+from noisescale_server.api.telemetry import routes as telemetry
+from noisescale_server.api.telemetry.loopback import on_loopback
+from noisescale_server.api.telemetry.reporting import reported
+from noisescale_server.api.views import routes as views
+from noisescale_server.process.alerting import alerted
+from noisescale_server.process.house_keeping import house_kept
+from noisescale_server.process.migrating import migrations_folder
+from noisescale_server.process.own_metrics import ProcessMetrics
+from noisescale_server.process.refreshing import kept_fresh
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.access.entering import Belonging
+from noisescale_server.services.alerts.delivering import Post
+from noisescale_server.services.alerts.sending import sender
+from noisescale_server.services.comparison import reference_values as reference_value_service
+from noisescale_server.services.comparison.comparison import Comparisons
+from noisescale_server.services.comparison.equal_loss import KnownWindows
+from noisescale_server.services.platform import durability
+from noisescale_server.services.platform import health as health_service
+from noisescale_server.services.platform.health import Migrations
+from noisescale_server.services.series.whole_run import WholeRuns
+from noisescale_server.storage.access.visibility import session_factory
+from noisescale_server.storage.platform.durability import look_at_every_connection
+from noisescale_server.storage.platform.engine import create_engine
 
 ROUTERS = (
     # before runs: its path looks like a run's
@@ -86,6 +84,12 @@ ROUTERS = (
     metrics.router,
     reference_values.router,
     projects.router,
+    sharing.links,
+    sharing.projects,
+    defaults.router,
+    retention.router,
+    alerts.router,
+    views.router,
     critical_batch.router,
     sweeps.router,
     sweep_plan.router,
@@ -96,10 +100,12 @@ ROUTERS = (
     comparison_runs.router,
     tradeoff.router,
     equal_loss.router,
+    cost.router,
     forecast.router,
     learning_rate.router,
     learning_rates.router,
     tasks.router,
+    about.router,
     me.router,
     keys.router,
     people.router,
@@ -134,6 +140,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.readiness = Readiness(partial(look_at_database, app))
     app.state.read_rate, app.state.turns = ReadRate(settings.reads_per_minute), Turns()
     app.state.batch_rate = BatchRate(settings.batches_per_minute)
+    app.state.process_metrics = ProcessMetrics()
     app.state.whole_runs = WholeRuns()
     app.state.comparisons = Comparisons()
     app.state.known_windows = KnownWindows()
@@ -152,9 +159,15 @@ def set_up_access(app: FastAPI, settings: Settings) -> None:
     # without a secret of its own no key outlives this process: better than one that everybody knows
     app.state.pepper = secret.get_secret_value().encode() if secret else token_bytes(32)
     app.state.access_mode = AccessMode.of(settings)
-    app.state.credentials = Credentials(app.state.access_mode, app.state.pepper, lambda: app.state.sessions)
+    app.state.credentials = Credentials(
+        app.state.access_mode,
+        app.state.pepper,
+        lambda: app.state.sessions,
+        opens_projects=settings.public_projects and settings.auth == "required",
+    )
     app.state.belonging = Belonging()
     app.state.login_provider = login_provider(settings)
+    app.state.post = Post(sender(settings.alert_hosts), app.state.pepper, app.state.access_mode.public_origin)
 
 
 def login_provider(settings: Settings) -> Provider | None:
@@ -175,8 +188,11 @@ def include_routes(app: FastAPI) -> None:
         # not by way of a router of them all: FastAPI looks for the route again at every level, each time through all
         app.include_router(router, prefix="/api/v1", responses=PROBLEM_RESPONSES, dependencies=[Depends(authorize)])
     app.include_router(health.router)
+    app.include_router(telemetry.router)
     app.include_router(login.router)
+    app.include_router(sharing.way_in)
     app.include_router(docs_page.router)
+    serve_documentation(app)
     register_unknown_api_paths(app)
 
 
@@ -203,10 +219,19 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
         look_at_every_connection(engine, durability.refuse_unsafe)
     if settings.database_read_url is not None:
         read_engine = engine_for(settings.database_read_url, settings)
+    for one in {engine, read_engine}:
+        app.state.process_metrics.watch_connections(one)
     app.state.sessions = session_factory(engine)
     app.state.read_sessions = session_factory(read_engine)
-    async with kept_fresh(app.state.sessions):
-        yield
+    async with (
+        kept_fresh(app.state.sessions),
+        alerted(app.state.sessions, app.state.post, events_kept=timedelta(days=settings.alert_events_days)),
+        house_kept(app.state.sessions, app.state.process_metrics),
+        reported(app, settings),
+        on_loopback(app, settings.metrics_port),
+    ):
+        with app.state.process_metrics.watching_the_log():
+            yield
     await engine.dispose()
     await read_engine.dispose()
 

@@ -7,10 +7,10 @@ from importlib.metadata import entry_points
 
 from fastapi import FastAPI
 
-from noisescale_server import log_redaction
 from noisescale_server.app import create_app
 from noisescale_server.embedded.launch import die_with_parent
-from noisescale_server.settings import Settings
+from noisescale_server.process import log_redaction
+from noisescale_server.process.settings import Settings
 
 MOUNT_GROUP = "noisescale.asgi"
 

@@ -6,7 +6,7 @@ import pytest
 import noisescale
 from client_runs import make_kept_run
 from noisescale.ask.asking import NoAnswer, with_query
-from noisescale_core.advice.parts import Interval
+from noisescale_core.advice.parts.parts import Interval
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import ConfigError
 from recommendation_answers import RepeatingServer, asks, make_answer

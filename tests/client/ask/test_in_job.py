@@ -119,7 +119,7 @@ def test_a_fault_of_ours_never_reaches_the_training(monkeypatch):
     found = run.recommendation()
 
     assert isinstance(found, Recommendation)
-    assert "fault of ours" in found.reason
+    assert "error inside noisescale" in found.reason
     assert run.faults.count == 1
 
 

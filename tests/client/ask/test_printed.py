@@ -111,5 +111,11 @@ def test_where_nobody_answered_the_reason_stands_there():
     assert text.splitlines() == [
         "No recommendation",
         "  why            There is no server to ask.",
-        "  from           nobody; connection refused",
+        "  no answer      connection refused",
     ]
+
+
+def test_an_answer_that_was_refused_is_from_nobody_and_does_not_say_so():
+    refused = Recommendation(headline="The question was refused", reason="preference: 2 is above 0.999")
+
+    assert str(refused).splitlines() == ["The question was refused", "  why            preference: 2 is above 0.999"]

@@ -9,9 +9,10 @@ import torch.distributed as dist
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model, terms_of
-from noisescale.capture.small_batches import row_sums
-from noisescale.capture.small_batches.row_sums import ColumnRows
+from noisescale.capture.sums import row_sums
+from noisescale.capture.sums.row_sums import ColumnRows
 from noisescale.kernels.choice import takes_triton
+from noisescale.options import Arithmetic
 from noisescale_core.errors import ConfigError
 
 
@@ -59,7 +60,7 @@ def test_gradients_of_32_bit_are_the_sums_of_the_micro_batches_to_rounding(sizes
     model = make_model()
     exact = Exact(model)
     run, kept = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
 
     for seed, size in enumerate(sizes):
         backward(model, seed, size, share=size / 16)
@@ -76,7 +77,7 @@ def test_gradients_of_16_bit_are_rounded_once_and_not_at_each_addition(dtype):
     twin = copy.deepcopy(model)
     exact = Exact(model)
     run, _ = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
 
     for seed in range(64):
         backward(model, seed, share=1 / 64)
@@ -97,7 +98,7 @@ def test_the_terms_of_each_group_are_those_of_the_default(groups, num_flushes, m
     for accumulate in ("autograd", "fp32"):
         model = make_model()
         run, _ = make_kept_run()
-        run.watch(model, accumulate=accumulate, groups=groups)
+        run.watch(model, arithmetic=Arithmetic(accumulate=accumulate), groups=groups)
         for seed in range(4):
             backward(model, seed)
         found.append(norms_of_step(run))
@@ -112,7 +113,7 @@ def test_further_kinds_see_the_same_small_batches():
     for accumulate in ("autograd", "fp32"):
         model = make_model()
         run, _ = make_kept_run()
-        run.watch(model, accumulate=accumulate, kinds="sign")
+        run.watch(model, arithmetic=Arithmetic(accumulate=accumulate), kinds="sign")
         for seed in range(4):
             backward(model, seed)
         found.append(norms_of_step(run))
@@ -124,7 +125,7 @@ def test_further_kinds_see_the_same_small_batches():
 def test_the_norm_of_the_whole_batch_takes_no_pass_of_its_own(monkeypatch):
     model = make_model()
     run, kept = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
     passes = []
     part = ColumnRows.part
     monkeypatch.setattr(ColumnRows, "part", lambda self, *lists: passes.append(1) or part(self, *lists))
@@ -146,7 +147,7 @@ def test_clipping_uses_the_norm_of_that_pass(monkeypatch):
         model = make_model()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         run, _ = make_kept_run()
-        run.watch(model, optimizer, accumulate="fp32")
+        run.watch(model, optimizer, arithmetic=Arithmetic(accumulate="fp32"))
         for step in range(5):
             for seed in range(4):
                 backward(model, 10 * step + seed)
@@ -174,7 +175,7 @@ def test_on_a_gpu_gradients_and_terms_are_the_same(dtype, monkeypatch):
     twin.forward, twin_forward = lambda x: twin_forward(x.to("cuda", dtype)).float().cpu(), twin.forward
     exact = Exact(twin, "cuda")
     run, _ = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
     plain, _ = make_kept_run()
     plain.watch(twin)
 
@@ -203,7 +204,7 @@ def test_clipping_clearing_and_steps_that_are_not_measured(dtype, set_to_none, e
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         run, _ = make_kept_run()
         if is_watched:
-            run.watch(model, optimizer, accumulate="fp32", every=every)
+            run.watch(model, optimizer, arithmetic=Arithmetic(accumulate="fp32"), every=every)
         for step in range(4):
             optimizer.zero_grad(set_to_none=set_to_none)
             for seed in range(3):
@@ -228,7 +229,7 @@ def test_a_loss_scaler_finds_the_whole_gradient_and_its_scale_is_undone():
         scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
         run, kept = make_kept_run()
         if accumulate is not None:
-            run.watch(model, optimizer, accumulate=accumulate, scaler=scaler)
+            run.watch(model, optimizer, arithmetic=Arithmetic(accumulate=accumulate), scaler=scaler)
         for step in range(3):
             for seed in range(4):
                 x, y = make_batch(4, 10 * step + seed)
@@ -361,7 +362,7 @@ def test_after_two_micro_batches_something_happens_and_two_more_follow(disturb, 
         model = make_model().to(dtype)
         run, _ = make_kept_run()
         if is_watched:
-            run.watch(model, accumulate="fp32")
+            run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
         for seed in range(2):
             backward(model, seed)
         disturb(model, run)
@@ -387,7 +388,7 @@ def test_parameters_without_a_gradient_or_with_a_sparse_one():
         model["now_and_then"] = nn.Linear(4, 4)
         run, kept = make_kept_run()
         if is_watched:
-            run.watch(model, accumulate="fp32")
+            run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
         for k in range(4):
             hidden = model["words"](torch.tensor([k, 2 * k, 1]))
             hidden = model["now_and_then"](hidden) if k % 2 else hidden
@@ -407,7 +408,7 @@ def test_a_hook_of_the_training_behind_the_accumulation_sees_the_whole_gradient(
     seen = []
     model[0].weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))
     run, _ = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
 
     for seed in range(3):
         backward(model, seed)
@@ -423,7 +424,7 @@ def test_where_measuring_fails_the_training_gets_its_gradient(dtype, monkeypatch
     model = make_model().to(dtype)
     exact = Exact(model)
     run, _ = make_kept_run(strict=False)
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
     monkeypatch.setattr(ColumnRows, "accumulate", fail)
 
     for seed in range(3):
@@ -445,7 +446,7 @@ def test_without_an_end_of_backward_callback_autograd_adds(monkeypatch):
     monkeypatch.setattr(torch.autograd.Variable, "_execution_engine", WithoutCallback(engine))
     model, twin = make_model(), make_model()
     run, _ = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
 
     for seed in range(3):
         backward(model, seed)
@@ -459,7 +460,7 @@ def test_unwatch_leaves_no_hook():
     before = str([dict(vars(p)) for p in model.parameters()])
     run, _ = make_kept_run()
 
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
     num_while = [len(p._post_accumulate_grad_hooks) for p in model.parameters()]
     run.unwatch()
 
@@ -471,7 +472,7 @@ def test_unwatch_leaves_no_hook():
 def test_the_stream_says_that_the_rounding_changes():
     run, _ = make_kept_run()
 
-    run.watch(make_model(), accumulate="fp32")
+    run.watch(make_model(), arithmetic=Arithmetic(accumulate="fp32"))
 
     assert any("accumulate='fp32'" in note for note in run._main.watch.notes)
 
@@ -480,7 +481,7 @@ def test_where_no_kernel_adds_up_nothing_changes_in_32_bit(monkeypatch):
     monkeypatch.setattr(row_sums, "takes_triton", lambda *_: False)
     model, twin = make_model(), make_model()
     run, kept = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
 
     for seed in range(4):
         backward(model, seed)
@@ -497,7 +498,7 @@ def test_gradients_of_16_bit_are_summed_in_32_bit_without_a_kernel_too(monkeypat
     model = make_model().bfloat16()
     exact = Exact(model)
     run, kept = make_kept_run()
-    run.watch(model, accumulate="fp32")
+    run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
 
     for seed in range(16):
         backward(model, seed, share=1 / 16)
@@ -533,6 +534,6 @@ def test_data_parallel_jobs_own_their_gradients():
         model = nn.parallel.DistributedDataParallel(make_model())
 
         with pytest.raises(ConfigError, match="DDP owns the gradients: leave it out"):
-            run.watch(model, accumulate="fp32")
+            run.watch(model, arithmetic=Arithmetic(accumulate="fp32"))
     finally:
         dist.destroy_process_group()

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
+from noisescale.options import Loss
 from noisescale_core.estimators.flags import Flags
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -37,7 +38,7 @@ def test_both_terms_equal_brute_force(sizes, reduction, mark):
     inputs, classes = make_batch(sum(sizes))
     truth = gradient_of_each(model, inputs, classes)
     run, kept = make_kept_run()
-    run.watch(model, torch.optim.SGD(model.parameters(), lr=0.1), loss_reduction=reduction)
+    run.watch(model, torch.optim.SGD(model.parameters(), lr=0.1), loss=Loss(reduction=reduction))
 
     accumulate(run, model, inputs, classes, sizes, reduction=reduction, mark=mark)
     run.log_gradients(loss=1.0)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from client_runs import flat_gradient, make_kept_run, terms_of
-from noisescale.capture.small_batches.small_batches import SmallBatchSize
+from noisescale.capture.sums.small_batches import SmallBatchSize
 from noisescale.capture.values.recent_gradients import MAX_ELEMENTS, RecentGradients
 from noisescale_core.estimators.flags import Flags
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from noisescale.capture.values.device_values import DeviceValues
+from noisescale.capture.sums.device_values import DeviceValues
 
 
 class FakeEvent:

@@ -1,5 +1,7 @@
 """A budget becomes "every k-th step" by timing, with a clock and costs that the test makes."""
 
+import random
+
 import pytest
 
 from noisescale.capture.duty_cycle import MAX_EVERY, NUM_TIMED, NUM_TIMED_IF_DEAR, DutyCycle, Timing
@@ -8,11 +10,12 @@ from noisescale.capture.duty_cycle import MAX_EVERY, NUM_TIMED, NUM_TIMED_IF_DEA
 class Training:
     """Steps of 10 ms; ours cost so much, and the step after a measured one pays for taking the hooks off."""
 
-    def __init__(self, overhead, *, measured=1e-3, off=2e-4, unmeasured=1e-5, step=1e-2):
+    def __init__(self, overhead, *, measured=1e-3, off=2e-4, unmeasured=1e-5, step=1e-2, lost=0.0, noise=0.0):
         self.now = 0.0
         self.fixed = []
         self.duty = DutyCycle(1, overhead, on_fixed=self.fixed.append, clock=lambda: self.now)
         self.costs = {"measured": measured, "off": off, "unmeasured": unmeasured, "step": step}
+        self.lost, self.noise, self.random = lost, noise, random.Random(0)
         self.measured = []
         self.ours = 0.0
 
@@ -22,8 +25,9 @@ class Training:
             cost = self.costs["measured"] if is_measured else self.costs["unmeasured"]
             if not is_measured and self.measured and self.measured[-1]:
                 cost += self.costs["off"]
-            self.now += self.costs["step"] + cost
-            self.ours += cost
+            lost = self.lost if is_measured else 0.0
+            self.now += self.costs["step"] * (1 + self.random.gauss(0, self.noise)) + cost + lost
+            self.ours += cost + lost
             self.duty.add_cost(cost)
             self.measured.append(is_measured)
             self.duty.end_step()
@@ -52,6 +56,27 @@ def test_a_budget_is_kept_from_the_moment_it_is_fixed(overhead):
 
     share = (training.ours - ours) / (training.now - now - (training.ours - ours))
     assert 0.6 * overhead < share <= overhead
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_a_budget_covers_what_a_measured_step_loses_beside_our_calls(noise):
+    """Caches that are cold, memory that cannot be used again: no call of ours sees that."""
+    training = Training(0.01, lost=2e-3, noise=noise)
+    training.run(3 * NUM_TIMED + 3)
+    ours, now = training.ours, training.now
+
+    training.run(20 * training.duty.every)
+
+    share = (training.ours - ours) / (training.now - now - (training.ours - ours))
+    assert 0.006 < share <= 0.0115
+
+
+def test_steps_that_differ_by_chance_do_not_make_a_cheap_watch_rare():
+    training = Training(0.01, measured=5e-5, off=1e-5, unmeasured=1e-6, noise=0.02)
+
+    training.run(3 * NUM_TIMED + 3)
+
+    assert training.duty.every <= 3
 
 
 def test_what_costs_more_than_a_step_is_not_timed_for_long():

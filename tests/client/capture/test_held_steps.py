@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.capture.small_batches import held_rows
 from noisescale.capture.small_batches.gradient_rows import GradientRows
+from noisescale.capture.sums import held_rows
 
 
 class Loop:

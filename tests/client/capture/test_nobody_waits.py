@@ -11,8 +11,8 @@ from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.capture.kinds import adam, sign
-from noisescale.capture.small_batches import row_sums
-from noisescale.capture.values.device_values import DeviceValues
+from noisescale.capture.sums import row_sums
+from noisescale.capture.sums.device_values import DeviceValues
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from client_runs import flat_gradient, make_batch, make_kept_run, make_model, terms_of, terms_of_means
+from noisescale.options import Arithmetic
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
 
@@ -21,7 +22,7 @@ PARTS = (4, 4, 4, 4)
 
 def split_run(model, split=4, strict=True, **options):
     run, kept = make_kept_run(strict=strict)
-    run.watch(model, torch.optim.SGD(model.parameters(), lr=0.1), split=split, **options)
+    run.watch(model, torch.optim.SGD(model.parameters(), lr=0.1), arithmetic=Arithmetic(split=split), **options)
     return run, kept
 
 
@@ -195,7 +196,7 @@ def test_a_model_that_is_not_separable_runs_as_without_and_its_micro_batches_are
     run, kept = split_run(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     run.unwatch()
-    run.watch(model, optimizer, split=4)
+    run.watch(model, optimizer, arithmetic=Arithmetic(split=4))
 
     outputs = []
     for _ in range(2):
@@ -296,7 +297,7 @@ def test_a_step_that_is_not_measured_runs_the_plain_forward():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     inputs, classes = make_batch()
     run, kept = make_kept_run()
-    run.watch(model, optimizer, split=4, every=2)
+    run.watch(model, optimizer, arithmetic=Arithmetic(split=4), every=2)
 
     has_own_forward = []
     for _ in range(4):

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from noisescale.capture.small_batches.small_batches import SmallBatchSize, sum_late_sizes, sum_sizes, weighted_sums
-from noisescale.capture.values.step_norms import SizeSums, StepSizes, resolve_sizes
+from noisescale.capture.sums.small_batches import SmallBatchSize, sum_late_sizes, sum_sizes, weighted_sums
+from noisescale.capture.sums.step_norms import SizeSums, StepSizes, resolve_sizes
 
 
 def read(*sizes):

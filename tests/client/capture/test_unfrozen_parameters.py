@@ -100,3 +100,25 @@ def test_layers_that_are_frozen_later_leave_the_measurement():
     last = list(loop.model[-1].parameters())
     assert terms_of(rows[-1]) == pytest.approx(truth_of_parts(loop, last), rel=1e-9)
     assert rows[-1].flags == 0
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("options", [{}, {"accumulate": "fp32"}], ids=str)
+def test_a_layer_frozen_between_two_measured_steps_ends_no_measurement_and_leaves_no_hook(options):
+    loop = Loop(num_parts=4, every=3, **options)
+    last = list(loop.model[-1].parameters())
+    loop.start(loop.model.parameters())
+
+    loop.steps(2)
+    loop.model[-1].requires_grad_(False)
+    loop.steps(5)
+    rest = [p for p in loop.model.parameters() if p.requires_grad]
+    trace_cov, grad_sq_norm = truth_of_parts(loop, rest)
+    rows = [row for row in loop.finish() if row.sum_trace_cov is not None]
+
+    assert [row.step for row in rows] == [0, 3, 6]
+    for row in rows[1:]:
+        assert row.sum_trace_cov == pytest.approx(trace_cov, rel=1e-6)
+        assert row.sum_grad_sq_norm == pytest.approx(grad_sq_norm, rel=1e-6)
+    assert not any(p._backward_hooks for p in [*rest, *last])
+    assert loop.run.faults.count == 0

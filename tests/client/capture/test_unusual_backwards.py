@@ -71,7 +71,7 @@ def test_a_parameter_in_two_checkpointed_segments_is_summed_before_it_is_squared
 
 def test_a_large_one_whose_parts_were_squared_already_is_flagged(at_once, monkeypatch):
     """On the CPU a large gradient is reduced inside the hook: its parts cannot be put together any more."""
-    monkeypatch.setattr("noisescale.capture.small_batches.pending_gradients.SMALL", 0)
+    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.SMALL", 0)
     torch.manual_seed(0)
 
     row = measure(Twice(True).double())

@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.capture.small_batches import row_sums
+from noisescale.capture.sums import row_sums
 from noisescale.kernels import PREFERENCE, MultiTensor
+from noisescale.options import Loss
 from noisescale_core.errors import ConfigError
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -319,7 +320,7 @@ def test_a_fault_inside_a_hook_never_reaches_the_backward(at_once, caplog):
 
 
 def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkeypatch):
-    monkeypatch.setattr("noisescale.capture.small_batches.pending_gradients.PENDING_BYTES", 100)
+    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.PENDING_BYTES", 100)
     model = make_model()
     run, kept = make_kept_run()
     run.watch(model)
@@ -329,7 +330,7 @@ def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkey
     run.log_gradients()
     run.finish()
 
-    monkeypatch.setattr("noisescale.capture.small_batches.pending_gradients.PENDING_BYTES", 1 << 20)
+    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.PENDING_BYTES", 1 << 20)
     whole, whole_kept = make_kept_run()
     whole.watch(model)
     model.zero_grad()
@@ -361,7 +362,7 @@ def test_watch_refuses_an_unknown_loss_reduction():
     run, _ = make_kept_run()
 
     with pytest.raises(ConfigError, match="mean_over_examples, mean_over_tokens, sum, got 'mean'"):
-        run.watch(make_model(), loss_reduction="mean")
+        run.watch(make_model(), loss=Loss(reduction="mean"))
 
 
 def test_a_second_watch_is_refused_until_unwatch():

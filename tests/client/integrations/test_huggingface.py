@@ -11,8 +11,8 @@ from transformers import (
 )
 
 from client_runs import make_kept_run
-from noisescale import active_run
 from noisescale.integrations.huggingface import LOSS_OUTSIDE, NoiseScaleCallback
+from noisescale.run import active_run
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
 from trainer_runs import (

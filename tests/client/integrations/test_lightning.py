@@ -11,8 +11,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from client_runs import brute_force_terms, gradient_of_each, make_batch, make_kept_run, make_model
-from noisescale import active_run
+from noisescale import Loss
 from noisescale.integrations.lightning import NoiseScaleCallback
+from noisescale.run import active_run
 from noisescale_core.errors import ConfigError
 
 # what Lightning says about small examples: no loader workers, no validation, few batches
@@ -223,7 +224,7 @@ def test_it_makes_a_run_of_its_own_and_finishes_it_as_the_training_ends(tmp_path
     monkeypatch.setenv("NOISESCALE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("NOISESCALE_DIR", str(tmp_path))
     monkeypatch.setattr(active_run, "_active", [])
-    monkeypatch.setattr("noisescale.run.Run.finish", lambda run, status="finished": finished.append((run, status)))
+    monkeypatch.setattr("noisescale.run.run.Run.finish", lambda run, status="finished": finished.append((run, status)))
     callback = NoiseScaleCallback(project="tiny", task="classes")
     trainer = lightning.Trainer(
         accelerator="cpu", default_root_dir=tmp_path, max_epochs=1, callbacks=[callback, *others],
@@ -240,3 +241,10 @@ def test_it_makes_a_run_of_its_own_and_finishes_it_as_the_training_ends(tmp_path
     assert finished == [(callback.run, status)]
     monkeypatch.undo()
     callback.run.finish()
+
+
+def test_what_is_said_of_the_loss_leaves_how_lightning_weighs_micro_batches():
+    for said in ({"loss_reduction": "sum"}, {"loss": Loss(reduction="sum")}):
+        callback = NoiseScaleCallback(watch=said)
+
+        assert callback._watch_options["loss"] == Loss("sum", "equal")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import noisescale
-from noisescale import active_run
-from noisescale.integrations.mirrors import open_mirror
-from noisescale.integrations.shown_values import shown_values
+from noisescale.mirrors.shown_values import shown_values
+from noisescale.mirrors.trackers import open_mirror
+from noisescale.run import active_run
 from noisescale.window.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.noise_scale import Terms
@@ -250,7 +250,7 @@ def test_anything_else_is_refused_with_what_is_known(mirror):
     ("name", "package"), [("wandb", "wandb"), ("mlflow", "mlflow-skinny"), ("tensorboard", "tensorboard")]
 )
 def test_a_missing_tracker_is_said_with_a_command_that_installs_it(name, package, monkeypatch):
-    monkeypatch.setitem(sys.modules, f"noisescale.integrations.mirrors.{name}", None)
+    monkeypatch.setitem(sys.modules, f"noisescale.mirrors.trackers.{name}", None)
 
     with pytest.raises(ConfigError, match=rf"pip install {package}$"):
         open_mirror(name)
@@ -258,7 +258,7 @@ def test_a_missing_tracker_is_said_with_a_command_that_installs_it(name, package
 
 def test_the_client_imports_no_tracker_and_no_framework_by_itself():
     code = (
-        "import noisescale, noisescale.run, noisescale.capture, noisescale.integrations.mirrors, sys;"
+        "import noisescale, noisescale.run.run, noisescale.capture, noisescale.mirrors.trackers, sys;"
         "print([m for m in ('wandb', 'mlflow', 'tensorboard', 'transformers', 'lightning', 'accelerate') "
         "if m in sys.modules])"
     )

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from noisescale.kernels.memory import Runs, is_one_run
+from noisescale.kernels.memory import MemoryRuns, is_one_run
 
 X = torch.arange(120.0).view(2, 3, 20)
 
@@ -29,7 +29,7 @@ def test_a_run_has_every_element_once_and_no_gaps(tensor, expected):
 
 
 def test_a_transposed_tensor_is_read_as_it_lies():
-    runs = Runs()
+    runs = MemoryRuns()
 
     first, _ = runs.of([X.permute(2, 0, 1)], [])
 
@@ -38,7 +38,7 @@ def test_a_transposed_tensor_is_read_as_it_lies():
 
 
 def test_two_tensors_in_one_order_are_read_as_they_lie():
-    runs = Runs()
+    runs = MemoryRuns()
 
     first, other = runs.of([X.permute(2, 0, 1)], [X.clone().permute(2, 0, 1)])
 
@@ -47,7 +47,7 @@ def test_two_tensors_in_one_order_are_read_as_they_lie():
 
 
 def test_two_tensors_in_different_orders_are_copied_into_one():
-    runs = Runs()
+    runs = MemoryRuns()
     transposed = X[0].t().contiguous().t()
 
     first, other = runs.of([X[0]], [transposed])
@@ -59,7 +59,7 @@ def test_two_tensors_in_different_orders_are_copied_into_one():
 
 
 def test_a_tensor_without_counterpart_is_read_as_it_lies():
-    runs = Runs()
+    runs = MemoryRuns()
 
     first, other = runs.of([None, X.transpose(0, 1)], [X.transpose(0, 1), None])
 
@@ -68,7 +68,7 @@ def test_a_tensor_without_counterpart_is_read_as_it_lies():
 
 
 def test_gaps_are_copied_away():
-    runs = Runs()
+    runs = MemoryRuns()
 
     first, _ = runs.of([X[..., ::2]], [])
 

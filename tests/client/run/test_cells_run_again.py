@@ -8,7 +8,7 @@ from torch import nn
 
 import noisescale
 from client_runs import make_kept_run
-from noisescale import active_run
+from noisescale.run import active_run
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from torch import nn
 from client_runs import make_batch, make_kept_run, make_model
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
 
@@ -232,6 +232,32 @@ def test_a_disabled_run_clips_too():
     found = loop_of(model, clip=lambda: run.clip_grad_norm_(MAX_NORM), run=run)
 
     same(found, expected)
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_gradients_of_backward_passes_behind_the_log_are_clipped_by_their_own_norm(clears):
+    """After so many steps that the measured norm is no longer compared with PyTorch's."""
+    run, _ = make_kept_run()
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    run.watch(model, optimizer)
+    for step in range(4):
+        backward(model, seed=step)
+        run.log_gradients()
+        run.clip_grad_norm_(MAX_NORM)
+        optimizer.step()
+        optimizer.zero_grad()
+    backward(model)
+    run.log_gradients()
+    if clears:
+        optimizer.zero_grad()
+    backward(model, seed=9)
+    own = gradients_of(model).norm()
+
+    norm = run.clip_grad_norm_(MAX_NORM)
+
+    torch.testing.assert_close(norm, own)
+    torch.testing.assert_close(gradients_of(model).norm(), torch.tensor(MAX_NORM), rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("end", ["unwatch", "finish"])

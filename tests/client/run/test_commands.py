@@ -54,7 +54,7 @@ def test_status_names_a_wrong_setting(capsys):
 @pytest.mark.thorough
 def test_a_call_of_a_command_warns_of_nothing():
     """Whatever a library deprecates is mended and not shown to who asks for help."""
-    code = "import noisescale_server.api.login_provider, noisescale.commands as c; c.main(['--help'])"
+    code = "import noisescale_server.api.access.login_provider, noisescale.commands as c; c.main(['--help'])"
 
     found = subprocess.run([sys.executable, "-W", "default", "-c", code], capture_output=True, text=True, timeout=60)
 

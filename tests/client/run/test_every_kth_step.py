@@ -167,6 +167,26 @@ def test_an_unmeasured_step_is_logged_once(caplog):
     assert "twice within one optimizer step" in caplog.text
 
 
+@pytest.mark.usefixtures("either_way")
+def test_an_unmeasured_step_stays_logged_whatever_the_loop_does_before_the_optimizer_steps(caplog):
+    loop = Loop(every=3)
+    for index in range(3):
+        loop.step(index)
+    loop.step(3)
+
+    inputs, classes = make_batch(16)
+    loop.run.log_gradients(loss=1.0)
+    loop.optimizer.zero_grad()
+    with loop.run.micro_batch():
+        nn.functional.cross_entropy(loop.model(inputs), classes).backward()
+    loop.run.log_gradients(loss=9.0)
+
+    assert "twice within one optimizer step" in caplog.text
+    loop.run.finish()
+    assert sum(row.num_loss for row in loop.kept.rows()) == 5
+    assert all(row.sum_loss is None or row.sum_loss < 9 for row in loop.kept.rows())
+
+
 def test_the_stream_says_every_how_many_steps_are_measured():
     loop = Loop(every=3)
 

@@ -202,3 +202,24 @@ def test_a_wall_clock_that_jumps_does_not_disturb_the_times_of_steps(monkeypatch
     times = [row.wall_time for row in kept.rows()]
     assert times == sorted(times)
     assert times[-1] - times[0] < 600
+
+
+@pytest.mark.parametrize("num_steps", [1, 15, 16, 17, 40])
+def test_whoever_looks_sees_every_step_so_far(num_steps):
+    """Windows and history take sixteen steps at a time, or what there is when somebody asks."""
+    run, _ = make_kept_run()
+    for step in range(num_steps):
+        run.log_norms(
+            small_batch_size=8,
+            big_batch_size=64,
+            small_sq_norm=3.0,
+            big_sq_norm=1.0,
+            loss=float(step),
+            lr=0.1 * (step + 1),
+        )
+
+    assert run.noise_scale().num_updates == num_steps
+    standing = run.standing()
+    assert sum(look.num_updates for look in standing.looks) == num_steps
+    assert standing.losses.total == sum(range(num_steps))
+    assert run._main._log.history.learning_rate == 0.1 * num_steps

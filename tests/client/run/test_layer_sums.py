@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client_runs import make_kept_run
-from noisescale.rows.layer_sums import MAX_WAITING, LayerNorms, LayerSums
+from noisescale.rows.layer_sums import BELOW, MAX_WAITING, LayerNorms, LayerSums, are_all_below, packed_columns
 from noisescale.rows.recording import TermSums
 from noisescale.rows.updates import has_finite_squares
 from noisescale_core.estimators.noise_scale import solve_two_batches, solve_unequal_groups, two_batch
@@ -153,3 +153,16 @@ def test_a_negative_norm_of_a_layer_is_named():
 
     with pytest.raises(ValueError, match=r"must not be negative, got -1 and 1"):
         log(run, {"embed": (2.0, 1.0), "head": (-1.0, 1.0)})
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=8))
+def test_the_top_byte_of_each_number_tells_whether_all_are_from_0_to_below_a_limit(numbers):
+    is_so = all(0 <= number < BELOW and math.copysign(1, number) > 0 for number in numbers)
+
+    assert are_all_below(packed_columns(numbers, [])) == is_so
+
+
+@pytest.mark.parametrize("number", [BELOW, -0.0, -5e-324, math.nan, math.inf, -math.inf])
+def test_a_number_beyond_the_limit_is_seen_among_others(number):
+    assert are_all_below(packed_columns([0.0, math.nextafter(BELOW, 0)], [5e-324]))
+    assert not are_all_below(packed_columns([1.0] * 150, [*[1.0] * 149, number]))

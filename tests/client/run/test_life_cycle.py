@@ -48,7 +48,7 @@ def test_importing_is_quick_and_loads_nothing_heavy(tmp_path):
     """A cliff guard, ten times the 150 ms that the benchmark holds it to."""
     code = (
         "import sys, time; start = time.perf_counter(); import noisescale; took = time.perf_counter() - start\n"
-        "heavy = [m for m in ('torch', 'triton', 'numpy', 'httpx', 'noisescale.run') if m in sys.modules]\n"
+        "heavy = [m for m in ('torch', 'triton', 'numpy', 'httpx', 'noisescale.run.run') if m in sys.modules]\n"
         "print(took, heavy, noisescale.__version__)"
     )
 
@@ -108,11 +108,12 @@ def test_a_process_that_ends_delivers_and_finishes(tmp_path, stub):
 def test_a_process_that_ends_says_once_what_it_found_what_to_do_and_where_that_is_to_be_seen(tmp_path, stub):
     process = python(LOG_NORMS, tmp_path, NOISESCALE_URL=stub.url)
 
-    on_the_way, last = process.stderr.splitlines()
+    begun, on_the_way, last = process.stderr.splitlines()
+    assert "/runs/" in begun
     assert on_the_way.startswith("noisescale: noise scale after 16 measured steps: ")
     assert last.startswith("noisescale: noise scale of default: 48.0 examples [36.7, 62.2], z = 19.6, tentative; ")
     assert "early: 20 steps, and it rises while a run is young. " in last
-    said = re.search(r"young\. (Raise|Lower|Probably raise|Probably lower|Keep) [^.]+ \((.+?) [0-9]", last)
+    said = re.search(r"young\. (Raise|Lower|Try a larger batch|Try a smaller batch|Keep)[: ]+[^.]+ \((.+?) [0-9]", last)
     assert said[2] in ("cheaper with a probability of", "expected to cost")
     assert re.search(rf"\. {stub.url}/runs/[0-9a-f-]{{36}}$", last)
 
@@ -137,8 +138,8 @@ def test_without_a_server_the_end_is_quick_and_says_what_was_not_delivered(tmp_p
 
 
 def test_a_killed_process_leaves_what_was_delivered(tmp_path, stub):
-    code = "import os, noisescale.active_run" + LOG_NORMS
-    code += "noisescale.active_run.active()._main._outbox.flush(5); os.kill(os.getpid(), 9)"
+    code = "import os, noisescale.run.active_run" + LOG_NORMS
+    code += "noisescale.run.active_run.active()._main._outbox.flush(5); os.kill(os.getpid(), 9)"
 
     process = python(code, tmp_path, NOISESCALE_URL=stub.url)
 

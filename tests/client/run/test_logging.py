@@ -411,7 +411,7 @@ def test_device_values_are_recorded_a_step_late(monkeypatch):
 def test_a_disabled_run_hooks_nothing_and_records_nothing():
     from noisescale.config import Config
     from noisescale.description import RunDescription
-    from noisescale.run import Run
+    from noisescale.run.run import Run
 
     model = make_model()
     run = Run(Config(mode="disabled"), RunDescription())

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale.track.mirroring import Mirroring
+from noisescale.mirrors.mirroring import Mirroring
 from noisescale.transport.wire import FinishRecord
 
 

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 import noisescale
-from noisescale import active_run
-from noisescale.run import Run
+from noisescale.run import active_run
+from noisescale.run.run import Run
 
 OF_A_RUN_ALONE = {
-    "leave_out", "logged_metrics", "newest_step", "description", "is_watching", "has_trained", "is_over_for",
+    "leave_out", "logged_metrics", "newest_step", "description", "is_watching", "url", "has_trained", "is_over_for",
     "successor", "standing",
 }  # fmt: skip
 """What Run shows to the parts around it; a training loop types none of it."""
@@ -39,7 +39,7 @@ def test_each_method_of_run_is_a_function_of_the_module_with_the_same_arguments(
 def test_the_module_has_no_further_function_of_the_active_run():
     functions = {name for name in noisescale.__all__ if getattr(noisescale, name).__class__.__name__ == "function"}
 
-    assert functions - set(METHODS) == {"init", "recommend", "branch", "follow", "sweep"}
+    assert functions - set(METHODS) == {"init", "recommend", "branch", "follow", "learning_rate_range", "sweep"}
 
 
 def test_three_lines_may_add_micro_batches_up_in_32_bit(no_active_run):
@@ -47,7 +47,7 @@ def test_three_lines_may_add_micro_batches_up_in_32_bit(no_active_run):
     model = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-    noisescale.watch(model, optimizer, accumulate="fp32", fused_norm_layers=False)
+    noisescale.watch(model, optimizer, arithmetic=noisescale.Arithmetic(accumulate="fp32", fused_norm_layers=False))
     for _ in range(2):
         model(torch.randn(4, 3)).square().mean().backward()
     noisescale.log_gradients(batch_size=8)

@@ -8,8 +8,8 @@ from torch import nn
 
 import noisescale
 from client_runs import make_batch, make_kept_run, make_model
-from noisescale import active_run
 from noisescale.capture.small_batches.gradient_rows import GradientRows
+from noisescale.run import active_run
 from noisescale.transport.wire import MetricRecord
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
@@ -367,7 +367,7 @@ def test_a_logged_loss_that_is_a_sum_is_told(reduction, is_told, caplog):
     caplog.set_level("INFO")
     model = make_model()
     run, _ = make_kept_run()
-    run.watch(model, loss_reduction=reduction)
+    run.watch(model, loss=noisescale.Loss(reduction=reduction))
     inputs, classes = make_batch(16)
 
     for _ in range(2):
@@ -376,7 +376,7 @@ def test_a_logged_loss_that_is_a_sum_is_told(reduction, is_told, caplog):
         run.log_gradients(loss=loss)
         model.zero_grad()
 
-    assert caplog.text.count("say watch(..., loss_reduction='sum')") == is_told
+    assert caplog.text.count("say watch(..., loss=Loss(reduction='sum'))") == is_told
 
 
 def test_a_mean_loss_is_not_taken_for_a_sum(caplog):

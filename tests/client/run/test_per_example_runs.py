@@ -304,7 +304,7 @@ def test_a_proxy_without_micro_batches_stays_uncalibrated():
         loop.step(index)
 
     assert not any("whole model" in note for note in loop.stream.notes)
-    assert loop.run._recorders.main._calibrator.whole._step_handles == []
+    assert loop.run._recorders.main._watching.calibrator.whole._step_handles == []
 
 
 @pytest.mark.thorough

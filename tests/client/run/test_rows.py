@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale.rows.recording import RowSums, row_of
+from noisescale.rows.recording import RowSoFar, row_of
 from noisescale.rows.updates import LoggedStep, Update
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.noise_scale import Terms
@@ -19,7 +19,7 @@ LOGGED = LoggedStep(7, 1.75e9, 0.1, 448)
     ],
 )
 def test_a_row_of_one_update_equals_the_sums_over_it(update: Update) -> None:
-    sums = RowSums()
+    sums = RowSoFar()
     sums.add(update)
 
     assert row_of(update) == sums.row(update)

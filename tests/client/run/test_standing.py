@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from client_runs import make_kept_run
-from noisescale.window.standing import LossSums
+from noisescale.window.standing import LossSums, RunningLosses
 
 
 def sums(*losses):
-    found = LossSums()
+    found = RunningLosses()
     for loss in losses:
-        found = found.with_loss(loss)
-    return found
+        found.add(loss)
+    return found.so_far()
 
 
 def test_the_mean_and_its_error_are_of_the_steps_since_then():
@@ -27,7 +27,7 @@ def test_a_loss_that_was_not_finite_makes_the_mean_infinite_until_the_next_stret
     before = sums(1.0, math.nan)
 
     assert before.since(LossSums())[0] == math.inf
-    assert before.with_loss(2.0).since(before) == (2.0, math.inf)
+    assert sums(1.0, math.nan, 2.0).since(before) == (2.0, math.inf)
 
 
 def test_without_a_loss_nothing_is_known():

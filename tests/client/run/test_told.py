@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
+import noisescale
 from client_runs import make_kept_run, make_model
+from noisescale import standard_error
 from noisescale.capture.data_parallel.job import OneProcess
-from noisescale.notices import standard_error
 
 PLAIN_SCRIPT = """
 import torch
+
 import noisescale
 
 torch.manual_seed(0)
@@ -59,7 +61,7 @@ def test_a_plain_script_says_what_it_measures_what_it_found_and_what_to_do(tmp_p
 
     assert all(line.startswith("noisescale: ") for line in said)
     assert len(set(said)) == len(said)
-    assert said[0].startswith("noisescale: watching Linear: ")
+    assert said[0].startswith("noisescale: measuring Linear from ")
     assert any("one backward a step" in line for line in said)
     assert any("noise scale after 16 measured steps: " in line for line in said)
     last = said[-1]
@@ -136,3 +138,17 @@ def test_only_the_rank_that_sends_speaks(caplog, monkeypatch):
     run.log_gradients()  # without a backward
 
     assert caplog.messages == []
+
+
+def test_a_run_says_where_its_page_is_once_and_only_where_something_is_sent(tmp_path, caplog):
+    caplog.set_level("INFO", logger="noisescale")
+    folder = {"mode": "online", "url": "http://me:secret@127.0.0.1:9", "name": "digits-b256"}
+
+    sent = noisescale.init(**folder)
+    kept, disabled = noisescale.init(mode="offline"), noisescale.init(mode="disabled")
+
+    assert sent.url == f"http://127.0.0.1:9/runs/{sent.id}"
+    assert (kept.url, disabled.url) == (None, None)
+    assert [line for line in caplog.messages if "/runs/" in line] == [f"run digits-b256: {sent.url}"]
+    for run in (sent, kept, disabled):
+        run.finish(timeout_seconds=0.1)

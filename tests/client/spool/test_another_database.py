@@ -2,11 +2,12 @@
 
 import pytest
 
-from noisescale import commands, outbox
-from noisescale.transport import late_delivery
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import KEPT_SECONDS, adopt
-from noisescale.transport.left_behind import stream_folders
+from noisescale import commands
+from noisescale.outbox import outbox
+from noisescale.transport.upload import late_delivery
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import KEPT_SECONDS, adopt
+from noisescale.transport.upload.left_behind import stream_folders
 from spooled_streams import make_stream, metric, spooled
 from stub_server import Ledger, http_stub
 

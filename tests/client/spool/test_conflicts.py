@@ -9,16 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from full_disk import FullDisk
-from noisescale.transport import late_delivery, segment, stream_folder, uploader
-from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import decode
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import KEPT_SECONDS, adopt
-from noisescale.transport.left_behind import ended_at, open_stream, stream_folders
 from noisescale.transport.limits import Limits
-from noisescale.transport.stream import Stream
-from noisescale.transport.stream_folder import StreamFolder
-from noisescale.transport.uploader import Uploader
+from noisescale.transport.spool import segment, stream_folder
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.spool.frames import decode
+from noisescale.transport.spool.stream_folder import StreamFolder
+from noisescale.transport.upload import late_delivery, uploader
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import KEPT_SECONDS, adopt
+from noisescale.transport.upload.left_behind import ended_at, open_stream, stream_folders
+from noisescale.transport.upload.stream import Stream
+from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import LostRange, RunRecord
 from noisescale_core.errors import TransportError
 from spooled_streams import deliver, make_stream, metric, numbers, spooled
@@ -185,7 +186,7 @@ def test_who_sends_for_a_process_that_lives_leaves_a_conflict_to_it(tmp_path, st
     except TransportError as error:
         reason = str(error)
 
-    assert ("its writer lives" if is_noted else "this stream is not ours") in reason
+    assert ("its process is still running" if is_noted else "this stream is not ours") in reason
     assert [one.path for one in stream_folders(tmp_path)] == [folder.path]
     assert not folder.has_moved
     stream.end(5)

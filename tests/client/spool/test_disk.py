@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.left_behind import open_stream, stream_folders
 from noisescale.transport.limits import Limits
-from noisescale.transport.stream import Stream
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
+from noisescale.transport.upload.stream import Stream
 from noisescale.transport.wire import RunRecord
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger

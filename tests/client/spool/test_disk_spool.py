@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import LOSS, encode, frames_in
-from noisescale.transport.left_behind import open_stream, sealed_at, stream_folders
 from noisescale.transport.limits import Limits
-from noisescale.transport.segment import Segment
-from noisescale.transport.stream import Stream
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.spool.frames import LOSS, encode, frames_in
+from noisescale.transport.spool.segment import Segment
+from noisescale.transport.upload.left_behind import open_stream, sealed_at, stream_folders
+from noisescale.transport.upload.stream import Stream
 from noisescale.transport.wire import MetricRecord, RunRecord
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger
@@ -421,7 +421,7 @@ def test_with_durability_async_a_thread_writes_and_the_end_waits_for_it(tmp_path
 def test_a_thread_writes_from_the_start_where_that_is_asked_for_or_the_folder_is_far(
     tmp_path, monkeypatch, durability, is_on_a_network, is_async
 ):
-    monkeypatch.setattr("noisescale.transport.disk_spool.is_on_a_network", lambda path: is_on_a_network)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.is_on_a_network", lambda path: is_on_a_network)
     writers, append = [], Segment.append
     monkeypatch.setattr(
         Segment, "append", lambda *given: (writers.append(threading.current_thread()), append(*given))[1]

@@ -6,13 +6,15 @@ import time
 import pytest
 
 from full_disk import FullDisk
-from noisescale import commands, outbox
-from noisescale.transport import late_delivery, segment
-from noisescale.transport.frames import encode, is_cut_short
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import REFUSED_SECONDS, adopt
-from noisescale.transport.left_behind import num_damaged_at_the_end, stream_folders
+from noisescale import commands
+from noisescale.outbox import outbox
 from noisescale.transport.limits import Limits
+from noisescale.transport.spool import segment
+from noisescale.transport.spool.frames import encode, is_cut_short
+from noisescale.transport.upload import late_delivery
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import REFUSED_SECONDS, adopt
+from noisescale.transport.upload.left_behind import num_damaged_at_the_end, stream_folders
 from spooled_streams import kill_after, make_stream, metric, spooled
 from stub_server import http_stub
 

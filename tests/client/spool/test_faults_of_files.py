@@ -8,12 +8,13 @@ import time
 
 import pytest
 
-from noisescale.transport import given_up_book, stream_folder
-from noisescale.transport.given_up_book import book_of, write_down, written_down
-from noisescale.transport.late_delivery import KEPT_SECONDS, beyond_the_window
-from noisescale.transport.left_behind import open_stream, stream_folders
-from noisescale.transport.segment import Segment
-from noisescale.transport.stream_folder import StreamFolder, out_of_the_way
+from noisescale.transport.spool import stream_folder
+from noisescale.transport.spool.segment import Segment
+from noisescale.transport.spool.stream_folder import StreamFolder, out_of_the_way
+from noisescale.transport.upload import given_up_book
+from noisescale.transport.upload.given_up_book import book_of, write_down, written_down
+from noisescale.transport.upload.late_delivery import KEPT_SECONDS, beyond_the_window
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
 from noisescale_core.errors import TransportError
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger
@@ -158,7 +159,7 @@ def test_what_arrived_in_another_life_of_the_data_stays_while_nobody_says_which_
     [folder] = stream_folders(tmp_path)
     folder.acknowledge(4, "first")
     now = time.time()
-    monkeypatch.setattr("noisescale.transport.late_delivery.time.time", lambda: now + KEPT_SECONDS + 60)
+    monkeypatch.setattr("noisescale.transport.upload.late_delivery.time.time", lambda: now + KEPT_SECONDS + 60)
 
     gone = [beyond_the_window([folder], epoch, NobodyAnswers()) for epoch in ("another", "first")]
 

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from noisescale.transport import late_delivery
-from noisescale.transport.answers import Answer
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import NotNowError, adopt, beyond_the_window
-from noisescale.transport.left_behind import stream_folders
 from noisescale.transport.limits import Limits
+from noisescale.transport.upload import late_delivery
+from noisescale.transport.upload.answers import Answer
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import NotNowError, adopt, beyond_the_window
+from noisescale.transport.upload.left_behind import stream_folders
 from spooled_streams import deliver, make_stream, metric, spooled
 from stub_server import Ledger, http_stub
 
@@ -107,8 +107,8 @@ def delivered(stub, server, tmp_path, number):
 )
 def test_beyond_256_mib_the_oldest_delivered_streams_go(stub, server, tmp_path, monkeypatch, num_bytes, num_kept):
     folders = delivered(stub, server, tmp_path, 3)
-    monkeypatch.setattr("noisescale.transport.stream_folder.StreamFolder.num_bytes", lambda folder: num_bytes)
-    monkeypatch.setattr("noisescale.transport.stream_folder.StreamFolder.settled_at", lambda folder: 4)
+    monkeypatch.setattr("noisescale.transport.spool.stream_folder.StreamFolder.num_bytes", lambda folder: num_bytes)
+    monkeypatch.setattr("noisescale.transport.spool.stream_folder.StreamFolder.settled_at", lambda folder: 4)
 
     assert [one.path for one in beyond_the_window(folders)] == [one.path for one in folders[num_kept:]]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
 from spooled_streams import deliver
 from stub_server import Ledger
 from whole_processes import environment_of
@@ -14,9 +14,9 @@ from whole_processes import environment_of
 NUM_RECORDS = 12
 JOB = """
 import os, sys
-from noisescale.transport.disk_spool import DiskSpool
+from noisescale.transport.spool.disk_spool import DiskSpool
 from noisescale.transport.limits import Limits
-from noisescale.transport.stream import Stream
+from noisescale.transport.upload.stream import Stream
 from noisescale.transport.wire import MetricRecord, RunRecord
 from pathlib import Path
 

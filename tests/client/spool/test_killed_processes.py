@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from noisescale.transport.left_behind import stream_folders
+from noisescale.transport.upload.left_behind import stream_folders
 from whole_processes import python, steps_on_disk
 
 pytestmark = pytest.mark.processes

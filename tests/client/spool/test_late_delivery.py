@@ -10,12 +10,20 @@ import time
 import pytest
 
 import noisescale
-from noisescale import commands, outbox
-from noisescale.transport.answers import Answer
-from noisescale.transport.frames import encode
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import NotNowError, adopt, deliver, has_arrived, num_waiting_in, server_cursor
-from noisescale.transport.left_behind import stream_folders
+from noisescale import commands
+from noisescale.outbox import outbox
+from noisescale.transport.spool.frames import encode
+from noisescale.transport.upload.answers import Answer
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import (
+    NotNowError,
+    adopt,
+    deliver,
+    has_arrived,
+    num_waiting_in,
+    server_cursor,
+)
+from noisescale.transport.upload.left_behind import stream_folders
 from noisescale.transport.wire import MetricRecord
 from noisescale_core.errors import TransportError
 from spooled_streams import kill_after, metric, spooled
@@ -234,13 +242,13 @@ def test_a_killed_process_whose_records_have_arrived_is_settled_and_not_asked_fo
     assert has_arrived(folder)
     with folder.segment_paths()[0].open("ab") as file:
         file.write(encode(12, metric(10)))
-    assert not has_arrived(folder), "its writer lives after all, where the file system has no locks"
+    assert not has_arrived(folder), "its process is still running after all, where the file system has no locks"
     server.close()
 
 
 @pytest.mark.thorough
 def test_arrived_streams_do_not_pile_up(stub, tmp_path, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.late_delivery.KEPT_STREAMS", 2)
+    monkeypatch.setattr("noisescale.transport.upload.late_delivery.KEPT_STREAMS", 2)
     streams = [spooled(tmp_path, range(3), url=stub.url) for _ in range(4)]
     server = HttpServer(stub.url, None, "noisescale/test")
 
@@ -282,7 +290,8 @@ def test_a_job_that_reaches_its_server_sends_what_an_earlier_one_has_left(stub, 
     adopted = []
     monkeypatch.setattr(outbox.logger, "info", lambda message, *values: adopted.append(values))
 
-    run = noisescale.init(url=stub.url)
+    run = noisescale.init(delivery=noisescale.Delivery(url=stub.url))
+    adopted.clear()  # where its page is
     run.log_metrics(0, accuracy=0.5)
     run.finish()
     wait_until(lambda: adopted)
@@ -293,7 +302,7 @@ def test_a_job_that_reaches_its_server_sends_what_an_earlier_one_has_left(stub, 
 
 
 def test_offline_runs_stay_on_disk_until_they_are_sent(stub, tmp_path, capsys):
-    run = noisescale.init(url=stub.url, mode="offline")
+    run = noisescale.init(delivery=noisescale.Delivery(url=stub.url), mode="offline")
     for step in range(20):
         run.log_norms(small_batch_size=8, big_batch_size=64, small_sq_norm=3.0, big_sq_norm=1.0, step=step)
     run.finish()
@@ -338,7 +347,7 @@ def test_of_a_folder_that_cannot_be_read_nobody_knows_of_a_record(stub, tmp_path
     def fail(_folder):
         raise PermissionError
 
-    monkeypatch.setattr("noisescale.transport.late_delivery.open_stream", fail)
+    monkeypatch.setattr("noisescale.transport.upload.late_delivery.open_stream", fail)
 
     assert (before, num_waiting_in(folder)) == (4, 0)
 

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from noisescale.transport import disk_spool
-from noisescale.transport.left_behind import open_stream, stream_folders
 from noisescale.transport.limits import Limits
+from noisescale.transport.spool import disk_spool
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
 from spooled_streams import deliver, make_stream, metric, numbers
 from stub_server import Ledger
 

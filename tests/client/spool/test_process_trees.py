@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noisescale.transport.left_behind import stream_folders
+from noisescale.transport.upload.left_behind import stream_folders
 from whole_processes import python, run, steps_on_disk
 
 pytestmark = pytest.mark.processes

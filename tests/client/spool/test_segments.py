@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from noisescale.transport.frames import SEAL, encode, encode_loss, encode_seal, frames_in, seq_of
 from noisescale.transport.limits import Limits
-from noisescale.transport.loss_book import LossBook
-from noisescale.transport.room import NoRoom, Room
-from noisescale.transport.segment import ClosedByOthers, Segment
-from noisescale.transport.segments import MAX_FAILED_READS, Segments
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.spool.frames import SEAL, encode, encode_loss, encode_seal, frames_in, seq_of
+from noisescale.transport.spool.loss_book import LossBook
+from noisescale.transport.spool.room import NoRoom, Room
+from noisescale.transport.spool.segment import ClosedByOthers, Segment
+from noisescale.transport.spool.segments import MAX_FAILED_READS, Segments
+from noisescale.transport.spool.stream_folder import StreamFolder
 from noisescale.transport.wire import LostRange, RunRecord
 from spooled_streams import metric
 
@@ -391,7 +391,7 @@ class TestSegments:
 
     @pytest.mark.parametrize("chunk_bytes", [40, 64, 100, 1 << 20])
     def test_frames_are_whole_however_a_file_is_cut_into_pieces(self, make, folder, monkeypatch, chunk_bytes):
-        monkeypatch.setattr("noisescale.transport.segments.CHUNK_BYTES", chunk_bytes)
+        monkeypatch.setattr("noisescale.transport.spool.segments.CHUNK_BYTES", chunk_bytes)
         segments = make(5)
         large = encode(7, RunRecord({"config": "x" * 500}, {}))
         segments.newest.append(large, 7)
@@ -403,7 +403,7 @@ class TestSegments:
         assert seqs(segments.records_after(0)) == [2, 3, 5, 6, 7, 8]
 
     def test_what_lies_behind_the_last_whole_write_is_not_read(self, make, monkeypatch):
-        monkeypatch.setattr("noisescale.transport.segments.CHUNK_BYTES", 2 * FRAME_BYTES)
+        monkeypatch.setattr("noisescale.transport.spool.segments.CHUNK_BYTES", 2 * FRAME_BYTES)
         segments = make(5)
         with segments.newest.path.open("ab") as file:
             file.write(frame(7))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from noisescale.transport.frames import MAGIC, encode, encode_loss, encode_seal, frames_in
-from noisescale.transport.left_behind import open_stream
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.transport.spool.frames import MAGIC, encode, encode_loss, encode_seal, frames_in
+from noisescale.transport.spool.stream_folder import StreamFolder
+from noisescale.transport.upload.left_behind import open_stream
 from noisescale.transport.wire import FinishRecord, GroupRecord, LostRange, Measurement, MetricRecord, RunRecord
 from spooled_streams import deliver
 from stub_server import Ledger

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from noisescale.transport.left_behind import open_stream, stream_folders
 from noisescale.transport.limits import Limits
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
 from noisescale.transport.wire import to_json
 from spooled_streams import deliver, make_stream, metric
 from stub_server import Ledger

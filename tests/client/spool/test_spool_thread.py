@@ -6,10 +6,10 @@ import time
 import pytest
 
 from full_disk import FullDisk
-from noisescale.transport import segment
-from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.frames import decode_loss, encode, frames_in, seq_of
 from noisescale.transport.limits import Limits
+from noisescale.transport.spool import segment
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.spool.frames import decode_loss, encode, frames_in, seq_of
 from noisescale.transport.wire import LostRange, RunRecord
 from spooled_streams import metric
 
@@ -22,8 +22,8 @@ def frame(seq):
 
 @pytest.fixture
 def make(tmp_path, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.disk_spool.SYNC_SECONDS", 0.02)
-    monkeypatch.setattr("noisescale.transport.disk_spool.RETRY_SECONDS", 0.02)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.SYNC_SECONDS", 0.02)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.RETRY_SECONDS", 0.02)
     made = []
 
     def spool(**options):
@@ -181,7 +181,7 @@ def test_the_oldest_come_from_the_files_and_then_from_memory(
     for seq in range(1, 6 - num_in_memory):
         spool.append(frame(seq))
     monkeypatch.setattr(spool, "_drain", lambda: None)
-    monkeypatch.setattr(spool, "_is_async", True)
+    monkeypatch.setattr(spool, "_is_direct", False)
     for seq in range(6 - num_in_memory, 6):
         spool.append(frame(seq))
 
@@ -197,10 +197,10 @@ def test_what_is_held_begins_with_the_files_then_with_memory_then_nowhere(make, 
     assert (spool.first_held(1), spool.first_held(3)) == (1, 3)
     spool.acknowledge(4, None)
     assert spool.first_held(1) == 5
-    monkeypatch.setattr(spool, "_is_async", True)
+    monkeypatch.setattr(spool, "_is_direct", False)
     spool.append(frame(7))
     assert (spool.first_held(1), spool.first_held(9)) == (7, 9)
-    monkeypatch.setattr(spool, "_is_async", False)
+    monkeypatch.setattr(spool, "_is_direct", True)
     spool._waiting.drop_until(7)
     spool.append(frame(8))
     assert spool.first_held(1) == 8
@@ -208,7 +208,7 @@ def test_what_is_held_begins_with_the_files_then_with_memory_then_nowhere(make, 
 
 @pytest.mark.thorough
 def test_while_the_disk_fails_the_thread_sleeps_between_two_tries(make, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.disk_spool.RETRY_SECONDS", 60.0)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.RETRY_SECONDS", 60.0)
     spool = make()
     spool.append(frame(1))
     wait_until(lambda: not spool._is_dirty)
@@ -274,7 +274,7 @@ def test_a_loss_that_could_not_be_written_is_written_later(make, tmp_path, monke
 
 
 def test_the_thread_writes_at_once_and_not_when_it_syncs_next(make, tmp_path, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.disk_spool.SYNC_SECONDS", 30.0)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.SYNC_SECONDS", 30.0)
     spool = make(durability="async")
 
     for seq in range(1, 5):
@@ -283,7 +283,7 @@ def test_the_thread_writes_at_once_and_not_when_it_syncs_next(make, tmp_path, mo
 
 
 def test_a_loss_is_brought_to_the_disk_as_a_record_is(make, syncs, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.disk_spool.SYNC_SECONDS", 0.2)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.SYNC_SECONDS", 0.2)
     spool = make()
     spool.append(frame(1))
     wait_until(lambda: syncs and not spool._is_dirty)
@@ -330,7 +330,7 @@ class Writes(FullDisk):
 def test_a_disk_that_failed_is_left_alone_until_it_is_time_to_try_again(make, monkeypatch):
     disk = Writes()
     monkeypatch.setattr(segment, "os", disk)
-    monkeypatch.setattr("noisescale.transport.disk_spool.RETRY_SECONDS", 60.0)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.RETRY_SECONDS", 60.0)
     spool = make()
     spool.append(frame(1))
     for seq in range(2, 10):
@@ -346,7 +346,7 @@ def test_a_disk_that_failed_is_left_alone_until_it_is_time_to_try_again(make, mo
 
 def test_what_the_server_has_is_no_longer_held_in_memory(make, monkeypatch):
     monkeypatch.setattr(segment, "os", FullDisk())
-    monkeypatch.setattr("noisescale.transport.disk_spool.RETRY_SECONDS", 60.0)
+    monkeypatch.setattr("noisescale.transport.spool.disk_spool.RETRY_SECONDS", 60.0)
     spool = make()
     for seq in range(1, 6):
         spool.append(frame(seq))

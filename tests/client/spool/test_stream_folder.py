@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from noisescale.transport.frames import encode, encode_loss, encode_seal
-from noisescale.transport.left_behind import ended_at, is_cut_off, open_stream, stream_folders
-from noisescale.transport.segment import Segment
-from noisescale.transport.stream_folder import GIVEN_UP, GIVEN_UP_BYTES, StreamFolder
+from noisescale.transport.spool.frames import encode, encode_loss, encode_seal
+from noisescale.transport.spool.segment import Segment
+from noisescale.transport.spool.stream_folder import GIVEN_UP, GIVEN_UP_BYTES, StreamFolder
+from noisescale.transport.spool.write_speed import is_on_a_network
+from noisescale.transport.upload.left_behind import ended_at, is_cut_off, open_stream, stream_folders
 from noisescale.transport.wire import LostRange, RunRecord
-from noisescale.transport.write_speed import is_on_a_network
 from spooled_streams import metric
 
 
@@ -150,7 +150,7 @@ class TestLock:
     def test_one_process_at_a_time_holds_it(self, folder):
         assert folder.is_ours
         code = (
-            "import sys; from pathlib import Path; from noisescale.transport.stream_folder import StreamFolder;"
+            "import sys; from pathlib import Path; from noisescale.transport.spool.stream_folder import StreamFolder;"
             "folder = StreamFolder(Path(sys.argv[1])); print(folder.is_free(), folder.try_lock(), folder.is_ours)"
         )
         command = [sys.executable, "-c", code, str(folder.path)]

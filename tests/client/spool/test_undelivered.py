@@ -7,15 +7,17 @@ import time
 import pytest
 
 from full_disk import FullDisk
-from noisescale import commands, outbox
+from noisescale import commands
 from noisescale.config import Config
-from noisescale.outbox import Outbox
-from noisescale.transport import late_delivery, segment
-from noisescale.transport.frames import encode
-from noisescale.transport.given_up_book import book_of, write_down, written_down
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import REFUSED_SECONDS, adopt, deliver, has_arrived
-from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.outbox import outbox
+from noisescale.outbox.outbox import Outbox
+from noisescale.transport.spool import segment
+from noisescale.transport.spool.frames import encode
+from noisescale.transport.upload import late_delivery
+from noisescale.transport.upload.given_up_book import book_of, write_down, written_down
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import REFUSED_SECONDS, adopt, deliver, has_arrived
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
 from noisescale.transport.wire import RunRecord
 from spooled_streams import kill_after, metric, spooled
 from stub_server import http_stub
@@ -336,7 +338,9 @@ def test_a_disk_that_was_full_from_the_start_leaves_the_run_and_what_it_lost(stu
 
 
 def test_what_cannot_even_be_written_down_is_said(stub, tmp_path, root, full_disk, caplog, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.stream_folder.StreamFolder.write_given_up", lambda folder, frames: False)
+    monkeypatch.setattr(
+        "noisescale.transport.spool.stream_folder.StreamFolder.write_given_up", lambda folder, frames: False
+    )
 
     finished_job(tmp_path / "own", NOBODY, 100)
 

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from noisescale.transport.frames import encode, seq_of
-from noisescale.transport.loss_book import LossBook
-from noisescale.transport.losses import clipped, is_in, merged, without
-from noisescale.transport.spool import MemorySpool
-from noisescale.transport.waiting_frames import WaitingFrames
+from noisescale.transport.spool.frames import encode, seq_of
+from noisescale.transport.spool.loss_book import LossBook
+from noisescale.transport.spool.losses import clipped, is_in, merged, without
+from noisescale.transport.spool.spool import MemorySpool
+from noisescale.transport.spool.waiting_frames import WaitingFrames
+from noisescale.transport.spool.write_speed import WriteSpeed
 from noisescale.transport.wire import LostRange
-from noisescale.transport.write_speed import WriteSpeed
 from spooled_streams import metric
 
 FRAME_BYTES = len(encode(2, metric(2)))

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale.transport.wire import GroupRecord, Measurement, MetricRecord, Record, RunRecord
 
 torch.set_num_threads(1)

@@ -9,19 +9,19 @@ from unittest import mock
 
 import httpx
 
-from noisescale import outbox
-from noisescale.transport import http, late_delivery, uploader
-from noisescale.transport.answers import Action, Answer, Decision, cursor_in, decide
-from noisescale.transport.stream_folder import StreamFolder
-from noisescale.transport.uploader import Uploader
+from noisescale.outbox import outbox
+from noisescale.transport.spool.stream_folder import StreamFolder
+from noisescale.transport.upload import http, late_delivery, uploader
+from noisescale.transport.upload.answers import Action, Answer, NextAction, cursor_in, decide
+from noisescale.transport.upload.uploader import Uploader
 
 ALL = 1 << 53
 
 
 def _deciding(changed: Callable[[Answer], Action | None]) -> AbstractContextManager[object]:
-    def decided(answer: Answer) -> Decision:
+    def decided(answer: Answer) -> NextAction:
         action = changed(answer)
-        return decide(answer) if action is None else Decision(action)
+        return decide(answer) if action is None else NextAction(action)
 
     return mock.patch.object(uploader, "decide", decided)
 
@@ -45,9 +45,9 @@ def any_200_acknowledges() -> Iterator[None]:
     """200 is 200, whatever comes with it."""
     believed = Uploader._believed
 
-    def credulous(self: Uploader, batch: object, answer: Answer) -> Decision:
+    def credulous(self: Uploader, batch: object, answer: Answer) -> NextAction:
         if answer.status == 200:
-            return Decision(Action.ADVANCE, seq=batch.last_seq)  # type: ignore[attr-defined]
+            return NextAction(Action.ADVANCE, seq=batch.last_seq)  # type: ignore[attr-defined]
         return believed(self, batch, answer)  # type: ignore[arg-type]
 
     with mock.patch.object(Uploader, "_believed", credulous):

@@ -15,10 +15,10 @@ from uuid import uuid4
 
 import asyncpg
 
-from noisescale.outbox import SPOOL
-from noisescale.transport.given_up_book import written_down
+from noisescale.outbox.outbox import SPOOL
+from noisescale.transport.upload.given_up_book import written_down
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrate
+from noisescale_server.process.migrating import migrate
 from real_proxy import proxied
 from served_app import TOKEN, served_app
 from simulated_jobs import Story, stories, windows_of

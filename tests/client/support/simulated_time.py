@@ -12,18 +12,10 @@ from contextlib import ExitStack, contextmanager
 from types import ModuleType, SimpleNamespace
 from unittest import mock
 
-from noisescale import outbox
 from noisescale.commands import sync
-from noisescale.transport import (
-    batch_size,
-    disk_spool,
-    heartbeat,
-    late_delivery,
-    segment,
-    segments,
-    stream_folder,
-    uploader,
-)
+from noisescale.outbox import outbox
+from noisescale.transport.spool import disk_spool, segment, segments, stream_folder
+from noisescale.transport.upload import batch_size, heartbeat, late_delivery, uploader
 
 PATCHED: Mapping[ModuleType, tuple[str, ...]] = {
     batch_size: ("time",),

@@ -6,9 +6,9 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from noisescale.transport.disk_spool import DiskSpool
 from noisescale.transport.limits import Durability, Limits
-from noisescale.transport.stream import Stream
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.upload.stream import Stream
 from noisescale.transport.wire import MetricRecord, RunRecord, to_json
 from stub_server import Ledger
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from noisescale.transport.answers import Answer
+from noisescale.transport.upload.answers import Answer
 from noisescale_core.errors import TransportError
 
 

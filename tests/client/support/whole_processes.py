@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from noisescale.transport.left_behind import open_stream, stream_folders
+from noisescale.transport.upload.left_behind import open_stream, stream_folders
 from spooled_streams import deliver
 from stub_server import Ledger
 

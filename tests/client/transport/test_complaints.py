@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.spool import MemorySpool
-from noisescale.transport.stream import Stream
-from noisescale.transport.uploader import Uploader
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.spool.spool import MemorySpool
+from noisescale.transport.upload.stream import Stream
+from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import RunRecord
 from stub_server import FakeServer
 

@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from noisescale.transport import batch_size, uploader
-from noisescale.transport.answers import Action, Answer, cursor_in, decide, epoch_in, standing_in
-from noisescale.transport.batch_size import MAX_RECORDS, BatchSize
-from noisescale.transport.heartbeat import Heartbeat
-from noisescale.transport.http import HttpServer
-from noisescale.transport.spool import MemorySpool
-from noisescale.transport.stream import Stream
-from noisescale.transport.uploader import Uploader
+from noisescale.transport.spool.spool import MemorySpool
+from noisescale.transport.upload import batch_size, uploader
+from noisescale.transport.upload.answers import Action, Answer, cursor_in, decide, epoch_in, standing_in
+from noisescale.transport.upload.batch_size import MAX_RECORDS, BatchSize
+from noisescale.transport.upload.heartbeat import Heartbeat
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.stream import Stream
+from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import RunRecord
 from simulated_proxy import FOREIGN_JSON, STATUSES
 from spooled_streams import metric, numbers
@@ -291,7 +291,7 @@ def test_json_without_end_is_no_answer_of_ours(content):
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr("noisescale.transport.http.MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr("noisescale.transport.upload.http.MAX_ANSWER_BYTES", 1000)
     with http_stub() as stub:
         stub.answers += [(200, {}, b'{"acked_seq": 1}' + b" " * 100_000), (200, {}, b'{"acked_seq": 1}')]
         server = HttpServer(stub.url, None, "noisescale/test")

@@ -1,9 +1,11 @@
 import math
+import struct
 import time
+import zlib
 
 import pytest
 
-from noisescale.transport.frames import decode, encode, seq_of
+from noisescale.transport.spool.frames import decode, encode, seq_of
 from noisescale.transport.wire import FinishRecord, GroupRecord, Measurement, MetricRecord, RunRecord
 
 FULL = Measurement(7, 50, 1.79e9, 12_800, 32.0, 8, 256.0, 1.5, -0.25, 2.5, 0.5, -0.125, 3.5, 50, 0.1, 16)
@@ -56,3 +58,14 @@ def test_a_nan_that_slipped_through_becomes_null():
     row = Measurement(0, 1, 0.0, None, None, 0, None, *[math.nan] * 5, None, 0, None, 0)
 
     assert decode(encode(1, row))[1].sum_trace_cov is None
+
+
+@pytest.mark.parametrize("row", [FULL, EMPTY, FULL._replace(num_path_updates=2, sum_update_sq_norm=1.5, path_start=3)])
+def test_the_frame_of_a_row_is_built_as_that_of_any_record(row):
+    """Its header is packed beforehand: byte by byte it is what the format says."""
+    frame = encode(2**40 + 3, row)
+
+    payload = frame[24:]
+    header = struct.pack("<4sBBHIQ", b"\xf5\xb1MS", 1, 1, 0, len(payload), 2**40 + 3)
+    assert frame == header + struct.pack("<I", zlib.crc32(header + payload)) + payload
+    assert decode(frame) == (2**40 + 3, row)

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from noisescale.transport.frames import decode_loss, encode, encode_loss, encode_seal, frames_in, is_cut_short
+from noisescale.transport.spool.frames import decode_loss, encode, encode_loss, encode_seal, frames_in, is_cut_short
 from noisescale.transport.wire import FinishRecord, GroupRecord, LostRange, Measurement, MetricRecord, RunRecord
 
 ROW = Measurement(7, 50, 1.79e9, 12_800, 32.0, 8, 256.0, 1.5, -0.25, 2.5, 0.5, -0.125, 3.5, 50, 0.1, 16)

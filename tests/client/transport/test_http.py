@@ -3,7 +3,7 @@ import json
 import httpx
 import pytest
 
-from noisescale.transport.http import HttpServer
+from noisescale.transport.upload.http import HttpServer
 from noisescale_core.errors import TransportError
 from stub_server import http_stub
 
@@ -100,7 +100,7 @@ def test_a_server_that_is_down_is_a_transport_error():
 
 
 def test_a_server_that_is_too_slow_is_a_transport_error(stub, monkeypatch):
-    monkeypatch.setattr("noisescale.transport.http.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("noisescale.transport.upload.http.ANSWER_SECONDS", 0.1)
     stub.seconds = 0.5
     server = HttpServer(stub.url, None, "noisescale/test")
 

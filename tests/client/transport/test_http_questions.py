@@ -5,7 +5,8 @@ import json
 import httpx
 import pytest
 
-from noisescale.transport.http import HttpServer
+from noisescale import commands
+from noisescale.transport.upload.http import HttpServer
 from noisescale_core.errors import TransportError
 from stub_server import http_stub
 
@@ -45,6 +46,24 @@ def test_a_server_is_ready_when_it_says_so(stub, server, status, expected):
     stub.answers.append((status, {}, b'{"status": "ok"}' if status != 204 else b""))
 
     assert server.is_ready() == expected
+
+
+@pytest.mark.parametrize(("status", "expected"), [(200, False), (401, True), (404, False), (503, False)])
+def test_a_server_refuses_a_key_when_it_knows_nobody_by_it(stub, server, status, expected):
+    stub.answers.append((status, {}, b"{}"))
+
+    assert server.refuses_key() == expected
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_a_server_that_refuses_the_key_is_not_said_to_be_ready(stub, capsys, command):
+    stub.answers += [(200, {}, b'{"status": "ok"}'), (401, {}, b"{}")]
+
+    assert commands.main([command, "--url", stub.url]) == 1
+
+    said = capsys.readouterr().out
+    assert "refuses this key" in said
+    assert "NOISESCALE_API_KEY" in said
 
 
 def test_without_a_key_none_is_sent(stub):

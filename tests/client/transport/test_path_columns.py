@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from noisescale.transport.frames import HEADER_BYTES, decode, encode
+from noisescale.transport.spool.frames import HEADER_BYTES, decode, encode
 from noisescale.transport.wire import PATH_COLUMNS, Batch, Measurement, to_json
 
 PLAIN = Measurement(7, 1, 1.79e9, 64, 8.0, 8, 64.0, 1.5, -0.25, 2.25, 0.0625, -0.375, 3.5, 1, 0.1, 0)

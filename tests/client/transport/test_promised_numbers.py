@@ -5,23 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from noisescale import outbox
 from noisescale.commands import sync
-from noisescale.transport import (
-    answers,
-    batch_size,
-    disk_spool,
-    heartbeat,
-    http,
-    late_delivery,
-    segments,
-    spool,
-    stream,
-    stream_folder,
-    uploader,
-    write_speed,
-)
+from noisescale.outbox import outbox
 from noisescale.transport.limits import Limits
+from noisescale.transport.spool import disk_spool, segments, spool, stream_folder, write_speed
+from noisescale.transport.upload import answers, batch_size, heartbeat, http, late_delivery, stream, uploader
 
 DOCS = Path(__file__).parents[3] / "docs"
 DELIVERY, WIRE = (re.sub(r"\s+", " ", (DOCS / name).read_text()) for name in ("delivery.md", "wire.md"))

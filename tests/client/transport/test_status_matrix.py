@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from noisescale.transport import answers, uploader
-from noisescale.transport.disk_spool import DiskSpool
-from noisescale.transport.http import HttpServer
-from noisescale.transport.left_behind import stream_folders
-from noisescale.transport.stream import Stream
-from noisescale.transport.uploader import Uploader
+from noisescale.transport.spool.disk_spool import DiskSpool
+from noisescale.transport.upload import answers, uploader
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.left_behind import stream_folders
+from noisescale.transport.upload.stream import Stream
+from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import RunRecord
 from spooled_streams import NO_LIMIT_OF_THE_DISK, metric, numbers
 from stub_server import http_stub

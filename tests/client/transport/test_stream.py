@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from noisescale.transport import stream as stream_module
 from noisescale.transport.accounts import Account
-from noisescale.transport.frames import encode
-from noisescale.transport.spool import MemorySpool
-from noisescale.transport.stream import Stream
+from noisescale.transport.spool.frames import encode
+from noisescale.transport.spool.spool import MemorySpool
+from noisescale.transport.upload import stream as stream_module
+from noisescale.transport.upload.stream import Stream
 from noisescale.transport.wire import MetricRecord, RunRecord, to_json
 from stub_server import Ledger
 

@@ -7,9 +7,9 @@ import zlib
 import pytest
 
 from noisescale.transport.accounts import LeftStream
-from noisescale.transport.frames import _frame, decode, encode, seq_of
-from noisescale.transport.spool import MemorySpool
-from noisescale.transport.stream import Stream, noted, up_to_second_run
+from noisescale.transport.spool.frames import _frame, decode, encode, seq_of
+from noisescale.transport.spool.spool import MemorySpool
+from noisescale.transport.upload.stream import Stream, noted, up_to_second_run
 from noisescale.transport.wire import LostRange, MetricRecord, RunRecord, to_json
 from stub_server import Ledger
 

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from noisescale.transport.answers import Answer
-from noisescale.transport.heartbeat import Heartbeat
-from noisescale.transport.spool import MemorySpool
-from noisescale.transport.stream import Stream
-from noisescale.transport.uploader import Uploader
+from noisescale.transport.spool.spool import MemorySpool
+from noisescale.transport.upload.answers import Answer
+from noisescale.transport.upload.heartbeat import Heartbeat
+from noisescale.transport.upload.stream import Stream
+from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import Measurement, RunRecord
 from noisescale_core.errors import TransportError
 from stub_server import FakeServer, answering, no_answer

@@ -4,9 +4,9 @@ from dataclasses import fields
 
 import pytest
 
-from noisescale_core.advice.evidence import Measured, Prior, Swept
-from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.parts import Interval, RunSetting, RunSoFar
+from noisescale_core.advice.evidence.evidence import Measured, Prior, Swept
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED
+from noisescale_core.advice.parts.parts import Interval, RunSetting, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED, Kappa
+from noisescale_core.advice.parts.parts import RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
@@ -44,7 +44,7 @@ def test_a_good_batch_is_kept_once_it_is_calibrated_and_not_before():
     calibrated, guessed = (recommend(run(1000.0), Measured(kappa)) for kappa in (CALIBRATED, UNCALIBRATED))
 
     assert (calibrated.decision, calibrated.headline) == ("keep", "Keep 1,000")
-    assert (guessed.decision, guessed.headline) == ("probably_increase", "Probably raise the batch, towards 1,536")
+    assert (guessed.decision, guessed.headline) == ("probably_increase", "Try a larger batch: 1,536")
     assert guessed.odds.present_regret > 0.125 > calibrated.odds.present_regret
 
 
@@ -93,7 +93,7 @@ def test_where_the_price_is_assumed_the_answer_says_so_and_what_others_would_tak
     assert [[caution.code for caution in one.warnings] for one in (silent, split, priced, thrifty)] == [
         ["no_price"], ["no_price"], [], [],
     ]  # fmt: skip
-    assert "1 % of the steps is worth 1 % of the examples" in silent.warnings[0].text
+    assert "time and data matter equally" in silent.warnings[0].text
     assert [one.preference for one in silent.otherwise] == [0.2, 0.8]
     assert silent.otherwise[0].batch_size == thrifty.recommended_batch_size < silent.recommended_batch_size
     assert silent.otherwise[1].batch_size > silent.recommended_batch_size

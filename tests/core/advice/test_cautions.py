@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import KNOWN, advised_run, stretch
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.known_noise_scale import KnownNoiseScale
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED
+from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.belief import Belief
@@ -23,8 +23,9 @@ def text_of(found, code):
 
 
 def test_a_larger_batch_that_makes_the_run_slower_on_the_same_devices_says_so():
-    same = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5, num_devices=8))
-    added = recommend(advised_run(), Measured(KNOWN), Question(preference=0.5))
+    timed = advised_run(spent=[stretch(128.0, 11.0)] * 25 + [stretch()] * 25)
+    same = recommend(timed, Measured(KNOWN), Question(preference=0.7, num_devices=8))
+    added = recommend(timed, Measured(KNOWN), Question(preference=0.7))
 
     assert same.decision == "increase"
     assert "takes_longer" in codes(same)

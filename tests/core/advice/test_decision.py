@@ -4,9 +4,9 @@ import pytest
 
 from advised_runs import KNOWN, advised_run, stretch
 from noisescale_core.advice.decision import word_of
-from noisescale_core.advice.evidence import Measured
+from noisescale_core.advice.evidence.evidence import Measured
 from noisescale_core.advice.limited import Inside, LimitedBatch
-from noisescale_core.advice.parts import Interval
+from noisescale_core.advice.parts.parts import Interval
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.theory.expected_cost import Stake

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from noisescale_core.advice.early import Before, caution, why_early
-from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.parts.parts import RunSoFar, SpentPoint
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED, State
 

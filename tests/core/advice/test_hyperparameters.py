@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from noisescale_core.advice.hyperparameters import rescaling
-from noisescale_core.advice.parts import Interval, RunSoFar
+from noisescale_core.advice.learning_rate.hyperparameters import rescaling
+from noisescale_core.advice.parts.parts import Interval, RunSoFar
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 
 PHI = 1000.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale_core.advice.known_noise_scale import known_noise_scale
+from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
 from noisescale_core.estimators.belief import belief
 from noisescale_core.estimators.looks import Look
 

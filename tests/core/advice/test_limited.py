@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import KNOWN, STEPS_LEFT, advised_run, stretch
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.numbers import number
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED
+from noisescale_core.advice.parts.numbers import number
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noisescale_core.advice.numbers import chance, duration
+from noisescale_core.advice.parts.numbers import chance, duration, ratio
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,8 @@ def test_a_time_is_said_in_the_unit_that_people_would_use(hours, said):
 def test_a_probability_is_never_said_surer_than_it_is(probability, said):
     """Of 0.797 nothing is advised without a "probably", which 80 % would ask for."""
     assert chance(probability) == said
+
+
+@pytest.mark.parametrize(("value", "said"), [(9.94, "9.9 ×"), (9.96, "10 ×"), (12.3, "12 ×"), (0.42, "0.4 ×")])
+def test_a_ratio_has_a_decimal_only_where_it_says_something(value, said):
+    assert ratio(value) == said

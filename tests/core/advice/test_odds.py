@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from noisescale_core.advice.known_noise_scale import KnownNoiseScale
+from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend
 from noisescale_core.estimators.belief import Belief
@@ -41,7 +41,7 @@ def test_an_uncalibrated_guess_near_the_batch_is_a_guess_and_says_a_first_step()
     answer = recommend(run(batch_size=512, steps_done=1000), asked=BALANCED)
 
     assert answer.decision == "probably_increase"
-    assert answer.headline == "Probably raise the batch, towards 1,536"
+    assert answer.headline == "Try a larger batch: 1,536"
     assert 0.6 <= answer.odds.probability < 0.8
     assert answer.next_step.startswith("Try twice the batch first, and look again at step 1,500.")
     assert answer.recommended_batch_size == 1536

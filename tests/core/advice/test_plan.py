@@ -3,8 +3,8 @@ from itertools import pairwise
 
 import pytest
 
-from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.parts.numbers import number
+from noisescale_core.advice.parts.parts import RunSoFar, SpentPoint
 from noisescale_core.advice.plan import forecast, growth
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend, round_batch

@@ -1,8 +1,8 @@
 import pytest
 
 from advised_runs import KNOWN, STEPS_LEFT, advised_run, stretch
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.kappa import UNCALIBRATED
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 
@@ -49,11 +49,14 @@ def test_the_present_batch_has_no_error_and_others_carry_both():
 
 
 def test_on_the_same_devices_a_step_takes_longer_at_a_larger_batch():
-    found = advice(num_devices=8, batches=[512.0])
+    # 0.4 s and 1/160 s for each example
+    timed = [stretch(128.0, 12.0)] * 25 + [stretch()] * 25
+
+    found = advice(advised_run(spent=timed), num_devices=8, batches=[512.0])
 
     assert at(found, 512).num_devices == 8
-    assert at(found, 512).hours.value == pytest.approx(at(found, 512).steps.value * 2 * HOURS_PER_STEP)
-    assert "in proportion to its batch" in found.predictions.assumes
+    assert at(found, 512).hours.value == pytest.approx(at(found, 512).steps.value * 3.6 / 3600)
+    assert "by the step times of the batches" in found.predictions.assumes
 
 
 def test_without_a_plan_nothing_is_foretold_and_without_times_no_hours():
@@ -77,6 +80,13 @@ def test_waste_is_said_in_hours_too():
 
     assert found.hours.value == pytest.approx(1000 / 3600 * 256 / 1256)
     assert found.hours.value / found.fraction.value == pytest.approx(found.usd.value / found.fraction.value / 24)
+
+
+def test_on_one_device_what_was_redundant_is_no_share_of_money_or_time():
+    found = advice(advised_run(num_devices=1)).waste
+
+    assert found.fraction.value == pytest.approx(256 / 1256)
+    assert (found.usd, found.hours) == (None, None)
 
 
 def test_what_devices_would_buy():

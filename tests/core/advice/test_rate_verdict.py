@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from noisescale_core.advice.rate_coefficients import coefficients, family_of
-from noisescale_core.advice.rate_schedule import schedule_of
-from noisescale_core.advice.rate_verdict import octaves_of, rate_verdict
+from noisescale_core.advice.learning_rate.rate_coefficients import coefficients, family_of
+from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
+from noisescale_core.advice.learning_rate.rate_verdict import octaves_of, rate_verdict
 from noisescale_core.estimators.path import Path, PathRatio, path_ratio, sketch_error, walk_factor
 
 ERROR = sketch_error() / (2 * math.log(2))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from noisescale_core.advice.words.flags import WITHOUT_ESTIMATE
-from noisescale_core.advice.words.reasons import OF_FLAGS, OF_WINDOWS, Words, code_of, short, words_of
+from noisescale_core.advice.parts.flags import WITHOUT_ESTIMATE
+from noisescale_core.advice.parts.reasons import OF_FLAGS, OF_WINDOWS, Words, code_of, short, words_of
 from noisescale_core.estimators.uncertainty import Reason
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import KNOWN, RESOLVED, advised_run, stretch
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.kappa import UNCALIBRATED
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED
 from noisescale_core.advice.plan import growth
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.estimators.uncertainty import Reason, State

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import RESOLVED
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.usual import law_of, near, planned_tokens
+from noisescale_core.advice.parts.parts import RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend
-from noisescale_core.advice.usual import law_of, near, planned_tokens
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory.language_models import LanguageModel
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from advised_runs import KNOWN, advised_run, stretch
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.pace import pace_of, step_line, step_seconds
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.limits.pace import pace_of, step_line, step_seconds
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 

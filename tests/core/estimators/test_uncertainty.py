@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,7 +122,7 @@ def test_a_bounded_interval_below_z_5_is_tentative_and_says_how_many_updates_it_
 def test_a_signal_too_small_for_any_run_promises_no_number_of_updates(signal):
     spread = window([100.0] * 8, [1.0, -1.0] * 4, n=[1.0] * 8)
 
-    result = estimate(replace(spread, grad_sq_norm=signal, weighted_grad_sq_norm=signal))
+    result = estimate(spread._replace(grad_sq_norm=signal, weighted_grad_sq_norm=signal))
 
     assert 0 < result.z < 1e-8
     assert result.updates_needed is None

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from noisescale_core.advice.kappa import Kappa
-from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.evidence.kappa import Kappa
+from noisescale_core.advice.parts.parts import RunSoFar, SpentPoint
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State
 
 NOISE_SCALE, BATCH = 1000.0, 256.0

@@ -1,6 +1,6 @@
 """A run of which only a window is known, for the tests of its decision: noise scale 1,000 at batch 256, no plan."""
 
-from noisescale_core.advice.parts import RunSoFar
+from noisescale_core.advice.parts.parts import RunSoFar
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noisescale_core.theory import cost, parallelism, spot
+from noisescale_core.theory import cost
 from noisescale_core.theory.cost import Rates, StepTime
-from noisescale_core.theory.spot import Spot
+from noisescale_core.theory.machines import parallelism, spot
+from noisescale_core.theory.machines.spot import Spot
 
 
 def test_a_budget_pays_for_the_hours_of_devices_and_of_what_is_paid_besides():
@@ -41,8 +42,8 @@ def test_interruptions_stretch_a_run_as_simulated():
 
     # restarts are taken as free of interruptions here: a second-order difference, (f n)² t_restart t_checkpoint
     error = statistics.stdev(stretches) / 10
-    assert conditions.stretch == pytest.approx(1.0417, abs=1e-4)
-    assert statistics.fmean(stretches) == pytest.approx(conditions.stretch, abs=5 * error + 0.001)
+    assert conditions.time_factor == pytest.approx(1.0417, abs=1e-4)
+    assert statistics.fmean(stretches) == pytest.approx(conditions.time_factor, abs=5 * error + 0.001)
     assert error < 0.001
 
 

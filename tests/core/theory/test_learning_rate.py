@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale_core.theory import learning_rate
-from noisescale_core.theory.learning_rate import Family
+from noisescale_core.theory.learning_rate import RuleFamily
 
 sizes = st.floats(1e-2, 1e8)
 
@@ -55,7 +55,13 @@ def test_adam_is_known_by_its_other_names(optimizer):
 
 @pytest.mark.parametrize(
     ("optimizer", "family"),
-    [("SGD", Family.SGD), ("AdamW", Family.ADAM), ("NAdam", Family.ADAM), ("Muon", Family.OTHER), (None, Family.OTHER)],
+    [
+        ("SGD", RuleFamily.SGD),
+        ("AdamW", RuleFamily.ADAM),
+        ("NAdam", RuleFamily.ADAM),
+        ("Muon", RuleFamily.OTHER),
+        (None, RuleFamily.OTHER),
+    ],
 )
 def test_optimizers_belong_to_families(optimizer, family):
     assert learning_rate.family_of(optimizer) is family

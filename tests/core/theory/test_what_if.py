@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from noisescale_core.theory.cost import Rates
 from noisescale_core.theory.intervals import estimate_from_interval
 from noisescale_core.theory.trade_off import TradeOff
-from noisescale_core.theory.what_if import Hardware, Plan, what_if
+from noisescale_core.theory.what_if import Hardware, RestOfPlan, what_if
 
 RATES = Rates(usd_per_device_hour=2.0, usd_per_hour_besides=5.0, kilowatts_per_device=0.7)
 
@@ -23,7 +23,7 @@ def test_a_what_if_is_the_run_of_the_trade_off_at_the_value_and_at_both_ends(ste
     estimate = estimate_from_interval(critical, low=critical / width, high=critical * width)
     hardware = Hardware(step_seconds=1.5, num_devices=8, rates=RATES)
 
-    found = what_if(Plan(steps, now), batch=then, critical_batch=estimate, hardware=hardware)
+    found = what_if(RestOfPlan(steps, now), batch=then, critical_batch=estimate, hardware=hardware)
 
     def run(critical_batch):
         of_plan = TradeOff.from_run(steps=steps, batch=now, critical_batch=critical_batch, target="the plan's")
@@ -49,7 +49,7 @@ def test_a_what_if_is_the_run_of_the_trade_off_at_the_value_and_at_both_ends(ste
 def test_statistical_and_model_error_of_a_prediction_stay_apart():
     estimate = estimate_from_interval(1000, low=900, high=1100, model_log_sd=2.0)
 
-    steps = what_if(Plan(1e4, 100), batch=1000, critical_batch=estimate).steps
+    steps = what_if(RestOfPlan(1e4, 100), batch=1000, critical_batch=estimate).steps
 
     assert steps.statistical.value == steps.model.value == steps.both.value
     assert steps.both.low < steps.model.low < steps.statistical.low < steps.both.value
@@ -59,7 +59,7 @@ def test_statistical_and_model_error_of_a_prediction_stay_apart():
 def test_a_noise_scale_bounded_on_one_side_gives_a_prediction_bounded_by_perfect_scaling():
     estimate = estimate_from_interval(1000, low=500, high=None)
 
-    found = what_if(Plan(1e4, 100), batch=1000, critical_batch=estimate, hardware=Hardware(1.0, 1, Rates(0.0)))
+    found = what_if(RestOfPlan(1e4, 100), batch=1000, critical_batch=estimate, hardware=Hardware(1.0, 1, Rates(0.0)))
 
     assert found.steps.both.low == pytest.approx(1000)
     assert found.steps.both.high == pytest.approx(1e4 * 1.5 / 6)
@@ -67,7 +67,7 @@ def test_a_noise_scale_bounded_on_one_side_gives_a_prediction_bounded_by_perfect
 
 
 def test_without_hardware_there_are_steps_and_examples_alone():
-    found = what_if(Plan(1e4, 100), batch=100, critical_batch=estimate_from_interval(9, low=1, high=math.inf))
+    found = what_if(RestOfPlan(1e4, 100), batch=100, critical_batch=estimate_from_interval(9, low=1, high=math.inf))
 
     assert found.steps.both.low == found.steps.both.high == 1e4
     assert found.hours is found.usd is found.kilowatt_hours is None
@@ -76,11 +76,11 @@ def test_without_hardware_there_are_steps_and_examples_alone():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Plan(0, 1), "steps must be positive and finite, got 0: a plan that is done"),
+        (lambda: RestOfPlan(0, 1), "steps must be positive and finite, got 0: a plan that is done"),
         (lambda: Hardware(0, 1), "step_seconds must be positive"),
         (lambda: Hardware(1, 0), "num_devices must be positive"),
         (
-            lambda: what_if(Plan(1, 1), batch=0, critical_batch=estimate_from_interval(9, low=1, high=10)),
+            lambda: what_if(RestOfPlan(1, 1), batch=0, critical_batch=estimate_from_interval(9, low=1, high=10)),
             "batch must be positive and finite, got 0",
         ),
     ],

@@ -11,7 +11,7 @@ from fakes_api import FakeApi
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SHOWING = ("/", "/runs", RUN, FINISHED, "/sweeps", SWEEP, BRANCH, COMPARED, CONFIGURATIONS, PLANNER, PUBLISHED)
-OTHERS = ("/reproduce", "/record", "/settings")
+OTHERS = ("/reproduce", "/record", "/cost", "/learn", "/settings")
 PATIENCE_MS = 12_000
 
 BLANK_CARDS = """() => [...document.querySelectorAll('#page .card')]

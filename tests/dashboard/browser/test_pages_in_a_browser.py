@@ -187,7 +187,7 @@ async def test_a_header_sorts_on_the_server_and_search_narrows(visit: Visit) -> 
 async def test_a_name_opens_its_run_and_back_returns(visit: Visit) -> None:
     page = await visit.open("/runs")
 
-    await page.get_by_role("link", name=RUNS[0].name).click()
+    await page.locator(".ag-row").get_by_role("link", name=RUNS[0].name).click()
 
     await expect(page.locator("h1")).to_have_text(RUNS[0].name)
     await page.go_back()

@@ -60,6 +60,20 @@ async def test_a_number_goes_into_the_address_and_back_takes_it_out(opened: Visi
     await expect(page.locator("h1")).to_contain_text("Batch 1,536")
 
 
+async def test_a_plan_takes_a_screen_and_a_half_and_its_schedules_stand_behind_a_tab(opened: Visit) -> None:
+    page = opened.page
+    await expect(page.locator("#planner-table")).to_be_visible()
+    await expect(page.locator("#planner-policies")).to_be_hidden()
+
+    heights = [await page.evaluate("document.documentElement.scrollHeight")]
+    await page.get_by_role("tab", name="Schedules").click()
+    await expect(page.locator("#planner-policies")).to_contain_text("Constant batch")
+    heights.append(await page.evaluate("document.documentElement.scrollHeight"))
+    await page.get_by_role("tab", name="By batch size").click()
+
+    assert max(heights) <= 1.5 * 900, heights
+
+
 @pytest.mark.slow
 async def test_a_slider_moves_its_limit_by_the_keyboard_and_its_right_end_is_no_limit(opened: Visit) -> None:
     page = opened.page

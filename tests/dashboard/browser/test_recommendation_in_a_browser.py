@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from dashboard_visit import RUN, Visit
+from fakes_runs import RUNS, FakeRun
 
 pytestmark = pytest.mark.browser
 
@@ -13,9 +14,9 @@ pytestmark = pytest.mark.browser
 async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: Page, address: str) -> None:
     visit = Visit(page, address)
     await visit.open(f"{RUN}?examples_per_step=500")
-    field = page.get_by_label("Devices: that stay")
+    field = page.get_by_label("Devices: a fixed number")
     await expect(page.get_by_label("Examples for a step")).to_have_value("500")
-    await expect(page.locator("#run-advice-top")).to_contain_text("You would spend 500 examples")
+    await expect(page.locator("#run-advice-why")).to_contain_text("You would spend 500 examples")
 
     await field.fill("8")
     await page.locator("#run-limits-apply").click()
@@ -27,6 +28,7 @@ async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: P
     await page.locator("#run-limits-clear").click()
     await expect(page.locator("#run-pref-word")).to_have_text("balanced")
     assert page.url.endswith(RUN)
+    await page.locator(".copy-menu summary").click()
     await page.locator("#run-copy-nanogpt").click()
     await expect(page.locator("#run-flags-text")).to_contain_text("--step-batch-size-schedule")
     assert (visit.complaints, visit.strangers()) == ([], set())
@@ -36,10 +38,38 @@ async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: P
 async def test_what_was_redundant_stays_when_the_key_figures_are_drawn_anew(page: Page, address: str) -> None:
     await page.goto(f"{address}{RUN}")
     line = page.locator("#run-waste-words")
-    await expect(line).to_have_text("$182 – 274 redundant so far")
+    await expect(line).to_have_text(re.compile("of the data is redundant \\(≈ \\$228\\)"))
     await line.evaluate("(line) => { line.dataset.drawn = 'before'; }")
 
     await page.evaluate("window.dash_clientside.set_props('run-pulse', { data: Date.now() })")
 
-    await expect(page.locator("#run-waste-words:not([data-drawn])")).to_have_text("$182 – 274 redundant so far")
+    await expect(page.locator("#run-waste-words:not([data-drawn])")).to_have_text(
+        re.compile("of the data is redundant \\(≈ \\$228\\)")
+    )
     await expect(line).to_have_attribute("title", re.compile("^Predicted: "))
+
+
+async def cards_that_say_too_much(page: Page, address: str, runs: tuple[FakeRun, ...]) -> dict[str, tuple[int, int]]:
+    """Height and numbers of each card above 420 pixels or 14 numbers."""
+    await page.set_viewport_size({"width": 1440, "height": 1000})
+    card, found = page.locator(".card.rec"), {}
+    for run in runs:
+        await page.goto(f"{address}/runs/{run.id}")
+        await expect(card.locator(".big")).not_to_be_empty()
+        box = await card.bounding_box()
+        assert box is not None
+        shown = card.locator(".big, .big + .why, #run-advice-chip, #run-advice-rows td b, .annotation, .xtick")
+        numbers = re.findall(r"\d[\d.,]*", " ".join(await shown.all_text_contents()))
+        found[run.name] = (round(box["height"]), len(numbers))
+    return {name: seen for name, seen in found.items() if seen[0] > 420 or seen[1] > 14}
+
+
+async def test_the_card_of_a_change_is_at_most_420_pixels_high_and_says_at_most_14_numbers(
+    page: Page, address: str
+) -> None:
+    assert await cards_that_say_too_much(page, address, RUNS[:2]) == {}
+
+
+@pytest.mark.slow
+async def test_so_is_the_card_of_ten_runs(page: Page, address: str) -> None:
+    assert await cards_that_say_too_much(page, address, RUNS[:10]) == {}

@@ -12,9 +12,9 @@ from playwright.async_api import Browser, Page, expect
 from dashboard_visit import RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, FakeRun
-from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.app import create_app
-from noisescale_dashboard.settings import DashboardSettings
+from noisescale_dashboard.serving.settings import DashboardSettings
 
 pytestmark = pytest.mark.browser
 FULL = (
@@ -97,6 +97,11 @@ async def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
         (one["id"], one["nodes"][0]["html"][:120]) for one in found if one["impact"] in ("serious", "critical")
     ] == []
     assert await first_page.evaluate("document.documentElement.scrollWidth") == width
+    # no column is cut: what a phone has no room for is left out
+    scroll = "(one) => [one.scrollWidth, one.clientWidth]"
+    inner, outer = await first_page.locator(".scroll").evaluate(scroll)
+    assert inner <= outer
+    assert "learning rate" in await first_page.locator(".data thead").inner_text()
     figure = first_page.locator(".narrow svg" if width == 390 else ".wide svg")
     await expect(figure).to_be_visible()
 

@@ -1,11 +1,12 @@
 """The page of a sweep in Chromium: the target in the address, and what a card's menu gives away."""
 
+import asyncio
 import csv
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext, expect
+from playwright.async_api import BrowserContext, Page, Route, expect
 
 from dashboard_visit import BRANCH, SWEEP, Visit
 from fakes_sweeps import SWEEPS
@@ -110,3 +111,32 @@ async def test_a_branch_shows_its_arms(reader: BrowserContext, address: str) -> 
     await expect(page.locator("#sweep-cards")).to_be_hidden()
     assert (visit.complaints, visit.strangers()) == ([], set())
     await page.close()
+
+
+async def test_enter_saves_a_name_and_cards_that_wait_have_lines(page: Page, address: str) -> None:
+    visit = Visit(page, address)
+    waiting = asyncio.Event()
+
+    async def later(route: Route) -> None:
+        await waiting.wait()
+        await route.continue_()
+
+    await page.route(
+        "**/_dash-update-component*",
+        lambda route: later(route) if "sweep-plan" in (route.request.post_data or "") else route.continue_(),
+    )
+    await page.goto(f"{address}{SWEEP}")
+    await expect(page.locator("h1")).to_contain_text("Critical batch")
+    lines = "(one) => getComputedStyle(one).backgroundImage.includes('gradient')"
+    assert await page.locator("#sweep-plan").evaluate(lines)
+    waiting.set()
+    await expect(page.locator("#sweep-plan table")).to_be_visible()
+    assert not await page.locator("#sweep-plan").evaluate(lines)
+
+    await page.get_by_text("Rename").click()
+    await page.locator("#sweep-name").fill("tried twice")
+    await page.locator("#sweep-name").press("Enter")
+
+    await expect(page.locator("#sweep-crumb")).to_have_text("tried twice")
+    await expect(page.locator("#sweep-name-said")).to_have_text("Saved.")
+    assert (visit.complaints, visit.strangers()) == ([], set())

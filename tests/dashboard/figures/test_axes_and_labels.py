@@ -3,8 +3,8 @@
 import pytest
 
 from fakes_runs import HOSTILE
-from noisescale_dashboard.figures import axes, labels, marks
-from noisescale_dashboard.series_answers import Event
+from noisescale_dashboard.answers.series import Event
+from noisescale_dashboard.figures.parts import axes, labels, marks
 
 
 @pytest.mark.parametrize(("low", "high"), [(50, 5000), (1e-6, 1e2), (812, 1190), (0.5, 30), (1, 1e12), (3, 4)])

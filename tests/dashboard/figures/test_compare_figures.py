@@ -9,18 +9,23 @@ import plotly.graph_objects as go
 import pytest
 
 from fakes_compare import compared_runs_json, comparison_json, model_sizes_json
-from fakes_runs import HOSTILE, RUNS
-from noisescale_dashboard.compare_answers import Rung, TaskOrder, compared_runs, comparison, model_sizes
-from noisescale_dashboard.figures.categories import RUN_COLORS, color_of_slot
-from noisescale_dashboard.figures.configurations import MAX_AXES, Line, Setting, configurations
-from noisescale_dashboard.figures.data_table import attached_columns
-from noisescale_dashboard.figures.free_places import Box, Ground
-from noisescale_dashboard.figures.noise_scale_against_critical_batch import noise_scale_against_critical_batch
-from noisescale_dashboard.figures.noise_scale_by_model_size import noise_scale_by_model_size, shades_of
-from noisescale_dashboard.figures.noise_scale_ratio import noise_scale_ratio
-from noisescale_dashboard.figures.runs_side_by_side import Axes, Look, runs_side_by_side
-from noisescale_dashboard.figures.task_order import task_order
-from noisescale_dashboard.figures.theme import LIGHT
+from fakes_runs import HOSTILE, RUNS, run_json
+from noisescale_dashboard.answers.common import Interval
+from noisescale_dashboard.answers.common import run as run_of
+from noisescale_dashboard.answers.comparisons import Rung, TaskOrder, compared_runs, comparison, model_sizes
+from noisescale_dashboard.compare.config import settings_of
+from noisescale_dashboard.figures.comparison.configurations import MAX_AXES, Line, Setting, configurations
+from noisescale_dashboard.figures.comparison.noise_scale_against_critical_batch import (
+    noise_scale_against_critical_batch,
+)
+from noisescale_dashboard.figures.comparison.noise_scale_by_model_size import noise_scale_by_model_size, shades_of
+from noisescale_dashboard.figures.comparison.noise_scale_ratio import noise_scale_ratio
+from noisescale_dashboard.figures.comparison.runs_side_by_side import Axes, RunMark, runs_side_by_side
+from noisescale_dashboard.figures.comparison.task_order import task_order
+from noisescale_dashboard.figures.parts.categories import RUN_COLORS, color_of_slot
+from noisescale_dashboard.figures.parts.data_table import attached_columns
+from noisescale_dashboard.figures.parts.free_places import Box, Ground
+from noisescale_dashboard.figures.parts.theme import LIGHT
 
 FOUND = comparison(comparison_json())
 SIZES = model_sizes(model_sizes_json("num_parameters"))
@@ -42,7 +47,7 @@ def scatter(*, narrow: bool = False, **changes: Any) -> go.Figure:
 
 def side_by_side(*runs: Any, x: str = "step", y: str = "noise", narrow: bool = False) -> go.Figure:
     found = compared_runs(compared_runs_json(runs, [], x, 60))
-    looks = [Look(run.name, place if place < 5 else None) for place, run in enumerate(runs)]
+    looks = [RunMark(run.name, place if place < 5 else None) for place, run in enumerate(runs)]
     return runs_side_by_side(found, looks, Axes(x, y, "images", "images", narrow))
 
 
@@ -85,7 +90,9 @@ class TestScatter:
     def test_what_has_a_critical_batch_alone_is_a_tick_at_the_edge(self) -> None:
         ticks = trace(scatter(), "B_crit only")
 
-        assert ticks.xaxis == "x2"
+        low, high = scatter().layout.xaxis.range
+        # of the axis that keeps its range at every width: one of its own stood in the middle of a narrow page
+        assert {round((math.log10(x) - low) / (high - low), 6) for x in ticks.x} == {0.99}
         assert list(ticks.y) == [2900, 5018, 21_000, 1.1e6]
 
     def test_a_task_without_both_numbers_is_not_drawn_and_one_left_out_is_pale(self) -> None:
@@ -250,10 +257,20 @@ class TestRuns:
         assert "<img" not in trace(figure, RUNS[8].name).customdata[0][0]
 
 
+def test_the_label_of_a_run_says_what_the_table_beside_it_says() -> None:
+    found = compared_runs(compared_runs_json(TWO, [], "step", 60))
+    looks = [RunMark("a", 0, False, Interval(107.0, 57.0, 464.0)), RunMark("b", 1, False, Interval(None, 651.0, None))]
+
+    said = words(runs_side_by_side(found, looks, Axes("step", "noise", "images", "images", False)))
+
+    assert "107" in said
+    assert "> 651" in said
+
+
 class TestRatio:
     def ratio(self, x: str = "step") -> go.Figure:
         found = compared_runs(compared_runs_json(TWO, [], x, 60))
-        looks = [Look(TWO[1].name, 1)]
+        looks = [RunMark(TWO[1].name, 1)]
         return noise_scale_ratio(found.ratios, looks, Axes(x, "noise", "images", "images", False), reference="a")
 
     def test_the_ratio_has_its_band_and_is_pale_where_it_is_not_resolved(self) -> None:
@@ -320,3 +337,26 @@ class TestConfigurations:
         assert not mixed.numbers
         assert [said for _, said in mixed.ticks()] == ["64", "auto"]
         assert [height for height, _ in many.ticks()] == pytest.approx([0, 0.5, 1])
+
+
+def test_values_on_the_axes_of_settings_stand_on_a_ground_of_their_own() -> None:
+    settings = [Setting("lr", (0.05, 0.1)), Setting("optimizer", ("SGD", "Adam"))]
+
+    figure = configurations(settings, [Line("a", "keep", "keep"), Line("b", "keep", "keep")], narrow=False)
+
+    grounds = {a.text: a.bgcolor for a in figure.layout.annotations}
+    assert {grounds[word] for word in ("0.05", "SGD", "Adam")} == {LIGHT.panel}
+
+
+def test_what_a_config_repeats_is_no_setting_of_its_own() -> None:
+    runs = [
+        replace(run_of(run_json(one)), global_batch=batch, lr=0.1, config={"batch_size": batch, "lr": rate, "depth": 2})
+        for one, batch, rate in ((RUNS[0], 64.0, 0.1), (RUNS[1], 128.0, 0.2))
+    ]
+
+    names = [one.name for one in settings_of(runs)]
+
+    assert "batch" in names
+    assert "batch_size" not in names
+    # the rate has been lowered since: both are told
+    assert {"learning rate", "lr", "depth"} <= set(names)

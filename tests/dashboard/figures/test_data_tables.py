@@ -4,17 +4,17 @@ import pytest
 from plotly import graph_objects as go
 
 from fakes_runs import RUNS, groups_json, metrics_json, series_json
-from noisescale_dashboard.figures.data_table import attach_table, attached_columns
-from noisescale_dashboard.figures.layers import layer_heat_map, layer_ranking
-from noisescale_dashboard.figures.loss_over_training import loss_over_training
-from noisescale_dashboard.figures.noise_scale_over_training import View, noise_scale_over_training
-from noisescale_dashboard.figures.signal_and_noise import signal_and_noise
-from noisescale_dashboard.series_answers import groups, metrics, noise_scale_series
+from noisescale_dashboard.answers.series import groups, metrics, noise_scale_series
+from noisescale_dashboard.figures.over_training.layers import layer_heat_map, layer_ranking
+from noisescale_dashboard.figures.over_training.loss_over_training import loss_over_training
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView, noise_scale_over_training
+from noisescale_dashboard.figures.over_training.signal_and_noise import signal_and_noise
+from noisescale_dashboard.figures.parts.data_table import attach_table, attached_columns
 
 SERIES = noise_scale_series(series_json(RUNS[0], points=60))
 METRICS = metrics(metrics_json(RUNS[0]))
 LAYERS = groups(groups_json(RUNS[0], 10))
-VIEW = View(noun="sequences", unit="tokens")
+VIEW = SeriesView(noun="sequences", unit="tokens")
 
 
 def test_columns_of_several_lengths_are_refused() -> None:

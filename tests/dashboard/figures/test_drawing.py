@@ -9,17 +9,17 @@ from plotly.io.json import to_json_plotly
 
 from checked_figures import figures_of_plotly
 from fakes_runs import RUNS, groups_json, run_json, series_json
-from noisescale_dashboard import answers, series_answers
-from noisescale_dashboard.figures import (
+from noisescale_dashboard.answers import common as answers
+from noisescale_dashboard.answers import series as series_answers
+from noisescale_dashboard.figures.comparison import misfit, small_multiples
+from noisescale_dashboard.figures.over_training import (
     layers,
     loss_over_training,
-    misfit,
     noise_scale_over_training,
     signal_and_noise,
-    small_multiples,
 )
-from noisescale_dashboard.figures.drawing import Drawing
-from noisescale_dashboard.figures.noise_scale_over_training import View
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView
+from noisescale_dashboard.figures.parts.drawing import Drawing
 
 RUN = answers.run(run_json(RUNS[0]))
 SERIES = series_answers.noise_scale_series(series_json(RUNS[0], points=90, first=0, last=RUNS[0].steps - 1))
@@ -31,11 +31,13 @@ MISFITS = [
 SHORT = series_answers.ShortSeries(SERIES.points)
 PANELS = [small_multiples.Panel(str(n), f"run {n}", "images", SHORT, SERIES.latest) for n in range(3)]
 FIGURES = {
-    "over training": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View()),
-    "against loss": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View(kind="loss")),
-    "narrow": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, View(narrow=True, is_live=True)),
-    "loss": lambda: loss_over_training.loss_over_training(SERIES, View()),
-    "terms": lambda: signal_and_noise.signal_and_noise(SERIES, View()),
+    "over training": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, SeriesView()),
+    "against loss": lambda: noise_scale_over_training.noise_scale_over_training(SERIES, SeriesView(kind="loss")),
+    "narrow": lambda: noise_scale_over_training.noise_scale_over_training(
+        SERIES, SeriesView(narrow=True, is_live=True)
+    ),
+    "loss": lambda: loss_over_training.loss_over_training(SERIES, SeriesView()),
+    "terms": lambda: signal_and_noise.signal_and_noise(SERIES, SeriesView()),
     "layers": lambda: layers.layer_heat_map(GROUPS, noun="tokens", narrow=False),
     "ranking": lambda: layers.layer_ranking(GROUPS, noun="tokens", narrow=False),
     "misfit": lambda: misfit.misfit(MISFITS, narrow=False),

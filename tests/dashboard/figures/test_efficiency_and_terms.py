@@ -7,19 +7,19 @@ import pytest
 
 from fakes_advice import recommendation_json
 from fakes_runs import RUNS, FakeRun, groups_json, series_json
-from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.figures.data_table import attached_columns
-from noisescale_dashboard.figures.efficiency_over_training import efficiency_over_training
-from noisescale_dashboard.figures.layer_terms import QUANTITIES, of_term
-from noisescale_dashboard.figures.layers import layer_heat_map, layer_ranking
-from noisescale_dashboard.figures.noise_scale_over_training import (
-    View,
+from noisescale_dashboard.answers.advice import recommendation
+from noisescale_dashboard.answers.series import NoiseScaleSeries, groups, noise_scale_series
+from noisescale_dashboard.figures.over_training.efficiency_over_training import efficiency_over_training
+from noisescale_dashboard.figures.over_training.layer_terms import QUANTITIES, of_term
+from noisescale_dashboard.figures.over_training.layers import layer_heat_map, layer_ranking
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import (
+    SeriesView,
     noise_scale_over_training,
     num_outside,
     visible_range,
 )
-from noisescale_dashboard.figures.trade_off_position import trade_off_position
-from noisescale_dashboard.series_answers import NoiseScaleSeries, groups, noise_scale_series
+from noisescale_dashboard.figures.parts.data_table import attached_columns
+from noisescale_dashboard.figures.planning.trade_off_position import trade_off_position
 
 
 def make_series(run: FakeRun = RUNS[0], points: int = 200) -> NoiseScaleSeries:
@@ -33,7 +33,7 @@ def trace(figure: go.Figure, name: str) -> go.Scatter:
 def test_the_two_efficiencies_add_up_and_a_point_without_noise_scale_has_neither() -> None:
     series = make_series()
 
-    figure = efficiency_over_training(series, View())
+    figure = efficiency_over_training(series, SeriesView())
 
     used, rest = trace(figure, "example efficiency").y, trace(figure, "step efficiency").y
     for value, batch, e, w in zip(series.points.value, series.points.global_batch, used, rest, strict=True):
@@ -46,7 +46,7 @@ def test_the_two_efficiencies_add_up_and_a_point_without_noise_scale_has_neither
 
 
 def test_the_band_of_the_efficiency_is_that_of_the_noise_scale() -> None:
-    columns = attached_columns(efficiency_over_training(make_series(), View()))
+    columns = attached_columns(efficiency_over_training(make_series(), SeriesView()))
 
     for low, used, high in zip(
         columns["example efficiency, lower end"], columns["example efficiency"],
@@ -56,7 +56,7 @@ def test_the_band_of_the_efficiency_is_that_of_the_noise_scale() -> None:
 
 
 def test_what_is_redundant_reaches_from_the_line_to_the_whole() -> None:
-    figure = efficiency_over_training(make_series(), View())
+    figure = efficiency_over_training(make_series(), SeriesView())
 
     heights = [y for y in trace(figure, "redundant examples").y if y is not None]
     assert max(heights) == 1.0
@@ -66,8 +66,8 @@ def test_what_is_redundant_reaches_from_the_line_to_the_whole() -> None:
 def test_the_envelope_is_drawn_behind_the_band_and_can_be_left_out() -> None:
     series = make_series()
 
-    names = [t.name for t in noise_scale_over_training(series, View()).data]
-    bare = [t.name for t in noise_scale_over_training(series, View(has_envelope=False)).data]
+    names = [t.name for t in noise_scale_over_training(series, SeriesView()).data]
+    bare = [t.name for t in noise_scale_over_training(series, SeriesView(has_envelope=False)).data]
 
     assert names.index("min–max") < names.index("interval")
     assert "min–max" not in bare
@@ -78,7 +78,7 @@ def test_a_least_record_at_or_below_zero_draws_the_envelope_down_to_the_axis() -
     series = make_series()
     points = replace(series.points, value_min=tuple(None if v is None else -5.0 for v in series.points.value))
 
-    figure = noise_scale_over_training(replace(series, points=points), View())
+    figure = noise_scale_over_training(replace(series, points=points), SeriesView())
 
     low, _ = visible_range(points)
     assert min(y for y in trace(figure, "min–max").y if y is not None) == low > 0
@@ -88,7 +88,7 @@ def test_an_answer_of_an_older_server_has_no_envelope() -> None:
     series = make_series()
     points = replace(series.points, value_min=(), value_max=())
 
-    figure = noise_scale_over_training(replace(series, points=points), View())
+    figure = noise_scale_over_training(replace(series, points=points), SeriesView())
 
     assert "min–max" not in [t.name for t in figure.data]
 

@@ -8,13 +8,13 @@ import plotly.graph_objects as go
 import pytest
 
 from fakes_runs import HOSTILE, RUNS, FakeRun, series_json
-from noisescale_dashboard.figures.noise_scale_over_training import (
-    View,
+from noisescale_dashboard.answers.series import Event, NoiseScaleSeries, noise_scale_series
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import (
+    SeriesView,
     noise_scale_over_training,
     num_outside,
     visible_range,
 )
-from noisescale_dashboard.series_answers import Event, NoiseScaleSeries, noise_scale_series
 
 
 def make_series(run: FakeRun = RUNS[0], points: int = 200) -> NoiseScaleSeries:
@@ -34,7 +34,7 @@ def texts(figure: go.Figure) -> list[str]:
 
 
 def test_noise_scale_and_batch_share_one_logarithmic_axis() -> None:
-    figure = noise_scale_over_training(make_series(), View())
+    figure = noise_scale_over_training(make_series(), SeriesView())
 
     assert figure.layout.yaxis.type == "log"
     assert "yaxis2" not in figure.layout
@@ -47,7 +47,7 @@ def test_an_unresolved_point_has_a_bound_and_no_value() -> None:
     series = make_series()
     is_open = [state == "unresolved" for state in series.points.state]
 
-    figure = noise_scale_over_training(series, View())
+    figure = noise_scale_over_training(series, SeriesView())
 
     assert any(is_open)
     for name in ("resolved", "noise scale"):
@@ -55,13 +55,14 @@ def test_an_unresolved_point_has_a_bound_and_no_value() -> None:
         assert all(drawn[i] is None for i, unresolved in enumerate(is_open) if unresolved)
     bound = trace(figure, "lower bound").y
     assert [b is not None for b in bound] == is_open
-    assert "not resolved" in trace(figure, "lower bound").hovertemplate
+    words = [row[0] for row in trace(figure, "noise scale in words").customdata]
+    assert all("not resolved" in said for said, b in zip(words, bound, strict=True) if b is not None)
 
 
 def test_the_interval_leaves_a_gap_where_nothing_is_resolved() -> None:
     series = make_series()
 
-    figure = noise_scale_over_training(series, View())
+    figure = noise_scale_over_training(series, SeriesView())
 
     first, last = (next(s for s, st in points if st == "unresolved") for points in (
         zip(series.points.step, series.points.state, strict=True),
@@ -73,7 +74,7 @@ def test_the_interval_leaves_a_gap_where_nothing_is_resolved() -> None:
 def test_the_band_reaches_from_the_lower_to_the_upper_end_of_each_interval() -> None:
     points = make_series().points
 
-    band = trace(noise_scale_over_training(make_series(), View()), "interval")
+    band = trace(noise_scale_over_training(make_series(), SeriesView()), "interval")
 
     rows = zip(points.step, points.value, points.low, points.high, strict=True)
     ends = {(step, end) for step, value, low, high in rows if value is not None and low and high for end in (low, high)}
@@ -84,7 +85,7 @@ def test_the_band_reaches_from_the_lower_to_the_upper_end_of_each_interval() -> 
 def test_tentative_points_are_drawn_at_half_opacity() -> None:
     series = make_series()
 
-    figure = noise_scale_over_training(series, View())
+    figure = noise_scale_over_training(series, SeriesView())
 
     assert trace(figure, "noise scale").opacity == 0.5
     assert trace(figure, "resolved").opacity == 1
@@ -95,18 +96,23 @@ def test_tentative_points_are_drawn_at_half_opacity() -> None:
 def test_at_each_point_one_line_alone_tells_the_noise_scale() -> None:
     series = make_series()
 
-    figure = noise_scale_over_training(series, View())
+    figure = noise_scale_over_training(series, SeriesView())
 
-    telling = [t for t in figure.data if "noise scale" in (t.hovertemplate or "") and t.name != "lower bound"]
-    assert [t.name for t in telling] == ["noise scale"]
-    assert telling[0].customdata[0][3] == "  tentative"
-    assert telling[0].customdata[-1][3] == ""
+    telling = [t for t in figure.data if "noise scale" in (t.hovertemplate or "")]
+    assert [t.name for t in telling] == ["noise scale in words"]
+    said = [row[0] for row in telling[0].customdata]
+    assert said[0].endswith("  tentative")
+    assert said[-1].endswith("]")
+    states = ["not resolved" if state == "unresolved" else state for state in series.points.state]
+    assert all(
+        ("not resolved" in words) == (state == "not resolved") for words, state in zip(said, states, strict=True)
+    )
 
 
 def test_a_run_that_ends_unresolved_is_labelled_with_its_bound_only() -> None:
     series = make_series(RUNS[5])
 
-    figure = noise_scale_over_training(series, View())
+    figure = noise_scale_over_training(series, SeriesView())
 
     assert [t.name for t in figure.data if t.name in ("resolved", "noise scale", "interval")] in ([], ["interval"])
     assert not known(trace(figure, "interval").x)
@@ -125,7 +131,7 @@ def test_a_run_that_ends_unresolved_is_labelled_with_its_bound_only() -> None:
     ],
 )
 def test_the_x_axis_says_what_it_measures(kind: str, title: str) -> None:
-    figure = noise_scale_over_training(make_series(), View(kind=kind, unit="tokens"))
+    figure = noise_scale_over_training(make_series(), SeriesView(kind=kind, unit="tokens"))
 
     assert title in texts(figure)
 
@@ -133,13 +139,13 @@ def test_the_x_axis_says_what_it_measures(kind: str, title: str) -> None:
 def test_units_are_examples_times_units_per_example() -> None:
     series = make_series()
 
-    figure = noise_scale_over_training(series, View(kind="units", unit="tokens"))
+    figure = noise_scale_over_training(series, SeriesView(kind="units", unit="tokens"))
 
     assert known(trace(figure, "batch").x)[-1] == series.points.examples[-1] * 1024  # type: ignore[operator]
 
 
 def test_loss_falls_rightwards_and_is_not_joined_by_a_line() -> None:
-    figure = noise_scale_over_training(make_series(), View(kind="loss"))
+    figure = noise_scale_over_training(make_series(), SeriesView(kind="loss"))
 
     left, right = figure.layout.xaxis.range
     assert left > right
@@ -147,7 +153,7 @@ def test_loss_falls_rightwards_and_is_not_joined_by_a_line() -> None:
 
 
 def test_events_are_drawn_with_their_words() -> None:
-    figure = noise_scale_over_training(make_series(), View())
+    figure = noise_scale_over_training(make_series(), SeriesView())
 
     assert {"batch ×2", "LR ÷3", "branch"} <= set(texts(figure))
     assert len(figure.layout.shapes) == 3
@@ -157,7 +163,7 @@ def test_more_than_six_events_keep_words_of_learning_rate_and_batch_only() -> No
     events = tuple(Event(step, "resumed") for step in range(20_000, 180_000, 20_000))
     series = replace(make_series(), events=(*events, Event(90_000, "lr", 0.1, 0.05)))
 
-    figure = noise_scale_over_training(series, View())
+    figure = noise_scale_over_training(series, SeriesView())
 
     assert "resumed" not in texts(figure)
     assert "LR ÷2" in texts(figure)
@@ -170,7 +176,7 @@ def test_values_outside_the_axis_are_counted_and_marked() -> None:
     values[300] = 1e9
     series = replace(series, points=replace(series.points, value=tuple(values)))
 
-    figure = noise_scale_over_training(series, View())
+    figure = noise_scale_over_training(series, SeriesView())
 
     assert num_outside(series.points) == 1
     assert known(trace(figure, "outside the axis").x) == [float(series.points.step[300])]
@@ -186,7 +192,7 @@ def test_the_end_of_the_line_says_what_the_key_figures_say_unless_another_window
     series = make_series()
     series = replace(series, latest=replace(series.latest, value=777.0, low=700.0, high=800.0))
 
-    figure = noise_scale_over_training(series, View(**changes))
+    figure = noise_scale_over_training(series, SeriesView(**changes))
 
     assert any("777" in text for text in texts(figure)) is is_latest
     assert any(list(one.y) == [777.0] for one in figure.data if one.name == "last value") is is_latest
@@ -195,7 +201,7 @@ def test_the_end_of_the_line_says_what_the_key_figures_say_unless_another_window
 def test_end_labels_do_not_overlap() -> None:
     run = replace(RUNS[9], noise_scale=256.0, batch=256)
 
-    figure = noise_scale_over_training(make_series(run), View())
+    figure = noise_scale_over_training(make_series(run), SeriesView())
 
     heights = sorted(a.yshift for a in figure.layout.annotations if a.xanchor == "left")
     assert len(heights) == 3
@@ -203,7 +209,7 @@ def test_end_labels_do_not_overlap() -> None:
 
 
 def test_a_zoomed_view_is_another_revision_and_a_refreshed_one_is_not() -> None:
-    figures = [noise_scale_over_training(make_series(), View(revision=r)) for r in ("all", "all", "10 20")]
+    figures = [noise_scale_over_training(make_series(), SeriesView(revision=r)) for r in ("all", "all", "10 20")]
 
     assert figures[0].layout.uirevision == figures[1].layout.uirevision != figures[2].layout.uirevision
 
@@ -212,14 +218,14 @@ def test_the_live_axis_grows_in_steps_of_five_percent() -> None:
     ends = []
     for steps in range(100_000, 104_000, 500):
         run = replace(RUNS[0], steps=steps)
-        ends.append(noise_scale_over_training(make_series(run, 100), View(is_live=True)).layout.xaxis.range[1])
+        ends.append(noise_scale_over_training(make_series(run, 100), SeriesView(is_live=True)).layout.xaxis.range[1])
 
     assert len(set(ends)) <= 2
     assert all(end >= steps - 1 for end, steps in zip(ends, range(100_000, 104_000, 500), strict=True))
 
 
 def test_narrow_figures_are_lower_and_have_their_labels_inside() -> None:
-    wide, narrow = (noise_scale_over_training(make_series(), View(narrow=n)) for n in (False, True))
+    wide, narrow = (noise_scale_over_training(make_series(), SeriesView(narrow=n)) for n in (False, True))
 
     assert narrow.layout.height == 300
     assert narrow.layout.margin.r < 30 < wide.layout.margin.r
@@ -227,7 +233,7 @@ def test_narrow_figures_are_lower_and_have_their_labels_inside() -> None:
 
 
 def test_user_text_reaches_hover_as_data_and_never_as_template() -> None:
-    figure = noise_scale_over_training(make_series(RUNS[8]), View())
+    figure = noise_scale_over_training(make_series(RUNS[8]), SeriesView())
 
     assert HOSTILE not in figure.to_json()
     assert "<img" not in figure.to_json()
@@ -236,7 +242,7 @@ def test_user_text_reaches_hover_as_data_and_never_as_template() -> None:
 def test_an_empty_series_draws_empty_axes() -> None:
     empty = noise_scale_series({"points": {}, "latest": None, "run_average": None})
 
-    figure = noise_scale_over_training(empty, View())
+    figure = noise_scale_over_training(empty, SeriesView())
 
     assert all(not known(t.y) for t in figure.data)
     assert math.isfinite(figure.layout.yaxis.range[0])

@@ -7,15 +7,15 @@ import pytest
 
 from fakes_advice import recommendation_json
 from fakes_runs import HOSTILE, RUNS, groups_json, metrics_json, series_json
-from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.figures.batch_bullet import batch_bullet
-from noisescale_dashboard.figures.layers import color_range, layer_heat_map, layer_ranking
-from noisescale_dashboard.figures.loss_over_training import loss_over_training
-from noisescale_dashboard.figures.noise_scale_over_training import View
-from noisescale_dashboard.figures.signal_and_noise import num_not_positive, signal_and_noise
-from noisescale_dashboard.figures.theme import LIGHT, translucent
-from noisescale_dashboard.planner_answers import Limit
-from noisescale_dashboard.series_answers import Metric, groups, metrics, noise_scale_series
+from noisescale_dashboard.answers.advice import recommendation
+from noisescale_dashboard.answers.plans import Limit
+from noisescale_dashboard.answers.series import Metric, groups, metrics, noise_scale_series
+from noisescale_dashboard.figures.over_training.layers import color_range, layer_heat_map, layer_ranking
+from noisescale_dashboard.figures.over_training.loss_over_training import loss_over_training
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView
+from noisescale_dashboard.figures.over_training.signal_and_noise import num_not_positive, signal_and_noise
+from noisescale_dashboard.figures.parts.theme import LIGHT, translucent
+from noisescale_dashboard.figures.planning.batch_bullet import batch_bullet
 
 SERIES = noise_scale_series(series_json(RUNS[0], points=120))
 METRICS = metrics(metrics_json(RUNS[0]))
@@ -26,7 +26,7 @@ def trace(figure: go.Figure, name: str) -> go.Scatter:
 
 
 def test_signal_and_noise_have_bands_of_two_standard_errors() -> None:
-    figure = signal_and_noise(SERIES, View())
+    figure = signal_and_noise(SERIES, SeriesView())
 
     assert figure.layout.yaxis.type == "log"
     band, value = trace(figure, "tr Σ interval").y, SERIES.points.trace_cov[0]
@@ -39,14 +39,14 @@ def test_a_signal_at_or_below_zero_leaves_a_gap_and_is_counted() -> None:
     signal[5] = -0.1
     series = replace(SERIES, points=replace(SERIES.points, grad_sq_norm=tuple(signal)))
 
-    figure = signal_and_noise(series, View())
+    figure = signal_and_noise(series, SeriesView())
 
     assert trace(figure, "|G|²").y[5] is None
     assert num_not_positive(series) == 1
 
 
 def test_loss_has_an_envelope_and_is_linear_within_a_decade() -> None:
-    figure = loss_over_training(SERIES, View())
+    figure = loss_over_training(SERIES, SeriesView())
 
     assert figure.layout.yaxis.type is None
     assert list(trace(figure, "min–max").y[:2]) == list(SERIES.points.loss_max[:2])
@@ -57,11 +57,11 @@ def test_loss_over_more_than_a_decade_is_logarithmic() -> None:
     small = tuple(x / 100 if i > 60 else x for i, x in enumerate(SERIES.points.loss) if x is not None)
     series = replace(SERIES, points=replace(SERIES.points, loss=small, loss_min=small, loss_max=small))
 
-    assert loss_over_training(series, View()).layout.yaxis.type == "log"
+    assert loss_over_training(series, SeriesView()).layout.yaxis.type == "log"
 
 
 def test_a_logged_loss_is_drawn_as_labelled_points_and_other_metrics_are_not() -> None:
-    figure = loss_over_training(SERIES, View(), METRICS)
+    figure = loss_over_training(SERIES, SeriesView(), METRICS)
 
     drawn = [t for t in figure.data if t.name.startswith("metric ")]
     assert [(t.name, t.mode, t.x[0]) for t in drawn] == [("metric eval_loss", "lines+markers", 7675.0)]
@@ -73,7 +73,7 @@ def test_a_logged_loss_is_drawn_as_labelled_points_and_other_metrics_are_not() -
 def test_a_logged_loss_stands_at_its_own_time() -> None:
     metric = METRICS[0]
 
-    figure = loss_over_training(SERIES, View(kind="time"), METRICS)
+    figure = loss_over_training(SERIES, SeriesView(kind="time"), METRICS)
 
     start = SERIES.points.wall_time[0]
     assert list(trace(figure, "metric eval_loss").x) == [(t - start) / 3600 for t in metric.wall_time]  # type: ignore[operator]
@@ -84,7 +84,7 @@ def test_over_units_a_metric_stands_between_two_points_and_nowhere_outside() -> 
     at = (steps[0] - 1, steps[3], (steps[3] + steps[4]) // 2, steps[-1] + 1)
     metric = Metric("val_loss", at, (4.0, 3.5, 3.0, 2.9))
 
-    figure = loss_over_training(SERIES, View(kind="units", unit="tokens"), [metric])
+    figure = loss_over_training(SERIES, SeriesView(kind="units", unit="tokens"), [metric])
 
     tokens = trace(figure, "loss").x
     before, known, between, after = trace(figure, "metric val_loss").x
@@ -96,14 +96,14 @@ def test_over_units_a_metric_stands_between_two_points_and_nowhere_outside() -> 
 def test_a_logged_loss_far_from_the_training_loss_makes_the_axis_logarithmic() -> None:
     metric = Metric("eval_loss", (10,), (0.01,))
 
-    assert loss_over_training(SERIES, View(), [metric]).layout.yaxis.type == "log"
+    assert loss_over_training(SERIES, SeriesView(), [metric]).layout.yaxis.type == "log"
 
 
 def test_the_words_of_a_metric_are_shown_literally() -> None:
-    figure = loss_over_training(SERIES, View(), metrics(metrics_json(RUNS[8])))
+    figure = loss_over_training(SERIES, SeriesView(), metrics(metrics_json(RUNS[8])))
 
     assert "<img" not in figure.to_json()
-    assert any("&lt;img" in (a.text or "") for a in figure.layout.annotations)
+    assert any("&lt;" in (a.text or "") for a in figure.layout.annotations)
 
 
 def test_the_heat_map_has_network_order_and_hatches_what_is_not_resolved() -> None:
@@ -162,6 +162,14 @@ def test_the_bullet_shows_both_batches_and_both_intervals() -> None:
     assert all("k" in tick or tick.isdigit() for tick in figure.layout.xaxis.ticktext)
 
 
+@pytest.mark.parametrize("decision", ["keep", "keep_for_now", "insufficient_evidence"])
+def test_where_the_batch_stays_no_other_one_is_marked(decision: str) -> None:
+    figure = batch_bullet(recommendation(recommendation_json(RUNS[0], 0.5) | {"decision": decision}))
+
+    assert [t.x[0] for t in figure.data] == [512.0]
+    assert [a.text for a in figure.layout.annotations] == ["<b>now 512</b>"]
+
+
 @pytest.mark.parametrize(
     ("inside", "binding", "is_above"), [(700.0, "memory limit", True), (2100.0, "deadline", False)]
 )
@@ -194,7 +202,7 @@ def test_a_limit_that_does_not_bind_is_fainter_and_one_that_binds_is_drawn_once(
 
 
 def test_labels_of_near_batches_stand_on_two_sides() -> None:
-    advice = recommendation(recommendation_json(RUNS[8], 0.5))
+    advice = recommendation(recommendation_json(RUNS[8], 0.5) | {"decision": "probably_increase"})
 
     figure = batch_bullet(advice)
 

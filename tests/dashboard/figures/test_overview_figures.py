@@ -6,11 +6,11 @@ import plotly.graph_objects as go
 import pytest
 
 from fakes_runs import HOSTILE, RUNS, series_json
-from noisescale_dashboard.figures.data_table import attached_columns
-from noisescale_dashboard.figures.misfit import AXIS_END, MisfitRow, height_of, misfit, result_words
-from noisescale_dashboard.figures.small_multiples import Panel, small_multiples
-from noisescale_dashboard.figures.theme import LIGHT
-from noisescale_dashboard.series_answers import ShortSeries, noise_scale_series
+from noisescale_dashboard.answers.series import ShortSeries, noise_scale_series
+from noisescale_dashboard.figures.comparison.misfit import AXIS_END, MisfitRow, height_of, misfit, result_words
+from noisescale_dashboard.figures.comparison.small_multiples import Panel, small_multiples
+from noisescale_dashboard.figures.parts.data_table import attached_columns
+from noisescale_dashboard.figures.parts.theme import LIGHT
 
 SMALL = MisfitRow("1", "timid", "seq", 512, "increase", 1536, 800, 2900, 1130, 1960)
 LARGE = MisfitRow("2", "wasteful", "img", 512, "decrease", 44, 22, 90, 38, 52)

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from fakes_planner import BATCHES, tradeoff_json
-from noisescale_dashboard.figures import plan_quantities, time_against_cost, which_limit_binds
-from noisescale_dashboard.figures.data_table import attached_columns
-from noisescale_dashboard.figures.theme import LIGHT, translucent
-from noisescale_dashboard.figures.time_against_cost import Beside, View, dots
-from noisescale_dashboard.planner_answers import TradeOff, trade_off
+from noisescale_dashboard.answers.plans import TradeOff, trade_off
+from noisescale_dashboard.figures.parts.data_table import attached_columns
+from noisescale_dashboard.figures.parts.theme import LIGHT, translucent
+from noisescale_dashboard.figures.planning import plan_quantities, time_against_cost, which_limit_binds
+from noisescale_dashboard.figures.planning.time_against_cost import Beside, PlaneView, dots
+from noisescale_dashboard.planner import cards as planner_cards
 
 LIMITS = {"max_hours": "18", "max_usd": "700", "max_devices": "64"}
 
@@ -19,8 +20,8 @@ def plan(**query: Any) -> TradeOff:
     return trade_off(tradeoff_json({name: str(value) for name, value in query.items()}))
 
 
-def view(**changes: Any) -> View:
-    return View(**{"cost": "usd", "noun": "sequences"} | changes)
+def view(**changes: Any) -> PlaneView:
+    return PlaneView(**{"cost": "usd", "noun": "sequences"} | changes)
 
 
 def trace(figure: Any, name: str) -> Any:
@@ -161,10 +162,30 @@ class TestTimeAgainstCost:
         assert len(band.x) == 2 * (len(BATCHES) - 1)
         assert None not in band.x
 
+    def test_intervals_over_more_than_a_decade_have_no_band(self) -> None:
+        data = tradeoff_json()
+        data["rows"][3]["hours"] |= {"low": 0.1, "high": 9.0}
+
+        known = trade_off(data)
+
+        assert not trace(time_against_cost.time_against_cost(known, view()), "interval").x
+        assert "band" not in planner_cards.pareto_subtitle(known, "usd")
+        assert "band: 95 %" in planner_cards.pareto_subtitle(plan(), "usd")
+
+    def test_money_below_a_cent_has_no_axis(self) -> None:
+        data = tradeoff_json()
+        for row in data["rows"]:
+            row["usd"] = {"value": 2e-4, "low": 1e-4, "high": 3e-4, "level": 0.95}
+        cheap = plan_quantities.ticks(plan_quantities.upwards(plan(), "usd", "sequences"), 2e-4, 0.2, at_most=8)
+
+        assert plan_quantities.upwards(trade_off(data), "usd", "sequences").name == "examples"
+        assert min(cheap[0]) >= 0.01
+        assert "⁻" not in "".join(cheap[1])
+
 
 class TestWhichLimitBinds:
-    def draw(self, known: TradeOff, *, narrow: bool = False) -> Any:
-        return which_limit_binds.which_limit_binds(known, noun="sequences", narrow=narrow)
+    def draw(self, known: TradeOff) -> Any:
+        return which_limit_binds.which_limit_binds(known, noun="sequences")
 
     def bars(self, figure: Any) -> list[Any]:
         return [shape for shape in figure.layout.shapes if shape.type == "rect"]
@@ -217,7 +238,7 @@ class TestWhichLimitBinds:
         assert which_limit_binds.tightest(plan()) is None
 
     def test_the_axis_stays_near_the_batch_however_far_a_limit_lies(self) -> None:
-        figure = self.draw(plan(max_devices=10**9), narrow=True)
+        figure = self.draw(plan(max_devices=10**9))
 
         low, high = figure.layout.xaxis.range
         assert high - low < 20 * math.log10(2)

@@ -8,13 +8,14 @@ import pytest
 
 from fakes_advice import recommendation_json
 from fakes_runs import HOSTILE, RUNS, series_json
-from noisescale_dashboard import advice, series_answers
-from noisescale_dashboard.figures import labels
-from noisescale_dashboard.figures.marks import whiskers
-from noisescale_dashboard.figures.noise_scale_over_training import View, noise_scale_over_training
+from noisescale_dashboard.answers import advice
+from noisescale_dashboard.answers import series as series_answers
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView, noise_scale_over_training
+from noisescale_dashboard.figures.parts import labels
+from noisescale_dashboard.figures.parts.marks import whiskers
+from noisescale_dashboard.figures.parts.theme import blank_figure
+from noisescale_dashboard.figures.planning.trade_off_position import trade_off_position
 from noisescale_dashboard.figures.svg import as_svg
-from noisescale_dashboard.figures.theme import blank_figure
-from noisescale_dashboard.figures.trade_off_position import trade_off_position
 
 WIDTH = 400.0
 """Of which 50 pixels are the margin at either side, so that the plot is 300 wide."""
@@ -117,7 +118,7 @@ def test_axes_whose_range_or_ticks_only_a_browser_would_choose_are_refused() -> 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_figures_of_every_run_become_whole_drawings(run, narrow: bool) -> None:
     series = series_answers.noise_scale_series(series_json(run, points=60))
-    figure = noise_scale_over_training(series, View(narrow=narrow, height=227))
+    figure = noise_scale_over_training(series, SeriesView(narrow=narrow, height=227))
     position = trade_off_position(advice.recommendation(recommendation_json(run, 0.5)), narrow=narrow)
 
     for one in (figure, position):

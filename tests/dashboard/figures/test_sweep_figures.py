@@ -15,20 +15,21 @@ from fakes_sweeps import (
     published_json,
     quality_json,
 )
-from noisescale_dashboard.answers import Interval
-from noisescale_dashboard.branch_answers import branch
-from noisescale_dashboard.figures.best_learning_rates import best_learning_rates
-from noisescale_dashboard.figures.branch_arms import branch_arms
-from noisescale_dashboard.figures.critical_batch_against_target import critical_batch_against_target
-from noisescale_dashboard.figures.data_table import attached_columns
-from noisescale_dashboard.figures.large_batch_quality import large_batch_quality
-from noisescale_dashboard.figures.published_sweep import published_sweep
-from noisescale_dashboard.figures.steps_against_batch_size import regime_zones, steps_against_batch_size
-from noisescale_dashboard.figures.steps_against_examples import drawn_targets, steps_against_examples
-from noisescale_dashboard.figures.sweep_residuals import sweep_residuals
-from noisescale_dashboard.figures.theme import LIGHT
-from noisescale_dashboard.law_answers import LearningRates, forecast, learning_rates
-from noisescale_dashboard.sweep_answers import TargetFit, critical_batch, published_sweeps, qualities
+from noisescale_dashboard.answers.branches import branch
+from noisescale_dashboard.answers.common import Interval
+from noisescale_dashboard.answers.laws import LearningRates, forecast, learning_rates
+from noisescale_dashboard.answers.sweeps import TargetFit, critical_batch, published_sweeps, qualities
+from noisescale_dashboard.figures.parts.data_table import attached_columns
+from noisescale_dashboard.figures.parts.theme import LIGHT
+from noisescale_dashboard.figures.sweeps.best_learning_rates import best_learning_rates
+from noisescale_dashboard.figures.sweeps.branch_arms import OUT, branch_arms, num_far
+from noisescale_dashboard.figures.sweeps.critical_batch_against_target import critical_batch_against_target
+from noisescale_dashboard.figures.sweeps.large_batch_quality import large_batch_quality
+from noisescale_dashboard.figures.sweeps.published_sweep import published_sweep
+from noisescale_dashboard.figures.sweeps.steps_against_batch_size import regime_zones, steps_against_batch_size
+from noisescale_dashboard.figures.sweeps.steps_against_examples import drawn_targets, steps_against_examples
+from noisescale_dashboard.figures.sweeps.sweep_residuals import sweep_residuals
+from noisescale_dashboard.sweeps.branch import figure_subtitle
 
 LADDER = critical_batch(critical_batch_json(SWEEPS[0], []))
 HARDEST = LADDER.targets[-1]
@@ -265,3 +266,29 @@ def test_hostile_units_are_never_markup() -> None:
     ):
         figure.layout.meta = None
         assert "<img" not in figure.to_json()
+
+
+def test_an_arm_far_off_stands_at_the_edge_with_its_number_and_those_that_matter_fill_the_axis() -> None:
+    details = branch_details()
+    for arm in details["arms"]:
+        if arm["batch_size"] == 4096:
+            arm |= {"difference": 1.8, "low": 1.2, "high": 2.4}
+    known = branch(details)
+
+    figure = branch_arms(known, narrow=False)
+
+    low, high = figure.layout.xaxis.range
+    near, far = (next(t for t in figure.data if t.name == name) for name in ("arm", OUT))
+    assert -0.02 < low < 0 < 0.01 < high < 0.02
+    assert max(near.x) - min(near.x) >= 0.25 * (high - low)
+    assert (far.x, far.y) == ((high,), (3,))
+    assert "+1.8" in [a.text for a in figure.layout.annotations]
+    assert num_far(known) == 1
+    assert attached_columns(figure)["difference"][3] == 1.8
+
+
+def test_without_an_arm_far_off_none_is_said_to_be() -> None:
+    known = branch(branch_details())
+
+    assert num_far(known) == 0
+    assert "beyond" not in figure_subtitle(known)

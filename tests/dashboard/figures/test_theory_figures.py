@@ -9,12 +9,12 @@ import pytest
 from fakes_advice import recommendation_json
 from fakes_laws import run_forecast_json
 from fakes_runs import RUNS
-from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import Interval
-from noisescale_dashboard.figures.data_table import attached_columns
-from noisescale_dashboard.figures.noise_scale_against_loss import noise_scale_against_loss
-from noisescale_dashboard.figures.trade_off_position import trade_off_position
-from noisescale_dashboard.law_answers import Forecast, forecast
+from noisescale_dashboard.answers.advice import recommendation
+from noisescale_dashboard.answers.common import Interval
+from noisescale_dashboard.answers.laws import Forecast, forecast
+from noisescale_dashboard.figures.comparison.noise_scale_against_loss import noise_scale_against_loss
+from noisescale_dashboard.figures.parts.data_table import attached_columns
+from noisescale_dashboard.figures.planning.trade_off_position import trade_off_position
 
 LAW = forecast(run_forecast_json(RUNS[0]))
 ADVICE = replace(

@@ -9,12 +9,15 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_compare import TASKS, comparison_json, model_sizes_json, statistics_json
-from fakes_runs import HOSTILE, RUNS
-from noisescale_dashboard import compare_sentences
-from noisescale_dashboard.answers import Interval
-from noisescale_dashboard.compare_answers import Ratio, Rung, TaskOrder, comparison, model_sizes
-from noisescale_dashboard.pages import compare_runs, compare_sizes, compare_tasks
-from noisescale_dashboard.pages.runs_selection import compare_address
+from fakes_runs import HOSTILE, RUNS, run_json
+from fakes_sweeps import SWEEPS
+from noisescale_dashboard.answers.common import Interval, run
+from noisescale_dashboard.answers.comparisons import Ratio, Rung, TaskOrder, comparison, model_sizes
+from noisescale_dashboard.compare import runs as compare_runs
+from noisescale_dashboard.compare import sizes as compare_sizes
+from noisescale_dashboard.compare import tasks as compare_tasks
+from noisescale_dashboard.compare import words as compare_sentences
+from noisescale_dashboard.runs.selection import compare_address
 
 UNKNOWN = "00000000-0000-4000-8000-999999999999"
 WHOLE: dict[str, Any] = {
@@ -78,7 +81,7 @@ class TestTasks:
 
         changed = await shown(callbacks)
 
-        assert changed["compare-head"]["children"].startswith("Cannot tell yet")
+        assert changed["compare-head"]["children"].startswith("Sweep 5 tasks to test the noise scale here (0 done)")
         assert "noisescale.sweep(train" in said(changed["compare-note"]["children"])
         assert "published MNIST" in traces(changed, "compare-task-figures", "scatter")
 
@@ -89,7 +92,7 @@ class TestTasks:
 
         changed = await shown(callbacks)
 
-        assert changed["compare-head"]["children"].endswith("two tasks have both numbers, 5 are needed")
+        assert changed["compare-head"]["children"].endswith("(2 done)")
         assert "own digits MLP" in traces(changed, "compare-task-figures", "scatter")
 
     async def test_a_page_that_does_not_load_says_so_and_one_that_is_shown_stays(
@@ -238,10 +241,35 @@ class TestRuns:
         """An unknown one too: the control would drop it, and the address forget what the note names."""
         changed = await callbacks.post("compare-pick.data", view(RUNS[3].id, "nonsense", tab="runs"))
 
-        offered = {one["value"]: one["label"] for one in changed["compare-pick"]["data"]}
-        assert next(iter(offered)) == RUNS[3].id
-        assert offered.pop("nonsense") == "nonsense · no such run"
-        assert len(offered) == len(changed["compare-pick"]["data"]) - 1 == len(RUNS)
+        first, unknown, *groups = changed["compare-pick"]["data"]
+        assert (first["value"], unknown["label"]) == (RUNS[3].id, "nonsense · no such run")
+        assert [group["group"] for group in groups] == ["Runs"]
+        assert len(groups[0]["items"]) == len(RUNS) - 1
+
+    async def test_trials_of_sweeps_are_not_offered_as_if_they_were_runs(
+        self, callbacks: Callbacks, fake_api: FakeApi
+    ) -> None:
+        fake_api.folds = {run.id: {"kind": "sweep", "id": SWEEPS[0].id} for run in RUNS[:4]}
+
+        newest = await callbacks.post("compare-pick.data", view(RUNS[5].id, tab="runs"))
+        named = await callbacks.post(
+            "compare-pick.data", view(RUNS[5].id, tab="runs") | {"compare-searched.data": RUNS[0].name[:6]}
+        )
+
+        [runs] = newest["compare-pick"]["data"][1:]
+        assert {one["value"] for one in runs["items"]}.isdisjoint(fake_api.folds)
+        trials = next(one for one in named["compare-pick"]["data"] if one.get("group") == "Trials of sweeps")
+        assert RUNS[0].id in [one["value"] for one in trials["items"]]
+        assert all(one["value"] in fake_api.folds for one in trials["items"])
+
+    def test_a_run_without_a_clear_estimate_cannot_be_the_baseline(self) -> None:
+        rows = [run(run_json(one)) for one in (RUNS[0], RUNS[5], RUNS[1])]
+        chosen = compare_runs.Chosen(tuple(rows), ("a", "b", "c"), (0, 1, 2))
+
+        assert compare_runs.baselines(chosen) == [
+            {"value": RUNS[1].id, "label": "c"},
+            {"value": RUNS[5].id, "label": "b · no clear estimate", "disabled": True},
+        ]
 
     async def test_a_run_that_is_not_among_the_newest_is_found_by_its_name(
         self, callbacks: Callbacks, fake_api: FakeApi
@@ -252,9 +280,9 @@ class TestRuns:
 
         asked = next(one.query_params for one in fake_api.requests if one.query_params.get("q"))
         assert asked["q"] == RUNS[0].name[:6]
-        offered = [one["value"] for one in changed["compare-pick"]["data"]]
-        assert offered[0] == RUNS[3].id
-        assert RUNS[0].id in offered
+        first, runs = changed["compare-pick"]["data"]
+        assert first["value"] == RUNS[3].id
+        assert RUNS[0].id in [one["value"] for one in runs["items"]]
 
 
 class TestConfig:
@@ -275,7 +303,7 @@ class TestConfig:
 
         changed = await shown(callbacks, RUNS[9].id, fake_api.runs[1].id, tab="config")
 
-        assert changed["compare-head"]["children"] == "The 2 runs say the same in all 8 settings"
+        assert changed["compare-head"]["children"] == "The 2 runs agree in all 8 settings"
         assert "nothing-differs" in changed["compare-config-box"]["className"]
 
     async def test_keys_and_values_that_are_markup_stay_text(self, callbacks: Callbacks) -> None:
@@ -309,6 +337,13 @@ class TestSentences:
 
         assert compare_sentences.runs_headline(["a", "b"], [same], "equal steps").startswith("No difference")
 
+    def test_runs_that_count_different_things_are_not_compared(self) -> None:
+        same = Ratio("b", mean=Interval(1.2, 0.9, 1.6))
+
+        head = compare_sentences.runs_headline(["a", "b"], [same], "equal steps", are_alike=False)
+
+        assert head == "These runs count in different units, so their noise scales cannot be compared"
+
     def test_the_furthest_of_several_runs_is_named(self) -> None:
         ratios = [Ratio("b", mean=Interval(0.2, 0.1, 0.4)), Ratio("c", mean=Interval(2.0, 1.5, 3.0))]
 
@@ -319,7 +354,7 @@ class TestSentences:
     def test_without_a_resolved_window_in_common_nothing_is_said_of_the_ratio(self) -> None:
         head = compare_sentences.runs_headline(["a", "b"], [Ratio("b")], "equal steps")
 
-        assert head == "The runs share no resolved noise scale at equal steps yet"
+        assert head == "No clear noise scale at equal steps yet: pick a baseline with one"
         assert compare_sentences.ratio_words(Interval()) == "not resolved"
 
     def test_a_chain_that_falls_or_overlaps_is_no_yes(self) -> None:

@@ -11,12 +11,13 @@ from dashboard_callbacks import Callbacks
 from fakes_advice import recommendation_json
 from fakes_api import FakeApi
 from fakes_runs import RUNS, FakeRun, run_json, series_json
-from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import run
-from noisescale_dashboard.pages import overview_facts
-from noisescale_dashboard.pages.overview_events import age_words, happenings
-from noisescale_dashboard.pages.overview_judged import Judged, headline, hours_to_gain, lede, usd_to_save
-from noisescale_dashboard.series_answers import ShortSeries, noise_scale_series
+from noisescale_dashboard.answers.advice import recommendation
+from noisescale_dashboard.answers.common import run
+from noisescale_dashboard.answers.series import ShortSeries, noise_scale_series
+from noisescale_dashboard.overview import facts as overview_facts
+from noisescale_dashboard.overview.events import age_words, happenings
+from noisescale_dashboard.overview.judged import Judged, headline, hours_to_gain, lede, usd_to_save
+from noisescale_dashboard.overview.totals import Totals
 
 
 def view(**changes: Any) -> dict[str, Any]:
@@ -35,10 +36,8 @@ LOWER = replace(RUNS[3], is_calibrated=True)
 async def test_the_first_sentence_says_which_runs_should_change(callbacks: Callbacks) -> None:
     changed = await callbacks.post("overview-figures.data", view())
 
-    assert changed["overview-head"]["children"] == "4 of 5 running or silent jobs would gain from another batch size"
-    assert changed["overview-lede"]["children"].startswith(
-        "Three are too small and lose time, one wastes examples. One is not resolved yet"
-    )
+    assert changed["overview-head"]["children"] == "4 of 5 running or silent jobs should change their batch size"
+    assert changed["overview-lede"]["children"] == "3 too small · 1 too large · 1 unsure"
 
 
 async def test_the_scope_project_and_order_are_the_servers(callbacks: Callbacks, fake_api: FakeApi) -> None:
@@ -142,12 +141,22 @@ async def test_a_run_that_has_diverged_is_the_first_thing_said(callbacks: Callba
     assert "Diverged: loss or gradients not finite" in str(later["overview-events"]["children"])
 
 
-async def test_where_nothing_runs_the_page_says_where_to_look(callbacks: Callbacks, fake_api: FakeApi) -> None:
+async def test_where_nothing_runs_the_newest_runs_are_shown(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.runs = (RUNS[4],)
 
     changed = await callbacks.post("overview-figures.data", view())
 
-    assert changed["overview-head"]["children"] == "Nothing is running"
+    assert changed["overview-head"]["children"] == "None of 1 run is known to need another batch size"
+    assert changed["overview-lede"]["children"].startswith("Nothing is running; these are the newest runs. ")
+    assert RUNS[4].name in str(changed["overview-figures"]["data"])
+
+
+async def test_a_scope_without_runs_says_where_to_look(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = (RUNS[4],)
+
+    changed = await callbacks.post("overview-figures.data", view(scope="7d", project="other"))
+
+    assert changed["overview-head"]["children"] == "No run in the last 7 days in project other"
     assert "Last 30 days" in str(changed["overview-missing"]["children"])
     assert changed["overview-body"]["className"] == "hidden"
 
@@ -204,7 +213,11 @@ def test_a_count_of_the_runs_that_are_judged_says_of_how_many_it_is() -> None:
     words = str(overview_facts.facts([judged(RUNS[0]), judged(RUNS[4])], 23, scope="running"))
 
     assert words.count("of the 2 furthest off") == 2
-    assert "Running or silent" in words
+    counts = Totals(runs=23, silent=5, raised=7, lowered=1, likely=3, kept=9)
+    of_all = str(overview_facts.facts([judged(RUNS[0]), judged(RUNS[4])], 23, scope="running", totals=counts))
+    assert [word in of_all for word in ("'18'", "5 silent, not counted", "of 23", "7 raise, 1 lower; 3 probably")] == [
+        True
+    ] * 4
     all_of_them = str(overview_facts.facts([judged(RUNS[0]), judged(RUNS[1])], 2, scope="running"))
     assert "furthest off" not in all_of_them
     assert "silent" not in all_of_them
@@ -213,12 +226,16 @@ def test_a_count_of_the_runs_that_are_judged_says_of_how_many_it_is() -> None:
 def test_where_more_run_than_are_judged_the_sentence_says_so() -> None:
     said = headline([judged(RUNS[0]), judged(RUNS[4])], 812, scope="running")
 
-    assert said == "1 of the 2 running or silent jobs furthest off, of 812, would gain from another batch size"
+    assert said == "1 of the 2 furthest off, of 812 running jobs, should change its batch size"
+    counts = Totals(runs=812, silent=0, raised=7, lowered=1, likely=3, kept=9)
+    of_all = headline([judged(RUNS[0]), judged(RUNS[4])], 812, scope="running", totals=counts)
+    assert of_all == "8 of 812 running jobs should change their batch size"
+    assert lede([], counts) == "7 too small · 1 too large · 3 probably off · 792 unsure · 9 fine"
 
 
 def test_none_off_is_said_without_a_promise() -> None:
-    assert headline([judged(RUNS[4])], 1, scope="7d") == "None of 1 run is known to gain from another batch size"
-    assert lede([judged(RUNS[4])]) == ""
+    assert headline([judged(RUNS[4])], 1, scope="7d") == "None of 1 run is known to need another batch size"
+    assert lede([judged(RUNS[4])]) == "1 fine"
 
 
 def short(fake: FakeRun) -> ShortSeries:
@@ -252,3 +269,40 @@ def test_a_silent_run_is_an_event() -> None:
 @pytest.mark.parametrize(("seconds", "words"), [(5, "just now"), (1560, "26 min"), (40_680, "11.3 h")])
 def test_ages_are_short(seconds: float, words: str) -> None:
     assert age_words(seconds) == words
+
+
+async def test_an_empty_server_waits_for_the_first_step_and_opens_its_run(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    fake_api.runs = ()
+    empty = await callbacks.post("overview-figures.data", view())
+    looking = callbacks.payload("address.pathname", {"first-run-clock.n_intervals": 1})
+
+    waits = await callbacks.client.post("/_dash-update-component", json=looking)
+    fake_api.runs = RUNS[:1]
+    opened = await callbacks.post("address.pathname", {"first-run-clock.n_intervals": 2})
+
+    assert "Waiting for the first step" in str(empty["overview-missing"]["children"])
+    assert waits.status_code == 204
+    assert opened["address"]["pathname"] == f"/runs/{RUNS[0].id}"
+
+
+async def test_all_counts_come_from_one_request_beside_the_list(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    changed = await callbacks.post("overview-figures.data", view())
+
+    asked = [path.removeprefix("/api/v1") for path in fake_api.paths()]
+    assert sorted(asked) == ["/runs", "/runs/recommendations", "/runs/summary"]
+    summary = next(request.query_params for request in fake_api.requests if request.url.path.endswith("summary"))
+    assert (summary["by"], summary["trials"], summary.getlist("status")) == ("decision", "hide", ["running", "silent"])
+    assert "1 silent, not counted" in str(changed["overview-facts"]["children"])
+
+
+async def test_trials_are_left_out_unless_there_is_nothing_else(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = tuple(replace(run, status="finished") for run in RUNS[4:5])
+    fake_api.folds = {RUNS[4].id: {"kind": "sweep", "id": "1", "name": "batches", "num_runs": 1}}
+
+    changed = await callbacks.post("overview-figures.data", view())
+
+    asked = [request.query_params.get("trials") for request in fake_api.requests if request.url.path == "/api/v1/runs"]
+    assert asked == ["hide", "hide", None]
+    assert "overview-missing" not in changed or changed["overview-missing"]["children"] is None

@@ -12,13 +12,16 @@ from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_planner import tradeoff_json
 from fakes_runs import HOSTILE, RUNS, run_json
-from noisescale_dashboard.answers import run
-from noisescale_dashboard.figures import time_against_cost
-from noisescale_dashboard.pages import planner_cards, planner_panel, planner_query, planner_scope
-from noisescale_dashboard.pages import planner_sentences as sentences
-from noisescale_dashboard.pages.planner_query import FIELDS
-from noisescale_dashboard.planner_answers import TradeOff, trade_off
-from noisescale_dashboard.question_fields import for_scripts
+from noisescale_dashboard.answers.common import run
+from noisescale_dashboard.answers.plans import TradeOff, trade_off
+from noisescale_dashboard.api.question_fields import for_scripts
+from noisescale_dashboard.figures.planning import time_against_cost
+from noisescale_dashboard.planner import cards as planner_cards
+from noisescale_dashboard.planner import panel as planner_panel
+from noisescale_dashboard.planner import query as planner_query
+from noisescale_dashboard.planner import scope as planner_scope
+from noisescale_dashboard.planner import words as sentences
+from noisescale_dashboard.planner.query import FIELDS
 
 RUN = RUNS[0]
 EMPTY = dict.fromkeys((*FIELDS, *planner_query.FLAGS, "project", "task", "run", "target")) | {"pref": 0.5, "y": "usd"}
@@ -199,8 +202,8 @@ class TestWhatIsShown:
         changed = await shown(callbacks, run=None, project="demo", task="free", y=y)
 
         assert [one["value"] for one in changed["planner-y"]["data"]] == values
-        assert changed["planner-y"]["data"][0]["label"] == "Examples"
-        assert "a price of a device-hour" in words(changed["planner-note"])
+        assert changed["planner-y"]["data"][0]["label"] == "Sequences"
+        assert "A price of a device-hour is not known: type it under Limits." in words(changed["planner-note"])
 
     async def test_without_a_plan_everything_is_relative_and_the_page_says_why(self, callbacks: Callbacks) -> None:
         changed = await shown(callbacks, run=None, project="demo", task="without plan")
@@ -209,13 +212,13 @@ class TestWhatIsShown:
             "Batch 1,536 on 24 devices: 2 × the fewest steps, 2 × the fewest sequences"
         )
         assert "relative to the fewest" in words(changed["planner-note"])
-        assert "Needs a plan: the next run of a task" in words(changed["planner-policies"])
+        assert "Needs a plan: choose a task's next run" in words(changed["planner-policies"])
         assert "at_batch" not in words(changed["planner-policies"])
         assert not changed["planner-policies-card-footer"]["children"]
 
 
 class TestTables:
-    @pytest.mark.parametrize(("devices", "shown"), [(3640.9, "3,641"), (24.0, "24"), (1.5, "1.5"), (0.031, "0.031")])
+    @pytest.mark.parametrize(("devices", "shown"), [(3640.9, "3,641"), (24.0, "24"), (1.5, "1.5")])
     def test_the_table_counts_devices_as_the_sentence_does(self, devices: float, shown: str) -> None:
         (row,) = planner_cards.table_rows(replace(plan(), rows=(replace(plan().rows[0], num_devices=devices),)))[:1]
         drawn = words(planner_cards.table(replace(plan(), rows=(row,)), narrow=False))
@@ -226,7 +229,7 @@ class TestTables:
     def test_without_a_plan_the_card_of_what_ifs_says_what_it_needs(self) -> None:
         bare = trade_off(tradeoff_json() | {"what_ifs": []})
 
-        assert "Needs a plan: the next run of a task" in words(planner_cards.what_ifs(bare))
+        assert "Needs a plan: choose a task's next run" in words(planner_cards.what_ifs(bare))
         assert "Needs a plan" not in words(planner_cards.what_ifs(plan()))
 
     def test_a_row_has_devices_time_cost_and_examples_each_above_its_interval(self) -> None:
@@ -254,7 +257,10 @@ class TestTables:
     def test_a_schedule_has_its_predictions_its_bill_and_its_measured_regret_or_none(self) -> None:
         said = words(planner_cards.policies(plan(), narrow=False))
 
-        for part in ("Constant batch", "234 %", "p90 misses", "right: 11 %, p90 41 %", "not measured", "+8.0 %"):
+        for part in (
+            "Constant batch", "234 %", "1 in 10 misses the target", "not measured", "+8.0 %",
+            "11 % where batch and rate start right, 1 in 10 above 41 %",
+        ):  # fmt: skip
             assert part in said
         assert "93 → 1.49k" in said
 
@@ -264,6 +270,9 @@ class TestTables:
         said = words(planner_cards.policies(trade_off(tradeoff_json() | {"policies": []}), narrow=False))
 
         assert own[0].steps.value is None
+        drawn = words(planner_cards.policies(plan(), narrow=False))
+        assert drawn.index("noisescale's own policy") < drawn.index("Constant batch")
+        assert "decides by what the run shows" in drawn
         assert "80 %" in words(planner_cards.policies(plan(), narrow=True))
         assert (
             said == '{"props": {"children": "", "className": "t2"}, "type": "P", "namespace": "dash_html_components"}'
@@ -277,6 +286,49 @@ class TestTables:
         assert "10.3 h" in said
         assert "[9 – 11.9 h]" in said
         assert "thead" not in said.lower()
+
+
+def on_one_device() -> TradeOff:
+    """One device that has timed the batch of 512."""
+    data = tradeoff_json()
+    data["step"] |= {"num_devices": 1, "are_devices_added": False}
+    data["assumes"] = "Time at another batch is not known: this device has timed one batch."
+    for row in (*data["rows"], data["recommended"], data["present"], *(one["row"] or {} for one in data["what_ifs"])):
+        is_timed = row.get("batch_size") == 512
+        row |= {"num_devices": 1, "device_hours": None} | ({} if is_timed else {"hours": None, "usd": None})
+    return trade_off(data)
+
+
+class TestOneDevice:
+    def test_it_is_said_nowhere_and_what_is_compared_are_steps(self) -> None:
+        known = on_one_device()
+
+        assert sentences.headline(known) == "Batch 1,536: 60.1k steps, 92.3M sequences"
+        assert "takes 119k steps, 61.1M sequences" in sentences.lede(known, "in use")
+        assert "device" not in words(planner_cards.table(known, narrow=False)).lower().replace("this device", "")
+        assert [title for title, _ in (sentences.what_if(one, known) for one in known.what_ifs)][2:] == [
+            "Fewest sequences", "Fewest steps"
+        ]  # fmt: skip
+
+    def test_a_column_of_dashes_is_left_out(self) -> None:
+        said = words(planner_cards.table(on_one_device(), narrow=False))
+
+        assert '"Steps"' in said
+        assert '"Time"' not in said
+        assert '"Cost"' not in said
+
+    def test_its_figure_shows_steps_against_examples(self) -> None:
+        known = on_one_device()
+
+        assert planner_cards.pareto_title(known, "usd") == "Steps against sequences"
+        assert [one["value"] for one in planner_cards.cost_choices(known, "usd")] == ["usd"]
+
+    async def test_why_the_time_is_not_known_is_said_once(self, callbacks: Callbacks) -> None:
+        known = on_one_device()
+
+        assert planner_cards.table_footer(known) == []
+        assert planner_cards.table_footer(plan()) != []
+        assert planner_panel.placeholders(known, is_on_spot=False)["devices"] == "1"
 
 
 class TestSentences:
@@ -385,7 +437,7 @@ def test_every_number_of_a_view_has_a_field_and_every_field_its_word_of_the_api(
 
 
 def test_the_browser_reads_from_the_address_exactly_the_fields_that_the_page_has() -> None:
-    script = (Path(planner_query.__file__).parents[1] / "assets" / "55-planner.js").read_text()
+    script = (Path(planner_query.__file__).parents[1] / "assets" / "modules" / "address" / "address.js").read_text()
 
     known, flags = (
         re.findall(r'"(\w+)"', re.search(rf"{name} = \[(.*?)\]", script, re.DOTALL).group(1))  # type: ignore[union-attr]

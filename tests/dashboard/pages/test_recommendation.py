@@ -11,9 +11,11 @@ from dashboard_callbacks import Callbacks
 from fakes_advice import FLAGS, recommendation_json
 from fakes_api import FakeApi
 from fakes_runs import RUNS, run_json
-from noisescale_dashboard.advice import Recommendation, Waste, recommendation
-from noisescale_dashboard.answers import UNKNOWN, Interval, run
-from noisescale_dashboard.pages import recommendation_card, recommendation_schedule, run_laws, run_overview
+from noisescale_dashboard.answers.advice import Recommendation, Waste, recommendation
+from noisescale_dashboard.answers.common import UNKNOWN, Interval, run
+from noisescale_dashboard.run import head as run_overview
+from noisescale_dashboard.run import laws as run_laws
+from noisescale_dashboard.run import recommendation_card, recommendation_schedule
 
 ADVISED = RUNS[0]
 
@@ -52,7 +54,7 @@ def test_a_row_without_data_is_left_out_with_the_reason() -> None:
 
     assert "Time left" in said
     assert "Cost left" not in said
-    assert "the run has told no price of a device" in said
+    assert "no device price was given for this run" in said
 
 
 def test_without_a_plan_the_factors_between_the_batches_stand_instead() -> None:
@@ -82,8 +84,8 @@ def test_where_kappa_is_not_one_the_card_says_by_what_its_rows_and_its_curve_go(
     by_what = "Efficiencies go by the noise scale alone. Steps and examples go by the critical batch, κ times as large"
     assert f"{by_what}: κ 7.60." in bottom_of(tied)
     assert by_what not in bottom_of(plain)
-    assert str(run_laws.position_footer(tied)).endswith("of the critical batch, 7.60 × the noise scale (κ).")
-    assert str(run_laws.position_footer(plain)).endswith("of the critical batch.")
+    assert str(run_laws.position_footer(tied)).endswith("critical batch: 7.60 × the noise scale (κ).")
+    assert str(run_laws.position_footer(plain)).endswith("where this run may be (95 %).")
 
 
 def test_kappa_of_other_tasks_of_the_family_is_not_said_to_be_of_here() -> None:
@@ -158,7 +160,8 @@ async def test_limits_reach_the_api_and_a_price_takes_the_place_of_the_preferenc
     query = next(r for r in fake_api.requests if r.url.path.endswith("/recommendation")).query_params
     assert dict(query) == {"examples_per_step": "500", "num_devices": "8"}
     assert changed["run-pref-word"]["children"] == "by the price below"
-    said = words(changed["run-advice-top"])
+    assert changed["run-advice-details"]["open"] is True
+    said = words(changed["run-advice-top"]) + words(changed["run-advice-why"])
     assert "You would spend 500 examples to save a step." in said
     assert "The memory of 8 devices holds 768 at most." in said
     assert said.count("Raise the batch to 1,536, your memory limit") == said.count("your memory limit") == 1
@@ -172,11 +175,11 @@ def test_what_was_redundant_is_an_interval_and_its_tooltip_says_of_how_much() ->
     unpriced = run_overview.redundant(replace(waste, usd=UNKNOWN), run(run_json(RUNS[0])))
 
     assert priced == {
-        "words": "$182 – 274 redundant so far",
+        "words": "26 % of the data is redundant (≈ $228)",
         "title": "Predicted: $228 of $877, 26 % (95 %: 21 – 31 %), which smaller batches would not have needed.",
     }
     assert unpriced is not None
-    assert unpriced["words"] == "2.1k – 3.2k seq redundant so far"
+    assert unpriced["words"] == "26 % of the data is redundant (≈ 2.65k seq)"
 
 
 def test_nothing_is_said_to_be_redundant_while_that_is_not_known() -> None:
@@ -222,7 +225,10 @@ async def test_a_refused_limit_is_said_beside_its_field_and_what_is_shown_stays(
 
 def test_what_the_reason_says_of_a_limit_is_not_said_again() -> None:
     limited = {"batch_size": None, "binding": ["seconds"], "text": "1 h is too little.", "possible": None}
-    advice = replace(advised(limited=limited, reason="1 h is too little."), recommended_batch_size=None)
+    advice = replace(
+        advised(limited=limited, reason="1 h is too little.", short_reason="1 h is too little."),
+        recommended_batch_size=None,
+    )
 
     assert words(recommendation_card.top(advice)).count("1 h is too little.") == 1
 
@@ -233,4 +239,4 @@ def test_limits_that_exclude_each_other_say_what_is_possible() -> None:
 
     said = words(recommendation_card.top(replace(advice, recommended_batch_size=None)))
 
-    assert "18 h need ≥ 614, $350 allow ≤ 287. Cheapest within 18 h: $414." in said
+    assert said.index("18 h need ≥ 614, $350 allow ≤ 287.") < said.index("Cheapest within 18 h: $414.")

@@ -1,8 +1,8 @@
 """The page that holds the advice against what came true."""
 
-from noisescale_dashboard.figures.odds_against_outcomes import odds_against_outcomes
-from noisescale_dashboard.pages import record
-from noisescale_dashboard.record_answers import record as decoded
+from noisescale_dashboard.answers.record import record as decoded
+from noisescale_dashboard.figures.comparison.odds_against_outcomes import odds_against_outcomes
+from noisescale_dashboard.record import page as record
 
 DATA = {
     "num_runs": 12,

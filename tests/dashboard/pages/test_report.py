@@ -12,15 +12,15 @@ from dashboard_callbacks import Callbacks
 from fakes_advice import recommendation_json
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, run_json, series_json
-from noisescale_dashboard.advice import recommendation
-from noisescale_dashboard.answers import run
+from noisescale_dashboard.answers.advice import recommendation
+from noisescale_dashboard.answers.common import run
+from noisescale_dashboard.answers.series import noise_scale_series
 from noisescale_dashboard.app import mount
-from noisescale_dashboard.pages import plan_limits
-from noisescale_dashboard.pages.report_address import address_of
-from noisescale_dashboard.report import second_page
+from noisescale_dashboard.report import cautions, second_page
 from noisescale_dashboard.report.markup import Markup, to_html
 from noisescale_dashboard.report.reading import Reported
-from noisescale_dashboard.series_answers import noise_scale_series
+from noisescale_dashboard.run import limits as plan_limits
+from noisescale_dashboard.run.report_address import address_of
 
 RUN = f"/runs/{RUNS[0].id}/report"
 UNRESOLVED = next(f"/runs/{run.id}/report" for run in RUNS if not run.resolved)
@@ -45,7 +45,7 @@ async def test_it_answers_which_batch_with_interval_effect_and_data(client: http
         "6.0e-4 → 1.04e-3",
         "Noise scale of kind simple, tr Σ ÷ |G|², measured from 4 ranks × 2 micro-batches",
         "1,490 sequences [1,130 – 1,950, 95 %], resolved, z 5.1, 512 updates",
-        "No sweep has tied the noise scale to a critical batch size here",
+        "Not calibrated for this task",
         "Complete: 184,200 records stored, none lost.",
         "page 2 of 2",
     ):
@@ -237,3 +237,33 @@ def test_attributes_and_text_are_escaped_and_only_markup_of_ours_is_not() -> Non
     opened, inside = to_html(part).split(">", 1)
     assert inside == "&lt;b&gt;&quot;<svg/></a>"
     assert sorted(opened.split(" ")) == ["<a", 'class="c"', "hidden", 'href="&quot;&gt;&lt;script&gt;"']
+
+
+@pytest.mark.parametrize(
+    ("texts", "short", "num_more"),
+    [
+        (["All of it. " * 3, "Short."], ["All of it. " * 3, "Short."], 0),
+        (["One. Two. " + "Three " * 40, "b" * 30 + ".", "c.", "d."], ["One. Two.", "b" * 30 + ".", "c."], 1),
+        (["A first sentence of " + "many " * 60 + "words. x", "b.", "c.", "d."], ["b.", "c."], 2),
+    ],
+)
+def test_the_first_page_holds_whole_sentences(
+    texts: list[str], short: list[str], num_more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cautions, "told", lambda _: texts)
+
+    assert cautions.in_short(None) == (short, num_more)  # type: ignore[arg-type]
+    assert bool(cautions.in_full(None)) == (num_more > 0)  # type: ignore[arg-type]
+
+
+def test_what_no_place_holds_ends_with_a_whole_word() -> None:
+    assert cautions.whole_sentences("many words without an end", 12) == "many words…"
+    assert cautions.whole_sentences("x" * 50, 12) == "x" * 11 + "…"
+
+
+@pytest.mark.parametrize(("num_points", "taken"), [(3, 3), (44, 42), (300, 38)])
+def test_the_data_fill_the_second_page(num_points: int, taken: int) -> None:
+    every = second_page._every(num_points, second_page.MAX_ROWS - 2)
+
+    assert len(range(0, num_points, every)) <= 42
+    assert len(range(0, num_points, every)) >= min(num_points, taken) // 2

@@ -9,7 +9,7 @@ from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_reproductions import REPRODUCTIONS
 from fakes_runs import HOSTILE
-from noisescale_dashboard.pages.reproduce import NOTHING_SHOWN, ONLY_ADVICE
+from noisescale_dashboard.reproduce.page import NOTHING_SHOWN, ONLY_ADVICE
 from reproduction_bodies import claim_summary
 
 CLAIM, ADVICE, OLDER = (one["id"] for one in REPRODUCTIONS)
@@ -99,7 +99,7 @@ async def test_the_tables_of_the_advice_stand_behind_those_of_the_claim(callback
 async def test_an_address_shows_one_reproduction_and_links_to_the_others(callbacks: Callbacks) -> None:
     page = await shown(callbacks, OLDER)
 
-    assert page["reproduce-head.children"].endswith("four tasks have both numbers, 5 are needed")
+    assert page["reproduce-head.children"].endswith("(4 done)")
     assert page["reproduce-lede.children"].startswith("No figures over tasks: fewer than five tasks.")
     assert "reproduce-policies-card" not in json.dumps(page["reproduce-more.children"])
     addresses = json.dumps(page["reproduce-more.children"])

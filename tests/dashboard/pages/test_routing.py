@@ -10,10 +10,10 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from fastapi.testclient import TestClient
 
+import noisescale_dashboard
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
 from fakes_sweeps import SWEEPS
-from noisescale_dashboard import pages
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,9 @@ def test_a_wrong_address_may_be_the_first_that_anybody_asks_for(dashboard: FastA
         ("/", 200),
         ("/runs/", 200),
         ("/record", 200),
+        ("/planner/first", 200),
+        ("/planner/second", 404),
+        ("/cost", 200),
         ("/settings", 200),
         (f"/runs/{RUNS[0].id}", 200),
         (f"/sweeps/{SWEEPS[0].id}?target=0.5", 200),
@@ -127,7 +130,7 @@ async def test_scripts_and_styles_go_out_compressed(client: httpx.AsyncClient) -
 def test_every_callback_that_asks_the_api_is_a_coroutine() -> None:
     """Dash runs a plain function on the event loop, where waiting for the API of the same process never ends."""
     asking = []
-    for path in Path(pages.__file__).parent.glob("*.py"):
+    for path in Path(noisescale_dashboard.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "app.callback" in _decorators(node):
                 assert isinstance(node, ast.AsyncFunctionDef) or "api." not in ast.unparse(node), node.name

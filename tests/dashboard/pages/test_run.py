@@ -11,9 +11,11 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, run_json, series_json
-from noisescale_dashboard import answers, series_answers
-from noisescale_dashboard.number_format import significant
-from noisescale_dashboard.pages import run, run_reading
+from noisescale_dashboard.answers import common as answers
+from noisescale_dashboard.answers import series as series_answers
+from noisescale_dashboard.run import page as run
+from noisescale_dashboard.run import reading as run_reading
+from noisescale_dashboard.words.number_format import significant
 
 WHOLE: dict[str, Any] = {
     "x": "step",
@@ -61,20 +63,22 @@ def joined(text: str) -> str:
     return text.replace("\u00a0", " ").replace("\u2060", "")
 
 
-async def test_the_page_opens_with_the_answer_of_the_card_and_what_it_would_buy(callbacks: Callbacks) -> None:
+async def test_the_card_opens_with_the_answer_one_reason_and_how_sure_it_is(callbacks: Callbacks) -> None:
     changed = await callbacks.post("run-bullet-figure.data", advice_view())
 
-    headline, rest = changed["run-answer"]["children"]
-    assert headline["props"]["children"] == "Raise the batch to 1,536."
-    assert joined(rest) == " 50 % fewer steps, 51 % more sequences to the same loss, predicted."
+    said = joined(json.dumps(changed["run-advice-top"], ensure_ascii=False))
+    assert said.count("Raise the batch to 1,536") == said.count("512 looks about 3 × too small.") == 1
+    assert "likely · 91 %" in str(changed["run-advice-chip"])
+    rows = joined(json.dumps(changed["run-advice-rows"], ensure_ascii=False))
+    assert [word in rows for word in ("Time left", "Cost left", "Learning rate")] == [True] * 3
 
 
-async def test_without_a_change_to_make_the_answer_says_why(callbacks: Callbacks) -> None:
+async def test_without_a_change_to_make_the_answer_says_why_and_shows_no_batch(callbacks: Callbacks) -> None:
     changed = await callbacks.post("run-bullet-figure.data", advice_view(6))
 
-    headline, rest = changed["run-answer"]["children"]
-    assert headline["props"]["children"] == "Not enough evidence yet."
-    assert rest == " The noise scale is above 344 utterances; no upper bound can be given."
+    said = joined(str(changed["run-advice-top"]["children"]))
+    assert "The noise scale is above 344 utterances; no upper bound can be given." in said
+    assert (changed["run-advice-rows"]["children"], changed["run-advice-copy"]["hidden"]) == ([], True)
 
 
 async def test_a_run_that_has_diverged_says_so_before_its_numbers(callbacks: Callbacks, fake_api: FakeApi) -> None:
@@ -185,7 +189,7 @@ async def test_another_kind_has_its_title_terms_and_caveat_and_leaves_the_rest_o
 async def test_the_terms_of_a_kind_go_by_their_names(callbacks: Callbacks) -> None:
     changed = await opened(callbacks, series_view(kind="hessian"))
 
-    assert changed["run-terms-card-subtitle"]["children"] == "tr(H Σ) and GᵀH G, log · band: 95 %"
+    assert changed["run-terms-card-subtitle"]["children"] == ["tr(H Σ) and GᵀH G, log · band: 95 %"]
     labels = [a["text"] for a in changed["run-figures"]["data"]["terms"]["layout"]["annotations"]]
     assert any("GᵀH G" in label for label in labels)
 
@@ -217,7 +221,7 @@ async def test_a_notice_is_said_once(callbacks: Callbacks) -> None:
     card = await callbacks.post("run-bullet-figure.data", advice_view(3))
 
     assert "Ranks see different data" in str(page["run-notices"]["children"])
-    assert "No sweep has tied" in str(card["run-advice-bottom"]["children"])
+    assert "Not calibrated" in str(card["run-advice-bottom"]["children"])
     assert "Ranks see different data" not in str(card["run-advice-bottom"]["children"])
 
 
@@ -281,7 +285,7 @@ async def test_the_recommendation_says_what_it_buys_and_how_sure_it_is(callbacks
     said = joined(json.dumps(changed, ensure_ascii=False))
     for part in (
         "Raise the batch to 1,536", "50 % fewer steps", "interval 219 – 10,800, 95 %", "by statistics alone",
-        "Best batch before rounding 1,490", "now 512", "at 1,536", "1.04e-3", "No sweep has tied", "resolved, z 5.1",
+        "Best batch before rounding 1,490", "now 512", "at 1,536", "1.04e-3", "Not calibrated", "resolved (z 5.1)",
         "balanced",
     ):  # fmt: skip
         assert part in said

@@ -4,8 +4,8 @@ import json
 
 from dashboard_callbacks import Callbacks
 from fakes_runs import RUNS
-from noisescale_dashboard.pages import run_rate
-from noisescale_dashboard.rate_answers import RateVerdict
+from noisescale_dashboard.answers.rates import RateVerdict
+from noisescale_dashboard.run import rate as run_rate
 
 RESOLVED = next(run for run in RUNS if run.resolved)
 UNRESOLVED = next(run for run in RUNS if not run.resolved)

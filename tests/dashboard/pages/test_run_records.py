@@ -1,7 +1,7 @@
 """What became of a run's records, in words: what is not shown is counted."""
 
-from noisescale_dashboard.pages.run_records import ledger_table, losses
-from noisescale_dashboard.series_answers import LostRange, Stream
+from noisescale_dashboard.answers.series import LostRange, Stream
+from noisescale_dashboard.run.records import ledger_table, losses
 
 
 def test_of_lost_records_the_first_ranges_are_named_and_the_others_counted() -> None:

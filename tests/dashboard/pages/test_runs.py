@@ -9,7 +9,7 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS, FakeRun
-from noisescale_dashboard.pages.runs_view import NO_VIEW
+from noisescale_dashboard.runs.view import NO_VIEW
 
 ALL: dict[str, Any] = {**NO_VIEW, "page": 0}
 

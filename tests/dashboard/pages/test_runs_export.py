@@ -8,7 +8,8 @@ import pytest
 
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, FakeRun
-from noisescale_dashboard.pages import runs_export, runs_view
+from noisescale_dashboard.runs import export as runs_export
+from noisescale_dashboard.runs import view as runs_view
 
 
 def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
@@ -25,7 +26,7 @@ async def test_every_run_of_the_view_is_a_line_in_full_precision(client: httpx.A
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert 'filename="noisescale-runs.csv"' in answer.headers["content-disposition"]
     assert len(rows) == 1201
-    assert (rows[0]["name"], rows[0]["noise scale (examples)"], rows[0]["config.hidden"]) == ("run 1", "701", "64")
+    assert (rows[0]["name"], rows[0]["noise scale (examples)"], rows[0]["config.hidden"]) == ("run 1", "701.0", "64")
     assert len({row["id"] for row in rows}) == 1201
     assert [request.query_params.get("cursor") for request in fake_api.requests] == [None, "500", "1000"]
 
@@ -41,7 +42,7 @@ async def test_an_unresolved_run_has_its_bound_and_no_number(client: httpx.Async
 
     assert (row["noise scale (examples)"], row["noise scale, lower end 95 %"], row["state"]) == (
         "",
-        "344",
+        "344.0",
         "unresolved",
     )
 

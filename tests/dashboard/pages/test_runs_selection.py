@@ -7,10 +7,12 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import RUNS, run_json
-from noisescale_dashboard.answers import run
-from noisescale_dashboard.pages import runs_columns, runs_filters, runs_view
-from noisescale_dashboard.pages.runs_selection import is_own_site
-from noisescale_dashboard.pages.runs_view import NO_VIEW, query
+from noisescale_dashboard.answers.common import run
+from noisescale_dashboard.api.transport import is_own_site
+from noisescale_dashboard.runs import columns as runs_columns
+from noisescale_dashboard.runs import filters as runs_filters
+from noisescale_dashboard.runs import view as runs_view
+from noisescale_dashboard.runs.view import NO_VIEW, query
 
 CHOSEN = [{"id": RUNS[0].id, "tags": ["baseline", "bf16"]}, {"id": RUNS[2].id, "tags": ["aug"]}]
 IDS = [row["id"] for row in CHOSEN]
@@ -134,7 +136,15 @@ def test_values_of_a_config_are_written_as_in_json(value: Any, words: str | None
 
 @pytest.mark.parametrize("name", runs_columns.OWN)
 def test_every_own_column_has_words_for_a_run(name: str) -> None:
-    assert runs_columns.words(run(run_json(RUNS[0])), name)
+    said = {"remarks": "a first try\n\nwith warm-up", "family": "transformer", "planned_steps": 20_000}
+
+    assert runs_columns.words(run(run_json(RUNS[0]) | said), name)
+
+
+def test_remarks_are_one_line_in_the_list() -> None:
+    assert runs_columns.words(run(run_json(RUNS[0]) | {"remarks": "a first try\n\nwith warm-up"}), "remarks") == (
+        "a first try with warm-up"
+    )
 
 
 def test_the_list_shows_what_sent_data_lately_unless_asked_otherwise() -> None:
@@ -142,25 +152,3 @@ def test_the_list_shows_what_sent_data_lately_unless_asked_otherwise() -> None:
     assert query({**VIEW, "since": "any"}, None)["updated_after"] is None
     assert query({**VIEW, "shelf": "archived"}, None)["archived"] is True
     assert set(runs_filters.SINCE_WORDS) | {"any"} == set(runs_view.SINCE)
-
-
-async def test_groups_show_how_many_runs_and_medians(callbacks: Callbacks, fake_api: FakeApi) -> None:
-    values = {"runs-view.data": {**VIEW, "group": "task", "status": "failed"}, "narrow.data": False}
-
-    changed = await callbacks.post("runs-groups.children", values)
-
-    said = str(changed["runs-groups"]["children"])
-    assert "Runs by task" in said
-    assert "/runs?task=char-lm" in said
-    assert dict(fake_api.requests[-1].query_params) == {
-        "by": "task", "status": "failed", "updated_after": fake_api.requests[-1].query_params["updated_after"],
-    }  # fmt: skip
-
-
-async def test_without_a_group_there_is_no_table(callbacks: Callbacks, fake_api: FakeApi) -> None:
-    values = {"runs-view.data": VIEW, "narrow.data": False}
-
-    changed = await callbacks.post("runs-groups.children", values)
-
-    assert changed["runs-groups"]["children"] is None
-    assert fake_api.requests == []

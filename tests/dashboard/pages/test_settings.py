@@ -5,10 +5,10 @@ import pytest
 from dashboard_callbacks import Callbacks
 from fakes_access import ADA, LOGIN_LINK, ME, MOMENT, NEW_KEY, PEOPLE
 from fakes_api import FakeApi
-from noisescale_dashboard.access_answers import Me
+from noisescale_dashboard.answers.access import Me
 from noisescale_dashboard.app import page_at
-from noisescale_dashboard.pages import settings
-from noisescale_dashboard.settings import DashboardSettings
+from noisescale_dashboard.serving.settings import DashboardSettings
+from noisescale_dashboard.settings import page as settings
 
 VIEWING = frozenset({"identity", "read", "cursor"})
 MEMBERS = frozenset({"append", "change", "own_keys"})
@@ -36,7 +36,7 @@ def test_the_page_is_at_its_address() -> None:
 @pytest.mark.parametrize(
     ("who", "words"),
     [
-        (me(mode="local"), "yours alone"),
+        (me(mode="local"), "for you alone"),
         (me(everywhere=EVERYTHING), "You are Ada and may do everything, in every project."),
         (me(projects=(("vision", VIEWING),)), "You are Ada, who may read in vision."),
         (me(projects=(("vision", VIEWING | MEMBERS),)), "You are Ada, who may read, write and make keys in vision."),
@@ -164,7 +164,7 @@ async def test_only_an_admin_of_all_projects_sees_logins(
         ("disable", {"is_disabled": True}, "keys are refused"),
         ("enable", {"is_disabled": False}, "log in again"),
         ("promote", {"is_administrator": True}, "An admin of all projects"),
-        ("demote", {"is_administrator": False}, "Administration taken away"),
+        ("demote", {"is_administrator": False}, "Admin rights removed"),
     ],
 )
 async def test_what_somebody_is_changes_by_the_button_that_was_pressed(

@@ -6,8 +6,8 @@ import pytest
 from dash import dcc, html
 from plotly.io.json import to_json_plotly
 
-from noisescale_dashboard.pages.parts import card
-from noisescale_dashboard.pages.still import Still
+from noisescale_dashboard.shell.parts import card
+from noisescale_dashboard.shell.still import Still
 
 
 def test_a_tree_reaches_the_browser_as_one_component_with_all_its_elements() -> None:

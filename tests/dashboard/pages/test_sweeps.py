@@ -11,13 +11,13 @@ from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS
 from fakes_sweeps import SWEEPS, published_json
-from noisescale_dashboard.answers import UNKNOWN, Interval
-from noisescale_dashboard.pages.published_sweeps import footer
-from noisescale_dashboard.pages.sweep_branch import ARM_COLUMNS
-from noisescale_dashboard.pages.sweep_cards import FIT_COLUMNS
-from noisescale_dashboard.sweep_answers import LackOfFit
-from noisescale_dashboard.sweep_answers import published_sweeps as published_sweeps_of
-from noisescale_dashboard.sweep_sentences import bounds_words, lack_of_fit_words
+from noisescale_dashboard.answers.common import UNKNOWN, Interval
+from noisescale_dashboard.answers.sweeps import LackOfFit
+from noisescale_dashboard.answers.sweeps import published_sweeps as published_sweeps_of
+from noisescale_dashboard.sweeps.branch import ARM_COLUMNS
+from noisescale_dashboard.sweeps.cards import FIT_COLUMNS
+from noisescale_dashboard.sweeps.published import footer
+from noisescale_dashboard.sweeps.words import bounds_words, lack_of_fit_words
 
 OWN = {"sweeps-view.data": {"tab": "own", "workload": None}, "narrow.data": False}
 SHOWN = {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences", "num_targets": 4}
@@ -68,7 +68,9 @@ async def test_the_sweeps_are_asked_together_for_their_hardest_targets(callbacks
 
 async def test_fits_that_cannot_be_read_leave_the_rows_and_say_so(callbacks: Callbacks, fake_api: FakeApi) -> None:
     rows = (await callbacks.post("sweeps-rows.data", OWN))["sweeps-rows"]["data"]
-    fake_api.app.router.routes = [one for one in fake_api.app.router.routes if "critical-batches" not in one.path]
+    fake_api.app.router.routes = [
+        one for one in fake_api.app.router.routes if "critical-batches" not in getattr(one, "path", "")
+    ]
     second = next(d["output"] for d in callbacks.server_side() if d["output"].startswith("sweeps-table.children@"))
 
     changed = await callbacks.post(second, {"sweeps-rows.data": rows})
@@ -109,7 +111,7 @@ async def test_a_language_model_is_shown_in_sequences_with_its_own_source_and_tu
     changed = await callbacks.post("published-figures.data", published_view("C4 language modelling, 302M"))
 
     assert changed["published-source"]["children"] == "Zhang et al. 2024, arXiv:2410.21676"
-    assert "sequences of 512 tokens" in changed["published-card-subtitle"]["children"]
+    assert "Sequences of 512 tokens" in changed["published-card-subtitle"]["children"]
     footer = changed["published-card-footer"]["children"]
     assert footer.startswith("Best batch by examples 192 (below the sweep – 263). Examples to the target are fewest")
     assert "turns up below 192" in said(changed["published-table"]["children"])
@@ -362,3 +364,79 @@ def test_every_finding_is_a_sentence(finding: str) -> None:
 
     assert sentence[0].isupper()
     assert sentence.endswith(".")
+
+
+class TestRenaming:
+    async def rename(self, callbacks: Callbacks, name: str | None, sweep_id: str = SWEEPS[0].id) -> dict[str, Any]:
+        values = {"sweep-name-save.n_clicks": 1, "sweep-name.value": name, "sweep-id.data": sweep_id}
+        return await callbacks.post("sweep-name-said.children", values)
+
+    async def test_a_new_name_stands_in_the_path_of_the_page(self, callbacks: Callbacks) -> None:
+        changed = await self.rename(callbacks, "  tried twice ")
+
+        assert changed["sweep-name-said"]["children"] == "Saved."
+        assert changed["sweep-crumb"]["children"] == "tried twice"
+
+    @pytest.mark.parametrize(
+        ("name", "sweep_id", "words"),
+        [(" ", SWEEPS[0].id, "Type a name."), ("x", RUNS[0].id, "Not saved. no sweep")],
+    )
+    async def test_what_is_not_saved_says_why(self, callbacks: Callbacks, name: str, sweep_id: str, words: str) -> None:
+        changed = await self.rename(callbacks, name, sweep_id)
+
+        assert changed["sweep-name-said"]["children"].startswith(words)
+        assert "sweep-crumb" not in changed
+
+
+BETWEEN = {
+    "kind": "between_runs",
+    "flag": "different_parameters",
+    "losses": [
+        {
+            "loss": 1.25,
+            "batch_sizes": [16, 256],
+            "value": 410.0,
+            "low": 205.0,
+            "high": 900.0,
+            "level": 0.95,
+            "spread": 0.2,
+        },
+        {
+            "loss": 0.5,
+            "batch_sizes": [16, 64],
+            "value": None,
+            "low": 1200.0,
+            "high": None,
+            "level": 0.95,
+            "spread": 0.2,
+        },
+    ],
+    "missing": None,
+}
+
+
+async def test_a_noise_scale_between_runs_is_shown_with_its_flag_interval_and_batches(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    fake_api.sweeps = (replace(SWEEPS[0], between=BETWEEN),)
+
+    card = said((await callbacks.post("sweep-head.children", sweep_view(1)))["sweep-between"]["children"])
+
+    assert "different parameters" in card
+    for words in ("1.25", "410", "205 – 900", "not resolved", "above 1.2k", "16, 256", "20 %", "No advice rests on it"):
+        assert words in card, words
+
+
+async def test_where_nothing_follows_between_runs_the_page_says_what_is_missing(
+    callbacks: Callbacks, fake_api: FakeApi
+) -> None:
+    missing = {**BETWEEN, "losses": [], "missing": f"no run has {HOSTILE}"}
+    fake_api.sweeps = (replace(SWEEPS[0], between=missing, ladder={}, batch_sizes=()),)
+
+    card = (await callbacks.post("sweep-head.children", sweep_view(1)))["sweep-between"]["children"]
+
+    assert json.dumps(f"Nothing follows: no run has {HOSTILE}.", ensure_ascii=False) in said(card)
+
+
+async def test_a_sweep_of_which_nobody_has_said_anything_between_runs_has_no_such_card(callbacks: Callbacks) -> None:
+    assert (await callbacks.post("sweep-head.children", sweep_view(1)))["sweep-between"]["children"] is None

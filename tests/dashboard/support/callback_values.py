@@ -4,9 +4,9 @@ from typing import Any
 
 from fakes_runs import RUNS
 from fakes_sweeps import SWEEPS
-from noisescale_dashboard.pages.planner_query import FIELDS, FLAGS
-from noisescale_dashboard.pages.planner_scope import KEPT
-from noisescale_dashboard.pages.runs_view import NO_VIEW
+from noisescale_dashboard.planner.query import FIELDS, FLAGS
+from noisescale_dashboard.planner.scope import KEPT
+from noisescale_dashboard.runs.view import NO_VIEW
 
 RUN_VIEW = {
     "x": "step", "w": "auto", "from": None, "to": None, "layer": None, "kind": "simple", "pref": 0.5, "show": "terms",
@@ -15,6 +15,12 @@ RUN_VIEW = {
 PLAN = {**dict.fromkeys((*FIELDS, *FLAGS, "project", "task", "target")), "run": RUNS[0].id, "pref": 0.5, "y": "usd"}
 NOBODY = "00000000-0000-4000-8000-000000009999"
 VALUES: dict[str, Any] = {
+    "first-run-clock.n_intervals": 1,
+    "learn-asked.data": 1,
+    "learn-octaves.value": -2,
+    "learn-run.data": {
+        "value": 1024.0, "low": 820.0, "high": 1310.0, "batch": 256.0, "noun": "images", "run_id": None, "name": "",
+    },
     "runs-view.data": {**NO_VIEW, "group": "config.hidden", "page": 0},
     "runs-archive.n_clicks": 1,
     "runs-grid.selectedRows": [{"id": NOBODY, "tags": []}],
@@ -23,9 +29,13 @@ VALUES: dict[str, Any] = {
     "runs-cursors.data": [None],
     "runs-rows.data": [{"id": RUNS[0].id, "stamp": "now"}],
     "runs-sparks-wanted.data": {RUNS[0].id: "now"},
-    "runs-project.id": "runs-project",
+    "runs-task.id": "runs-task",
+    "runs-copy-asked.data": {"id": RUNS[0].id},
+    "runs-trainer.value": "megatron",
+    "project.id": "project",
+    "project.value": "vision",
+    "team-views-change.data": {"do": "add", "name": "mine", "page": "runs", "query": "q=a"},
     "overview-view.data": {"scope": "running", "pref": "0.5", "project": None},
-    "overview-project.id": "overview-project",
     "overview-shown.data": {"stamps": {RUNS[0].id: "now"}},
     "run-series-view.data": RUN_VIEW,
     "run-beside-asked.data": {"view": RUN_VIEW},
@@ -39,10 +49,18 @@ VALUES: dict[str, Any] = {
     "run-said.data": {"name": RUNS[0].name, "tags": [], "remarks": ""},
     "sweeps-view.data": {"tab": "published", "workload": None},
     "record-asked.data": 1,
+    "cost-view.data": {
+        "tab": "ImageNet", "project": None, "task": None, "metric": None, "target": None, "goal": "min", "price": None,
+        "spot": None,
+    },
+    "first-tokens.value": 20, "first-params.value": "", "first-sequence.value": 2048, "first-optimizer.value": "adamw",
+    "first-mixture.checked": False, "first-worth.value": "0.5",
     "sweeps-rows.data": {"fitted": [SWEEPS[0].id]},
     "sweep-view.data": {"target": None, "regimes": "fit"},
     "sweep-shown.data": {"kind": "sweep", "target": 2.85, "first": 2.85, "unit": "sequences"},
     "sweep-ratio.value": "1.5",
+    "sweep-name-save.n_clicks": 1,
+    "sweep-name.value": "renamed",
     "sweep-id.data": SWEEPS[0].id,
     "compare-view.data": {
         "tab": "tasks", "runs": [], "x": "step", "y": "noise", "project": None, "task": None, "size": "num_parameters",
@@ -53,7 +71,28 @@ VALUES: dict[str, Any] = {
     "beat.data": 1.0,
     "settings-sentence.id": "settings-sentence",
     "first-connection.id": "first-connection",
+    "settings-stored.id": "settings-stored",
     "settings-me.data": {"makes_keys": True, "manages": True, "is_local": False},
+    "settings-defaults-project.value": "vision",
+    "settings-defaults-save.n_clicks": 1,
+    "settings-keeping-save.n_clicks": 1,
+    "settings-keeping-days.value": 90,
+    "settings-keeping-public.checked": False,
+    "run-share-make.n_clicks": 1,
+    "run-share-hours.value": "24",
+    "settings-alerts-project.value": "vision",
+    "settings-alerts-add.n_clicks": 1,
+    "settings-alerts-kind.value": "stalled",
+    "settings-alerts-mute-for.value": "24",
+    "settings-alerts-tell.n_clicks": 1,
+    "settings-alerts-name.value": "hook",
+    "settings-alerts-shape.value": "webhook",
+    "settings-alerts-url.value": "https://hooks.example.com/x",
+    "settings-defaults-price.value": 2.0,
+    "settings-defaults-currency.value": "EUR",
+    "settings-defaults-rate.value": 1.1,
+    "settings-defaults-way.value": "preference",
+    "settings-defaults-worth.value": 0.3,
     "settings-person-disable.n_clicks": 1,
     "settings-key-make.n_clicks": 1,
     "settings-key-name.value": "job",

@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from noisescale_dashboard.figures.drawing import Drawing
+from noisescale_dashboard.figures.parts.drawing import Drawing
 
 PLOTLYS_OWN = ("update_layout", "update_xaxes", "update_yaxes", "add_scatter", "add_bar", "add_heatmap")
 LISTS = {"annotations": go.layout.Annotation, "shapes": go.layout.Shape}

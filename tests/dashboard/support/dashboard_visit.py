@@ -19,7 +19,12 @@ NO_PAGE = "/elsewhere"
 DRAWN = {
     "/": ("#overview-misfit .trace", "#overview-small .trace", ".events li"),
     "/runs": (".ag-row .spark",),
-    RUN: ("#run-noise .scatterlayer .trace", "#run-layers .heatmaplayer image", "#run-bullet .trace", "#run-answer b"),
+    RUN: (
+        "#run-noise .scatterlayer .trace",
+        "#run-layers .heatmaplayer image",
+        "#run-bullet .trace",
+        "#run-advice-top .big",
+    ),
     FINISHED: ("#run-against .trace", "#run-tradeoff .trace", "#run-rate .trace"),
     "/sweeps": ("#sweeps-table tbody td",),
     SWEEP: ("#sweep-hyperbola .trace", "#sweep-steps .trace", "#sweep-rates .trace", "#sweep-quality .trace"),
@@ -28,8 +33,11 @@ DRAWN = {
     CONFIGURATIONS: ("#compare-config .trace", "#compare-config-table td"),
     PUBLISHED: ("#published-table td",),
     "/planner": ("#planner-pareto .trace", "#planner-binds .xtick", "#planner-policies td"),
+    "/planner/first": ("#first-headline",),
     "/reproduce": ("#reproduce-scatter .trace", "#reproduce-statistics td", "#reproduce-more td"),
+    "/cost": ("#cost-money-figure .trace", "#cost-records-figure .trace", "#cost-table td", "#cost-steps td"),
     "/record": ("#record-odds-figure .trace", "#record-table td"),
+    "/learn": ("#learn-noise .trace", "#learn-arrows .trace", "#learn-curve .trace", "#noise-scale"),
     "/settings": ("#settings-connection pre",),
     REPORT: ("figure svg",),
     NOBODYS_RUN: (".empty h1",),
@@ -64,6 +72,6 @@ class Visit:
 
     async def open(self, path: str) -> Page:
         await self.page.goto(self.address + path)
-        for mark in DRAWN.get(path) or DRAWN[path.split("?")[0]]:
+        for mark in DRAWN.get(path) or DRAWN[path.split("?")[0].split("#")[0]]:
             await self.page.wait_for_selector(mark, state="attached", timeout=20_000)
         return self.page

@@ -7,7 +7,7 @@ from fakes_runs import FakeRun, decision_json, efficiency_json, estimate_json
 
 UNCALIBRATED = {
     "code": "uncalibrated",
-    "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
+    "text": "Not calibrated for this task: the critical batch could be 7 × smaller or larger.",
 }
 FLAGS = "--step-batch-size-schedule 0:512 184200:1536"
 """What the schedule is for a trainer."""
@@ -23,6 +23,9 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
         "units_per_example": run.units_per_example,
         "decision": decision["decision"],
         "reason": decision["reason"],
+        "short_reason": decision["reason"],
+        "sureness": None,
+        "odds": None,
         "current_batch_size": float(run.batch),
         "preference": preference,
         "calibration": {
@@ -30,7 +33,7 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
             "kappa": {"value": 0.97, "low": 0.57, "high": 1.65, "level": 0.95},
             "measurements": 3 if run.is_calibrated else 0,
             "kappa_log10_sd": 0.87,
-            "text": "No sweep has tied the noise scale to a critical batch size here: × or ÷ 7 elsewhere.",
+            "text": "Not calibrated for this task: the critical batch could be 7 × smaller or larger.",
         },
         "exchange_rate": exchange_rate_json(limits or {}),
         "limited": None,
@@ -77,6 +80,16 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
     return {
         **base,
         "headline": words[decision["decision"]],
+        "short_reason": short_reason(run.batch, best),
+        "sureness": "likely",
+        "odds": {
+            "probability": 0.91,
+            "saving": 0.3,
+            "worst_case": 0.09,
+            "present_regret": 0.5,
+            "regret": 0.05,
+            "assumes": "κ as in other tasks with a quarter of the plan done.",
+        },
         "recommended_batch_size": best,
         "effect": effect(steps, examples, noun),
         "interval": {
@@ -137,6 +150,11 @@ def recommendation_json(run: FakeRun, preference: float, limits: Mapping[str, st
         },
         "next_step": "Plan a sweep or a short branch at the new batch before changing the whole run.",
     }
+
+
+def short_reason(now: float, best: float) -> str:
+    small = f"{now:,} looks about {best / now:.2g} × too small."
+    return small if best > now else f"{now:,} looks about {now / best:.2g} × too large."
 
 
 def effect(steps: float, examples: float, noun: str) -> str:

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from fakes_access import add_access_routes
 from fakes_advice import FLAGS, recommendation_json
 from fakes_compare import TASKS, FakeTask, compared_runs_json, comparison_json, model_sizes_json, sized_tasks_json
+from fakes_cost import growth_json, leaderboard_json, search_cost_json, submissions_json, time_json
 from fakes_laws import forecast_json, learning_rate_json, learning_rates_json, run_forecast_json
 from fakes_planner import tradeoff_json
 from fakes_reproductions import REPRODUCTIONS
@@ -35,6 +36,7 @@ from fakes_sweeps import (
     quality_json,
     sweep_json,
 )
+from noisescale_server.api.recommendation import language_model
 
 
 class FakeApi:
@@ -51,6 +53,8 @@ class FakeApi:
         self.failing_status = 503
         self.failing_ends: tuple[str, ...] = ()
         self.delay_seconds = 0.0
+        self.views: list[dict[str, Any]] = []
+        self.folds: dict[str, dict[str, Any]] = {}
         self.refused_groups: tuple[str, ...] = ()
         self.archived: set[str] = set()
         self.deleted: list[str] = []
@@ -85,32 +89,56 @@ class FakeApi:
         tag: str = "",
         decision: list[str] = Query([]),
         batch_min: float = 0,
+        where: list[str] = Query([]),
+        sweep: str = "",
+        trials: str = "show",
         sort: str = "-updated_at",
         limit: int = 100,
         cursor: str = "",
+        *,
+        fold: bool = False,
     ) -> Any:
-        found = [
-            self.with_changes(run)
-            for run in self.runs
-            if q in run.name and project in ("", run.project) and (not status or run.status in status)
-        ]
+        if any("unknown" in one for one in where):
+            return refused("where[0]", "has the unknown field 'unknown': use config. and a key")
+        found = [row for row in self.matching(project, status) if q in row["name"]]
         found = [row for row in found if row["archived"] == archived and tag in ("", *row["tags"])]
         found = [row for row in found if not decision or row["decision"]["decision"] in decision]
         found = [row for row in found if row["global_batch"] >= batch_min]
+        found = [row for row in found if not sweep or self.folds.get(row["id"], {}).get("id") == sweep]
+        found = [row for row in found if trials == "show" or row["id"] not in self.folds]
+        num_runs = len(found)
+        if fold:
+            first = {self.folds[row["id"]]["id"]: row["id"] for row in reversed(found) if row["id"] in self.folds}
+            found = [row for row in found if row["id"] not in self.folds or row["id"] in first.values()]
         key = sort.lstrip("-")
         if key in ("name", "last_step", "loss", "global_batch"):
             found.sort(key=lambda row: row[key], reverse=sort.startswith("-"))
         first = int(cursor or 0)
         page = found[first : first + limit]
         after = str(first + limit) if first + limit < len(found) else None
-        return {"runs": page, "next_cursor": after, "total": len(found)}
+        folds = [{"run_id": row["id"], **self.folds[row["id"]]} for row in page if fold and row["id"] in self.folds]
+        return {"runs": page, "folds": folds, "next_cursor": after, "total": len(found), "num_runs": num_runs}
 
-    async def run_groups(self, by: str) -> Any:
-        rows = [run_json(run) for run in self.runs]
-        found = [str(row["config"].get(by.removeprefix("config.")) if "." in by else row[by]) for row in rows]
+    def matching(self, project: str, status: list[str]) -> list[dict[str, Any]]:
+        return [
+            self.with_changes(run)
+            for run in self.runs
+            if project in ("", run.project) and (not status or run.status in status)
+        ]
+
+    async def run_groups(self, by: str, project: str = "", status: list[str] = Query([])) -> Any:
+        rows = self.matching(project, status)
+        of_decision = {row["id"]: row["decision"]["decision"] for row in rows}
+        found = [
+            of_decision[row["id"]]
+            if by == "decision"
+            else str(row["config"].get(by.removeprefix("config.")) if "." in by else row[by])
+            for row in rows
+        ]
+        silent = [value for value, row in zip(found, rows, strict=True) if row["status"] == "silent"]
         groups = [
-            {"value": value, "num_runs": found.count(value), "num_resolved": 1, "noise_scale": 640.0,
-             "global_batch": 512.0, "loss": 2.9}
+            {"value": value, "num_runs": found.count(value), "num_resolved": 1, "num_silent": silent.count(value),
+             "noise_scale": 640.0, "global_batch": 512.0, "loss": 2.9}
             for value in sorted(set(found))
         ]  # fmt: skip
         return {"by": by, "groups": groups}
@@ -148,6 +176,24 @@ class FakeApi:
     async def list_projects(self) -> Any:
         names = sorted({run.project for run in self.runs})
         return {"projects": [{"name": name, "num_runs": len(self.runs), "tasks": ["digits"]} for name in names]}
+
+    async def list_views(self, project: str) -> Any:
+        return {"views": sorted(self.views, key=lambda one: one["name"])}
+
+    async def add_view(self, project: str, body: dict[str, Any]) -> Any:
+        if any(one["name"] == body["name"] for one in self.views):
+            return refused("name", "is that of another view of the project: take another name")
+        view_id = f"00000000-0000-4000-a000-{len(self.views):012d}"
+        self.views.append({"id": view_id, "author": "Ada", "created_at": "2026-11-20T13:02:40Z", **body})
+        return JSONResponse(self.views[-1], 201)
+
+    async def rename_view(self, project: str, view_id: str, body: dict[str, Any]) -> Any:
+        self.views = [{**one, **(body if one["id"] == view_id else {})} for one in self.views]
+        return next(one for one in self.views if one["id"] == view_id)
+
+    async def delete_view(self, project: str, view_id: str) -> Any:
+        self.views = [one for one in self.views if one["id"] != view_id]
+        return Response(status_code=204)
 
     async def read_run(self, run_id: str) -> Any:
         run = self.find(run_id)
@@ -207,6 +253,12 @@ class FakeApi:
         run = self.find(run_id)
         return learning_rate_json(run) if run else missing(run_id)
 
+    async def time_of_run(self, run_id: str) -> Any:
+        return time_json() if self.find(run_id) else missing(run_id)
+
+    async def search_cost(self, sweep_id: str) -> Any:
+        return search_cost_json() if self.find_sweep(sweep_id) else missing_sweep(sweep_id)
+
     async def trade_off(self, request: Request) -> Any:
         query = request.query_params
         if float(query.get("max_hours", 1)) <= 0:
@@ -231,6 +283,10 @@ class FakeApi:
     async def read_sweep(self, sweep_id: str) -> Any:
         sweep = self.find_sweep(sweep_id)
         return sweep_json(sweep, with_runs=True) if sweep else missing_sweep(sweep_id)
+
+    async def rename_sweep(self, sweep_id: str, body: dict[str, Any]) -> Any:
+        sweep = self.find_sweep(sweep_id)
+        return sweep_json(sweep) | {"name": body["name"]} if sweep else missing_sweep(sweep_id)
 
     async def critical_batch(self, sweep_id: str, target: list[float] = Query([])) -> Any:
         sweep = self.find_sweep(sweep_id)
@@ -293,6 +349,10 @@ def shared_routes() -> tuple[BaseRoute, ...]:
     app.post("/api/v1/runs/changes")(answered_by(FakeApi.change_runs))
     app.delete("/api/v1/runs/{run_id}")(answered_by(FakeApi.delete_run))
     app.get("/api/v1/projects")(answered_by(FakeApi.list_projects))
+    app.get("/api/v1/projects/{project}/views")(answered_by(FakeApi.list_views))
+    app.post("/api/v1/projects/{project}/views")(answered_by(FakeApi.add_view))
+    app.patch("/api/v1/projects/{project}/views/{view_id}")(answered_by(FakeApi.rename_view))
+    app.delete("/api/v1/projects/{project}/views/{view_id}")(answered_by(FakeApi.delete_view))
     app.get("/api/v1/runs/summary")(answered_by(FakeApi.run_groups))
     app.get("/api/v1/runs/sparklines")(answered_by(FakeApi.sparklines))
     app.get("/api/v1/runs/recommendations")(answered_by(FakeApi.recommendations))
@@ -306,18 +366,25 @@ def shared_routes() -> tuple[BaseRoute, ...]:
         ("recommendation", FakeApi.recommendation),
         ("forecast", FakeApi.run_forecast),
         ("learning-rate", FakeApi.learning_rate),
+        ("time", FakeApi.time_of_run),
     ):
         app.get(f"/api/v1/runs/{{run_id}}/{name}")(answered_by(answer))
     app.get("/api/v1/sweeps")(answered_by(FakeApi.list_sweeps))
     app.get("/api/v1/sweeps/critical-batches")(answered_by(FakeApi.critical_batches))
     app.get("/api/v1/sweeps/{sweep_id}")(answered_by(FakeApi.read_sweep))
+    app.patch("/api/v1/sweeps/{sweep_id}")(answered_by(FakeApi.rename_sweep))
     app.get("/api/v1/sweeps/{sweep_id}/critical-batch")(answered_by(FakeApi.critical_batch))
     app.get("/api/v1/sweeps/{sweep_id}/plan")(answered_by(FakeApi.sweep_plan))
     app.get("/api/v1/sweeps/{sweep_id}/quality")(answered_by(FakeApi.sweep_quality))
+    app.get("/api/v1/sweeps/{sweep_id}/search-cost")(answered_by(FakeApi.search_cost))
     app.get("/api/v1/sweeps/{sweep_id}/learning-rates")(answered_by(FakeApi.learning_rates))
     app.get("/api/v1/sweeps/{sweep_id}/forecast")(answered_by(FakeApi.sweep_forecast))
     app.get("/api/v1/published-sweeps")(published_json)
     app.get("/api/v1/hindsight")(hindsight_json)
+    app.include_router(language_model.router, prefix="/api/v1")  # the server's own: it rests on no data
+    app.get("/api/v1/cost/submissions")(submissions_json)
+    app.get("/api/v1/cost/leaderboard")(leaderboard_json)
+    app.get("/api/v1/cost/growth")(growth_json)
     app.get("/api/v1/reproductions")(answered_by(FakeApi.list_reproductions))
     app.get("/api/v1/reproductions/{reproduction_id}")(answered_by(FakeApi.read_reproduction))
     app.get("/api/v1/tradeoff")(answered_by(FakeApi.trade_off))
@@ -372,9 +439,9 @@ def main() -> None:
     import httpx
     import uvicorn
 
-    from noisescale_dashboard.api_client import ApiClient
+    from noisescale_dashboard.api.client import ApiClient
     from noisescale_dashboard.app import create_app
-    from noisescale_dashboard.settings import DashboardSettings
+    from noisescale_dashboard.serving.settings import DashboardSettings
 
     client = ApiClient(base_url="http://api", transport=httpx.ASGITransport(app=FakeApi().app))
     uvicorn.run(create_app(DashboardSettings(), client), host="127.0.0.1", port=8311, log_level="warning")

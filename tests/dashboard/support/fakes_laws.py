@@ -175,7 +175,7 @@ def learning_rate_json(run: FakeRun) -> dict[str, Any]:
 
 
 def _rate_point(step: int) -> dict[str, Any]:
-    """Nothing is said before step 100; later about two octaves too low, ever surer."""
+    """No verdict before step 100; later about two octaves too low, ever surer."""
     ratio, half = -0.4, 1.3 + 60 / step
     octaves = -2.0 - 20 / step if step >= 100 else None
     return {

@@ -63,12 +63,53 @@ def tradeoff_json(query: Mapping[str, str] | None = None) -> dict[str, Any]:
             "usd_per_device_hour": price,
             "are_devices_added": True,
         },
-        "assumes": "Devices are added with the batch, so a step takes as long at any.",
+        "assumes": "Devices are added with the batch, so a step takes the same time at any batch.",
         "rows": [at(size) for size in BATCHES],
         "what_ifs": what_ifs_json(at, batch, low, high),
         "growth": 0.0,
         "policies": policies_json(at(1536.0)) if has_plan else [],
         "policies_missing": None if has_plan else "Schedules need a target: give steps and at_batch.",
+        "beyond": beyond_json(at, batch, int(asked.get("max_devices", 96)), is_assumed="max_devices" not in asked),
+    }
+
+
+def beyond_json(at: Any, batch: float | None, there: int, *, is_assumed: bool) -> dict[str, Any]:
+    filled = interval(CRITICAL / 64, 1.3)
+    nothing = {"num_devices": None, "is_assumed": False, "num_used": None, "of_critical_batch": filled, "ways": []}
+    nothing |= {"search": None, "larger_model": None, "larger_model_text": "", "missing": "Needs a batch."}
+    if batch is None:
+        return nothing
+    used = math.ceil(batch / 64)
+    best = max(there // used, 1)
+    ways = [way_json(at, there, number, used if number == best else there // number) for number in sorted({1, 2, best})]
+    row = at(float(round(batch)))
+    return nothing | {
+        "num_devices": there,
+        "is_assumed": is_assumed,
+        "num_used": used,
+        "ways": [way | {"is_best": way["num_runs"] == best} for way in ways],
+        "search": {"num_trials": 59, "num_rounds": math.ceil(59 / best), "hours": row["hours"], "usd": row.get("usd")},
+        "larger_model": {
+            "times": there / used,
+            **{name: interval(3.1, 1.2) for name in ("critical_batch", "hours", "device_hours")},
+        },
+        "larger_model_text": "At as many tokens a parameter B_crit goes as tokens^0.44.",
+        "missing": None,
+    }
+
+
+def way_json(at: Any, there: int, number: int, each: int) -> dict[str, Any]:
+    row = at(64.0 * each)
+    return {
+        "num_runs": number,
+        "num_devices": each,
+        "num_idle": there - number * each,
+        "row": row,
+        "efficiency": interval(CRITICAL / (CRITICAL + row["batch_size"]), 1.1),
+        "times_as_many": interval(number / 2 + 0.5, 1.1),
+        "runs_per_day": None if row["hours"] is None else interval(24 * number / row["hours"]["value"], SPREAD),
+        "best_of": 0.0 if number == 1 else 0.56,
+        "chance_of_top": 1 - 0.95**number,
     }
 
 

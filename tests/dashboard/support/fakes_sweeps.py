@@ -35,6 +35,7 @@ class FakeSweep:
     refused: float | None = None
     findings: tuple[str, ...] = ()
     turns: bool = False
+    between: dict[str, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -81,6 +82,7 @@ def sweep_json(sweep: FakeSweep, *, with_runs: bool = False) -> dict[str, Any]:
         "unit": sweep.unit,
         "optimizer": sweep.optimizer,
         "details": branch_details() if sweep.kind == "branch" else {},
+        "noise_scale_between_runs": sweep.between,
         "created_at": f"2026-11-{20 - sweep.number}T10:00:00Z",
         "num_runs": len(runs_json(sweep)),
         "of_the_future": 1,
@@ -389,6 +391,7 @@ def published_json() -> dict[str, Any]:
             "workload": "bert",
             "version": "5.1.0",
             "source": "MLCommons, reference convergence points, Apache-2.0",
+            "unit": "samples",
             "tokens_per_example": None,
             "has_room_for_turn": False,
             "points": points(2.4e6, 9000, bert),
@@ -400,6 +403,7 @@ def published_json() -> dict[str, Any]:
             "workload": "dlrm",
             "version": "2.1.0",
             "source": "MLCommons, reference convergence points, Apache-2.0",
+            "unit": "epochs",
             "tokens_per_example": None,
             "has_room_for_turn": False,
             "points": points(0.7, 1e6, dlrm),
@@ -411,6 +415,7 @@ def published_json() -> dict[str, Any]:
             "workload": "oc20",
             "version": "3.0.0",
             "source": "MLCommons, reference convergence points, Apache-2.0",
+            "unit": "epochs",
             "tokens_per_example": None,
             "has_room_for_turn": False,
             "points": points(30, 900, (256, 512, 2048)),
@@ -422,6 +427,7 @@ def published_json() -> dict[str, Any]:
             "workload": "C4 language modelling, 302M",
             "version": "loss 3.07",
             "source": "Zhang et al. 2024, arXiv:2410.21676",
+            "unit": "sequences",
             "tokens_per_example": 512,
             "has_room_for_turn": False,
             "points": points(1.1e7, 5000, (64, 256, 1024, 4096)),

@@ -87,7 +87,7 @@ class Training:
 
 @pytest.fixture(autouse=True)
 def no_active_run(monkeypatch):
-    monkeypatch.setattr("noisescale.active_run._active", [])
+    monkeypatch.setattr("noisescale.run.active_run._active", [])
 
 
 OPTIMIZERS = [("SGD", {"momentum": 0.9}), ("AdamW", {}), ("SGD", {})]
@@ -139,7 +139,7 @@ class TestStartState:
         with pytest.raises(KeyboardInterrupt):
             noisescale.branch(
                 fail, training.evaluate, batch_size=8, model=training.model, optimizer=training.optimizer,
-                others=[training.schedule], batch_sizes=[16], num_steps=3,
+                checkpoint=noisescale.Checkpoint(others=[training.schedule]), batch_sizes=[16], num_steps=3,
             )  # fmt: skip
 
         assert training.state() == before
@@ -152,7 +152,8 @@ class TestStartState:
 
         result = noisescale.branch(
             train_steps, lambda: [weights["w"], weights["w"] + 1], batch_size=8, lr=0.1, learning_rates=[0.2],
-            num_steps=5, snapshot=lambda: dict(weights), restore=weights.update, progress=lambda text: None,
+            num_steps=5, progress=lambda text: None,
+            checkpoint=noisescale.Checkpoint(snapshot=lambda: dict(weights), restore=weights.update),
         )  # fmt: skip
 
         assert weights == {"w": 4.0}

@@ -8,7 +8,7 @@ import pytest
 from client_runs import make_kept_run
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale_lab.branch.branching_point import BranchingPoint, KappaBounds, kappa_bounds, point_of, said
 
 

@@ -12,7 +12,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from client_runs import make_kept_run
 from noisescale.integrations.huggingface import NoiseScaleCallback
 from noisescale_core.errors import ConfigError
-from noisescale_lab.follow.huggingface import FollowCallback
+from noisescale_lab.follow.callbacks.huggingface import FollowCallback
 from noisy_mean import DIMENSIONS, Mean
 from scripted_run import log_step
 

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 from client_runs import make_kept_run
 from noisescale.integrations.lightning import NoiseScaleCallback
 from noisescale_core.errors import ConfigError
-from noisescale_lab.follow.lightning import FollowCallback
+from noisescale_lab.follow.callbacks.lightning import FollowCallback
 from scripted_run import log_step
 
 pytestmark = [

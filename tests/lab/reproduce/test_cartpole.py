@@ -9,8 +9,8 @@ from noisescale_lab.reproduce.claim.plain_model import plain_model
 from noisescale_lab.reproduce.registry import ALL
 from noisescale_lab.reproduce.stacked.actor_critic import Fragments, Judge
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys
-from noisescale_lab.reproduce.stacked.trainer import Replicas, advance, evaluate
 from noisescale_lab.reproduce.tasks import cartpole
+from noisescale_lab.reproduce.trainer import Replicas, advance, evaluate
 
 
 def one_step(x: float, x_dot: float, theta: float, theta_dot: float, force: float) -> list[float]:

@@ -5,11 +5,11 @@ import pytest
 
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, estimate
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_lab.follow.actions import Adopt, Arm, Branch, Restart, RunState, Train
-from noisescale_lab.reproduce.advice.first_policy import advise
-from noisescale_lab.reproduce.advice.first_policy_memory import Memory, Settings
+from noisescale_lab.follow.actions import Adopt, Branch, BranchedArm, Restart, RunState, Train
+from noisescale_lab.reproduce.advice.first.first_policy import advise
+from noisescale_lab.reproduce.advice.first.first_policy_memory import FirstPolicyMemory, FirstPolicySettings
 
-SETTINGS = Settings()
+SETTINGS = FirstPolicySettings()
 
 
 def noise_scale(phi: float, *, spread: float = 0.0, blocks: int = 16) -> NoiseScaleEstimate:
@@ -37,8 +37,8 @@ def make_state(**changes) -> RunState:
     return replace(state, **changes)
 
 
-def start(state: RunState, settings: Settings = SETTINGS, **changes) -> Memory:
-    memory = Memory.at_start(batch=state.batch, learning_rate=state.learning_rate, settings=settings)
+def start(state: RunState, settings: FirstPolicySettings = SETTINGS, **changes) -> FirstPolicyMemory:
+    memory = FirstPolicyMemory.at_start(batch=state.batch, learning_rate=state.learning_rate, settings=settings)
     return replace(memory, **changes)
 
 
@@ -190,7 +190,7 @@ def test_an_error_that_is_not_known_does_not_hide_a_fall():
 
 
 def test_both_ways_are_tried_where_that_is_asked_for():
-    state, settings = make_state(progress=0.06), Settings(tests_both_ways=True)
+    state, settings = make_state(progress=0.06), FirstPolicySettings(tests_both_ways=True)
 
     action, _ = advise(state, start(state, settings), settings)
 
@@ -198,12 +198,12 @@ def test_both_ways_are_tried_where_that_is_asked_for():
 
 
 def test_a_rate_whose_own_arm_rises_is_doubted_and_soon_tested_downwards():
-    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.8, 1.5))
+    arms = (BranchedArm(64, 0.4, 1.3), BranchedArm(64, 0.8, 1.5))
     state = make_state(progress=0.1, arms=arms, before_loss=1.2)
 
     action, memory = advise(state, start(state), SETTINGS)
     halved, again = advise(
-        replace(state, progress=0.14, arms=(Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.299))), memory, SETTINGS
+        replace(state, progress=0.14, arms=(BranchedArm(64, 0.4, 1.3), BranchedArm(64, 0.2, 1.299))), memory, SETTINGS
     )
 
     assert (action.arm, memory.is_doubted) == (0, True)
@@ -212,7 +212,7 @@ def test_a_rate_whose_own_arm_rises_is_doubted_and_soon_tested_downwards():
 
 
 def test_half_the_rate_need_not_beat_a_fall_that_the_present_one_did_not_have():
-    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.25))
+    arms = (BranchedArm(64, 0.4, 1.3), BranchedArm(64, 0.2, 1.25))
     state = make_state(progress=0.1, arms=arms, before_loss=1.2)
 
     action, _ = advise(state, start(state), SETTINGS)
@@ -221,7 +221,7 @@ def test_half_the_rate_need_not_beat_a_fall_that_the_present_one_did_not_have():
 
 
 def test_a_run_beyond_its_plan_gets_back_what_the_schedule_took_once_and_if_that_is_permitted():
-    settings = Settings(may_extend=True, may_branch=False)
+    settings = FirstPolicySettings(may_extend=True, may_branch=False)
     state = make_state(progress=1.1, decay=0.1)
     _, before = advise(make_state(), start(state, settings), settings)
 
@@ -238,7 +238,7 @@ def test_a_run_beyond_its_plan_gets_back_what_the_schedule_took_once_and_if_that
 
 
 def test_what_comes_back_after_the_plan_is_no_more_than_the_run_has_borne():
-    settings = Settings(may_extend=True, may_branch=False, may_change_batch=False)
+    settings = FirstPolicySettings(may_extend=True, may_branch=False, may_change_batch=False)
     late = make_state(progress=1.1, decay=0.1, learning_rate=3.2)  # doubled three times while it decayed
     _, before = advise(make_state(), start(make_state(), settings), settings)
 
@@ -249,7 +249,7 @@ def test_what_comes_back_after_the_plan_is_no_more_than_the_run_has_borne():
 
 def test_a_halved_rate_and_a_new_batch_move_what_counts_as_borne():
     borne = start(make_state(), highest_rate=0.4)
-    arms = (Arm(64, 0.4, 1.3), Arm(64, 0.2, 1.0))
+    arms = (BranchedArm(64, 0.4, 1.3), BranchedArm(64, 0.2, 1.0))
 
     _, halved = advise(make_state(progress=0.1, arms=arms, before_loss=1.2), borne, SETTINGS)
     change, moved = advise(make_state(batch=512, noise_scale=noise_scale(16.0)), borne, SETTINGS)
@@ -289,7 +289,7 @@ def test_a_rising_loss_brings_the_next_branch_forward():
     ],
 )
 def test_the_arm_that_is_adopted(present, half, double, chosen):
-    arms = (Arm(64, 0.4, present), Arm(64, 0.2, half, 0.01), Arm(64, 0.8, double, 0.01))
+    arms = (BranchedArm(64, 0.4, present), BranchedArm(64, 0.2, half, 0.01), BranchedArm(64, 0.8, double, 0.01))
     state = make_state(progress=0.1, arms=arms, before_loss=1.2)
 
     action, memory = advise(state, start(state), SETTINGS)
@@ -301,7 +301,7 @@ def test_the_arm_that_is_adopted(present, half, double, chosen):
 
 
 def test_a_gain_within_its_error_changes_nothing():
-    arms = (Arm(64, 0.4, 1.0), Arm(64, 0.8, 0.8, 0.5))
+    arms = (BranchedArm(64, 0.4, 1.0), BranchedArm(64, 0.8, 0.8, 0.5))
     state = make_state(progress=0.1, arms=arms, before_loss=1.2)
 
     action, _ = advise(state, start(state), SETTINGS)
@@ -310,7 +310,7 @@ def test_a_gain_within_its_error_changes_nothing():
 
 
 def test_arms_without_the_loss_before_them_are_refused():
-    state = make_state(arms=(Arm(64, 0.4, 1.0),))
+    state = make_state(arms=(BranchedArm(64, 0.4, 1.0),))
 
     with pytest.raises(ValueError, match="before_loss must be given"):
         advise(state, start(state), SETTINGS)
@@ -325,7 +325,7 @@ def test_arms_without_the_loss_before_them_are_refused():
     ],
 )
 def test_what_is_not_permitted_is_not_done(permission, state):
-    settings = Settings(**{permission: False})
+    settings = FirstPolicySettings(**{permission: False})
 
     allowed, _ = advise(state, start(state), SETTINGS)
     action, _ = advise(state, start(state, settings), settings)

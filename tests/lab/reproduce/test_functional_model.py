@@ -6,8 +6,8 @@ from torch import nn
 from noisescale_lab.reproduce.stacked import functional
 from noisescale_lab.reproduce.stacked.losses import sequence_cross_entropy
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Replicas, evaluate, train
-from noisescale_lab.reproduce.tasks import charlm_transformer as transformer
+from noisescale_lab.reproduce.tasks.text import charlm_transformer as transformer
+from noisescale_lab.reproduce.trainer import Replicas, evaluate, train
 
 MODEL = functional.FunctionalModel(transformer.WEIGHTS, transformer.predict)
 

@@ -9,7 +9,7 @@ from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference, Tuned
 from noisescale_lab.reproduce.registry import ALL
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Replicas, train
+from noisescale_lab.reproduce.trainer import Replicas, train
 
 REFERENCE = Reference("digits_softmax", 0.4, (Tuned(32, 0.8, 60.0), Tuned(256, 0.8, 40.0)), 35.0, 40.0)
 

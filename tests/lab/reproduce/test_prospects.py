@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from noisescale.window.recent_updates import RecentUpdates
-from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED, Kappa
 from noisescale_core.estimators.uncertainty import State
 from noisescale_lab.reproduce.advice.glimpses import Glimpse
 from noisescale_lab.reproduce.advice.prospects import kappa_elsewhere, known, prospect

@@ -5,7 +5,7 @@ from torch import nn
 
 from noisescale_lab.reproduce.registry import ALL, DESIGN, HELD_OUT
 from noisescale_lab.reproduce.stacked.random_stream import LENGTH, RandomStream, fraction, keys, pick
-from noisescale_lab.reproduce.stacked.trainer import Replicas, advance, evaluate, train
+from noisescale_lab.reproduce.trainer import Replicas, advance, evaluate, train
 
 
 def plain_model(parameters: torch.Tensor) -> nn.Module:

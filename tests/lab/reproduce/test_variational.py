@@ -7,9 +7,9 @@ from torch import nn
 
 from noisescale_lab.reproduce.stacked.network import Dense, Network
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys, normals, pick
-from noisescale_lab.reproduce.stacked.trainer import Replicas, evaluate, train
 from noisescale_lab.reproduce.stacked.variational import VariationalAutoencoder, negative_evidence_bound
 from noisescale_lab.reproduce.tasks import digits_vae_adam
+from noisescale_lab.reproduce.trainer import Replicas, evaluate, train
 
 SMALL = VariationalAutoencoder(
     encoder=Network((Dense(6, 5, "tanh"), Dense(5, 4))), decoder=Network((Dense(2, 3, "tanh"), Dense(3, 6)))

@@ -8,7 +8,7 @@ import torch
 
 import noisescale
 from client_runs import KeptRecords, make_kept_run
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale_lab.follow.follower import Follower
 
 SMALL, BIG = 8.0, 64.0

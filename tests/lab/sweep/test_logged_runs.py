@@ -10,7 +10,7 @@ from client_runs import make_kept_run
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.guard import announce, logger
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale.transport.wire import FinishRecord
 from noisescale_core.errors import ConfigError
 from noisescale_lab.sweep.trial import Trial

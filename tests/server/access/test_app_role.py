@@ -1,5 +1,6 @@
 """A server works as a role that changes no table: what gets in through a query gets no further than the rows."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -10,12 +11,13 @@ from alembic.config import Config
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from noisescale_server import app_role, upkeep
-from noisescale_server.commands import DatabaseNotReadyError, bring_up_to_date
+from noisescale_server.cli import upkeep
+from noisescale_server.cli.commands import DatabaseNotReadyError, bring_up_to_date
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrations_folder
-from noisescale_server.settings import Settings
-from noisescale_server.storage.engine import create_engine
+from noisescale_server.process import app_role
+from noisescale_server.process.migrating import migrations_folder
+from noisescale_server.process.settings import Settings
+from noisescale_server.storage.platform.engine import create_engine
 
 OLD_REVISION = "5a1c0e7d2b09"
 
@@ -124,6 +126,6 @@ async def test_a_backup_is_read_where_the_role_is_not_known(
 ) -> None:
     """Roles belong to a cluster: a backup that named them could be read nowhere else."""
     file = tmp_path / "backup"
-    assert upkeep.back_up(Settings(database_url=database_url), file=file) == 0
+    assert await asyncio.to_thread(upkeep.back_up, Settings(database_url=database_url), file=file) == 0
 
     assert b"GRANT" not in file.read_bytes()

@@ -24,20 +24,24 @@ reproduced.data                reproduced.id              reads
 nav.children                   reproduced.data            words
 overview-figures.data          overview-view.data         reads
 overview-panels.data           overview-shown.data        reads
-overview-project.data          overview-project.id        reads
 runs-rows.data                 runs-view.data             reads
 runs-sparks-fresh.data         runs-sparks-wanted.data    reads
-runs-project.data              runs-project.id            reads
+runs-task.data                 runs-task.id               reads
+runs-change.hidden             runs-view.data             reads
+runs-flags.data                runs-copy-asked.data       reads
+project.data                   project.id                 reads
+team-views-list.children       project.value              reads
+team-views-done.data           team-views-change.data     changes
 runs-bar.hidden                runs-grid.selectedRows     words
 runs-done-words.children       runs-done.data             words
 runs-done.data                 runs-archive.n_clicks      changes
 runs-done.data                 runs-purge.data            changes
-runs-groups.children           runs-view.data             reads
 run-flags.data                 run-copy-megatron.n_clicks reads
 run-bullet-figure.data         run-pref-view.data         reads
 run-layer-figure.data          run-layers-asked.data      reads
 run-law-figures.data           run-slow-pulse.data        reads
 run-rate-figure.data           run-slow-pulse.data        reads
+run-time-words.children        run-slow-pulse.data        reads
 run-change.data                run-save.n_clicks          changes
 run-figures.data               run-series-view.data       reads
 run-beside-figures.data        run-beside-asked.data      reads
@@ -46,9 +50,16 @@ sweeps-rows.data               sweeps-view.data           reads
 sweeps-table.children          sweeps-rows.data           words
 published-figures.data         sweeps-view.data           reads
 record-figures.data            record-asked.data          reads
+cost-figures.data              cost-view.data             reads
+first-answer.children          first-tokens.value         reads
+address.pathname               first-run-clock.n_intervals reads
+learn-run.data                 learn-asked.data           reads
+learn-figures.data             learn-octaves.value        words
 sweep-plan.children            sweep-shown.data           reads
+sweep-search-words.children    sweep-shown.data           reads
 sweep-law-figures.data         sweep-shown.data           reads
 sweep-figures.data             sweep-view.data            reads
+sweep-name-said.children       sweep-name-save.n_clicks   changes
 compare-pick.data              compare-view.data          reads
 compare-size-figures.data      compare-view.data          reads
 compare-head.children          compare-view.data          reads
@@ -57,10 +68,21 @@ planner-figures.data           planner-asked.data         reads
 reproduce-head.children        reproduce-asked.data       reads
 settings-sentence.children     settings-sentence.id       reads
 first-connection.children      first-connection.id        reads
+settings-defaults-project.data settings-me.data           reads
+settings-defaults-price.value  settings-defaults-project.value reads
+settings-defaults-said.children settings-defaults-save.n_clicks changes
+settings-keeping-days.value    settings-defaults-project.value reads
+settings-keeping-said.children settings-keeping-save.n_clicks changes
+run-share-said.children        run-share-make.n_clicks    changes
+settings-alerts-project.data   settings-defaults-project.data words
+settings-alerts.children       settings-alerts-project.value reads
+settings-alerts-said.children  settings-alerts-try.n_clicks changes
+settings-alerts-said.children  settings-alerts-tell.n_clicks changes
 settings-keys.children         settings-me.data           reads
 settings-key-said.children     settings-key-make.n_clicks changes
 settings-key-said.children     settings-key-rotate.n_clicks changes
 settings-people.children       settings-me.data           reads
+settings-stored.children       settings-stored.id         reads
 settings-person-said.children  settings-role-set.n_clicks changes
 settings-person-said.children  settings-newcomer-add.n_clicks changes
 settings-person-said.children  settings-link-make.n_clicks changes
@@ -124,6 +146,9 @@ def values_about(run_id: UUID) -> dict[str, Any]:
         "run-said.data": {"name": "taken over", "tags": [], "remarks": ""},
         "runs-rows.data": [{"id": str(run_id), "stamp": "now"}],
         "runs-sparks-wanted.data": {str(run_id): "now"},
+        "project.value": OURS,
+        "team-views-change.data": {"do": "add", "name": "n", "page": "runs", "query": ""},
+        "runs-copy-asked.data": {"id": str(run_id)},
         "runs-archive.n_clicks": 1,
         "runs-grid.selectedRows": [{"id": str(run_id), "tags": []}],
         "runs-purge.data": 1,

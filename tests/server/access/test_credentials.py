@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from sqlalchemy import select, update
 
 from keys_of_tests import bearer
-from noisescale_server.api.auth_gate import Gate
-from noisescale_server.storage.access_tables import ApiKey
+from noisescale_server.api.access.gate import Gate
+from noisescale_server.storage.access.tables import ApiKey
 from principals import OURS, PUBLIC_URL, Team, new_key, running_team
 from problems import assert_problem
 
@@ -35,7 +35,9 @@ class TestWithoutAName:
         async with visitor(team.app) as browser:
             assert (await browser.get(path)).status_code == 200
 
-    @pytest.mark.parametrize("path", ["/livez/", "/logins", "/assets", "/_dash-layout", "/api/v1/me", "/docs"])
+    @pytest.mark.parametrize(
+        "path", ["/livez/", "/logins", "/assets", "/_dash-layout", "/api/v1/me", "/docs", "/docs/", "/openapi"]
+    )
     async def test_nothing_else_is(self, team: Team, path: str) -> None:
         async with visitor(team.app) as browser:
             assert_problem(await browser.get(path), 401, "not-authenticated")

@@ -8,13 +8,19 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 import recognised
-from noisescale_server.services import key_text, keys, people
-from noisescale_server.services.access import LOCAL, PersonRole, Principal, Right
-from noisescale_server.services.errors import InvalidInput, KeyNotFound, NotAllowed, ProjectNotFound, TooManyKeys
-from noisescale_server.services.key_text import KeyText, Scope
-from noisescale_server.services.keys import MadeKey, NewKey
-from noisescale_server.storage import api_keys
-from noisescale_server.storage.access_tables import ApiKey, Audit
+from noisescale_server.services.access import key_text, keys, people
+from noisescale_server.services.access.access import LOCAL, PersonRole, Principal, Right
+from noisescale_server.services.access.key_text import KeyText, Scope
+from noisescale_server.services.access.keys import MadeKey, NewKey
+from noisescale_server.services.platform.errors import (
+    InvalidInput,
+    KeyNotFound,
+    NotAllowed,
+    ProjectNotFound,
+    TooManyKeys,
+)
+from noisescale_server.storage.access import api_keys
+from noisescale_server.storage.access.tables import ApiKey, AuditRow
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -51,7 +57,7 @@ async def principal_of(session: AsyncSession, key: MadeKey, at: datetime = NOW) 
 
 
 async def entries(session: AsyncSession) -> list[tuple[str, UUID | None, dict[str, str]]]:
-    rows = await session.execute(select(Audit.action, Audit.project_id, Audit.details).order_by(Audit.id))
+    rows = await session.execute(select(AuditRow.action, AuditRow.project_id, AuditRow.details).order_by(AuditRow.id))
     return [(action, project_id, details) for action, project_id, details in rows]
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import select, text, update
 
 from app_in_process import AS_LOCAL_USER, client_of, running_app
 from keys_of_tests import bearer, new_key
-from noisescale_server.api import auth_credentials
-from noisescale_server.services import key_text
-from noisescale_server.storage.access_tables import ApiKey
+from noisescale_server.api.access import credentials as auth_credentials
+from noisescale_server.services.access import key_text
+from noisescale_server.storage.access.tables import ApiKey
 from principals import OURS, THEIRS, Team, running_team
 from problems import assert_problem
 
@@ -202,7 +202,7 @@ class TestWhoMakesKeys:
                 body = {"name": "k", "scope": scope, "projects": [OURS]}
                 statuses[scope] = (await member.post("/api/v1/keys", json=body)).status_code
 
-        assert statuses == {"write": 201, "read": 201, "admin": 403}
+        assert statuses == {"write": 201, "read": 201, "metrics": 201, "admin": 403}
 
     async def test_a_project_of_others_is_as_good_as_none(self, team: Team) -> None:
         async with team.client("member") as member:

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from sqlalchemy import delete
 
-from noisescale_server.services import keys, offboarding
-from noisescale_server.services.access import LOCAL, Principal
-from noisescale_server.services.errors import KeyNotFound, NotAllowed
-from noisescale_server.services.key_text import Scope
-from noisescale_server.services.keys import MadeKey, NewKey
-from noisescale_server.services.people import principal_of, set_role
-from noisescale_server.storage.access_tables import Membership
+from noisescale_server.services.access import keys, offboarding
+from noisescale_server.services.access.access import LOCAL, Principal
+from noisescale_server.services.access.key_text import Scope
+from noisescale_server.services.access.keys import MadeKey, NewKey
+from noisescale_server.services.access.people import principal_of, set_role
+from noisescale_server.services.platform.errors import KeyNotFound, NotAllowed
+from noisescale_server.storage.access.tables import Membership
 from principals import OURS, SECRET, Team, new_person, running_team
 
 

@@ -13,10 +13,10 @@ from fastapi import FastAPI
 
 from app_in_process import client_of, running_app
 from noisescale_dashboard.app import mount
-from noisescale_server import impatient_http
-from noisescale_server.api.auth_credentials import MAX_REMEMBERED
-from noisescale_server.impatient_http import MAX_HEADER_BYTES, ImpatientProtocol
-from noisescale_server.services.access import LOCAL
+from noisescale_server.api.access.credentials import MAX_REMEMBERED
+from noisescale_server.process import impatient_http
+from noisescale_server.process.impatient_http import MAX_HEADER_BYTES, ImpatientProtocol
+from noisescale_server.services.access.access import LOCAL
 from problems import assert_problem
 from served_app import TOKEN, served_app
 

@@ -11,8 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from app_in_process import AS_LOCAL_USER, LOCAL_TOKEN, client_of, running_app
-from noisescale_server import local_access
-from noisescale_server.settings import Settings
+from noisescale_server.process import local_access
+from noisescale_server.process.settings import Settings
 from problems import assert_problem
 
 
@@ -165,7 +165,7 @@ async def test_logging_out_ends_it_in_this_browser(browser: httpx.AsyncClient) -
 
 
 async def test_every_answer_keeps_browsers_from_guessing_framing_and_storing(stranger: httpx.AsyncClient) -> None:
-    for path in ("/api/v1/runs", "/livez", "/login", "/nothing", "/docs"):
+    for path in ("/api/v1/runs", "/livez", "/login", "/nothing", "/openapi"):
         headers = (await stranger.get(path, headers=AS_LOCAL_USER)).headers
 
         assert headers["x-content-type-options"] == "nosniff"

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import text
 
 import oidc_stub
-from noisescale_server.api.login_provider import Provider, ProviderFailed
+from noisescale_server.api.access.login_provider import Provider
+from noisescale_server.api.platform.refusals import ProviderFailed
 from oidc_stub import CLIENT_ID, CLIENT_SECRET, CODE, OTHER_KEY, SHARED_KEY, Stub, challenge_of
 from principals import PUBLIC_URL, running_team
 from problems import assert_problem
@@ -67,6 +68,16 @@ class TestDeparture:
         await provider.departure("b")
 
         assert stub.num_descriptions == 1
+
+
+async def test_a_provider_that_is_gone_when_the_code_comes_back_has_failed_and_nothing_breaks(stub: Stub) -> None:
+    provider = provider_of(stub)
+    departure = await provider.departure("s")
+    stub.description["token_endpoint"] = "http://127.0.0.1:9/token"
+    gone = provider_of(stub)
+
+    with pytest.raises(ProviderFailed, match="ConnectError"):
+        await gone.identity(code=CODE, nonce=departure.nonce, verifier=departure.verifier)
 
 
 class TestDescription:

@@ -16,9 +16,9 @@ from fastapi import FastAPI
 from sqlalchemy import select, text, update
 
 from app_in_process import running_app
-from noisescale_server.services import sessions
-from noisescale_server.services.access import LOCAL
-from noisescale_server.storage.access_tables import WebSession
+from noisescale_server.services.access import sessions
+from noisescale_server.services.access.access import LOCAL
+from noisescale_server.storage.access.tables import WebSession
 from principals import COOKIE, OURS, PUBLIC_URL, SECRET, Team, as_browser, log_in, new_person, new_session, running_team
 from problems import assert_problem
 
@@ -153,7 +153,7 @@ class TestProxyHeader:
             again = await browser.get("/login", headers=headers)
 
         assert (first.status_code, again.status_code) == (303, 403)
-        assert "not let in any more" in again.text
+        assert "Your access to this server was removed" in again.text
         assert "set-cookie" not in again.headers
 
     async def test_an_address_that_a_proxy_writes_down_is_no_proxy(self, team: Team) -> None:
@@ -241,7 +241,7 @@ class TestOpenIdConnect:
             answer = await browser.get(f"/login/back?error=access_denied&state={state}")
 
         assert answer.status_code == 403
-        assert "has let nobody in" in answer.text
+        assert "was not completed." in answer.text
 
     async def test_the_page_offers_it(self, team: Team) -> None:
         async with visitor(team.app) as browser:

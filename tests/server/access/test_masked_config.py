@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from noisescale_core.masking import MASK
-from noisescale_server.api.schemas_runs import RunFields
-from noisescale_server.services import key_text
+from noisescale_server.api.runs.schemas import RunFields
+from noisescale_server.services.access import key_text
 from secrets_in_configs import HARMLESS, SECRETS
 
 

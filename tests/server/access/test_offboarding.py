@@ -12,13 +12,13 @@ from fastapi import FastAPI
 
 from app_in_process import running_app
 from keys_of_tests import bearer, new_key
-from noisescale_server.services import keys, offboarding, sessions
-from noisescale_server.services.access import LOCAL
-from noisescale_server.services.errors import LastAdministrator, NotAllowed
-from noisescale_server.services.keys import NewKey
-from noisescale_server.services.offboarding import PersonChange
-from noisescale_server.services.people import principal_of
-from noisescale_server.storage import people
+from noisescale_server.services.access import keys, offboarding, sessions
+from noisescale_server.services.access.access import LOCAL
+from noisescale_server.services.access.keys import NewKey
+from noisescale_server.services.access.offboarding import PersonChange
+from noisescale_server.services.access.people import principal_of
+from noisescale_server.services.platform.errors import LastAdministrator, NotAllowed
+from noisescale_server.storage.access import people
 from principals import OURS, PUBLIC_URL, SECRET, THEIRS, Team, as_browser, log_in, new_person, running_team
 from problems import assert_problem
 

@@ -12,10 +12,10 @@ from sqlalchemy import update
 
 from factories import make_run
 from keys_of_tests import bearer
-from noisescale_server.services import keys, offboarding, people
-from noisescale_server.services.access import LOCAL
-from noisescale_server.services.keys import NewKey
-from noisescale_server.storage.access_tables import Person
+from noisescale_server.services.access import keys, offboarding, people
+from noisescale_server.services.access.access import LOCAL
+from noisescale_server.services.access.keys import NewKey
+from noisescale_server.storage.access.tables import Person
 from principals import OURS, PUBLIC_URL, SECRET, THEIRS, Team, new_person, running_team
 
 

@@ -11,13 +11,15 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server import keys_command, people_command, upkeep
+from noisescale_server.cli import keys as keys_command
+from noisescale_server.cli import people as people_command
+from noisescale_server.cli import upkeep
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.services import keys, sessions
-from noisescale_server.services import people as people_service
-from noisescale_server.services.access import EVERYTHING, LOCAL, Principal
-from noisescale_server.services.keys import NewKey
-from noisescale_server.settings import Settings
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.access import keys, sessions
+from noisescale_server.services.access import people as people_service
+from noisescale_server.services.access.access import EVERYTHING, LOCAL, Principal
+from noisescale_server.services.access.keys import NewKey
 from principals import PUBLIC_URL, SECRET
 from quick import quick_or_slow
 

@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services import offboarding, people
-from noisescale_server.services.access import LOCAL, PersonRole, Principal, Right
-from noisescale_server.services.errors import NotAllowed, PersonNotFound, ProjectNotFound
-from noisescale_server.storage import api_keys
-from noisescale_server.storage.access_tables import Audit, Person
+from noisescale_server.services.access import offboarding, people
+from noisescale_server.services.access.access import LOCAL, PersonRole, Principal, Right
+from noisescale_server.services.platform.errors import NotAllowed, PersonNotFound, ProjectNotFound
+from noisescale_server.storage.access import api_keys
+from noisescale_server.storage.access.tables import AuditRow, Person
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 OURS, THEIRS = "people ours", "people theirs"
@@ -34,7 +34,7 @@ async def person(session: AsyncSession, name: str, **roles: PersonRole) -> Princ
 
 
 async def entries(session: AsyncSession) -> list[tuple[str, UUID | None, dict[str, str]]]:
-    rows = await session.execute(select(Audit.action, Audit.project_id, Audit.details).order_by(Audit.id))
+    rows = await session.execute(select(AuditRow.action, AuditRow.project_id, AuditRow.details).order_by(AuditRow.id))
     return [(action, project_id, details) for action, project_id, details in rows]
 
 

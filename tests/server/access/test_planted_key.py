@@ -13,8 +13,8 @@ from sqlalchemy import text
 
 from keys_of_tests import bearer
 from noisescale_dashboard.app import mount
-from noisescale_server.services import key_text
-from noisescale_server.storage.engine import create_engine
+from noisescale_server.services.access import key_text
+from noisescale_server.storage.platform.engine import create_engine
 from served_app import free_port, served_app
 
 KEY = key_text.new("admin")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from noisescale_server.api import auth_credentials, login_provider
-from noisescale_server.services import ingestion, keys, metric_names, sessions
+from noisescale_server.api.access import credentials as auth_credentials
+from noisescale_server.api.access import login_provider
+from noisescale_server.services.access import keys, sessions
+from noisescale_server.services.ingest import ingestion, metric_names
 
 ACCESS = re.sub(r"\s+", " ", (Path(__file__).parents[3] / "docs/access.md").read_text())
 

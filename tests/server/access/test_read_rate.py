@@ -9,10 +9,11 @@ import pytest
 
 from app_in_process import ADDRESS, client_of, running_app
 from keys_of_tests import bearer, new_key
-from noisescale_server.api import read_rate
-from noisescale_server.api.read_rate import AT_ONCE, BURST_SECONDS, Busy, ReadRate, TooManyReads, Turns
-from noisescale_server.services import keys
-from noisescale_server.settings import Settings
+from noisescale_server.api.access import read_rate
+from noisescale_server.api.access.read_rate import AT_ONCE, BURST_SECONDS, ReadRate, Turns
+from noisescale_server.api.platform.refusals import Busy, TooManyReads
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.access import keys
 from problems import assert_problem
 
 
@@ -68,7 +69,7 @@ class TestBucket:
         assert (let_in(rate, "ada", 100), let_in(rate, "bea", 1)) == (BURST_SECONDS, 1)
 
     def test_those_who_were_here_last_are_remembered(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("noisescale_server.api.read_rate.MAX_SENDERS", 2)
+        monkeypatch.setattr("noisescale_server.api.access.read_rate.MAX_SENDERS", 2)
         rate = ReadRate(60, clock)
         let_in(rate, "ada", 100)
         for sender in ("bea", "ada", "cid", "ada", "dan"):

@@ -9,9 +9,9 @@ from fastapi import FastAPI
 
 from app_in_process import client_of, running_app
 from keys_of_tests import bearer
-from noisescale_server import log_redaction
-from noisescale_server.services import key_text
-from noisescale_server.settings import Settings
+from noisescale_server.process import log_redaction
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.access import key_text
 
 KEY = key_text.new("admin")
 

@@ -11,8 +11,8 @@ import pytest
 
 from factories import make_batch, make_run
 from keys_of_tests import bearer, new_key
-from noisescale_server.services import keys
-from noisescale_server.services.access import (
+from noisescale_server.services.access import keys
+from noisescale_server.services.access.access import (
     EVERYTHING,
     NOTHING,
     RIGHTS_OF_ROLE,
@@ -22,31 +22,35 @@ from noisescale_server.services.access import (
     Rights,
     narrowed,
 )
-from noisescale_server.services.keys import NewKey
-from noisescale_server.storage import api_keys, people
+from noisescale_server.services.access.keys import NewKey
+from noisescale_server.storage.access import api_keys, people
 from principals import OURS, PUBLIC_URL, SECRET, THEIRS, Team, as_browser, log_in, new_person, running_team
 from quick import quick_or_slow
 from stored_runs import resolved, store_run
 
-# by hand: Identity, Read, Cursor, Append, chanGe, Own keys, Delete, Manage
-LETTERS = dict(zip("IRCAGODM", Right, strict=True))
+# by hand: Identity, Read, Scraping metrics, Cursor, Append, chanGe, Own keys, Delete, Manage
+LETTERS = dict(zip("IRSCAGODM", Right, strict=True))
 COMMON = {
     ("write", "none"): "",
     ("read", "none"): "",
+    ("metrics", "none"): "",
     ("admin", "none"): "",
     ("write", "viewer"): "IC",
     ("read", "viewer"): "IRC",
+    ("metrics", "viewer"): "I",
     ("admin", "viewer"): "IRC",
     ("write", "member"): "ICA",
     ("read", "member"): "IRC",
-    ("admin", "member"): "IRCAGO",
+    ("metrics", "member"): "IS",
+    ("admin", "member"): "IRSCAGO",
     ("write", "admin"): "ICA",
     ("read", "admin"): "IRC",
-    ("admin", "admin"): "IRCAGODM",
+    ("metrics", "admin"): "IS",
+    ("admin", "admin"): "IRSCAGODM",
 }
 QUICK = (("write", "viewer"), ("admin", "member"))
 """Those that went wrong, or may most; all others in `make test-full`, and without a server above."""
-SCOPES, ROLES = ("write", "read", "admin"), ("none", "viewer", "member", "admin")
+SCOPES, ROLES = ("write", "read", "metrics", "admin"), ("none", "viewer", "member", "admin")
 A, B, NEW = uuid4(), uuid4(), uuid4()
 
 
@@ -131,6 +135,8 @@ async def tried(team: Team, key: str, project: str) -> Rights:
             answer = await client.request(method, f"/api/v1{path}", json=body, headers=bearer(key))
             assert answer.status_code < 500, answer.text
             granted |= {right} if answer.status_code < 400 else set()
+        scrape = await client.get("/metrics", headers=bearer(key))
+        granted |= {Right.METRICS} if scrape.status_code == 200 and str(run_id) in scrape.text else set()
     return frozenset(granted)
 
 
@@ -207,7 +213,7 @@ class TestAKeyForSomeProjects:
                 for scope in SCOPES
             ]
 
-        assert [answer.status_code for answer in answers] == [403] * 3
+        assert [answer.status_code for answer in answers] == [403] * len(SCOPES)
 
     async def test_it_neither_sees_nor_rotates_nor_ends_the_wider_one(
         self, team: Team, keys_of_one_person: tuple[str, str]

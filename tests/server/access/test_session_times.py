@@ -8,11 +8,11 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 import recognised
-from noisescale_server.services import people, sessions
-from noisescale_server.services.access import LOCAL
-from noisescale_server.services.errors import PersonNotFound
-from noisescale_server.services.sessions import Secret, WayBack
-from noisescale_server.storage.access_tables import Audit, LoginAttempt, Person, WebSession
+from noisescale_server.services.access import people, sessions
+from noisescale_server.services.access.access import LOCAL
+from noisescale_server.services.access.sessions import Secret, WayBack
+from noisescale_server.services.platform.errors import PersonNotFound
+from noisescale_server.storage.access.tables import AuditRow, LoginAttempt, Person, WebSession
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -38,7 +38,7 @@ async def seen_at(session: AsyncSession) -> datetime:
 
 
 async def entries(session: AsyncSession) -> list[tuple[str, dict[str, str]]]:
-    rows = await session.execute(select(Audit.action, Audit.details).order_by(Audit.id))
+    rows = await session.execute(select(AuditRow.action, AuditRow.details).order_by(AuditRow.id))
     return [(action, details) for action, details in rows]
 
 

@@ -11,8 +11,9 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from noisescale_dashboard.app import mount
-from noisescale_server.storage import api_keys
-from noisescale_server.storage.engine import create_engine, session_factory
+from noisescale_server.storage.access import api_keys
+from noisescale_server.storage.access.visibility import session_factory
+from noisescale_server.storage.platform.engine import create_engine
 from principals import COOKIE, OURS, SECRET, log_in, new_person
 from served_app import free_port, served_app
 
@@ -125,10 +126,10 @@ async def test_a_role_and_administration_are_taken_away_and_the_last_admin_stays
 
     await choose(page, "Emmy Noether")
     await standing(page, "Emmy Noether", "admin of all projects")
-    await click(page, "Take administration away", "Administration taken away.")
+    await click(page, "Remove admin rights", "Admin rights removed.")
     await standing(page, "Emmy Noether", "viewer in ours")
 
     await choose(page, "Ada Lovelace")
-    await click(page, "Take administration away", "last admin")
+    await click(page, "Remove admin rights", "last admin")
     await standing(page, "Ada Lovelace", "admin of all projects")
     await expect(page.locator("#settings-audit")).to_contain_text("administration taken away")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from noisescale_server import commands, start_policy
-from noisescale_server.settings import Settings
-from noisescale_server.start_policy import StartRefused
+from noisescale_server.cli import commands
+from noisescale_server.process import start_policy
+from noisescale_server.process.settings import Settings
+from noisescale_server.process.start_policy import StartRefused
 
 GOOD: dict[str, Any] = {
     "auth": "required",

@@ -10,8 +10,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from noisescale_server import unread_answers
-from noisescale_server.impatient_http import MAX_WAITING, ImpatientProtocol
+from noisescale_server.process import unread_answers
+from noisescale_server.process.impatient_http import MAX_WAITING, ImpatientProtocol
 from served_app import TOKEN, served_app
 
 pytestmark = pytest.mark.processes

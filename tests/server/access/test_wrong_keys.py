@@ -12,12 +12,12 @@ from starlette.datastructures import Headers
 
 from app_in_process import AS_LOCAL_USER, client_of, running_app
 from keys_of_tests import bearer, new_key
-from noisescale_server.api import auth_credentials
-from noisescale_server.api.auth_credentials import WRONG_KEYS_PER_MINUTE, WrongKeys
-from noisescale_server.api.client_address import client_address, counted_as
-from noisescale_server.services import key_text
-from noisescale_server.services.gathered_lookups import GatheredLookups
-from noisescale_server.settings import Settings
+from noisescale_server.api.access import credentials as auth_credentials
+from noisescale_server.api.access.credentials import WRONG_KEYS_PER_MINUTE, WrongKeys
+from noisescale_server.process.client_address import client_address, counted_as
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.access import key_text
+from noisescale_server.services.access.gathered_lookups import GatheredLookups
 from principals import COOKIE, OURS, PUBLIC_URL, SECRET, as_browser, new_session
 from problems import assert_problem
 

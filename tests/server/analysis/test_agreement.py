@@ -4,7 +4,7 @@ from importlib import resources
 
 import pytest
 
-from noisescale_server.analysis.agreement import agreement, kappa
+from noisescale_server.analysis.comparison.agreement import agreement, kappa
 
 DOTA_5V5 = "Dota 5v5 (PPO)"
 ATARI = "Atari (7 games, A2C)"

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.batch_sweep.fit import fit_sweep
-from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
-from noisescale_server.analysis.batch_sweep.target_answer import target_answer
-from noisescale_server.analysis.steps_to_target.best_of_grid import as_sweep_point, best_of_grid
-from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve
-from noisescale_server.analysis.steps_to_target.seed_average import seed_average
-from noisescale_server.analysis.steps_to_target.setting import Setting, settings_of
-from noisescale_server.analysis.steps_to_target.steps import Outcome
+from noisescale_server.analysis.sweeps.batch_sweep.fit import fit_sweep
+from noisescale_server.analysis.sweeps.batch_sweep.target_answer import target_answer
+from noisescale_server.analysis.sweeps.fitting.lack_of_fit import Finding
+from noisescale_server.analysis.sweeps.points.steps import Outcome
+from noisescale_server.analysis.sweeps.steps_to_target.best_of_grid import as_sweep_point, best_of_grid
+from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.sweeps.steps_to_target.seed_average import seed_average
+from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting, settings_of
 from synthetic_grids import TARGET, GridSetting, findings, trial
 
 
@@ -132,7 +132,7 @@ def test_a_grid_that_goes_far_enough_is_seldom_suspected():
 def test_a_sweep_that_has_not_changed_is_fitted_once(monkeypatch):
     fitted = []
     monkeypatch.setattr(
-        "noisescale_server.analysis.batch_sweep.target_answer.fit_sweep",
+        "noisescale_server.analysis.sweeps.batch_sweep.target_answer.fit_sweep",
         lambda points, level: fitted.append(points) or fit_sweep(points, level=level),
     )
     trials = [trial(size, 0.1, 417 * (1 + 256 / size), seed=seed) for size in (16, 64, 256, 1024) for seed in range(3)]

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.batch_sweep.bootstrap import Bootstrap, NoBootstrap, bootstrap
-from noisescale_server.analysis.batch_sweep.quick_fit import quick_fits
-from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer, target_answer
-from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve, steps_to_target
-from noisescale_server.analysis.steps_to_target.many_crossings import many_crossings
-from noisescale_server.analysis.steps_to_target.seed_average import CommonCurves
-from noisescale_server.analysis.steps_to_target.setting import Setting, settings_of
+from noisescale_server.analysis.sweeps.batch_sweep.bootstrap import Bootstrap, NoBootstrap, bootstrap
+from noisescale_server.analysis.sweeps.batch_sweep.quick_fit import quick_fits
+from noisescale_server.analysis.sweeps.batch_sweep.target_answer import TargetAnswer, target_answer
+from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve, steps_to_target
+from noisescale_server.analysis.sweeps.steps_to_target.many_crossings import many_crossings
+from noisescale_server.analysis.sweeps.steps_to_target.seed_average import CommonCurves
+from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting, settings_of
 from synthetic_grids import TARGET, trial
 
 MIN_STEPS, CRITICAL_BATCH = 400.0, 256.0

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from noisescale_server.analysis.calibration import UNCALIBRATED
-from noisescale_server.analysis.calibration_kappa import KappaMeasurement, kappa_of, optimizer_kind
-from noisescale_server.analysis.calibration_levels import Observation
-from noisescale_server.analysis.calibration_measurement import observed_kappa, typical_noise_scale
+from noisescale_server.analysis.calibration.calibration import UNCALIBRATED
+from noisescale_server.analysis.calibration.kappa import KappaMeasurement, kappa_of, optimizer_kind
+from noisescale_server.analysis.calibration.levels import Observation
+from noisescale_server.analysis.calibration.measurement import observed_kappa, typical_noise_scale
 from noisescale_server.analysis.estimate import Bounds, Estimate
 
 Z = 1.959964

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from noisescale_server.analysis.calibration_kappa import BETWEEN_RUNS, BETWEEN_TASKS, PUBLISHED
-from noisescale_server.analysis.calibration_levels import Levels, Observation, Spread, next_of_task, next_run
+from noisescale_server.analysis.calibration.kappa import BETWEEN_RUNS, BETWEEN_TASKS, PUBLISHED
+from noisescale_server.analysis.calibration.levels import Levels, Observation, Spread, next_of_task, next_run
 from quick import quick_or_slow
 
 Generator = np.random.Generator

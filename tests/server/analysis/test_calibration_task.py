@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.calibration import UNCALIBRATED, Kappa
-from noisescale_server.analysis.calibration_measurement import TypicalNoiseScale
-from noisescale_server.analysis.calibration_task import BETWEEN_SWEEPS, next_critical_batch
+from noisescale_server.analysis.calibration.calibration import UNCALIBRATED, Kappa
+from noisescale_server.analysis.calibration.measurement import TypicalNoiseScale
+from noisescale_server.analysis.calibration.task import BETWEEN_SWEEPS, next_critical_batch
 from noisescale_server.analysis.estimate import Bounds, Estimate
 
 Z = 1.959964

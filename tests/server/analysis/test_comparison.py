@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.averages import Window, averages
-from noisescale_server.analysis.comparison import kappa_estimate, statistics
+from noisescale_server.analysis.comparison.comparison import kappa_estimate, statistics
+from noisescale_server.analysis.comparison.task_order import Rung, task_order
 from noisescale_server.analysis.estimate import Estimate
-from noisescale_server.analysis.task_order import Rung, task_order
-from noisescale_server.services import reference_comparison, reference_values
-from noisescale_server.services.published_tasks import published_tasks
+from noisescale_server.analysis.series.averages import Window, averages
+from noisescale_server.services.comparison import reference_comparison, reference_values
+from noisescale_server.services.comparison.published_tasks import published_tasks
 
 
 @pytest.fixture(scope="module")

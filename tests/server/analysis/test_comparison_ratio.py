@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from noisescale_server.analysis.comparison_ratio import Place, first_at_each_loss, ratio_along
+from noisescale_server.analysis.comparison.ratio import Place, first_at_each_loss, ratio_along
 from noisescale_server.analysis.estimate import Estimate
 
 

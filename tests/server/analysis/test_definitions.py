@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noisescale_core.theory.trade_off import TradeOff
-from noisescale_server.analysis.definitions import DEFINED_BY, CriticalBatch, Definition
+from noisescale_server.analysis.recommendation.definitions import DEFINED_BY, DefinedCriticalBatch, Definition
 
 RUN = TradeOff(min_steps=1000, min_examples=800_000, target="loss 2.5")
 WITH_A_SHARE = sorted(set(Definition) - {Definition.HALF_EFFICIENCY, Definition.LOCAL_LOSS_TOLERANCE})
 FROM = {Definition.OVERHEAD_FROM_BATCH: {"from_batch": 32.0}}
-HALF = CriticalBatch(800.0, Definition.HALF_EFFICIENCY, "loss 2.5", "sequences")
+HALF = DefinedCriticalBatch(800.0, Definition.HALF_EFFICIENCY, "loss 2.5", "sequences")
 
 
 def test_at_the_batch_of_20_percent_overhead_examples_are_20_percent_more_than_their_minimum():
@@ -79,7 +79,7 @@ def test_every_definition_is_put_into_words():
     ("call", "message"),
     [
         (
-            lambda: CriticalBatch(4096, Definition.LOCAL_LOSS_TOLERANCE, "600B tokens", "documents", 0.01).to(
+            lambda: DefinedCriticalBatch(4096, Definition.LOCAL_LOSS_TOLERANCE, "600B tokens", "documents", 0.01).to(
                 Definition.HALF_EFFICIENCY
             ),
             "definition must follow from the trade-off .* got local_loss_tolerance: measure it anew",
@@ -87,7 +87,10 @@ def test_every_definition_is_put_into_words():
         (lambda: HALF.to(Definition.LOCAL_LOSS_TOLERANCE, share=0.01), "got local_loss_tolerance"),
         (lambda: HALF.to(Definition.PLATEAU), "share must be given for plateau, got None: the maximum useful batch"),
         (lambda: HALF.to(Definition.EXAMPLE_EFFICIENCY, share=1.2), "share must be between 0 and 1"),
-        (lambda: CriticalBatch(8, Definition.HALF_EFFICIENCY, "t", "images", 0.2), "share must be left out for half"),
+        (
+            lambda: DefinedCriticalBatch(8, Definition.HALF_EFFICIENCY, "t", "images", 0.2),
+            "share must be left out for half",
+        ),
         (
             lambda: HALF.to(Definition.OVERHEAD_FROM_BATCH, share=0.2),
             "from_batch must be given for overhead_from_batch",
@@ -97,13 +100,16 @@ def test_every_definition_is_put_into_words():
             "from_batch must be left out for plateau, got 8",
         ),
         (
-            lambda: CriticalBatch(300, Definition.OVERHEAD_FROM_BATCH, "t", "s", 0.2, 256).to(
+            lambda: DefinedCriticalBatch(300, Definition.OVERHEAD_FROM_BATCH, "t", "s", 0.2, 256).to(
                 Definition.HALF_EFFICIENCY
             ),
             "value must be above 307.2",
         ),
-        (lambda: CriticalBatch(8, Definition.HALF_EFFICIENCY, "", "images"), "target must name the performance level"),
-        (lambda: CriticalBatch(0, Definition.HALF_EFFICIENCY, "t", "images"), "value must be positive"),
+        (
+            lambda: DefinedCriticalBatch(8, Definition.HALF_EFFICIENCY, "", "images"),
+            "target must name the performance level",
+        ),
+        (lambda: DefinedCriticalBatch(0, Definition.HALF_EFFICIENCY, "t", "images"), "value must be positive"),
     ],
 )
 def test_a_critical_batch_that_cannot_be_compared_is_refused(call, message):

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.equal_loss import LossWindow, NotKnown
-from noisescale_server.analysis.model_size import SizedRun, SizeEffect, size_effect
-from noisescale_server.analysis.temperature_effect import TemperatureEffect, temperature_effect
+from noisescale_server.analysis.comparison.equal_loss import LossWindow, NotKnown
+from noisescale_server.analysis.comparison.model_size import SizedRun, SizeEffect, size_effect
+from noisescale_server.analysis.comparison.temperature_effect import TemperatureEffect, temperature_effect
 
 SIZES = (1e6, 1e6, 1e7, 1e7, 1e8, 1e8)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from noisescale_core.theory import learning_rate
 from noisescale_core.theory.efficiency import example_efficiency
-from noisescale_server.analysis.goodput import best_goodput, efficiency
-from noisescale_server.analysis.throughput import Placement, StepTimes, TimedStep, misfit
+from noisescale_server.analysis.planner.goodput import best_goodput, efficiency
+from noisescale_server.analysis.planner.throughput import Placement, StepTimes, TimedStep, misfit
 
 TIMES = StepTimes(
     compute_overhead=0.05,

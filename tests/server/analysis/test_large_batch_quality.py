@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.large_batch_quality import qualities
-from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve
-from noisescale_server.analysis.steps_to_target.setting import Setting, Trial, settings_of
+from noisescale_server.analysis.sweeps.large_batch_quality import qualities
+from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting, Trial, settings_of
 
 LEVEL = 0.95
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from noisescale_server.analysis.errors import AnalysisError
-from noisescale_server.analysis.laws.cluster_robust import cluster_robust
-from noisescale_server.analysis.laws.ladder import Crossing, fit_ladder
-from noisescale_server.analysis.laws.law import Law, NoLaw, curve, fit_law
-from noisescale_server.analysis.laws.shape_fit import Observations, fit_shape
-from noisescale_server.analysis.laws.shapes import Axis, ShapeName, shapes
+from noisescale_server.analysis.forecast.laws.cluster_robust import cluster_robust
+from noisescale_server.analysis.forecast.laws.ladder import Crossing, fit_ladder
+from noisescale_server.analysis.forecast.laws.law import Law, NoLaw, curve, fit_law
+from noisescale_server.analysis.forecast.laws.shape_fit import LawObservations, fit_shape
+from noisescale_server.analysis.forecast.laws.shapes import Axis, ShapeName, shapes
 
 ALPHA, BATCH_AT_ONE = 0.21, 2e8
 """Kaplan et al. 2020, eq. 5.3: transformer language models on WebText2."""
@@ -20,14 +20,14 @@ def kaplan(loss: np.ndarray | float) -> np.ndarray:
     return np.log(BATCH_AT_ONE) - np.log(loss) / ALPHA
 
 
-def power_fit(data: Observations):
+def power_fit(data: LawObservations):
     power = next(shape for shape in shapes(Axis.LOSS, float(data.x.min())) if shape.name is ShapeName.POWER)
     return fit_shape(power, data)
 
 
 def of_runs(
     rng: np.random.Generator, *, num_runs: int, shared: float = 0.15, own: float = 0.1, noise_of_loss: float = 0.0
-) -> Observations:
+) -> LawObservations:
     """Twelve windows of each run, whose errors have a part in common and one of their own."""
     x, y, cluster = [], [], []
     for number in range(num_runs):
@@ -37,7 +37,7 @@ def of_runs(
         cluster += [number] * 12
     loss, size = np.concatenate(x), 12 * num_runs
     noise = np.full(size, noise_of_loss)
-    return Observations(loss, np.concatenate(y), np.full(size, own), noise, np.array(cluster))
+    return LawObservations(loss, np.concatenate(y), np.full(size, own), noise, np.array(cluster))
 
 
 def of_one_run(rng: np.random.Generator, *, log_value, loss=None, error: float = 0.12, memory: float = 0.0):
@@ -47,7 +47,7 @@ def of_one_run(rng: np.random.Generator, *, log_value, loss=None, error: float =
     for place in range(1, 20):
         errors[place] = memory * errors[place - 1] + math.sqrt(1 - memory**2) * errors[place]
     cluster = np.arange(20) * 6 // 20
-    return Observations(loss, log_value(loss) + error * errors, np.full(20, error), np.zeros(20), cluster)
+    return LawObservations(loss, log_value(loss) + error * errors, np.full(20, error), np.zeros(20), cluster)
 
 
 def crossings(rng: np.random.Generator, *, num_sizes: int, shared: float, own: float) -> list[Crossing]:
@@ -69,7 +69,7 @@ def coverage(draw, truth_of, *, num_draws: int) -> float:
 class TestPowerLaw:
     def test_exact_values_give_the_published_constants(self) -> None:
         loss = np.geomspace(4, 2, 10)
-        data = Observations(loss, kaplan(loss), np.full(10, 0.1), np.zeros(10), np.arange(10))
+        data = LawObservations(loss, kaplan(loss), np.full(10, 0.1), np.zeros(10), np.arange(10))
 
         law = fit_law(data, Axis.LOSS)
 
@@ -112,7 +112,7 @@ class TestPowerLaw:
         """Least squares on a loss with errors of 0.2 reads too flat; with the loss moved along its error not."""
         rng = np.random.default_rng(3)
         data = [of_runs(rng, num_runs=40, shared=0.0, noise_of_loss=0.2) for _ in range(20)]
-        naive = [Observations(one.x, one.log_value, one.standard_error, 0 * one.x, one.cluster) for one in data]
+        naive = [LawObservations(one.x, one.log_value, one.standard_error, 0 * one.x, one.cluster) for one in data]
 
         moved, flat = ([power_fit(one).parameters[1] for one in each] for each in (data, naive))
 
@@ -122,7 +122,7 @@ class TestPowerLaw:
 
     def test_treating_windows_as_independent_would_be_too_sure(self) -> None:
         data = of_runs(np.random.default_rng(4), num_runs=6, shared=0.3)
-        alone = Observations(data.x, data.log_value, data.standard_error, data.x_standard_error, np.arange(72))
+        alone = LawObservations(data.x, data.log_value, data.standard_error, data.x_standard_error, np.arange(72))
 
         together, apart = power_fit(data), power_fit(alone)
 
@@ -282,7 +282,7 @@ class TestLadder:
 class TestTooLittle:
     def test_few_windows_are_no_law(self) -> None:
         loss = np.geomspace(4, 3, 4)
-        data = Observations(loss, kaplan(loss), np.full(4, 0.1), np.zeros(4), np.arange(4))
+        data = LawObservations(loss, kaplan(loss), np.full(4, 0.1), np.zeros(4), np.arange(4))
 
         law = fit_law(data, Axis.LOSS)
 
@@ -291,7 +291,7 @@ class TestTooLittle:
 
     def test_a_loss_that_did_not_move_is_no_law(self) -> None:
         loss = np.linspace(3.0, 3.05, 20)
-        data = Observations(loss, kaplan(loss), np.full(20, 0.1), np.zeros(20), np.arange(20) * 6 // 20)
+        data = LawObservations(loss, kaplan(loss), np.full(20, 0.1), np.zeros(20), np.arange(20) * 6 // 20)
 
         law = fit_law(data, Axis.LOSS)
 
@@ -300,7 +300,7 @@ class TestTooLittle:
 
     def test_a_loss_that_is_not_positive_is_refused(self) -> None:
         with pytest.raises(AnalysisError, match="x must be positive"):
-            Observations(np.array([1.0, -1.0]), np.zeros(2), np.ones(2), np.zeros(2), np.arange(2))
+            LawObservations(np.array([1.0, -1.0]), np.zeros(2), np.ones(2), np.zeros(2), np.arange(2))
 
 
 @pytest.mark.thorough

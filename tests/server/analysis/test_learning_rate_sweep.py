@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_core.theory.learning_rate import Family
+from noisescale_core.theory.learning_rate import RuleFamily
 from noisescale_server.analysis.estimate import Estimate
-from noisescale_server.analysis.learning_rate_sweep.best_rates import BestRate, best_rates
-from noisescale_server.analysis.learning_rate_sweep.claims import claims
-from noisescale_server.analysis.learning_rate_sweep.curves import CurveName
-from noisescale_server.analysis.learning_rate_sweep.fit import NoRateFits, RateFits, fit_rates
-from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve
-from noisescale_server.analysis.steps_to_target.setting import Trial, settings_of
+from noisescale_server.analysis.sweeps.learning_rate_sweep.best_rates import BestRate, best_rates
+from noisescale_server.analysis.sweeps.learning_rate_sweep.claims import claims
+from noisescale_server.analysis.sweeps.learning_rate_sweep.curves import CurveName
+from noisescale_server.analysis.sweeps.learning_rate_sweep.fit import NoRateFits, RateFits, fit_rates
+from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.sweeps.steps_to_target.setting import Trial, settings_of
 
 SIZES = 2.0 ** np.arange(3, 14)
 
@@ -164,7 +164,7 @@ class TestClaims:
     def test_sgd_in_proportion_saturating_and_bending_at_the_critical_batch(self) -> None:
         fits = fit_rates(tuned(sgd, np.random.default_rng(8), step=1.4))
 
-        found = claims(fits, Family.SGD, self.CRITICAL)
+        found = claims(fits, RuleFamily.SGD, self.CRITICAL)
 
         assert [claim.holds for claim in found] == [True, True, True]
         assert found[0].estimate.low < 1 < found[0].estimate.high
@@ -173,13 +173,13 @@ class TestClaims:
         truth = [BestRate(float(b), 0.01 / (1 + 500 / b) ** 0.5, 0.0, 0.0, 1.0, 5, 1, False) for b in SIZES]
         rates = [BestRate(r.batch_size, r.lr, r.lr / 1.05, r.lr * 1.05, 1.0, 5, 1, False) for r in truth]
 
-        found = claims(fit_rates(rates), Family.SGD, Estimate(500.0, 400.0, 600.0, 0.95))
+        found = claims(fit_rates(rates), RuleFamily.SGD, Estimate(500.0, 400.0, 600.0, 0.95))
 
         assert found[0].holds is False
-        assert claims(fit_rates(rates), Family.ADAM, None)[0].holds is True
+        assert claims(fit_rates(rates), RuleFamily.ADAM, None)[0].holds is True
 
     def test_nothing_is_claimed_of_other_optimizers(self) -> None:
-        assert claims(fit_rates(tuned(sgd, np.random.default_rng(8))), Family.OTHER, self.CRITICAL) == ()
+        assert claims(fit_rates(tuned(sgd, np.random.default_rng(8))), RuleFamily.OTHER, self.CRITICAL) == ()
 
 
 class TestBestRates:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.batch_sweep.many_roots import many_roots
+from noisescale_server.analysis.sweeps.fitting.many_roots import many_roots
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from noisescale_server.analysis.batch_sweep.refusal import Refusal, RefusalReason
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
-from noisescale_server.analysis.published_sweeps import published_critical_batches, published_sweeps, workloads
+from noisescale_server.analysis.sweeps.fitting.refusal import Refusal, RefusalReason
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.published import published_critical_batches, published_sweeps, workloads
 
 
 def outcome_of(name: str) -> SweepFit | Refusal:
@@ -37,7 +37,7 @@ def test_the_largest_language_model_has_its_critical_batch_within_15_percent():
     ("name", "reason"),
     [
         ("cosmoflow", RefusalReason.MISFIT),
-        ("sd", RefusalReason.EXAMPLES_FALL),
+        ("sd", RefusalReason.UNDETERMINED),
         ("gpt3", RefusalReason.REPEATS_DISAGREE),
         ("deepseekv3_671b", RefusalReason.ALL_ABOVE),
         ("unet3d", RefusalReason.ALL_BELOW),
@@ -91,3 +91,19 @@ def test_only_what_is_verified_is_given_out():
     assert all("remembered" not in one.evidence for one in found)
     assert all("2505.23971" not in one.source for one in found)
     assert {one.num_parameters for one in found} >= {"215M", "8B"}
+
+
+def test_counts_of_steps_are_told_as_the_samples_that_other_versions_count():
+    by_name = {sweep.workload.name: sweep.workload for sweep in published_sweeps()}
+    of_steps, of_samples = by_name["sd"], by_name["stable_diffusion"]
+    later = {point.batch_size: point.to_target_mean for point in of_samples.points}
+
+    assert (of_steps.unit, of_samples.unit) == ("samples", "samples")
+    assert all(0.9 < p.to_target_mean / later[p.batch_size] < 1.3 for p in of_steps.points)
+
+
+def test_data_to_a_target_have_a_unit_that_fits_their_size():
+    for workload in (sweep.workload for sweep in published_sweeps()):
+        most = max(point.to_target_mean for point in workload.points)
+        assert (workload.unit == "epochs") == (most < 1_000), workload.name
+        assert (workload.unit == "tokens") == (most > 1e9), workload.name

@@ -1,6 +1,6 @@
 import pytest
 
-from noisescale_server.analysis.ramps import LinearRamp, should_double
+from noisescale_server.analysis.planner.ramps import LinearRamp, should_double
 
 
 def test_the_linear_ramp_of_gpt3_in_tokens():

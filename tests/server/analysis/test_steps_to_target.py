@@ -8,9 +8,14 @@ import pytest
 from noisescale_lab.sweep.crossing import steps_to_target as crossing_in_a_job
 from noisescale_lab.sweep.trial import Curve
 from noisescale_server.analysis.errors import AnalysisError
-from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve, causal_mean, steps_to_target
-from noisescale_server.analysis.steps_to_target.ladder import target_ladder
-from noisescale_server.analysis.steps_to_target.steps import Outcome
+from noisescale_server.analysis.sweeps.points.steps import Outcome
+from noisescale_server.analysis.sweeps.steps_to_target.crossing import (
+    Direction,
+    MetricCurve,
+    causal_mean,
+    steps_to_target,
+)
+from noisescale_server.analysis.sweeps.steps_to_target.ladder import target_ladder
 
 
 def falling(*values: float, steps=(10, 20, 40, 80)) -> MetricCurve:

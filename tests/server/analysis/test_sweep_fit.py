@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.batch_sweep.fit import fit_sweep
-from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
-from noisescale_server.analysis.batch_sweep.observations import NoiseLevel
-from noisescale_server.analysis.batch_sweep.refusal import Refusal, RefusalReason
-from noisescale_server.analysis.batch_sweep.sweep import Repeats, SweepPoint, sweep_point
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 from noisescale_server.analysis.errors import AnalysisError
-from noisescale_server.analysis.steps_to_target.steps import StepsToTarget
+from noisescale_server.analysis.sweeps.batch_sweep.fit import fit_sweep
+from noisescale_server.analysis.sweeps.fitting.lack_of_fit import Finding
+from noisescale_server.analysis.sweeps.fitting.observations import NoiseLevel
+from noisescale_server.analysis.sweeps.fitting.refusal import Refusal, RefusalReason
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.points.steps import StepsToTarget
+from noisescale_server.analysis.sweeps.points.sweep import Repeats, SweepPoint, sweep_point
 from synthetic_sweeps import CRITICAL_BATCH, MIN_STEPS, Setting, exact_sweep, shares
 
 SIZES = (16, 64, 256, 1024, 4096)

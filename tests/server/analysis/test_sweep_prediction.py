@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.batch_sweep.fit import fit_sweep
-from noisescale_server.analysis.batch_sweep.prediction import predict
-from noisescale_server.analysis.batch_sweep.regimes import Regime, local_slopes
 from noisescale_server.analysis.errors import AnalysisError
+from noisescale_server.analysis.sweeps.batch_sweep.fit import fit_sweep
+from noisescale_server.analysis.sweeps.batch_sweep.prediction import predict
+from noisescale_server.analysis.sweeps.batch_sweep.regimes import Regime, local_slopes
 from synthetic_sweeps import CRITICAL_BATCH, MIN_STEPS, Setting
 
 

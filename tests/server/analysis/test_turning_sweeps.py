@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from noisescale_server.analysis.batch_sweep.fit import fit_sweep
-from noisescale_server.analysis.batch_sweep.prediction import predict
-from noisescale_server.analysis.batch_sweep.refusal import Refusal, RefusalReason
-from noisescale_server.analysis.batch_sweep.sweep import Repeats, SweepPoint
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.batch_sweep.fit import fit_sweep
+from noisescale_server.analysis.sweeps.batch_sweep.prediction import predict
+from noisescale_server.analysis.sweeps.fitting.refusal import Refusal, RefusalReason
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.points.sweep import Repeats, SweepPoint
 from synthetic_sweeps import Setting
 from turning_sweeps import CRITICAL_BATCH, MIN_STEPS, TurningSetting, lifted, power
 

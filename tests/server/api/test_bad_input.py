@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from noisescale_server.app import create_app
-from noisescale_server.settings import Settings
+from noisescale_server.process.settings import Settings
 from problems import assert_problem
 from stored_runs import resolved, store_run
 

@@ -10,10 +10,11 @@ import pytest
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from noisescale_server.api.body import BodyTooLarge, parse, read_body
-from noisescale_server.api.errors import register_error_handlers
-from noisescale_server.services.errors import InvalidInput
-from noisescale_server.settings import Settings
+from noisescale_server.api.platform.body import parse, read_body
+from noisescale_server.api.platform.errors import register_error_handlers
+from noisescale_server.api.platform.refusals import BodyTooLarge
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.platform.errors import InvalidInput
 from problems import assert_problem
 
 JSON = {"Content-Type": "application/json"}

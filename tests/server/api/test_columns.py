@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from compared_tasks import stored_run
 from factories import STARTED_AT, make_batch, make_groups, make_measurements, make_stream
-from noisescale_server.api import schemas_columns
+from noisescale_server.api.platform import columns as schemas_columns
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from compared_tasks import planted_task, stored_run
-from noisescale_server.services import measured_sweep, task_averages
+from noisescale_server.services.series import averages as task_averages
+from noisescale_server.services.sweeps import measured as measured_sweep
 from problems import assert_problem
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, curve, sweep_of
 

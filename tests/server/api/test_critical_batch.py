@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream
-from noisescale_server.analysis.batch_sweep.turning.detection import FEWEST_BATCH_SIZES
+from noisescale_server.analysis.sweeps.turning.detection import FEWEST_BATCH_SIZES
 from problems import assert_problem
 from stored_runs import resolved, store_run
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, MIN_STEPS, RATES, TARGET, curve, exact_steps, sweep_of
@@ -248,7 +248,7 @@ class TestKept:
     ) -> None:
         sweep_id = await sweep_of(shared_client, *(curve(size) for size in BATCH_SIZES))
         first = await critical_batch(shared_client, sweep_id)
-        monkeypatch.setattr("noisescale_server.services.sweep_curves.settings_of_sweep", None)
+        monkeypatch.setattr("noisescale_server.services.sweeps.curves.settings_of_sweep", None)
 
         assert await critical_batch(shared_client, sweep_id) == first
 

@@ -7,8 +7,8 @@ from fastapi import FastAPI
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from noisescale_server.api.errors import PROBLEMS, register_error_handlers
-from noisescale_server.services.errors import Conflict, DomainError, NotFound
+from noisescale_server.api.platform.errors import PROBLEMS, register_error_handlers
+from noisescale_server.services.platform.errors import Conflict, DomainError, NotFound
 from problems import assert_problem
 
 GROUPING_ONLY = {DomainError, NotFound, Conflict}

@@ -9,7 +9,7 @@ import pytest
 
 from compared_tasks import rows_of
 from factories import make_batch, make_run, make_stream
-from noisescale_server.services.gathered_sweeps import swept
+from noisescale_server.services.sweeps.gathered import swept
 from sweep_curves import CRITICAL_BATCH, MIN_STEPS, TARGET
 
 SIZES, RATES = (64, 256, 1024), (0.05, 0.1)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, with_path
-from noisescale_core.advice.rate_verdict import rate_verdict
+from noisescale_core.advice.learning_rate.rate_verdict import rate_verdict
 from noisescale_core.estimators.path import Path, walk_factor
 from problems import assert_problem
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from sqlalchemy import update
 
 from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, without_estimates
-from noisescale_server.storage.tables import Run
+from noisescale_server.storage.platform.tables import Run
 from problems import assert_problem
 from stored_runs import resolved, store_run
 
@@ -196,7 +196,7 @@ class TestWaste:
 
     async def test_the_time_between_a_job_and_its_resumption_is_not_paid(self, client: httpx.AsyncClient) -> None:
         run_id, day = uuid4(), 86_400.0
-        run = make_run(num_devices=1, usd_per_device_hour=1.0)
+        run = make_run(num_devices=2, usd_per_device_hour=0.5)  # of one device no part can be given back
         first = make_measurements(steps=range(300))
         late = make_measurements(steps=range(300, 600))
         late["wall_time"] = [moment + day for moment in late["wall_time"]]
@@ -212,6 +212,25 @@ class TestWaste:
         await send(client, run_id, measurements=make_measurements(steps=range(100)))
 
         assert (await recommendation(client, run_id))["waste"]["usd"] is None
+
+
+async def test_page_figure_and_report_have_one_bound(shared_client: httpx.AsyncClient) -> None:
+    run_id = uuid4()
+    measured = make_measurements(steps=range(200), global_batch=32.0)
+    # |G|² in the noise: about 0.1 with a spread of 3
+    signal = [6 * (one - 1) + 0.1 for one in measured["sum_grad_sq_norm"]]
+    measured |= {"sum_grad_sq_norm": signal, "sum_grad_sq_norm_sq": [one * one for one in signal]}
+    await send(shared_client, run_id, run=make_run(example="image"), measurements=measured)
+
+    row, series, advice = [
+        (await shared_client.get(f"/api/v1/runs/{run_id}{path}")).json()
+        for path in ("", "/noise-scale?points=320", "/recommendation")
+    ]
+
+    known = [row["noise_scale"], series["latest"], advice["noise_scale"]]
+    assert {one["state"] for one in known} == {"unresolved"}
+    assert len({one["low"] for one in known}) == 1
+    assert known[0]["low"] is not None
 
 
 class TestLimitsAndPredictions:
@@ -267,7 +286,7 @@ class TestLimitsAndPredictions:
     async def test_limits_that_exclude_each_other_say_what_each_allows(
         self, shared_client: httpx.AsyncClient, trained: UUID
     ) -> None:
-        found = await recommendation(shared_client, trained, max_hours=0.15, max_usd=0.5)
+        found = await recommendation(shared_client, trained, max_hours=0.15, max_usd=0.8)
 
         assert found["headline"] == "No batch meets both limits"
         assert found["effect"].startswith(found["limited"]["possible"])

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from noisescale_server.api import schemas_reproductions
+from noisescale_server.api.reproductions import schemas as schemas_reproductions
 from problems import assert_problem
 from reproduction_bodies import advice_body, claim_body, claim_summary
 

@@ -111,8 +111,24 @@ class TestSummary:
         found = (await client.get("/api/v1/runs/summary", params={"by": "task"})).json()["groups"]
 
         assert found == [
-            {"value": "a", "num_runs": 4, "num_resolved": 3, "noise_scale": 200, "global_batch": 20, "loss": 0.31},
-            {"value": "b", "num_runs": 1, "num_resolved": 0, "noise_scale": None, "global_batch": None, "loss": 2.5},
+            {
+                "value": "a",
+                "num_runs": 4,
+                "num_resolved": 3,
+                "num_silent": 0,
+                "noise_scale": 200,
+                "global_batch": 20,
+                "loss": 0.31,
+            },
+            {
+                "value": "b",
+                "num_runs": 1,
+                "num_resolved": 0,
+                "num_silent": 0,
+                "noise_scale": None,
+                "global_batch": None,
+                "loss": 2.5,
+            },
         ]
 
     async def test_runs_are_grouped_by_a_key_of_their_config_within_the_filter(

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from noisescale_server.api import cursor
-from noisescale_server.storage.run_queries import SORT_COLUMNS, Sort
+from noisescale_server.api.platform import cursor
+from noisescale_server.storage.runs.queries import SORT_COLUMNS, Sort
 from problems import assert_problem
 from stored_runs import names, names_of_all_pages, store_run
 

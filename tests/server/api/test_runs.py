@@ -10,7 +10,9 @@ from fastapi import FastAPI
 from sqlalchemy import func, insert, select
 
 from factories import make_batch
-from noisescale_server.storage.tables import Run, Table
+from noisescale_server.services.retention import rounds
+from noisescale_server.storage.alerts.tables import AlertRule
+from noisescale_server.storage.platform.tables import Run, Table
 from problems import assert_problem
 from stored_runs import resolved, store_run
 
@@ -189,6 +191,8 @@ class TestDelete:
 
         assert (answer.status_code, answer.content) == (204, b"")
         assert_problem(await client.get(f"/api/v1/runs/{gone}"), 404, "run-not-found")
+        # what it has measured goes in the background
+        await rounds.work(app.state.sessions, datetime.now(UTC))
         async with app.state.sessions() as session:
             for table in tables:
                 left = (await session.execute(select(table.c.run_id))).scalars().all()
@@ -219,6 +223,7 @@ class TestDelete:
 
         assert {answer.status_code for answer in answers[:6]} <= {200, 410}
         assert [answer.status_code for answer in answers[6:]] == [204] * 6
+        await rounds.work(app.state.sessions, datetime.now(UTC))
         async with app.state.sessions() as session:
             for table in Table.metadata.sorted_tables:
                 if "run_id" in table.columns:
@@ -231,15 +236,25 @@ async def fill_every_table(app: FastAPI, run_id: UUID) -> None:
     async with app.state.sessions() as session, session.begin():
         run = await session.get_one(Run, run_id)
         known = {"run_id": run_id, "project_id": run.project_id, "task_id": run.task_id}
+        rule = AlertRule(project_id=run.project_id, name="x", kind="stalled")
+        session.add(rule)
+        await session.flush()
+        known["rule_id"] = rule.id
         for table in Table.metadata.sorted_tables:
             if "run_id" in table.columns:
                 values = smallest_row(table, known, stream_id) | {"run_id": run_id}
                 await session.execute(insert(table).values(values))
 
 
+def run_bytes(known: dict[str, UUID]) -> bytes:
+    """Other ones for each run."""
+    return known["run_id"].bytes
+
+
 def smallest_row(table: object, known: dict[str, UUID], stream_id: UUID) -> dict[str, object]:
     """Values for the columns that need one."""
     by_type = {int: 1, float: 1.0, str: "x", bool: True, datetime: datetime.now(UTC), UUID: stream_id, list: []}
+    by_type[bytes] = run_bytes(known)
     return {
         column.name: known[column.name] if column.name in known else by_type[column.type.python_type]
         for column in table.columns  # type: ignore[attr-defined]

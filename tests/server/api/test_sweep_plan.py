@@ -8,13 +8,13 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from noisescale_server.analysis.batch_sweep.bootstrap import Bootstrap
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
-from noisescale_server.analysis.batch_sweep.target_answer import TargetAnswer, target_answer
-from noisescale_server.analysis.sweep_plan import plan as plan_for
-from noisescale_server.services import sweep_curves
-from noisescale_server.services.sweep_curves import RunCurve
-from noisescale_server.storage.tables import SweepRun
+from noisescale_server.analysis.sweeps.batch_sweep.bootstrap import Bootstrap
+from noisescale_server.analysis.sweeps.batch_sweep.target_answer import TargetAnswer, target_answer
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.plan import plan as plan_for
+from noisescale_server.services.sweeps import curves as sweep_curves
+from noisescale_server.services.sweeps.curves import RunCurve
+from noisescale_server.storage.platform.tables import SweepRun
 from problems import assert_problem
 from sweep_curves import BATCH_SIZES, CRITICAL_BATCH, TARGET, curve, exact_steps, sweep_of, turning_curves
 

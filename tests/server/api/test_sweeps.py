@@ -1,5 +1,6 @@
 """/api/v1/sweeps: create, list, read, attach, delete."""
 
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -7,6 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from noisescale_server.services.sweeps import sweeps
 from problems import assert_problem
 from stored_runs import resolved, store_run
 
@@ -214,3 +216,111 @@ class TestDelete:
 
     async def test_an_unknown_sweep_is_not_found(self, shared_client: httpx.AsyncClient) -> None:
         assert_problem(await shared_client.delete(f"{SWEEPS}/{uuid4()}"), 404, "sweep-not-found")
+
+
+class TestNames:
+    async def test_a_sweep_that_nobody_has_named_is_called_by_task_kind_and_moment(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        run = (await client.post("/api/v1/runs", json={"project": "names", "task": "digits"})).json()
+        sweep = (await client.post(SWEEPS, json={"project": "names", "task": "digits"})).json()
+        left = {"kind": "branch", "run_id": run["id"], "details": {"step": 1200}}
+        branch = (await client.post(SWEEPS, json={"project": "names", "task": "digits", **left})).json()
+
+        moment = r"\d\d [A-Z][a-z]{2} \d\d:\d\d"
+        assert re.fullmatch(rf"digits sweep, {moment}", sweep["name"])
+        assert re.fullmatch(rf"digits branch at step 1,200, {moment}", branch["name"])
+        listed = (await client.get(SWEEPS, params={"project": "names"})).json()["sweeps"]
+        assert {one["name"] for one in listed} == {sweep["name"], branch["name"]}
+
+    async def test_a_sweep_is_renamed_and_stays_so(self, client: httpx.AsyncClient) -> None:
+        sweep = (await client.post(SWEEPS, json={"project": "names"})).json()
+        path = f"{SWEEPS}/{sweep['id']}"
+
+        renamed = await client.patch(path, json={"name": "warm-up tried twice"})
+
+        assert (renamed.status_code, renamed.json()["name"]) == (200, "warm-up tried twice")
+        assert (await client.get(path)).json()["name"] == "warm-up tried twice"
+
+    @pytest.mark.parametrize(
+        "body", [{"name": ""}, {"name": "   "}, {"name": None}, {}, {"name": "x", "kind": "branch"}]
+    )
+    async def test_a_name_that_is_none_is_refused_and_the_old_one_stays(
+        self, client: httpx.AsyncClient, body: dict[str, Any]
+    ) -> None:
+        sweep = (await client.post(SWEEPS, json={"project": "names", "name": "kept"})).json()
+        path = f"{SWEEPS}/{sweep['id']}"
+
+        assert_problem(await client.patch(path, json=body), 422, "invalid-input")
+        assert (await client.get(path)).json()["name"] == "kept"
+
+    async def test_a_sweep_that_is_not_there_is_not_renamed(self, client: httpx.AsyncClient) -> None:
+        assert_problem(await client.patch(f"{SWEEPS}/{uuid4()}", json={"name": "x"}), 404, "sweep-not-found")
+
+
+NEAR_ONE = {
+    "loss": 1.0,
+    "batch_sizes": [16.0, 64.0],
+    "value": 40.0,
+    "low": 20.0,
+    "high": 90.0,
+    "level": 0.95,
+    "spread": 0.15,
+}
+BETWEEN = {"losses": [NEAR_ONE]}
+
+
+class TestNoiseScaleBetweenRuns:
+    async def test_it_is_a_kind_of_its_own_with_its_flag(self, client: httpx.AsyncClient) -> None:
+        sweep_id = await new_sweep(client, noise_scale_between_runs=BETWEEN)
+
+        sweep = (await client.get(f"{SWEEPS}/{sweep_id}")).json()
+
+        assert sweep["noise_scale_between_runs"] == {
+            "kind": "between_runs", "flag": "different_parameters", "losses": [NEAR_ONE], "missing": None,
+        }  # fmt: skip
+        assert sweep["details"] == FULL["details"]
+
+    async def test_the_same_sweep_again_has_the_newest_of_them_and_without_one_keeps_it(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        sweep_id = await new_sweep(client, noise_scale_between_runs=BETWEEN)
+        grown = {"losses": [{**NEAR_ONE, "value": 50.0}]}
+
+        again = await client.post(SWEEPS, json={**FULL, "id": sweep_id, "noise_scale_between_runs": grown})
+        silent = await client.post(SWEEPS, json={**FULL, "id": sweep_id})
+
+        for answer in (again, silent):
+            assert answer.status_code == 200
+            assert answer.json()["noise_scale_between_runs"]["losses"][0]["value"] == 50.0
+
+    @pytest.mark.parametrize(
+        ("between", "said"),
+        [
+            ({"losses": []}, "has losses, or says what is missing"),
+            ({"losses": [NEAR_ONE], "missing": "runs"}, "has losses, or says what is missing"),
+            ({"losses": [{**NEAR_ONE, "value": 100.0}]}, "outside of its interval"),
+            ({"losses": [{**NEAR_ONE, "high": None}]}, "outside of its interval"),
+            ({"losses": [NEAR_ONE], "kind": "simple"}, "kind"),
+            ({"losses": [NEAR_ONE], "flag": ""}, "flag"),
+        ],
+    )
+    async def test_what_cannot_be_one_is_refused(
+        self, shared_client: httpx.AsyncClient, between: dict[str, Any], said: str
+    ) -> None:
+        answer = await shared_client.post(SWEEPS, json={**FULL, "noise_scale_between_runs": between})
+
+        assert answer.status_code == 422
+        assert said in answer.text
+
+
+async def test_runs_that_a_full_sweep_has_already_may_come_again(client: httpx.AsyncClient, monkeypatch) -> None:
+    monkeypatch.setattr(sweeps, "MAX_RUNS", 3)
+    sweep_id = await new_sweep(client)
+    runs = [curve(id=str(uuid4())) for _ in range(3)]
+
+    first, again = await attach(client, sweep_id, *runs), await attach(client, sweep_id, *runs)
+    more = await attach(client, sweep_id, curve())
+
+    assert (first.status_code, again.status_code, more.status_code) == (200, 200, 422)
+    assert len((await client.get(f"{SWEEPS}/{sweep_id}")).json()["runs"]) == 3

@@ -249,7 +249,7 @@ class TestWorth:
         neither = await tradeoff(shared_client, **known, preference=0.5)
 
         assert silent == neither
-        assert silent["price_text"] == "assumes that 1 % of the steps is worth 1 % of the examples"
+        assert silent["price_text"] == "assumes that time and data matter equally"
         # the price moves with B_crit, so the best batch has its whole interval
         assert (silent["best_batch"]["low"], silent["best_batch"]["high"]) == pytest.approx((500, 2000))
 
@@ -292,8 +292,27 @@ class TestWhatIfs:
 
         told = {one["name"]: one["row"] for one in found["what_ifs"]}
         assert found["recommended"]["batch_size"] < 256
-        assert told["cheapest"]["usd"]["value"] <= found["recommended"]["usd"]["value"] * (1 + 1e-9)
+        assert told["cheapest"]["examples"]["value"] <= found["recommended"]["examples"]["value"] * (1 + 1e-9)
         assert told["cheapest"]["batch_size"] == round(told["cheapest"]["batch_size"])
+
+    async def test_on_one_device_that_has_timed_one_batch_other_batches_have_steps_and_no_time_or_cost(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        one = {"step_seconds": 2, "num_devices": 1, "usd_per_device_hour": 3}
+
+        found = await tradeoff(shared_client, **PLANNED, **one, batch_size=[500, 1000])
+        bought = await tradeoff(shared_client, **PLANNED, **one, batch_size=[500, 1000], max_devices=4)
+
+        half, here = row(found, 500), row(found, 1000)
+        assert (half["steps"]["value"], half["hours"], half["usd"], half["num_devices"]) == (3000, None, None, 1)
+        assert (here["hours"]["value"], here["usd"]["value"]) == pytest.approx((2000 * 2 / 3600, 2000 * 2 / 1200))
+        assert found["assumes"] == "Time at another batch is not known: this device has timed one batch."
+        assert found["step"]["are_devices_added"] is False
+        assert found["pareto"] == [500, 1000]
+        assert {one["name"] for one in found["what_ifs"]} == {"cheapest", "fastest"}
+        assert all(one["hours"] is None for one in found["policies"] if one["first_batch"] != one["last_batch"])
+        # who has more devices says so, and then they come with the batch
+        assert bought["step"]["are_devices_added"] is True
 
     async def test_what_exceeds_a_limit_says_which(self, shared_client: httpx.AsyncClient) -> None:
         found = await tradeoff(shared_client, **PLANNED, **MACHINES, max_hours=1)

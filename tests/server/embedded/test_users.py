@@ -17,7 +17,7 @@ from noisescale_server.embedded import (
     supervisor,
 )
 from noisescale_server.embedded.binaries import Binaries
-from noisescale_server.embedded.privileges import Identity, closed_folder
+from noisescale_server.embedded.privileges import SystemUser, closed_folder
 
 pytestmark = pytest.mark.processes
 
@@ -103,8 +103,8 @@ def test_an_ordinary_user_runs_postgres_as_itself(open_folder, start_owner):
 def test_a_closed_folder_is_found_on_the_way_down(open_folder):
     (open_folder / "a" / "b").mkdir(parents=True)
     (open_folder / "a").chmod(0o700)
-    stranger = Identity(uid=12345, gid=12345, name="stranger")
-    owner = Identity(uid=os.getuid(), gid=os.getgid(), name="owner")
+    stranger = SystemUser(uid=12345, gid=12345, name="stranger")
+    owner = SystemUser(uid=os.getuid(), gid=os.getgid(), name="owner")
 
     assert closed_folder(open_folder / "a" / "b", stranger) == open_folder / "a"
     assert closed_folder(open_folder / "a" / "b", owner) is None

@@ -17,7 +17,7 @@ def test_no_input_brings_forth_a_5xx_or_an_answer_that_is_not_described(
     new_database: Callable[[], str], tmp_path: Path
 ) -> None:
     """`make fuzz` asks longer, and in sequence; here each time the same is asked."""
-    with served_app(new_database()) as address:
+    with served_app(new_database(), public_projects=True) as address:
         found = fuzz(address, TOKEN, folder=tmp_path, examples=1, with_sequences=False, seed=9)
 
     assert found.num_failures == 0, found.report

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from factories import make_batch, make_groups, make_measurements, make_run, make_stream
-from noisescale_server.services import ingestion
-from noisescale_server.storage.row_tables import GroupMeasurement, Measurement, Metric
-from noisescale_server.storage.tables import Run
+from noisescale_server.services.ingest import ingestion
+from noisescale_server.storage.platform.row_tables import GroupMeasurement, Measurement, Metric
+from noisescale_server.storage.platform.tables import Run
 
 TOKENS = (
     *("null", "true", "false", "0", "-0.0", "-1", "1", "1.5", "2147483648", "9007199254740992"),

@@ -14,11 +14,11 @@ from sqlalchemy import text
 
 from app_in_process import client_of, running_app
 from factories import make_batch, make_measurements
-from noisescale_server import backups, upkeep
-from noisescale_server.backups import BackupError
+from noisescale_server.cli import backups, upkeep
+from noisescale_server.cli.backups import BackupError
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrations_folder
-from noisescale_server.settings import Settings
+from noisescale_server.process.migrating import migrations_folder
+from noisescale_server.process.settings import Settings
 
 pytestmark = pytest.mark.processes
 

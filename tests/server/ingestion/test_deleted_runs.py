@@ -64,5 +64,11 @@ async def test_a_batch_that_waits_for_a_deletion_does_not_bring_the_run_back(
 async def until_somebody_waits(app: FastAPI) -> None:
     """Returns when a transaction waits for another one's lock."""
     async with asyncio.timeout(30), app.state.sessions() as session:
-        while not await session.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")):
+        # of several nodes none says who waits on another one: what waits for a socket while it inserts waits for a lock
+        waiting = (
+            "SELECT (SELECT count(*) FROM pg_locks WHERE NOT granted) + (SELECT count(*) FROM pg_stat_activity"
+            " WHERE wait_event_type = 'Extension' AND state = 'active' AND query LIKE '%FOR KEY SHARE%'"
+            " AND query_start < clock_timestamp() - interval '0.5 s')"
+        )
+        while not await session.scalar(text(waiting)):
             await session.rollback()

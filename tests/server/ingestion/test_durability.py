@@ -1,4 +1,4 @@
-"""Nothing is acknowledged on a Postgres that may forget in a crash what it has committed."""
+"""No record is acknowledged on a Postgres that may forget in a crash what it has committed."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +11,8 @@ import pytest
 from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
 from factories import make_batch
 from noisescale_server.app import create_app
-from noisescale_server.services.durability import refuse_unsafe
-from noisescale_server.services.errors import DatabaseNotDurable
+from noisescale_server.services.platform.durability import refuse_unsafe
+from noisescale_server.services.platform.errors import DatabaseNotDurable
 from problems import assert_problem
 
 

@@ -15,9 +15,9 @@ from dashboard_callbacks import Callbacks
 from factories import make_batch, make_run
 from killable_postgres import KillablePostgres, killable_postgres
 from noisescale_dashboard.app import mount
-from noisescale_server.api import read_rate
+from noisescale_server.api.access import read_rate
 from noisescale_server.app import create_app
-from noisescale_server.storage import engine
+from noisescale_server.storage.platform import engine
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
@@ -63,6 +63,7 @@ def requests_of(app: FastAPI) -> list[tuple[str, str, object]]:
         ("POST", "/api/v1/streams/{stream_id}/batches"): make_batch(),
         ("POST", "/api/v1/runs/changes"): {"ids": [str(uuid4())], "archived": True},
         ("PATCH", "/api/v1/runs/{run_id}"): {"name": "x"},
+        ("PATCH", "/api/v1/sweeps/{sweep_id}"): {"name": "x"},
     }
     found = []
     for path, methods in app.openapi()["paths"].items():

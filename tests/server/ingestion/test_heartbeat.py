@@ -1,6 +1,6 @@
 """A job whose steps take minutes is not silent: it says that it lives, and hears where the server stands."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import httpx
@@ -17,8 +17,8 @@ async def run_silently(app: FastAPI, client: httpx.AsyncClient) -> tuple[UUID, U
     answer = await client.post(f"/api/v1/streams/{stream_id}/batches", json=make_batch(run_id=run_id))
     assert answer.status_code == 200, answer.text
     async with app.state.sessions.begin() as session:
-        back = text("UPDATE run SET updated_at = updated_at - CAST(:by AS interval) WHERE id = :id")
-        await session.execute(back, {"by": timedelta(minutes=5), "id": run_id})
+        back = text("UPDATE run SET updated_at = :at WHERE id = :id")
+        await session.execute(back, {"at": datetime.now(UTC) - timedelta(minutes=5), "id": run_id})
     return run_id, stream_id
 
 

@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import make_batch, make_groups, make_measurements, make_stream, without_estimates
 from noisescale_core.estimators.flags import Flags
-from noisescale_server.api.streams import batch_of
-from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import ingestion
-from noisescale_server.services.ingestion import Accepted, Batch
-from noisescale_server.storage import streams
-from noisescale_server.storage.streams import Loss
-from noisescale_server.storage.tables import Run, Stream
+from noisescale_server.api.ingest.streams import batch_of
+from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.services.ingest import ingestion
+from noisescale_server.services.ingest.ingestion import Accepted, Batch
+from noisescale_server.storage.platform.tables import Run, Stream
+from noisescale_server.storage.runs import streams
+from noisescale_server.storage.runs.streams import Loss
 
 FINISH = {"status": "finished", "wall_time": 1.8e9}
 
@@ -286,11 +286,11 @@ class TestTheCursor:
     async def test_it_says_where_the_stream_stands_among_others(self, session: AsyncSession) -> None:
         run_id, first, second, other_kind = uuid4(), uuid4(), uuid4(), uuid4()
         await accept(session, first, run_id=run_id, stream=make_stream(started_at=1e9))
-        alone = await streams.lock(session, first)
+        alone = await streams.lock(session, run_id, first)
         await accept(session, other_kind, run_id=run_id, stream=make_stream(started_at=3e9, kind="adam"))
-        beside_another_kind = await streams.lock(session, first)
+        beside_another_kind = await streams.lock(session, run_id, first)
         await accept(session, second, run_id=run_id, stream=make_stream(started_at=2e9))
-        old, new = await streams.lock(session, first), await streams.lock(session, second)
+        old, new = await streams.lock(session, run_id, first), await streams.lock(session, run_id, second)
         elsewhere = uuid4()
         await accept(session, elsewhere, stream=make_stream(started_at=4e9))
 
@@ -312,7 +312,7 @@ class TestTheCursor:
         for stream_id in (greater, lesser):
             await accept(session, stream_id, run_id=run_id, stream=make_stream(started_at=1e9))
 
-        found = [await streams.lock(session, one) for one in (lesser, greater)]
+        found = [await streams.lock(session, run_id, one) for one in (lesser, greater)]
 
         assert [one is not None and one.is_newest for one in found] == [False, True]
 
@@ -336,9 +336,9 @@ class TestTheCursor:
         assert await streams.cursors_of_run(session, run_id) == ((newer, 10), (older, 6), (silent, 3))
 
     async def test_a_heartbeat_says_where_a_stream_stands(self, session: AsyncSession) -> None:
-        stream_id = uuid4()
-        await accept(session, stream_id)
-        cursor = await streams.lock(session, stream_id)
+        run_id, stream_id = uuid4(), uuid4()
+        await accept(session, stream_id, run_id=run_id)
+        cursor = await streams.lock(session, run_id, stream_id)
 
         assert cursor is not None
         assert await streams.touch(session, stream_id) == (5, cursor.epoch)

@@ -10,11 +10,11 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import make_batch, make_groups, make_measurements, make_stream
-from noisescale_server import upkeep
-from noisescale_server.api.streams import batch_of
-from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import ingestion, ledger
-from noisescale_server.settings import Settings
+from noisescale_server.api.ingest.streams import batch_of
+from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.cli import upkeep
+from noisescale_server.process.settings import Settings
+from noisescale_server.services.ingest import ingestion, ledger
 
 LOST = [{"from": 7, "to": 9, "reason": "memory_full"}, {"from": 10, "to": 10, "reason": "rejected"}]
 

@@ -11,7 +11,7 @@ import pytest
 
 from as_owner import execute
 from factories import make_batch
-from noisescale_server.services import metric_names
+from noisescale_server.services.ingest import metric_names
 
 
 @pytest.fixture

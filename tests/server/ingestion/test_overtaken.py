@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from factories import STARTED_AT, make_batch, make_measurements, make_stream
-from noisescale_server.services import ingestion
+from noisescale_server.services.ingest import ingestion
 
 
 async def post(client: httpx.AsyncClient, run_id: UUID, *, started_at: float, stream_id: UUID, **parts: Any) -> None:

@@ -16,7 +16,7 @@ from app_in_process import ADDRESS, AS_LOCAL_USER, local_settings
 from factories import make_batch, make_measurements
 from killable_postgres import KillablePostgres, killable_postgres
 from noisescale_server.app import create_app
-from noisescale_server.services import ledger
+from noisescale_server.services.ingest import ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 

@@ -21,8 +21,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app_in_process import ADDRESS, AS_LOCAL_USER, LOCAL_TOKEN, local_settings
 from factories import make_batch, make_measurements
 from noisescale_server.app import create_app
-from noisescale_server.services import ledger
-from noisescale_server.storage.engine import create_engine, session_factory
+from noisescale_server.services.ingest import ledger
+from noisescale_server.storage.access.visibility import session_factory
+from noisescale_server.storage.platform.engine import create_engine
 from places import with_support
 from served_app import free_port
 from torture.nursery import Nursery

@@ -11,10 +11,10 @@ import pytest
 from keys_of_tests import bearer
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.run import Run
-from noisescale_server import upkeep
+from noisescale.run.run import Run
+from noisescale_server.cli import upkeep
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.settings import Settings
+from noisescale_server.process.settings import Settings
 from served_app import TOKEN, free_port, served_app
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]

@@ -6,7 +6,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.api.transactions import MAX_ATTEMPTS, commit_with_retry
+from noisescale_server.api.platform.transactions import MAX_ATTEMPTS, commit_with_retry
 
 
 class Work:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from noisescale_server.services import ledger
+from noisescale_server.services.ingest import ledger
 
 PAYLOADS = sorted((Path(__file__).parents[2] / "contract" / "payloads").glob("*.json"))
 

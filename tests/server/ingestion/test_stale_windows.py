@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import STARTED_AT, make_batch, make_measurements, make_stream
-from noisescale_server.services import ingestion, stale_windows
-from noisescale_server.storage import runs
+from noisescale_server.services.ingest import ingestion, stale_windows
+from noisescale_server.storage.runs import runs
 
 HALF_A_ROUND = 0.5
 

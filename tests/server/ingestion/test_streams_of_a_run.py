@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from factories import make_batch, make_measurements, make_stream
-from noisescale_server.services import ingestion, streams
+from noisescale_server.services.ingest import ingestion, streams
 from problems import assert_problem
 
 

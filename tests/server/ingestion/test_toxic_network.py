@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 
 import toxic_proxy as toxic
-from noisescale.transport.http import HttpServer
-from noisescale.transport.spool import MemorySpool
-from noisescale.transport.stream import Stream
-from noisescale.transport.uploader import Uploader
+from noisescale.transport.spool.spool import MemorySpool
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.stream import Stream
+from noisescale.transport.upload.uploader import Uploader
 from noisescale.transport.wire import RunRecord
 from served_app import TOKEN, served_app
 from spooled_streams import metric

@@ -11,10 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 import brute_force
 from brute_force import Row
 from factories import ESTIMATE_SUMS, make_batch, make_measurements
-from noisescale_server.api.streams import batch_of
-from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import ingestion
-from noisescale_server.storage.row_tables import Rollup
+from noisescale_server.api.ingest.streams import batch_of
+from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.services.ingest import ingestion
+from noisescale_server.storage.platform.row_tables import Rollup
 
 BATCHES = [
     [5, 6, 7, 40, 1_100],  # three levels of buckets

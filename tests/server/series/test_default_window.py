@@ -3,11 +3,12 @@ from uuid import uuid4
 import pytest
 
 from factories import make_batch, make_measurements
-from noisescale_server.api.streams import batch_of
-from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import ingestion, series
-from noisescale_server.services.series import default_window
-from noisescale_server.services.whole_run import WholeRuns
+from noisescale_server.api.ingest.streams import batch_of
+from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.services.ingest import ingestion
+from noisescale_server.services.series import series
+from noisescale_server.services.series.series import default_window
+from noisescale_server.services.series.whole_run import WholeRuns
 
 
 @pytest.mark.parametrize(

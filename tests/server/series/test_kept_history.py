@@ -1,4 +1,4 @@
-"""What a run has spent is read once for a recommendation, and again only when data come."""
+"""What a run has spent is read once for a recommendation, and again only when data come; so is it made."""
 
 from uuid import UUID, uuid4
 
@@ -6,7 +6,9 @@ import httpx
 import pytest
 
 from factories import STARTED_AT, make_batch, make_measurements, make_stream
-from noisescale_server.services import decisions, run_history, whole_run
+from noisescale_server.services.recommendation import decisions, run_advice
+from noisescale_server.services.series import history as run_history
+from noisescale_server.services.series import whole_run
 
 
 async def send(client: httpx.AsyncClient, run_id: UUID, stream_id: UUID, steps: range, **parts: object) -> None:
@@ -67,6 +69,32 @@ async def test_new_data_and_an_earlier_step_are_read(shared_client: httpx.AsyncC
     assert read == [59, 39, 119]
     assert [one["step"] for one in (before, earlier, after)] == [59, 39, 119]
     assert before["waste"]["examples"]["value"] < after["waste"]["examples"]["value"]
+
+
+async def test_a_recommendation_is_made_anew_only_where_it_would_be_another(
+    shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, read: list[int]
+) -> None:
+    run_id, stream_id = uuid4(), uuid4()
+    made: list[object] = []
+    original = run_advice.recommend
+
+    def count(*premises, **how):
+        made.append(premises)
+        return original(*premises, **how)
+
+    monkeypatch.setattr(run_advice, "recommend", count)
+    await send(shared_client, run_id, stream_id, range(60))
+    first = await advice(shared_client, run_id)
+
+    assert await advice(shared_client, run_id) == first
+    assert len(made) == 1
+    sooner = await advice(shared_client, run_id, preference=0.8)
+    assert sooner["preference"] == 0.8
+    assert await advice(shared_client, run_id) == first
+    await shared_client.patch(f"/api/v1/runs/{run_id}", json={"task": "another one"})
+    await send(shared_client, run_id, stream_id, range(60, 120), first_seq=62, run=None)
+    assert (await advice(shared_client, run_id))["step"] == 119
+    assert len(made) == 4
 
 
 async def test_advice_computes_no_average_that_it_does_not_say(

@@ -14,11 +14,12 @@ from noisescale.window.recent_updates import RecentUpdates
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State, estimate
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_server.api.streams import batch_of
-from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import ingestion, latest, stale_windows
-from noisescale_server.services.live import LiveSeries
-from noisescale_server.storage import runs, streams
+from noisescale_server.api.ingest.streams import batch_of
+from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.services.ingest import ingestion, stale_windows
+from noisescale_server.services.series import latest
+from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.storage.runs import runs, streams
 
 
 async def accept(session: AsyncSession, stream_id: UUID, body: dict[str, Any]) -> None:

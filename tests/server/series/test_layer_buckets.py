@@ -9,10 +9,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import ESTIMATE_SUMS, make_batch, make_groups
-from noisescale_server.api.streams import batch_of
-from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import ingestion
-from noisescale_server.storage.row_tables import GroupRollup
+from noisescale_server.api.ingest.streams import batch_of
+from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.services.ingest import ingestion
+from noisescale_server.storage.platform.row_tables import GroupRollup
 
 NAMES = ("embedding", "head")
 BATCHES = [[2_000, 2_010, 40_000], [2_010, 2_005], [1_500, 3_000_000]]

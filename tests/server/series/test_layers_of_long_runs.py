@@ -9,11 +9,12 @@ import pytest
 from fastapi import FastAPI
 
 from factories import make_batch, make_groups, make_measurements, make_run, make_stream
-from noisescale_server.services import layer_series, layers
-from noisescale_server.services.live import LiveSeries
-from noisescale_server.storage import group_series, streams
-from noisescale_server.storage.group_series import LayerPoints
-from noisescale_server.storage.series import ONE_POINT
+from noisescale_server.services.series import layer_series, layers
+from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.storage.runs import streams
+from noisescale_server.storage.series import group_series
+from noisescale_server.storage.series.group_series import LayerPoints
+from noisescale_server.storage.series.series import ONE_POINT
 from problems import assert_problem
 
 NAMES = ("embedding", "blocks.0", "head")
@@ -65,7 +66,7 @@ async def layers_of(
 ) -> list[LayerPoints]:
     async with app.state.sessions() as session:
         live = LiveSeries.of(UUID(run_id), "simple", await streams.coverage_of_run(session, UUID(run_id)))
-        pieces = live.pieces(*ends, level)
+        pieces = live.group_pieces(*ends, level)
         return await group_series.points(
             session, UUID(run_id), pieces, steps_per_point=steps_per_point, names=name and [name]
         )

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from noisescale_server.services.live import LiveSeries, cut, live_intervals, pieces
-from noisescale_server.storage.series import Piece
-from noisescale_server.storage.streams import Coverage
+from noisescale_server.services.series.live import LiveSeries, cut, live_intervals, pieces
+from noisescale_server.storage.runs.streams import Coverage
+from noisescale_server.storage.series.series import Piece
 
 
 def coverage(number: int, first_step: int, last_step: int) -> Coverage:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from noisescale_server.services.resolution import Range, points_of
+from noisescale_server.services.series.resolution import Range, points_of
 from problems import assert_problem
 
 

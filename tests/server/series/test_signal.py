@@ -16,11 +16,12 @@ import brute_force
 from factories import make_batch, make_groups, make_measurements, make_stream
 from noisescale_core.estimators import signal
 from noisescale_core.estimators.uncertainty import estimate
-from noisescale_server.api.streams import batch_of
-from noisescale_server.api.wire_schemas import BatchBody
-from noisescale_server.services import evidence, ingestion, whole_run, windows
-from noisescale_server.services.live import LiveSeries
-from noisescale_server.storage import streams
+from noisescale_server.api.ingest.streams import batch_of
+from noisescale_server.api.ingest.wire_schemas import BatchBody
+from noisescale_server.services.ingest import ingestion
+from noisescale_server.services.series import evidence, whole_run, windows
+from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.storage.runs import streams
 
 Rows = dict[str, list[Any]]
 SUMS = ("sum_grad_sq_norm", "sum_grad_sq_norm_sq")

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from noisescale_core.estimators.windows import WindowSums
-from noisescale_server.services.sliding import over_points, window_sums, within_blocks
-from noisescale_server.storage.series import Block
+from noisescale_server.services.series.sliding import over_points, window_sums, within_blocks
+from noisescale_server.storage.series.series import Block
 
 Blocks = list[tuple[int, float, float, float]]
 """Of each block its number, n, X and Y; n = 0 where it holds no estimate."""
@@ -33,7 +33,7 @@ def reaching_back(blocks: Blocks, low: int, high: int, num_blocks: int) -> tuple
 
 
 def assert_same(found: WindowSums, expected: WindowSums) -> None:
-    for name in WindowSums.__slots__:
+    for name in WindowSums._fields:
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-12), name
 
 
@@ -86,7 +86,7 @@ def test_windows_of_parts_of_blocks_are_cut_at_the_point_and_before_them_are_who
 
 def as_sums(n: float, x: float, y: float) -> list[float]:
     sums = WindowSums.from_blocks([(n, x, y)] if n else [])
-    return [getattr(sums, name) for name in WindowSums.__slots__]
+    return list(sums)
 
 
 def in_blocks(points: Blocks, points_per_block: int) -> Blocks:

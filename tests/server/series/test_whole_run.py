@@ -7,8 +7,8 @@ import pytest
 
 from factories import make_batch, make_measurements
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
-from noisescale_server.services import latest, whole_run
-from noisescale_server.services.live import LiveSeries
+from noisescale_server.services.series import latest, whole_run
+from noisescale_server.services.series.live import LiveSeries
 
 
 async def send(client: httpx.AsyncClient, run_id: str, stream_id: str, steps: range, **parts: object) -> None:

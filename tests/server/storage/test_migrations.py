@@ -7,9 +7,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.embedded import EmbeddedPostgres
-from noisescale_server.migrating import migrations_folder
-from noisescale_server.storage import group_pyramid
-from noisescale_server.storage.row_tables import NUM_MEASUREMENT_PARTITIONS
+from noisescale_server.process.migrating import migrations_folder
+from noisescale_server.storage.platform.row_tables import NUM_MEASUREMENT_PARTITIONS
+from noisescale_server.storage.series import group_pyramid
 
 
 def alembic_config(database_url: str) -> Config:
@@ -107,6 +107,12 @@ async def test_run_id_leads_every_key_but_those_of_small_tables_and_run(session:
     )
     leading = dict(rows.all())
     of_access = {"person", "membership", "api_key", "web_session", "login_attempt", "audit"}
-    small = {"alembic_version", "project", "task", "run", "deleted_run", "epoch", "sweep", "calibration"} | of_access
+    small = (
+        {"alembic_version", "project", "task", "run", "stream_place", "deleted_run", "epoch", "sweep", "calibration"}
+        | of_access
+        | {"project_default", "project_retention", "public_project", "run_link", "saved_view"}
+    )
 
-    assert {table for table, column in leading.items() if column != "run_id"} == small | {"reproduction"}
+    of_alerts = {f"alert_{name}" for name in ("rule", "episode", "receiver", "event", "delivery")}
+    others = {"reproduction"} | of_alerts
+    assert {table for table, column in leading.items() if column != "run_id"} == small | others

@@ -8,7 +8,7 @@ import httpx
 from fastapi import FastAPI
 
 from noisescale_server.app import create_app
-from noisescale_server.settings import Settings
+from noisescale_server.process.settings import Settings
 
 LOCAL_TOKEN = "ns_a_testserver_" + "t" * 43 + "_000000"
 """Key of the user who started the server; tests of access have others."""
@@ -26,7 +26,9 @@ def local_settings(database_url: str | None, **others: Any) -> Settings:
 @asynccontextmanager
 async def running_app(database_url: str, **others: Any) -> AsyncIterator[FastAPI]:
     """The server on this database, from its start to its end."""
-    created = create_app(local_settings(database_url, **{"pool_size": 4, "allow_unsafe_database": True, **others}))
+    # a busy machine may take its time to open a connection; how long a request waits for one has tests of its own
+    usual = {"pool_size": 4, "pool_wait_seconds": 20.0, "allow_unsafe_database": True}
+    created = create_app(local_settings(database_url, **{**usual, **others}))
     async with created.router.lifespan_context(created):
         yield created
 

@@ -2,7 +2,7 @@
 
 from sqlalchemy import text
 
-from noisescale_server.storage.engine import create_engine
+from noisescale_server.storage.platform.engine import create_engine
 
 
 async def execute(url: str, statement: str) -> None:

@@ -2,10 +2,10 @@
 
 import noisescale
 import quadratic_flow
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
-from noisescale_server.analysis.batch_sweep.target_answer import target_answer
-from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve
-from noisescale_server.analysis.steps_to_target.setting import Trial, settings_of
+from noisescale_server.analysis.sweeps.batch_sweep.target_answer import target_answer
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.sweeps.steps_to_target.setting import Trial, settings_of
 
 OCTAVES = (-4, -2, 0, 2, 4)
 

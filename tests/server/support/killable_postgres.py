@@ -14,7 +14,7 @@ import psutil
 
 from noisescale_server.embedded import binaries, cluster, postmaster_pid, programs, socket_folder
 from noisescale_server.embedded.privileges import postgres_identity
-from noisescale_server.migrating import migrate
+from noisescale_server.process.migrating import migrate
 
 PORT = 5432
 

@@ -14,12 +14,12 @@ from sqlalchemy import update
 from app_in_process import running_app
 from keys_of_tests import bearer
 from noisescale_dashboard.app import mount
-from noisescale_server.services import keys, offboarding, people, sessions
-from noisescale_server.services.access import EVERYTHING, LOCAL, PersonRole, Principal
-from noisescale_server.services.keys import NewKey
-from noisescale_server.services.offboarding import PersonChange
-from noisescale_server.storage import api_keys
-from noisescale_server.storage.access_tables import ApiKey
+from noisescale_server.services.access import keys, offboarding, people, sessions
+from noisescale_server.services.access.access import EVERYTHING, LOCAL, PersonRole, Principal
+from noisescale_server.services.access.keys import NewKey
+from noisescale_server.services.access.offboarding import PersonChange
+from noisescale_server.storage.access import api_keys
+from noisescale_server.storage.access.tables import ApiKey
 
 PUBLIC_URL = "https://noisescale.test"
 SECRET = "the secret of a test's server: 0123456789 abcdefghij"

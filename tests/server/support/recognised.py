@@ -4,10 +4,10 @@ from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_server.services import keys, sessions
-from noisescale_server.services.access import Principal
-from noisescale_server.services.key_text import KeyText
-from noisescale_server.services.sessions import Secret
+from noisescale_server.services.access import keys, sessions
+from noisescale_server.services.access.access import Principal
+from noisescale_server.services.access.key_text import KeyText
+from noisescale_server.services.access.sessions import Secret
 
 
 async def of_key(session: AsyncSession, text: KeyText, *, pepper: bytes, now: datetime) -> Principal | None:

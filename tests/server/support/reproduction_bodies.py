@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from noisescale_lab.reproduce.claim.exact_quadratics import QuadraticCheck
-from noisescale_lab.reproduce.claim.files import summary
-from noisescale_lab.reproduce.claim.findings import findings
+from noisescale_lab.reproduce.claim.judged.findings import findings
+from noisescale_lab.reproduce.claim.report.files import summary
 from noisescale_lab.reproduce.claim.task_result import AdaptiveBatch
 from reproduced_tasks import make_result
 

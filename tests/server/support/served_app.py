@@ -2,17 +2,19 @@
 
 import asyncio
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import httpx
 import uvicorn
 from fastapi import FastAPI
 
 from noisescale_server.app import create_app
-from noisescale_server.impatient_http import ImpatientProtocol
-from noisescale_server.settings import Settings
+from noisescale_server.process.impatient_http import ImpatientProtocol
+from noisescale_server.process.settings import Settings
 
 TOKEN = "ns_w_test-test-test-test-test-test-test"
 """Key of the local user."""
@@ -38,7 +40,13 @@ def served_app(
         settings: Of the server.
     """
     number = port or free_port()
-    usual = {"pool_size": 4, "allow_unsafe_database": True, "local_token": TOKEN, "reads_per_minute": 1_000_000}
+    usual = {
+        "pool_size": 4,
+        "pool_wait_seconds": 20.0,  # a busy machine may take its time to open a connection
+        "allow_unsafe_database": True,
+        "local_token": TOKEN,
+        "reads_per_minute": 1_000_000,
+    }
     app = create_app(Settings(database_url=database_url, **(usual | settings)))
     if extend is not None:
         extend(app)
@@ -59,3 +67,22 @@ def served_app(
         server.should_exit = True
         thread.join(timeout=30)
         assert not thread.is_alive()
+
+
+def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait for a server process to answer that it is ready.
+
+    Args:
+        url: Its address.
+        process: The server: where it ends, waiting does.
+    """
+    deadline = time.monotonic() + 180
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the server ended before it was ready"
+        try:
+            if httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"no server at {url} within 180 s")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from noisescale_core.estimators.uncertainty import WINDOWS_BEFORE
-from noisescale_server.services import latest
-from noisescale_server.services.resolution import block, level_with_blocks
+from noisescale_server.services.series import latest
+from noisescale_server.services.series.resolution import block, level_with_blocks
 
 
 def blocks_of_the_latest_window(first_step):

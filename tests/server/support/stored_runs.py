@@ -9,10 +9,10 @@ import httpx
 from fastapi import FastAPI
 from sqlalchemy import update
 
-from noisescale_server.services import decisions
-from noisescale_server.storage import runs
-from noisescale_server.storage.runs import NewRun
-from noisescale_server.storage.tables import Run
+from noisescale_server.services.recommendation import decisions
+from noisescale_server.storage.platform.tables import Run
+from noisescale_server.storage.runs import runs
+from noisescale_server.storage.runs.runs import NewRun
 
 
 async def store_run(app: FastAPI, *, project: str = "demo", task: str = "digits", **columns: Any) -> UUID:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisescale_server.analysis.batch_sweep.lack_of_fit import Finding
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
-from noisescale_server.analysis.batch_sweep.target_answer import target_answer
-from noisescale_server.analysis.steps_to_target.crossing import Direction, MetricCurve
-from noisescale_server.analysis.steps_to_target.setting import Setting, Trial, settings_of
+from noisescale_server.analysis.sweeps.batch_sweep.target_answer import target_answer
+from noisescale_server.analysis.sweeps.fitting.lack_of_fit import Finding
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve
+from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting, Trial, settings_of
 
 TARGET = 0.5
 POWER = 0.3

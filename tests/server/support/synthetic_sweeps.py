@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisescale_server.analysis.batch_sweep.fit import fit_sweep
-from noisescale_server.analysis.batch_sweep.sweep import SweepPoint, sweep_point
-from noisescale_server.analysis.batch_sweep.sweep_fit import SweepFit
 from noisescale_server.analysis.estimate import Bounds, Estimate
-from noisescale_server.analysis.steps_to_target.steps import StepsToTarget
+from noisescale_server.analysis.sweeps.batch_sweep.fit import fit_sweep
+from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.points.steps import StepsToTarget
+from noisescale_server.analysis.sweeps.points.sweep import SweepPoint, sweep_point
 
 MIN_STEPS = 1000.0
 CRITICAL_BATCH = 256.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from noisescale_server.analysis.batch_sweep.sweep import Repeats, SweepPoint
+from noisescale_server.analysis.sweeps.points.sweep import Repeats, SweepPoint
 
 CRITICAL_BATCH = 256.0
 MIN_STEPS = 1000.0

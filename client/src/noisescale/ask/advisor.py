@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from noisescale.ask.asking import NoAnswer, RecommendingServer
-from noisescale.ask.in_job import recommend_in_job
+from noisescale.ask.in_job import course_of, recommend_in_job
+from noisescale.ask.printed import parts
 from noisescale.ask.recommendation import Recommendation
 from noisescale.config import Config
 from noisescale.guard import Faults, never_raises
+from noisescale.shown.card import run_card
 from noisescale.track.recorder import Recorder
 from noisescale_core.advice.question import Question
 from noisescale_core.errors import ConfigError, DomainError
 
-FAILED = "The recommendation failed for a fault of ours; the log says more, and training goes on."
+FAILED = (
+    "The recommendation failed because of an error inside noisescale; the log has the details, and training goes on."
+)
 NOT_ASKED = "no server was asked"
 DISABLED = "The client is disabled (mode='disabled'), so nothing is measured."
 
@@ -60,13 +64,26 @@ class Advisor:
             return Recommendation(reason=DISABLED, next_step="Say mode='online', or leave NOISESCALE_MODE out.")
         asked = NoAnswer(NOT_ASKED) if is_of_job else self._ask(recorder, question)
         if isinstance(asked, Recommendation):
-            return _with_delay(asked, recorder.newest_step)
+            return replace(_with_delay(asked, recorder.newest_step), course=course_of(recorder.measured()))
         if asked.is_refusal:
             return refused(asked.why)
         try:
             return recommend_in_job(recorder.measured(), question, run_id=recorder.run_id, note=asked.why)
         except DomainError as error:
             return refused(str(error))
+
+    @never_raises
+    def card(self, recorder: Recorder) -> str:
+        """What a recorder has measured as a notebook shows it; no server is asked.
+
+        Args:
+            recorder: Of one optimizer.
+        """
+        described = recorder.description
+        name = "" if described.name is None else f" · {described.name}"
+        title = f"{described.project}/{described.task}{name} · step {recorder.newest_step:,}"
+        found = self.recommend(recorder, {}, is_of_job=True)
+        return run_card(title, str(recorder.noise_scale("simple")), found, parts(found))
 
     def _ask(self, recorder: Recorder, question: Question) -> Recommendation | NoAnswer:
         if self._config.mode != "online":

@@ -9,10 +9,10 @@ from urllib.parse import quote, urlencode
 
 from noisescale.ask.recommendation import Recommendation, Writer
 from noisescale.config import Config
-from noisescale.transport.http import HttpServer
+from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
+from noisescale_core.advice.parts.reading import as_part
 from noisescale_core.advice.question import Question
-from noisescale_core.advice.reading import as_part
 from noisescale_core.errors import TransportError
 
 ANSWER_SECONDS = 3.0

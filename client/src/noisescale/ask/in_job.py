@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from noisescale.ask.measured_run import MeasuredRun
 from noisescale.ask.recommendation import Recommendation, Writer
+from noisescale.track.measured_run import MeasuredRun
 from noisescale.window.run_history import Moment
 from noisescale_core.advice.answer import Recommendation as AdviceOfTheory
-from noisescale_core.advice.known_noise_scale import known_noise_scale
-from noisescale_core.advice.parts import RunSoFar, SpentPoint
+from noisescale_core.advice.parts.flags import reason_without_estimate
+from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
+from noisescale_core.advice.parts.parts import RunSoFar, SpentPoint
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.advice.trainer_flags import Trainer, as_flags
-from noisescale_core.advice.words.flags import reason_without_estimate
 from noisescale_core.estimators.uncertainty import Reason, State
 
 NOT_CALIBRATED = "Whether sweeps or branches have calibrated this task: a server knows."
@@ -37,7 +37,17 @@ def recommend_in_job(measured: MeasuredRun, question: Question, *, run_id: str, 
     run = replace(_so_far(measured, question), run_id=run_id)
     found = recommend(run, asked=question)
     missing, writer = tuple(_missing(measured)), _writer(found, question, run)
-    return Recommendation.of(found, source="job", note=note, missing=missing, writer=writer)
+    course = tuple(point.value for point in run.spent)
+    return Recommendation.of(found, source="job", note=note, missing=missing, course=course, writer=writer)
+
+
+def course_of(measured: MeasuredRun) -> tuple[float | None, ...]:
+    """Noise scales along the run, oldest first; None where nothing was known.
+
+    Args:
+        measured: The run so far.
+    """
+    return tuple(one.noise_scale.value for one in measured.history.moments(has_signal=measured.has_signal))
 
 
 def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from noisescale.notices.readable import several
+from noisescale_core.advice.parts.numbers import chance
 
 if TYPE_CHECKING:
     from noisescale.ask.recommendation import Recommendation
-    from noisescale_core.advice.parts import Interval
+    from noisescale_core.advice.limits.predictions import Banded
+    from noisescale_core.advice.parts.parts import Interval
     from noisescale_core.advice.plan import Schedule
-    from noisescale_core.advice.predictions import Banded
 
 WIDTH = 110
 LABEL = 15
@@ -18,7 +19,6 @@ SOURCES = {
     "server": "the server",
     "job": "this job's own measurements",
     "published": "published sweeps",
-    "nowhere": "nobody",
 }
 MAX_STAGES = 6
 """Stages of a schedule that are printed; all of them are in `schedule`."""
@@ -27,21 +27,38 @@ MAX_STAGES = 6
 def as_text(found: "Recommendation") -> str:
     """The recommendation in a few lines."""
     indent = " " * (LABEL + 2)
-    labels: dict[str, str] = {}
-    for label, content in _parts(found):
-        if content:
-            labels.setdefault(content, label)  # what is said once is not said again under another name
     lines = [
         textwrap.fill(
             f"  {label:<{LABEL}}{content}", WIDTH, subsequent_indent=indent, break_long_words=False,
             break_on_hyphens=False,
         )
-        for content, label in labels.items()
+        for label, content in parts(found)
     ]  # fmt: skip
-    return "\n".join([found.headline, *lines])
+    return "\n".join([_headline(found), *lines])
+
+
+def _headline(found: "Recommendation") -> str:
+    """The decision and how sure it is: "Lower the batch to 192 · likely (92 %)"."""
+    if found.sureness is None or found.odds is None:
+        return found.headline
+    return f"{found.headline} · {found.sureness} ({chance(found.odds.probability)})"
+
+
+def parts(found: "Recommendation") -> list[tuple[str, str]]:
+    """What is said below the headline: names and sentences, in their order.
+
+    Args:
+        found: To say.
+    """
+    labels: dict[str, str] = {}
+    for label, content in _parts(found):
+        if content:
+            labels.setdefault(content, label)  # what is said once is not said again under another name
+    return [(label, content) for content, label in labels.items()]
 
 
 def _parts(found: "Recommendation") -> Iterator[tuple[str, str | None]]:
+    yield "in short", found.short_reason
     yield "why", found.reason
     yield "batch", _batch(found)
     yield "learning rate", _learning_rate(found)
@@ -59,7 +76,10 @@ def _parts(found: "Recommendation") -> Iterator[tuple[str, str | None]]:
     yield "next", found.next_step
     for sentence in found.missing:
         yield "not known here", sentence
-    yield "from", _source(found)
+    if found.source in SOURCES:
+        yield "from", _source(found)
+    elif found.note and found.note not in (found.reason or ""):
+        yield "no answer", found.note
 
 
 def _batch(found: "Recommendation") -> str | None:

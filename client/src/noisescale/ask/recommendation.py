@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from noisescale.ask import printed
+from noisescale.shown.card import recommendation_card
 from noisescale_core.advice import answer as core
 
 Source = Literal["server", "job", "published", "nowhere"]
@@ -26,6 +27,7 @@ class Recommendation(core.Recommendation):
             and `reason` says why.
         note: Why the server did not answer, where it did not.
         missing: What this answer does not hold, and why.
+        course: Noise scales along the run as this job has measured it, oldest first; None where it knew none.
         said: The JSON of a server, also what this version knows nothing of; None where none answered.
         writer: Writes the schedule in a trainer's words.
     """
@@ -33,6 +35,7 @@ class Recommendation(core.Recommendation):
     source: Source = "nowhere"
     note: str | None = None
     missing: tuple[str, ...] = ()
+    course: tuple[float | None, ...] = field(default=(), repr=False, compare=False)
     said: Mapping[str, object] | None = field(default=None, repr=False, compare=False)
     writer: Writer | None = field(default=None, repr=False, compare=False)
 
@@ -66,3 +69,7 @@ class Recommendation(core.Recommendation):
 
     def __str__(self) -> str:
         return printed.as_text(self)
+
+    def _repr_html_(self) -> str:
+        """The recommendation as a notebook shows it."""
+        return recommendation_card(self, printed.parts(self))

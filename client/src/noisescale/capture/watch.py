@@ -11,29 +11,30 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.coupled_examples import CoupledExamples
-from noisescale.capture.data_parallel.exchange import RankExchange
 from noisescale.capture.data_parallel.job import DataParallelJob, OneProcess
 from noisescale.capture.data_parallel.rank_part import StepParts
 from noisescale.capture.data_parallel.recognise import explain_alone, plain_names, recognise, show_sharded
 from noisescale.capture.duty_cycle import UNASKED_OVERHEAD, DutyCycle
+from noisescale.capture.forwards.step_forwards import Pairing
+from noisescale.capture.hooks.exchange import RankExchange
 from noisescale.capture.hooks.hooks import Hooks, guard
-from noisescale.capture.hooks.step_forwards import Pairing
 from noisescale.capture.kinds.choice import make_kinds
 from noisescale.capture.parameter_groups import group_parameters
 from noisescale.capture.path.optimizer_facts import rate_of
 from noisescale.capture.path.update_path import follow
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.gradient_rows import GradientRows
-from noisescale.capture.small_batches.held_rows import HeldNorms
 from noisescale.capture.small_batches.small_model import SmallModelAccumulation
 from noisescale.capture.sources.chosen_source import ChosenSource
+from noisescale.capture.step.step import Idle, Step
+from noisescale.capture.sums.device_values import device_name
+from noisescale.capture.sums.held_rows import HeldNorms
 from noisescale.capture.trained_parameters import TrainedParameters
-from noisescale.capture.values.device_values import device_name
 from noisescale.capture.values.gradient_state import GradientStates
 from noisescale.capture.values.loss_scale import LossScale
 from noisescale.capture.values.recent_gradients import RecentGradients
+from noisescale.capture.values.sent_step import pack_step
 from noisescale.capture.values.step_queue import StepQueue
-from noisescale.capture.values.step_values import pack_step
 from noisescale.capture.watch_options import WatchOptions, watched_parameters
 
 Tag = TypeVar("Tag")
@@ -62,7 +63,6 @@ class Watch(Generic[Tag]):
         model: Whose they are.
         parameters: Those measured.
         duty: Which steps are measured.
-        is_idle: The current step is not measured, not logged yet, and no step before it is on its way but those held.
         notes: Facts about the measurement, in words.
         sent: Logged steps on their way to the host; they can be taken after `close()`, too.
         kind_names: Further kinds of noise scale.
@@ -84,7 +84,6 @@ class Watch(Generic[Tag]):
         show_sharded(model)
         parameters = watched_parameters(model, optimizer)
         self.num_steps = self._num_optimizer_steps = 0
-        self._logged_at: int | None = None
         self.optimizer_name = None if optimizer is None else type(optimizer).__name__
         self.device_name = device_name(next(iter(parameters.values())).device)
         self._on_duty = on_duty
@@ -102,10 +101,8 @@ class Watch(Generic[Tag]):
         self._kinds = make_kinds(options.kinds, list(parameters.values()), optimizer)
         self.kind_names = list(self._kinds)
         self.sent: StepQueue[Tag] = StepQueue(self._kinds)
-        self._norms_KC: Tensor | HeldNorms | None = None
-        self._was_unscaled = True
         self._states = GradientStates(options)
-        self.is_idle = self._is_odd = False
+        self._is_odd = False
         self._chosen = ChosenSource(model, optimizer, options, on_fault=on_fault, duty=lambda: self.duty)
         self._trained = TrainedParameters(model, optimizer)
         self._pairing = Pairing()
@@ -236,6 +233,16 @@ class Watch(Generic[Tag]):
         self._start(watched_parameters(self.model, self._optimizer))
 
     @property
+    def _step(self) -> Step:
+        return self._accumulation.step
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the step is not measured, not logged yet, and none before it is on its way but those held."""
+        state = self._accumulation.step.state
+        return isinstance(state, Idle) and state.may_pass
+
+    @property
     def is_measured(self) -> bool:
         """Whether the current step is measured."""
         return self.duty.is_measured()
@@ -263,13 +270,10 @@ class Watch(Generic[Tag]):
 
     def has_logged_this_step(self) -> bool:
         """Whether this step was logged before, with neither an optimizer step nor cleared gradients since."""
-        if self._accumulation.has_been_logged and self._hooks.are_on:
+        if self._step.is_logged and self._hooks.are_on:
             self._hooks.settle()  # the gradients may have been cleared since, and computed anew
-        is_logged = self._accumulation.has_been_logged
-        if not is_logged and self._logged_at == self._num_optimizer_steps:
-            self._logged_at = None
-            self.num_steps += 1
-        return is_logged
+        self.num_steps += self._step.number()
+        return self._step.is_logged
 
     def log_step(self, tag: Tag, *, batch_size: float | None, loss: Tensor | float | None) -> None:
         """Close the step: its numbers start their way to the host under this tag.
@@ -280,38 +284,38 @@ class Watch(Generic[Tag]):
             loss: One number, anywhere.
         """
         self._hooks.settle(is_last=True)
-        self._logged_at = self._num_optimizer_steps
         accumulation = self._accumulation
-        self._chosen.look_for_examples(len(accumulation.sizes), are_coupled=self._coupled.are_there)
+        self._chosen.look_for_examples(len(accumulation.gathered.sizes), are_coupled=self._coupled.are_there)
         scale = self._scale.now()
         is_unscaled = scale is not None and self._scale.is_undone()
-        self._was_unscaled = is_unscaled or scale is None
         if self._exchange is None or not self.job.has_shards:  # shards were measured at the end of the backward
             accumulation.look_at_gradient(scale if is_unscaled else None)
         over_ranks = None if self._exchange is None else self._exchange.parts_of_step()
         norms = self._norms(over_ranks)
-        is_whole = norms is not None and over_ranks is None and not accumulation.has_ignored
+        gathered = accumulation.gathered
+        is_whole = norms is not None and over_ranks is None and not accumulation.gradient.has_ignored
         has_kinds, is_plain = is_whole and not is_unscaled, is_whole and scale is None
         sent, vector = pack_step(
             tag,
             batch_size=batch_size,
-            sizes=list(accumulation.sizes),  # read later, when there may be more
+            sizes=gathered.sizes,
             norms=norms,
-            kinds=accumulation.kinds_in_step if has_kinds else (),
+            kinds=gathered.kinds if has_kinds else (),
             scale=None if norms is None and over_ranks is None else scale,
-            other_values=accumulation.has_other_values(),
+            other_values=accumulation.gradient.witness.has_other_values(),
             loss=loss,
             state=self._states.of_step(
-                accumulation,
+                gathered,
                 is_unscaled=is_unscaled,
                 are_coupled=self._coupled.are_coupled,
                 estimator=self.estimator,
             ),
-            distances=self._recent.look(accumulation.sizes) if self._recent is not None and is_plain else None,
+            distances=self._recent.look(gathered.sizes) if self._recent is not None and is_plain else None,
             over_ranks=over_ranks,
         )
         self.sent.send(sent, vector)
-        accumulation.has_been_logged = True
+        is_its_own = over_ranks is None and (is_unscaled or scale is None)
+        self._step.log(norms if is_its_own else None)
         accumulation.remember_gradient()
         if self._chosen.has_news():
             self.notes += self._chosen.messages()
@@ -324,30 +328,28 @@ class Watch(Generic[Tag]):
         if over_ranks is not None:
             is_needed = over_ranks.parts and not over_ranks.has_shards
             return self._accumulation.big_sq_norms()[None] if is_needed else None
-        norms = self._accumulation.norms() if self._accumulation.sizes else None
+        norms = self._accumulation.norms() if self._accumulation.gathered.sizes else None
         if self.duty.is_timing and isinstance(norms, HeldNorms):
             norms.synchronize()  # in the step that is timed
-        self._norms_KC = norms
         return norms
 
     def skip_step(self) -> None:
         """Log a step that is idle."""
-        self.is_idle = False
-        self._accumulation.has_been_logged = True
+        self._step.log()
         if self._optimizer is None:
             self._on_step()
 
     def begin_micro_batch(self) -> None:
         """Several backward passes from here on are one small batch."""
         self._hooks.settle()
-        self._accumulation.is_marked = True
+        self._step.mark(True)
         self._chosen.hold(True)
 
     def end_micro_batch(self, num_examples: float | Tensor | None) -> None:
         """Close the marked small batch; nothing where its beginning was refused."""
-        if self._accumulation.is_marked:
+        if self._step.section.is_marked:
             self._hooks.settle()
-            self._accumulation.is_marked = False
+            self._step.mark(False)
             self._accumulation.end_small_batch(num_examples)
             self._chosen.hold(False)
             if self._exchange is not None:
@@ -356,20 +358,21 @@ class Watch(Generic[Tag]):
     def ignore(self, is_ignoring: bool) -> None:
         """Leave backward passes out from here on, or no longer."""
         self._hooks.settle()
-        self._accumulation.is_ignoring = is_ignoring
+        self._step.ignore(is_ignoring)
         self._chosen.pause(is_ignoring or not self.is_measured)
 
     def measured_norm(self, parameters: Sequence[Tensor]) -> Tensor | None:
         """The norm of the step's gradient as it was measured, where it is that of `p.grad` of these parameters now."""
         # Ranks that clip by norms rounded differently drift apart, so in their jobs torch's own norm is used.
-        if self._norms_KC is None or self.job.num_ranks > 1 or self._accumulation.has_ignored:
+        if self._step.norms is None or self.job.num_ranks > 1 or self._accumulation.gradient.has_ignored:
             return None
         is_same = {id(p) for p in parameters} == {id(p) for p in self.parameters}
-        self._hooks.settle(is_last=True)
+        self._hooks.settle(is_last=True)  # there may have been backward passes since
         self._accumulation.look_at_gradient()
-        if not is_same or not self._accumulation.adds_up or not self._scale.is_undone() or not self._was_unscaled:
+        norms = self._step.norms
+        if norms is None or not (is_same and self._step.gathered.adds_up and self._scale.is_undone()):
             return None
-        norms_KC = self._norms_KC.tensor() if isinstance(self._norms_KC, HeldNorms) else self._norms_KC
+        norms_KC = norms.tensor() if isinstance(norms, HeldNorms) else norms
         return norms_KC[-1, 0].sqrt().to(self.parameters[0].dtype)
 
     def _agree(self, every: int) -> int:
@@ -385,14 +388,13 @@ class Watch(Generic[Tag]):
         self.num_steps += 1
         self._num_optimizer_steps += 1
         if not self._hooks.are_on and self.duty.skips_next():
-            self._accumulation.has_been_logged = False
-            self.is_idle = self.sent.may_wait
+            self._step.rest(may_pass=self.sent.may_wait)
             return
         accumulation = self._accumulation
-        accumulation.has_been_logged = False
         if self._hooks.are_on:
-            self._norms_KC = None
             accumulation.end_step()
+        else:
+            self._step.begin(accumulation.gathered)
         self.duty.end_step()
         if self._chosen.give_up():
             self._restart()
@@ -407,4 +409,5 @@ class Watch(Generic[Tag]):
         if self._trained.have_changed():
             self._follow_training()
         self._arm()
-        self.is_idle = not self._hooks.are_on and self.sent.may_wait
+        if not self._hooks.are_on:
+            self._step.rest(may_pass=self.sent.may_wait)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from noisescale.capture.parameter_groups import Grouping
-from noisescale.capture.values.step_norms import Weighting
+from noisescale.capture.sums.step_norms import Weighting
 from noisescale_core.errors import ConfigError
 
 LossReduction = Literal["mean_over_examples", "mean_over_tokens", "sum"]

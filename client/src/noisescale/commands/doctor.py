@@ -9,10 +9,10 @@ from pathlib import Path
 
 from noisescale.commands.waiting import waiting
 from noisescale.config import Config
-from noisescale.outbox import SPOOL
-from noisescale.transport.http import HttpServer
+from noisescale.outbox.outbox import SPOOL
 from noisescale.transport.limits import Limits
-from noisescale.transport.write_speed import SLOW_SECONDS, is_on_a_network
+from noisescale.transport.spool.write_speed import SLOW_SECONDS, is_on_a_network
+from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 
@@ -85,10 +85,14 @@ def _is_server_good(config: Config) -> bool:
     server = HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
     try:
         is_ready = server.is_ready()
+        is_refused = is_ready and server.refuses_key()
     except TransportError as error:
         print(f"         not reachable: {error}; records wait on disk until it is")
         return False
     finally:
         server.close()
+    if is_refused:
+        print("         ready, but refuses this key: make one on its page Settings, and set NOISESCALE_API_KEY")
+        return False
     print("         ready" if is_ready else "         answers, but is not ready: look at its log")
     return is_ready

@@ -10,9 +10,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from noisescale.lazy import INSTALL_SERVER
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import deliver
-from noisescale.transport.stream_folder import GIVEN_UP, StreamFolder
+from noisescale.transport.spool.stream_folder import GIVEN_UP, StreamFolder
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import deliver
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 

@@ -9,17 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
-from uuid import UUID
 
 from noisescale.ask.asking import with_query
+from noisescale.commands.question_options import NAMES, add_question_options, given_options, number
 from noisescale.commands.records_as_server import NoServerHere, OnServer, records_as_server, run_of
 from noisescale.config import Config
-from noisescale.outbox import SPOOL
-from noisescale.transport.http import HttpServer
-from noisescale.transport.left_behind import stream_folders
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.outbox.outbox import SPOOL
+from noisescale.stored.api import Api, Refused
+from noisescale.stored.finding import NotFound, as_id, find_run, in_address
+from noisescale.transport.spool.stream_folder import StreamFolder
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.left_behind import stream_folders
 from noisescale.version import __version__
-from noisescale_core.advice.question import FIELDS, LISTS, SWITCHES, Question
+from noisescale_core.advice.question import SWITCHES, Question
 from noisescale_core.errors import ConfigError, TransportError
 
 GENERATOR = 'content="noisescale report'
@@ -33,14 +35,14 @@ class Asked:
     """What a command line asks for.
 
     Attributes:
-        run_id: On a server; None: all runs of `folder`.
+        said: What a run on a server is called, or its id; None: all runs of `folder`.
         folder: With records; None: on a server.
         config: Where the server is.
         question: What decides besides the measurement.
         output: The file to write, or a folder for one file a run; None: named after the run.
     """
 
-    run_id: str | None
+    said: str | None
     folder: Path | None
     config: Config
     question: Question
@@ -53,29 +55,14 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "subject",
         metavar="RUN_OR_FOLDER",
-        help="a run's id or the address of its page; or a folder with records, which needs no server",
+        help="a run's name, id or the address of its page; or a folder with records, which needs no server",
     )
     parser.add_argument(
         "-o", "--output", type=Path, help="the file (report-….html); for several runs a folder that is there"
     )
     parser.add_argument("--url", help="ask this server instead of the configured one")
-    group = parser.add_argument_group("what you value and have", "as run.recommendation() takes them: docs/rest.md")
-    for name in _asked_names():
-        option = "--" + name.replace("_", "-")
-        if name in SWITCHES:
-            group.add_argument(option, action="store_const", const=True)
-        else:
-            group.add_argument(option, type=_number, metavar="NUMBER")
+    add_question_options(parser)
     parser.set_defaults(run=run)
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    return int(value) if value.is_integer() else value
-
-
-def _asked_names() -> list[str]:
-    return [name for name in FIELDS if name not in LISTS]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -106,22 +93,19 @@ def _asked(arguments: argparse.Namespace) -> Asked:
     Raises:
         ConfigError: For something that is neither a run nor a folder, and for numbers that make no sense.
     """
-    given = {name: value for name in _asked_names() if (value := getattr(arguments, name)) is not None}
+    given = given_options(arguments)
     folder = Path(arguments.subject)
     if folder.is_dir():
         return Asked(None, folder.resolve(), Config.from_env(), Question.of(given), arguments.output)
     address = urlsplit(arguments.subject)
-    if not address.scheme:
-        run_id, url = _run_id(arguments.subject), arguments.url
+    if address.scheme not in ("http", "https"):
+        said, url = arguments.subject, arguments.url
     else:
-        run_id, url = _run_id(_run_in(address.path)), arguments.url or _server_of(arguments.subject)
+        said, url = in_address(arguments.subject), arguments.url or _server_of(arguments.subject)
         given = {**_values_in(address.query), **given}
-    return Asked(run_id, None, Config.from_env(url=url), Question.of(given), arguments.output)
-
-
-def _run_in(path: str) -> str:
-    parts = path.split("/")
-    return parts[parts.index("runs") + 1] if "runs" in parts[:-1] else path
+        if as_id(said) is None:
+            raise ConfigError(f"{said!r} is no page of a run: its address ends in /runs/ and the run's id")
+    return Asked(said, None, Config.from_env(url=url), Question.of(given), arguments.output)
 
 
 def _server_of(address: str) -> str:
@@ -130,22 +114,13 @@ def _server_of(address: str) -> str:
 
 def _values_in(query: str) -> dict[str, object]:
     """What the address of a page says of preference and limits; the rest of its view is not for a report."""
-    known = {PREFERENCE: "preference", **{name: name for name in _asked_names()}}
+    known = {PREFERENCE: "preference"} | {name: name for name in NAMES}
     given: dict[str, object] = {}
     for name, text in parse_qsl(query):
         if name in known:
             with contextlib.suppress(ValueError):
-                given[known[name]] = text == "true" if known[name] in SWITCHES else _number(text)
+                given[known[name]] = text == "true" if known[name] in SWITCHES else number(text)
     return given
-
-
-def _run_id(text: str) -> str:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        raise ConfigError(
-            f"{text!r} is no folder, and no run: a run is named by its id (a UUID) or by the address of its page"
-        ) from None
 
 
 def _refuse_unwritable(output: Path | None) -> None:
@@ -162,23 +137,41 @@ def _refuse_unwritable(output: Path | None) -> None:
 
 
 def _from_server(asked: Asked) -> int:
-    assert asked.run_id is not None, "the caller has looked"
+    assert asked.said is not None, "the caller has looked"
     config = asked.config
     server = HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
     _tell(f"asking {config.url}")
     try:
-        text = _report(server, asked.run_id, asked.question)
+        run_id = _run_id(Api(server), asked.said)
+        text = _report(server, run_id, asked.question)
     except TransportError as error:
-        raise TransportError(f"{error}; {_way_out(config, asked.run_id)}") from error
+        raise TransportError(f"{error}; {_way_out(config, asked.said)}") from error
     finally:
         server.close()
-    _write(text, _path_for(asked.output, asked.run_id))
+    _write(text, _path_for(asked.output, run_id))
     return 0
 
 
-def _way_out(config: Config, run_id: str) -> str:
+def _run_id(api: Api, said: str) -> str:
+    """The id of the run that is meant; a whole id is taken as it is.
+
+    Raises:
+        ConfigError: If no run is called so, or several are.
+        NoReport: Where the server refuses to look.
+        TransportError: Without an answer.
+    """
+    try:
+        return as_id(said) or str(find_run(api, said)["id"])
+    except NotFound as error:
+        raise ConfigError(f"{said!r} is no folder, and no run: {error}") from error
+    except Refused as error:
+        raise NoReport(f"{api.url}: {error}") from error
+
+
+def _way_out(config: Config, said: str) -> str:
     """What to do where no server answers: the records of the run may lie on this machine."""
-    here = [root / SPOOL / run_id for root in config.folders]
+    run_id = as_id(said)
+    here = [] if run_id is None else [root / SPOOL / run_id for root in config.folders]
     found = next((folder for folder in here if folder.is_dir()), None)
     if found is not None:
         return f"its records are here: noisescale report {found}"

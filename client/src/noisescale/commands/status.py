@@ -4,7 +4,7 @@ import argparse
 
 from noisescale.commands.waiting import waiting
 from noisescale.config import Config
-from noisescale.transport.http import HttpServer
+from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 
@@ -17,7 +17,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when the server is ready and no records are stuck; 1 when not; 2 for wrong settings."""
+    """0 when the server is ready, takes the key, and no records are stuck; 1 when not; 2 for wrong settings."""
     config = Config.from_env(url=arguments.url)
     print(f"server   {config.url}")
     print(f"project  {config.project}")
@@ -27,6 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     server = HttpServer(config.url, config.api_key, f"noisescale/{__version__}")
     try:
         is_ready = server.is_ready()
+        is_refused = is_ready and server.refuses_key()
     except TransportError as error:
         print(f"state    not reachable: {error}")
         print("to do    start one with `noisescale up`, or set NOISESCALE_URL to one that runs")
@@ -35,6 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
         server.close()
     if not is_ready:
         print("state    answers, but is not ready: its database may be starting; look at its log")
+        return 1
+    if is_refused:
+        print(f"state    the server is ready at {config.url}, but refuses this key")
+        print("to do    make a key on its page Settings, and set NOISESCALE_API_KEY")
         return 1
     if any(one.is_bad for one in found):
         print(f"state    the server is ready at {config.url}, but records have not reached it: see above")

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.config import Config, without_password
-from noisescale.notices.last_words import end_of_a_killed_job
-from noisescale.transport.database_behind import DatabaseBehind
-from noisescale.transport.http import HttpServer
-from noisescale.transport.late_delivery import Outcome, deliver, has_arrived
-from noisescale.transport.left_behind import stream_folders
-from noisescale.transport.stream_folder import StreamFolder
+from noisescale.outbox.last_words import end_of_a_killed_job
+from noisescale.transport.spool.stream_folder import StreamFolder
+from noisescale.transport.upload.database_behind import DatabaseBehind
+from noisescale.transport.upload.http import HttpServer
+from noisescale.transport.upload.late_delivery import Outcome, deliver, has_arrived
+from noisescale.transport.upload.left_behind import stream_folders
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 

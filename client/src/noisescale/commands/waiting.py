@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from noisescale.config import Config
-from noisescale.notices.last_words import REASONS, end_of_a_killed_job
-from noisescale.outbox import SPOOL
-from noisescale.transport.given_up_book import book_of, written_down
-from noisescale.transport.late_delivery import has_arrived, num_waiting_in
-from noisescale.transport.left_behind import (
+from noisescale.outbox.last_words import REASONS, end_of_a_killed_job
+from noisescale.outbox.outbox import SPOOL
+from noisescale.transport.spool.stream_folder import StreamFolder
+from noisescale.transport.upload.given_up_book import book_of, written_down
+from noisescale.transport.upload.late_delivery import has_arrived, num_waiting_in
+from noisescale.transport.upload.left_behind import (
     given_up_account,
     is_cut_off,
     num_damaged_at_the_end,
     open_stream,
     stream_folders,
 )
-from noisescale.transport.stream_folder import StreamFolder
 
 SHOWN = 5
 

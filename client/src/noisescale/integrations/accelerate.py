@@ -14,9 +14,11 @@ from typing import Any
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from noisescale import active_run
 from noisescale.guard import never_raises
-from noisescale.run import Run
+from noisescale.older import renewed
+from noisescale.options import Loss
+from noisescale.run import active_run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 
 
@@ -26,9 +28,9 @@ def watch(
     """Measure the gradients of a prepared model.
 
     `accelerator.backward()` divides the loss by `gradient_accumulation_steps`, whatever the sizes of the micro-batches,
-    so they weigh the same; who accumulates by hand and weighs by size passes `weighting="by_size"`. Where a loader ends
-    within a step, that step's gradient, and so its |G|² and tr Σ, are smaller by the missing micro-batches; their ratio
-    is right.
+    so they weigh the same; who accumulates by hand and weighs by size passes `loss=Loss(weighting="by_size")`. Where a
+    loader ends within a step, that step's gradient, and so its |G|² and tr Σ, are smaller by the missing micro-batches;
+    their ratio is right.
 
     Args:
         accelerator: Its loss scaler and its accumulation are read.
@@ -46,7 +48,8 @@ def watch(
         )
     run = active_run.unfinished() if run is None else run
     inner = getattr(optimizer, "optimizer", optimizer)
-    run.watch(model, inner, **{"scaler": accelerator.scaler, "weighting": "equal"} | options)
+    given = {"scaler": accelerator.scaler, "loss": Loss()} | renewed(run.watch, options)
+    run.watch(model, inner, **given | {"loss": given["loss"].weighed("equal")})
     return AccumulatedSteps(accelerator, run)
 
 

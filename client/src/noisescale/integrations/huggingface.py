@@ -14,14 +14,16 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from noisescale import active_run
 from noisescale.capture.hooks.hooks import leading_dimension
 from noisescale.guard import Faults, Notices, never_raises
 from noisescale.integrations.after_backward import after_backward
 from noisescale.integrations.forward_hook import ForwardHook, output_tensors
 from noisescale.integrations.item_counts import count_labels, count_rows, shifts_labels, takes_item_count
-from noisescale.integrations.shown_values import shown_values
-from noisescale.run import Run
+from noisescale.mirrors.shown_values import shown_values
+from noisescale.older import renewed
+from noisescale.options import Loss, Machine
+from noisescale.run import active_run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 
 LOSS_OUTSIDE = (
@@ -46,7 +48,7 @@ class NoiseScaleCallback(TrainerCallback):
         weighting: "by_size" where losses are divided by `num_items_in_batch`, "equal" where by the number of
             micro-batches; None: as the `Trainer` does for this model. Needed with a `compute_loss_func` only.
         watch: Further arguments of `Run.watch()`, such as `{"overhead": 0.01}`.
-        described: Further arguments of `noisescale.init()`, such as `mirror="wandb"` or `unit="tokens"`.
+        described: Further arguments of `noisescale.init()`, such as `mirror="wandb"` or `units=Units(unit="tokens")`.
     """
 
     def __init__(
@@ -61,9 +63,9 @@ class NoiseScaleCallback(TrainerCallback):
         **described: Any,
     ) -> None:
         self._given_run = run
-        self._described = {"project": project, "task": task, "name": name} | described
+        self._described = {"project": project, "task": task, "name": name} | renewed(active_run.init, described)
         self._weighting = weighting
-        self._watch_options = dict(watch or {})
+        self._watch_options = {"loss": Loss()} | renewed(Run.watch, watch or {})
         self.run = run
         self._hook: torch.utils.hooks.RemovableHandle | None = None
         self._start_step()
@@ -117,8 +119,8 @@ class NoiseScaleCallback(TrainerCallback):
             model,
             optimizer.optimizer,
             scaler=optimizer.scaler,
-            weighting="by_size" if self._counts_items else "equal",
-            **self._watch_options,
+            **self._watch_options
+            | {"loss": self._watch_options["loss"].weighed("by_size" if self._counts_items else "equal")},
         )
         # What is compiled is the inside of the model's call, so the hook is traced with it: it must not be.
         see = torch.compiler.disable(self._see_forward) if args.torch_compile else self._see_forward
@@ -279,6 +281,6 @@ def _description(args: TrainingArguments, state: TrainerState, described: Mappin
         "name": args.run_name,
         "config": args.to_sanitized_dict(),
         "planned_steps": state.max_steps,
-        "num_devices": args.world_size,
     }
-    return known | {name: value for name, value in described.items() if value is not None}
+    given = {name: value for name, value in described.items() if value is not None}
+    return known | given | {"machine": given.get("machine", Machine()).of_world(args.world_size)}

@@ -11,10 +11,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from noisescale import active_run
 from noisescale.guard import Faults, never_raises
-from noisescale.integrations.shown_values import shown_values
-from noisescale.run import Run
+from noisescale.mirrors.shown_values import shown_values
+from noisescale.older import renewed
+from noisescale.options import Loss, Machine
+from noisescale.run import active_run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 
 try:
@@ -41,8 +43,10 @@ class NoiseScaleCallback(pl.Callback):
         run: Use this run, and do not finish it, instead of making one; then nothing else describes it.
         optimizers: Names of the optimizers, where there are several; None: "optimizer 0", ...
         count_examples: From a batch to its number of examples; None: as Lightning reads it.
-        watch: Further arguments of `Run.watch()`, such as `{"overhead": 0.01}` or `{"weighting": "by_size"}`.
-        described: Further arguments of `noisescale.init()`, such as `mirror="wandb"` or `unit="tokens"`.
+        watch: Further arguments of `Run.watch()`, such as `{"overhead": 0.01}` or
+            `{"loss": Loss(weighting="by_size")}`.
+        described: Further arguments of `noisescale.init()`, such as `mirror="wandb"` or
+            `units=Units(unit="tokens")`.
     """
 
     _loss: Tensor | None
@@ -60,10 +64,11 @@ class NoiseScaleCallback(pl.Callback):
         **described: Any,
     ) -> None:
         self._given_run = run
-        self._described = {"project": project, "task": task, "name": name} | described
+        self._described = {"project": project, "task": task, "name": name} | renewed(active_run.init, described)
         self._given_names = optimizers
         self._count_examples = count_examples or extract_batch_size
-        self._watch_options = {"weighting": "equal"} | dict(watch or {})
+        given = {"loss": Loss()} | renewed(Run.watch, watch or {})
+        self._watch_options = given | {"loss": given["loss"].weighed("equal")}
         self.run = run
         self._names: dict[int, str | None] = {}
         self._start_counting()
@@ -95,11 +100,10 @@ class NoiseScaleCallback(pl.Callback):
         self._stop()
         names = _names(trainer.optimizers, self._given_names)
         if self._given_run is None and (self.run is None or self.run.is_finished):
-            known = {"num_devices": trainer.world_size}
-            if trainer.max_steps > 0:
-                known["planned_steps"] = trainer.max_steps
+            known = {"planned_steps": trainer.max_steps} if trainer.max_steps > 0 else {}
             given = {name: value for name, value in self._described.items() if value is not None}
-            self.run = active_run.init(**known | given)
+            machine = given.pop("machine", Machine()).of_world(trainer.world_size)
+            self.run = active_run.init(**known | given, machine=machine)
         assert self.run is not None
         self._scaler = getattr(trainer.precision_plugin, "scaler", None)
         for optimizer, name in zip(trainer.optimizers, names, strict=True):

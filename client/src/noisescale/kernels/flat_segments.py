@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from noisescale.kernels.multi_tensor.multi_tensor import MultiTensor
+from noisescale.kernels.list_sums import MultiTensor
 from noisescale.kernels.preference import Kernels
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 Tensors = Sequence[Tensor | None]
 
 
-class Runs:
+class MemoryRuns:
     """The tensors of a call, each in one run of memory; two lists in the same order of elements.
 
     Sums do not care about the order, so a transposed tensor is read as it lies. One that has gaps in memory, or another

@@ -16,7 +16,7 @@ NUM_SPARES = 4
 """Tables made beforehand for captures: memory should not be pinned during one."""
 
 
-class Event(Protocol):
+class StreamMark(Protocol):
     """A mark in a stream of work."""
 
     def record(self) -> None:
@@ -31,7 +31,7 @@ class Event(Protocol):
 class Device(Protocol):
     """What a table has to know about the device."""
 
-    def new_event(self) -> Event:
+    def new_event(self) -> StreamMark:
         """A mark that nothing waits for yet."""
         ...
 
@@ -50,7 +50,7 @@ class CudaDevice:
     def __init__(self, device: torch.device) -> None:
         self._device = device
 
-    def new_event(self) -> Event:
+    def new_event(self) -> StreamMark:
         """See `Device`."""
         return torch.cuda.Event()
 
@@ -67,17 +67,17 @@ class PassedEvent:
     """A mark that the device is always past."""
 
     def record(self) -> None:
-        """See `Event`."""
+        """See `StreamMark`."""
 
     def query(self) -> bool:
-        """See `Event`."""
+        """See `StreamMark`."""
         return True
 
 
 class HostDevice:
     """The host itself, where each call is over when it returns."""
 
-    def new_event(self) -> Event:
+    def new_event(self) -> StreamMark:
         """See `Device`."""
         return PassedEvent()
 
@@ -96,7 +96,7 @@ class Slot:
 
     host: Tensor
     device: Tensor
-    event: Event
+    event: StreamMark
     stream: int = -1
     entries: tuple[int, ...] | None = None
 

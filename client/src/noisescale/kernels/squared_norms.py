@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from noisescale.kernels.choice import takes_triton
-from noisescale.kernels.multi_tensor.multi_tensor import DTYPES, MultiTensor
+from noisescale.kernels.list_sums import DTYPES, MultiTensor
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.preference import PREFERENCE
 from noisescale.kernels.row_norms import (

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from noisescale.guard import Notices
 from noisescale.rows.updates import Update
-from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
+from noisescale_core.advice.parts.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
     from noisescale.capture.duty_cycle import DutyCycle
-    from noisescale.capture.values.step_norms import StepNorms
+    from noisescale.capture.sums.step_norms import StepNorms
 
 KINDS = ("adam", "sign", "spectral")
 
@@ -22,12 +22,12 @@ TAKES_EXAMPLES = (
 UNEQUAL = (
     "micro-batches differ in size, and are taken as weighted by their sizes, which makes the gradient the mean over "
     "all examples; if the loop averages them with equal weight (each loss divided by their number), say "
-    "watch(..., weighting='equal')"
+    "watch(..., loss=Loss(weighting='equal'))"
 )
 
 SUMMED = (
     "the loss that was logged is a sum over examples: if backward() starts from it, tr Σ and |G|² are too large by the "
-    "square of the step's examples (their ratio is right), so say watch(..., loss_reduction='sum')"
+    "square of the step's examples (their ratio is right), so say watch(..., loss=Loss(reduction='sum'))"
 )
 
 WEIGHTED = (
@@ -50,7 +50,7 @@ NOT_AVERAGED = (
 
 SUMS_LOST = (
     "sums over the ranks did not arrive or do not belong together, so there is no estimate: a rank has stopped "
-    "watching, or had a fault of ours; call watch() and unwatch() on every rank alike"
+    "watching, or had an error inside noisescale; call watch() and unwatch() on every rank alike"
 )
 
 

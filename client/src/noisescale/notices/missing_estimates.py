@@ -1,7 +1,7 @@
 """Why a noise scale has no number yet, as a clause for people: what is true of this process and this kind."""
 
 from noisescale.notices.readable import readable
-from noisescale_core.advice.words.reasons import OF_FLAGS
+from noisescale_core.advice.parts.reasons import OF_FLAGS
 from noisescale_core.estimators.dual_norm_noise_scale import MIN_STEPS, WIDEST_BRACKET, Bracket
 from noisescale_core.estimators.flags import Flags
 

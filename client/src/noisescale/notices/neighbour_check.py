@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 from noisescale.guard import Notices
 from noisescale.notices.explanations import WEIGHTED
-from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
+from noisescale_core.advice.parts.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.neighbouring_steps import NeighbouringSteps
 
 if TYPE_CHECKING:
-    from noisescale.capture.values.step_norms import StepNorms
+    from noisescale.capture.sums.step_norms import StepNorms
 
 
 class NeighbourCheck:

@@ -7,7 +7,7 @@ from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.order_of_passes import PassOrder
 
 if TYPE_CHECKING:
-    from noisescale.capture.values.step_norms import StepNorms
+    from noisescale.capture.sums.step_norms import StepNorms
 
 
 class OrderCheck:

@@ -6,7 +6,7 @@ from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.heterogeneity import RankHeterogeneity, are_duplicates, mean_squares
 
 if TYPE_CHECKING:
-    from noisescale.capture.values.step_norms import StepNorms
+    from noisescale.capture.sums.step_norms import StepNorms
 
 
 EQUAL_STEPS = 4

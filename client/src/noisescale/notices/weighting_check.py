@@ -8,12 +8,12 @@ from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.size_weighting import SizeWeighting
 
 if TYPE_CHECKING:
-    from noisescale.capture.values.step_norms import StepNorms
+    from noisescale.capture.sums.step_norms import StepNorms
 
 AVERAGED = (
     "micro-batches, or ranks, of different sizes are averaged with equal weight, though by their sizes was taken for "
-    "granted; it is computed so from here on, before tr Σ was too high: say watch(..., weighting='equal'), or divide "
-    "each summed loss by the step's number of examples"
+    "granted; it is computed so from here on, before tr Σ was too high: say watch(..., "
+    "loss=Loss(weighting='equal')), or divide each summed loss by the step's number of examples"
 )
 
 WEIGHTED = (

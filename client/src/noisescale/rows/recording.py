@@ -12,6 +12,7 @@ from noisescale_core.estimators.noise_scale import Terms
 
 Moments = tuple[float | None, float | None, float | None, float | None, float | None]
 NO_MOMENTS: Moments = (None, None, None, None, None)
+NO_PATH = tuple(Measurement._field_defaults.values())
 
 MIN_GROUP_UPDATES = 10
 """Least updates between two layer records."""
@@ -41,7 +42,7 @@ class TermSums:
         return self.trace_cov, self.grad_sq_norm, self.trace_cov_sq, self.grad_sq_norm_sq, self.cross
 
 
-class RowSums:
+class RowSoFar:
     """The updates since the last row."""
 
     def __init__(self) -> None:
@@ -95,33 +96,16 @@ class RowSums:
 
 
 def row_of(update: Update) -> Measurement:
-    """The row of one update, which most rows are: as by `RowSums`, without sums on the way."""
-    logged, terms, loss = update.logged, update.terms, update.loss
+    """The row of one update, which most rows are: as by `RowSoFar`, without sums on the way."""
+    (step, wall_time, lr, examples, _, _), num_small, small_size, batch_size, terms, _, loss, flags, path = update
     moments: Moments = NO_MOMENTS
     if terms is not None:
-        trace_cov, grad_sq_norm = terms.trace_cov, terms.grad_sq_norm
-        moments = (
-            trace_cov,
-            grad_sq_norm,
-            trace_cov * trace_cov,
-            grad_sq_norm * grad_sq_norm,
-            trace_cov * grad_sq_norm,
-        )
-    columns = (
-        logged.step,
-        1,
-        logged.wall_time,
-        logged.examples,
-        update.micro_batch_size,
-        update.num_micro_batches,
-        update.global_batch,
-        *moments,
-        loss,
-        0 if loss is None else 1,
-        logged.lr,
-        int(update.flags),
-    )
-    return Measurement(*columns, *(update.path or ()))
+        x, y = terms.trace_cov, terms.grad_sq_norm
+        moments = x, y, x * x, y * y, x * y
+    num_loss = 0 if loss is None else 1
+    known = step, 1, wall_time, examples, small_size, num_small, batch_size, *moments, loss, num_loss, lr, int(flags)
+    # as `Measurement(…)`, without naming each column on the way
+    return tuple.__new__(Measurement, known + (NO_PATH if path is None else path))
 
 
 class Recording:
@@ -153,7 +137,7 @@ class Recording:
         self.group_names = list(group_names)
         self._last: Update | None = None
         self._last_unmeasured: tuple[int, float | None] | None = None
-        self._row = RowSums()
+        self._row = RowSoFar()
         self._start_groups(start_time)
 
     def _start_groups(self, wall_time: float) -> None:
@@ -169,11 +153,13 @@ class Recording:
             self._row.add(update)
             if self._row.num_covered >= self._log_every:
                 self._append(self._row.row(update))
-                self._row = RowSums()
+                self._row = RowSoFar()
         groups = self._groups
-        if groups is not None and update.layers is not None:  # an update without terms has no layers
+        if groups is None:
+            return
+        if update.layers is not None:  # an update without terms has no layers
             groups.add(update.layers)
-        if groups is not None and groups.num_updates >= MIN_GROUP_UPDATES:
+        if groups.num_updates >= MIN_GROUP_UPDATES:
             wall_time = update.logged.wall_time
             if wall_time - self._groups_since >= self._group_seconds:
                 self._append_groups(groups, update)
@@ -197,7 +183,7 @@ class Recording:
             self._last = self._last._replace(logged=logged)
         if self._row.num_covered:
             self._append(self._row.row(self._last))
-            self._row = RowSums()
+            self._row = RowSoFar()
         if self._groups is not None and self._groups.num_updates:
             self._append_groups(self._groups, self._last)
 

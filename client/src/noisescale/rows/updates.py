@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
-from noisescale.capture.values.step_norms import StepNorms
-from noisescale.rows.layer_sums import LayerNorms, TermsOf
+from noisescale.capture.sums.step_norms import StepNorms
+from noisescale.rows.layer_sums import BELOW, LayerNorms, TermsOf, are_all_below, packed_columns
 from noisescale.rows.path_part import PathPart
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.flags import Flags
@@ -13,11 +13,11 @@ from noisescale_core.estimators.heterogeneity import are_duplicates
 from noisescale_core.estimators.noise_scale import (
     Terms,
     check_groups,
+    check_two_batches,
     robust_grad_sq_norm,
     solve_equally_weighted_groups,
     solve_two_batches,
     solve_unequal_groups,
-    two_batch,
 )
 
 MAX_TERM = 1e70
@@ -181,7 +181,6 @@ def _as_they_are(trace_cov: float, grad_sq_norm: float, _: float, __: float) -> 
 
 def update_from_two_batches(
     logged: LoggedStep,
-    *,
     small_batch_size: float,
     big_batch_size: float,
     small_sq_norm: float,
@@ -205,26 +204,23 @@ def update_from_two_batches(
     Raises:
         ConfigError: For a negative squared norm.
     """
-    of_layers = None
-    if layers is not None:
-        of_layers = LayerNorms(solve_two_batches, *layers, (small_batch_size, big_batch_size))
-    are_small = of_layers is None or _are_surely_finite(of_layers)
     if small_sq_norm < 0 or big_sq_norm < 0:
         raise _not_squares(small_sq_norm, big_sq_norm)
-    if of_layers is not None and not are_small:
-        _check_sq_norms(of_layers.first, of_layers.second)
+    of_layers, are_finite = None, True
+    if layers is not None:
+        sizes, packed = (small_batch_size, big_batch_size), packed_columns(*layers)
+        of_layers = LayerNorms(solve_two_batches, *layers, sizes, packed)
+        if not _are_surely_finite(of_layers):
+            _check_sq_norms(of_layers.first, of_layers.second)
+            are_finite = small_batch_size == big_batch_size or _are_finite(of_layers)
     num_micro_batches = round(big_batch_size / small_batch_size) if num_small is None else num_small
     flags, terms = 0, None
     if small_batch_size == big_batch_size:
         flags |= Flags.ONE_SMALL_BATCH
     else:
-        terms = two_batch(
-            small_sq_norm=small_sq_norm,
-            big_sq_norm=big_sq_norm,
-            small_batch_size=small_batch_size,
-            big_batch_size=big_batch_size,
-        )
-        if not (has_finite_squares(terms) and (are_small or _are_finite(of_layers))):
+        check_two_batches(small_batch_size, big_batch_size)
+        terms = Terms(*solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size))
+        if not (are_finite and has_finite_squares(terms)):
             terms, flags = None, flags | Flags.NONFINITE_GRADIENT
     if terms is None:
         of_layers = None
@@ -247,7 +243,7 @@ def _not_squares(small_sq_norm: float, big_sq_norm: float) -> ConfigError:
 
 
 def _are_surely_finite(layers: LayerNorms) -> bool:
-    """Whether all are squares whose terms have finite squares, seen from their sum alone: a tenth of the time."""
+    """Whether all are squares whose terms have finite squares, seen from a byte of each: a tenth of the time."""
     small_batch_size, big_batch_size = layers.sizes
     if not small_batch_size < big_batch_size or not layers.first:
         return False
@@ -256,8 +252,7 @@ def _are_surely_finite(layers: LayerNorms) -> bool:
         1 / (1 / small_batch_size - 1 / big_batch_size),
         (big_batch_size + small_batch_size) / (big_batch_size - small_batch_size),
     )
-    total = sum(layers.first) + sum(layers.second)  # NaN where one is, and then not below anything
-    return total * growth < MAX_TERM / 2 and min(layers.first) >= 0 and min(layers.second) >= 0
+    return 2 * BELOW * growth < MAX_TERM and layers.packed is not None and are_all_below(layers.packed)
 
 
 def _are_finite(layers: LayerNorms | None) -> bool:
@@ -340,14 +335,6 @@ def _update(
     flags: int,
 ) -> Update:
     """An update without a loss that is not finite."""
-    is_nonfinite_loss = loss is not None and not math.isfinite(loss)
-    return Update(
-        logged,
-        num_micro_batches,
-        micro_batch_size,
-        global_batch,
-        terms,
-        layers,
-        None if is_nonfinite_loss else loss,
-        flags | Flags.NONFINITE_LOSS if is_nonfinite_loss else flags,
-    )
+    if loss is not None and not math.isfinite(loss):
+        loss, flags = None, flags | Flags.NONFINITE_LOSS
+    return Update(logged, num_micro_batches, micro_batch_size, global_batch, terms, layers, loss, flags)

@@ -38,7 +38,6 @@ class GivenLog:
 
     def log_norms(
         self,
-        *,
         small_batch_size: float,
         big_batch_size: float,
         small_sq_norm: float,
@@ -50,26 +49,19 @@ class GivenLog:
         layers: Mapping[str, tuple[float, float]] | None,
     ) -> None:
         """Record a step by norms at two batch sizes; see `Run.log_norms`."""
-        self._begin("norms")
+        if self._stream.estimator == "none":
+            self._begin("norms")
+        columns: tuple[Sequence[float], Sequence[float]] | None = None
         if layers is not None:
             self._log.name_groups(list(layers))
+            columns = columns_of(layers)
         big = checked_size("big_batch_size", big_batch_size)
         small = checked_size("small_batch_size", small_batch_size)
         big_number = plain_number(big_sq_norm)
-        columns = None if layers is None else columns_of(layers)
         logged = self._log.given(step, lr, self._log.steps.count(big))
-        self._log.add(
-            update_from_two_batches(
-                logged,
-                small_batch_size=small,
-                big_batch_size=big,
-                small_sq_norm=small_sq_norm,
-                big_sq_norm=big_number,
-                num_small=num_small,
-                loss=None if loss is None else plain_number(loss),
-                layers=columns,
-            )
-        )
+        known_loss = None if loss is None else plain_number(loss)
+        update = update_from_two_batches(logged, small, big, small_sq_norm, big_number, num_small, known_loss, columns)
+        self._log.add(update)
         self._show(logged.step)
 
     def log_nested_norms(

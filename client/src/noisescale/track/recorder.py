@@ -6,36 +6,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from noisescale import capture
-from noisescale.ask.measured_run import MeasuredRun
 from noisescale.config import Config
 from noisescale.description import RunDescription, checked_metric_name
 from noisescale.guard import Faults, Notices
-from noisescale.notices.explanations import SUMMED, explain_duty, is_sum
-from noisescale.outbox import Outbox, Whereabouts
-from noisescale.rows.further_kinds import FurtherKinds
+from noisescale.mirrors.mirroring import Mirroring
+from noisescale.notices.explanations import SUMMED, is_sum
+from noisescale.outbox.outbox import Outbox, Whereabouts
 from noisescale.rows.updates import LoggedStep, Update, plain_number
+from noisescale.track.further_kinds import FurtherKinds
 from noisescale.track.given_log import GivenLog
 from noisescale.track.kept_path import keeper_of
+from noisescale.track.measured_run import MeasuredRun
 from noisescale.track.metric_history import MetricHistory
-from noisescale.track.mirroring import Mirroring
-from noisescale.track.proxy_calibrator import NOTE, ProxyCalibrator, calibrator_beside
+from noisescale.track.one_at_a_time import one_at_a_time
+from noisescale.track.results import Results
 from noisescale.track.step_counter import checked_step
 from noisescale.track.step_log import StepLog
 from noisescale.track.stream_description import StreamDescription
+from noisescale.track.watching import Watching
 from noisescale.transport.wire import FinishRecord, MetricRecord, Record, RunRecord
-from noisescale.window.latest_window import early_of, latest_window
 from noisescale.window.outlook import Outlook
 from noisescale.window.recent_updates import NoiseScale
 from noisescale.window.standing import Standing
-from noisescale_core.advice.rate_verdict import RateVerdict
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict
 from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
 
-    from noisescale.capture.duty_cycle import DutyCycle
-    from noisescale.capture.values.step_norms import StepNorms
+    from noisescale.capture.sums.step_norms import StepNorms
     from noisescale.capture.watch import Watch
     from noisescale.capture.watch_options import WatchOptions
 
@@ -57,9 +56,9 @@ class Recorder:
     Attributes:
         run_id: UUID of the run.
         description: What the run is called and made of.
-        watch: What measures the gradients; None before it is started.
         metrics: What was logged as metrics.
-        given: Takes steps whose norms the script has measured.
+        given: Takes steps whose norms the script has measured; its caller holds `lock`.
+        lock: Held while a step is logged and while a thread reads: what one adds is never half there for the other.
     """
 
     def __init__(
@@ -73,16 +72,14 @@ class Recorder:
     ) -> None:
         self.run_id = run_id
         self.description = description
-        self.watch: Watch[LoggedStep] | None = None
         self.metrics = MetricHistory()
+        self.lock = one_at_a_time(self)
         self._config = config
         self._faults = faults
         self._mirroring = mirroring
         self._notices = Notices()
         self._stream = StreamDescription()
         self._outlook = Outlook(self._notices)
-        self._is_silent = False
-        self._first_watched = 0
         self._has_ended = False
         self._started_at = time.time()
         self._started_clock = time.monotonic()
@@ -93,7 +90,6 @@ class Recorder:
             now=self.now,
             notices=self._notices,
         )
-        self._calibrator: ProxyCalibrator | None = None
         self._open_outbox = open_outbox
         self._outbox = None if open_outbox is None else self._open_outbox_of("simple")
         self._log = StepLog(
@@ -105,6 +101,8 @@ class Recorder:
             on_norms=self._on_norms,
             path_keeper=keeper_of(config, run_id),
         )
+        self._watching = Watching(self._log, self._kinds, self._stream, self._notices, faults, self._describe_again)
+        self._results = Results(self._log, self._kinds, self._stream, self._watching, self._notices)
         self.given = GivenLog(self._log, self._stream, show=self._show, log_metrics=self.log_metrics)
 
     @property
@@ -134,94 +132,33 @@ class Recorder:
         Raises:
             ConfigError: For what cannot be watched.
         """
-        if log_every is not None and log_every < 1:
-            raise ConfigError(f"log_every must be at least 1 update, got {log_every}")
-        before, is_further = self.watch, self.has_logged_watched
-        watch: Watch[LoggedStep] = capture.Watch(
-            model, optimizer, options, on_fault=self._faults.report, on_duty=self._on_duty, on_source=self._on_source
-        )
-        if before is not None:
-            self.unwatch()
-        if before is not None and is_further and before.model is not model:
-            self._log.forget()
-            self.say(
-                f"measuring another {type(model).__name__} from here on: the steps go on in the same run, what is "
-                "known of the noise scale begins anew; noisescale.init() begins a run of its own"
-            )
-        self.watch = watch
-        self._is_silent = self._notices.is_muted = not watch.job.is_first
-        self._first_watched = self._log.steps.next_step
-        self._calibrator = calibrator_beside(watch, optimizer, options, self._faults.report, self._on_calibration)
-        self._log.start_watch(watch.group_names, log_every or self._config.log_every)
-        for kind in watch.kind_names:
-            self._kinds.open(kind, log_every or self._config.log_every)
-        stream = self._stream
-        stream.estimator, stream.optimizer = watch.estimator, watch.optimizer_name
-        stream.loss_reduction = options.loss_reduction
-        stream.num_ranks = watch.job.num_ranks
-        stream.measure_every = None if options.overhead is not None else options.every
-        self.description = replace(self.description, device=self.description.device or watch.device_name)
-        self.say(f"watching {type(model).__name__}: {watch.says}")
-        self._note(watch)
+        with self.lock:
+            self._watching.start(model, optimizer, options, self._config.log_every if log_every is None else log_every)
+            assert self.watch is not None
+            self.description = replace(self.description, device=self.description.device or self.watch.device_name)
+
+    @property
+    def watch(self) -> "Watch[LoggedStep] | None":
+        """What measures the gradients; None before it is started."""
+        return self._watching.watch
 
     @property
     def has_logged_watched(self) -> bool:
         """Whether steps were logged since the model is watched."""
-        return self.watch is not None and self._log.steps.next_step > self._first_watched
-
-    def is_watching(self, model: "torch.nn.Module", optimizer: "torch.optim.Optimizer | None") -> bool:
-        """Whether it is these that are watched."""
-        return self.watch is not None and self.watch.is_of(model, optimizer)
+        return self._watching.has_logged
 
     def watches(self) -> "list[Watch[Any]]":
         """All that see the model's backward passes."""
-        found: list[Watch[Any]] = [] if self.watch is None else [self.watch]
-        return found if self._calibrator is None else [*found, self._calibrator.whole]
+        return self._watching.watches()
+
+    def unwatch(self) -> None:
+        """Take every hook off the model and its optimizer."""
+        with self.lock:
+            self._watching.end()
 
     def _open_outbox_of(self, kind: str) -> Outbox:
         assert self._open_outbox is not None
         return self._open_outbox(self.run_id, lambda: self._run_record(kind))
-
-    def _on_duty(self, duty: "DutyCycle") -> None:
-        """A budget has fixed how often steps are measured."""
-        self._stream.measure_every = duty.every
-        explain_duty(duty, self._notices)
-        self._describe_again()
-
-    def _on_source(self) -> None:
-        """The small batches come from somewhere else from now on."""
-        watch = self.watch
-        assert watch is not None
-        self._log.collect(watch)
-        self._log.change_groups(watch.group_names)
-        if watch.estimator != self._stream.estimator:
-            self.say(f"measuring {watch.says}")
-        self._stream.estimator = watch.estimator
-        self._note(watch)
-        self._describe_again()
-
-    def _on_calibration(self, note: str) -> None:
-        """The proxy's ratio to the whole model is known better."""
-        self._stream.renew_note(NOTE, note)
-        self._describe_again()
-
-    def _note(self, watch: "Watch[LoggedStep]") -> None:
-        """Say and record the facts that are new about a measurement."""
-        self._stream.covered = watch.covered_share
-        for note in watch.notes:
-            if self._stream.add_note(note):
-                self.say(note)
-
-    def unwatch(self) -> None:
-        """Take every hook off the model and its optimizer."""
-        if self.watch is not None:
-            watch, self.watch = self.watch, None
-            watch.close()
-            self._log.drain(watch)
-            if self._calibrator is not None:
-                self._calibrator.close()
-                self._calibrator = None
-            self._kinds.drain()
 
     # ---- logging
 
@@ -229,23 +166,25 @@ class Recorder:
         self, loss: "torch.Tensor | float | None", batch_size: float | None, lr: float | None, step: int | None
     ) -> None:
         """Record an optimizer step; see `Run.log_gradients`."""
-        watch = self.watch
-        if watch is not None and watch.is_idle and self._log.skip(watch, loss, lr, step):
-            return
-        if watch is None:
-            self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
-            self._log.log_unwatched(loss, batch_size, lr, step)
-        elif watch.has_logged_this_step():
-            self.say_once(
-                "repeated", "log_gradients() was called twice within one optimizer step: the second call is left out"
-            )
-        else:
-            if self._calibrator is not None:
-                self._calibrator.log_step(batch_size)
-            if self._stream.loss_reduction != "sum" and is_sum(loss) and self._stream.add_note(SUMMED):
-                self.say(SUMMED)
-                self._describe_again()
-            self._log.log_watched(watch, loss=loss, batch_size=batch_size, lr=lr, step=step)
+        with self.lock:
+            watch = self._watching.watch
+            if watch is not None and watch.is_idle and self._log.skip(watch, loss, lr, step):
+                return
+            if watch is None:
+                self.say_once("unwatched", "log_gradients() measures nothing before watch(model, optimizer)")
+                self._log.log_unwatched(loss, batch_size, lr, step)
+            elif watch.has_logged_this_step():
+                self.say_once(
+                    "repeated",
+                    "log_gradients() was called twice within one optimizer step: the second call is left out",
+                )
+            else:
+                if self._watching.calibrator is not None:
+                    self._watching.calibrator.log_step(batch_size)
+                if self._stream.loss_reduction != "sum" and is_sum(loss) and self._stream.add_note(SUMMED):
+                    self.say(SUMMED)
+                    self._describe_again()
+                self._log.log_watched(watch, loss=loss, batch_size=batch_size, lr=lr, step=step)
 
     def log_hessian(
         self,
@@ -261,51 +200,43 @@ class Recorder:
         """
         if self.watch is None:
             raise ConfigError("log_hessian() needs the model's parameters: call watch(model, optimizer) first")
-        self.collect()  # the examples so far
-        number = self._log.steps.number_now(step, self.watch.num_steps)
-        logged = LoggedStep(number, self.now(), self.watch.learning_rate(), self._log.steps.num_examples)
-        self._kinds.measure_hessian(self.watch, logged, losses, sizes, curvature_loss)
+        with self.lock:
+            self.collect()  # the examples so far
+            number = self._log.steps.number_now(step, self.watch.num_steps)
+            logged = LoggedStep(number, self.now(), self.watch.learning_rate(), self._log.steps.num_examples)
+            self._kinds.measure_hessian(self.watch, logged, losses, sizes, curvature_loss)
 
     def log_metrics(self, step: int | None, values: Mapping[str, float]) -> None:
         """Record numbers at a step; see `Run.log_metrics`."""
-        number = self._log.steps.newest_step if step is None else checked_step(step)
         numbers = {checked_metric_name(name): plain_number(value) for name, value in values.items()}
         finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
-        self.metrics.add(number, finite)
+        with self.lock:
+            number = self._log.steps.newest_step if step is None else checked_step(step)
+            self.metrics.add(number, finite)
         self._send(MetricRecord(number, self.now(), finite))
 
     # ---- results
 
     def noise_scale(self, kind: str) -> NoiseScale:
         """The noise scale of the latest window; of a kind that is not measured it is unresolved."""
-        described = self.description
-        recent, why_nothing = latest_window(
-            kind, self._log, self._kinds.series, self._notices, is_silent=self._is_silent
-        )
-        now = recent.estimate()
-        return NoiseScale(
-            now,
-            recent.num_updates,
-            described.example,
-            described.unit,
-            described.units_per_example,
-            steps_per_update=1 if self.watch is None else self.watch.duty.every,
-            seconds_per_step=self._log.pace.seconds_per_step,
-            why_nothing=why_nothing,
-            divergence=self._log.finite.divergence,
-            step=self._log.finite.estimated_step,
-            early=early_of(now, self._log, described.planned_steps) if kind == "simple" else None,
-            covered=self._stream.covered,
-        )
+        with self.lock:
+            return self._results.noise_scale(kind, self.description)
 
     def standing(self) -> Standing:
         """Where the run stands, with all that has arrived."""
-        return self._log.standing(self.description.planned_steps, self.watch)
+        with self.lock:
+            return self._log.standing(self.description.planned_steps, self.watch)
 
     def learning_rate(self) -> RateVerdict:
         """Whether the learning rate is too low, right or too high, by all steps so far."""
-        asked = self._stream.optimizer, self.description.planned_steps
-        return self._log.learning_rate(*asked, has_ended=self._has_ended)
+        with self.lock:
+            asked = self._stream.optimizer, self.description.planned_steps
+            return self._log.learning_rate(*asked, has_ended=self._has_ended)
+
+    def measured(self) -> MeasuredRun:
+        """What a recommendation is made from."""
+        with self.lock:
+            return self._results.measured(self.description, has_ended=self._has_ended)
 
     @property
     def has_logged(self) -> bool:
@@ -317,27 +248,12 @@ class Recorder:
         """The last optimizer step that was logged."""
         return self._log.steps.newest_step
 
-    def measured(self) -> MeasuredRun:
-        """What a recommendation is made from."""
-        return MeasuredRun(
-            description=self.description,
-            optimizer=self._stream.optimizer,
-            noise_scale=self._log.recent.estimate(),
-            has_signal=self._log.recent.has_signal,
-            history=self._log.history,
-            batch_size=self._log.batch_in_use,
-            newest_step=self._log.steps.newest_step,
-            has_ended=self._has_ended,
-            is_silent=self._is_silent,
-            divergence=self._log.finite.divergence,
-            noise_scale_step=self._log.finite.estimated_step,
-        )
-
     def collect(self) -> None:
         """Record the steps whose values have arrived."""
-        if self.watch is not None:
-            self._log.collect(self.watch)
-        self._kinds.collect()
+        with self.lock:
+            if self.watch is not None:
+                self._log.collect(self.watch)
+            self._kinds.collect()
 
     def finish(self, status: str, timeout_seconds: float) -> Whereabouts | None:
         """Deliver what is left, for at most so long.
@@ -350,22 +266,23 @@ class Recorder:
             return None
         self._has_ended = True
         try:
-            self.unwatch()
-            self._log.flush()
-            self._show(self._log.steps.newest_step, is_last=True)
+            with self.lock:
+                self.unwatch()
+                self._log.flush()
+                self._show(self._log.steps.newest_step, is_last=True)
         finally:
             self._kinds.close(FinishRecord(status, self.now()), timeout_seconds)
             self._send(FinishRecord(status, self.now()))
             where = self._outbox.close(timeout_seconds)
-        return None if self._is_silent else where
+        return None if self._watching.is_silent else where
 
     # ---- in between
 
     def _on_norms(self, logged: LoggedStep, norms: "StepNorms", update: Update) -> None:
         """A measured step was recorded: its further kinds, what the stream says of itself, and the mirror."""
         self._kinds.see(update, norms)
-        if self._calibrator is not None:
-            self._calibrator.pair(logged.num_steps, update.terms)
+        if self._watching.calibrator is not None:
+            self._watching.calibrator.pair(logged.num_steps, update.terms)
         if self._stream.batch_size_source != self._log.batch_size_source:
             self._describe_again()
         self._show(logged.step)
@@ -379,14 +296,14 @@ class Recorder:
 
     def _show(self, step: int, *, is_last: bool = False) -> None:
         """Say where the run stands, and mirror it."""
-        if not self._has_ended:
-            self._outlook.look(self._log.recent.num_updates, lambda: self.noise_scale("simple"))
-        if self._mirroring is not None and not self._is_silent:
+        if self._log.num_estimates >= self._outlook.next and not self._has_ended:
+            self._outlook.look(self._log.num_estimates, lambda: self.noise_scale("simple"))
+        if self._mirroring is not None and not self._watching.is_silent:
             self._mirroring.offer(step, lambda: self.noise_scale("simple"), is_last=is_last)
 
     def _send(self, record: Record) -> None:
         assert self._outbox is not None
-        if not self._is_silent:  # the first rank of a data-parallel job sends
+        if not self._watching.is_silent:  # the first rank of a data-parallel job sends
             self._outbox.send(record)
 
     def now(self) -> float:
@@ -395,13 +312,4 @@ class Recorder:
 
     def _run_record(self, kind: str) -> RunRecord:
         self._stream.batch_size_source = self._log.batch_size_source or self._stream.batch_size_source
-        stream = self._stream.to_json(
-            kind=kind,
-            unit=self.description.unit,
-            units_per_example=float(self.description.units_per_example),
-            rank=self._config.rank,
-            started_at=self._started_at,
-        )
-        if kind == "hessian":  # measured by itself, now and then
-            stream |= {"estimator": "micro_batches", "measure_every": None}
-        return RunRecord(self.description.to_json(), stream)
+        return self._stream.record(kind, self.description, rank=self._config.rank, started_at=self._started_at)

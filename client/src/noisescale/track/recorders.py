@@ -80,7 +80,7 @@ class Recorders:
         if (
             recorder.watch is not None
             and not recorder.has_logged_watched
-            and not recorder.is_watching(model, optimizer)
+            and not recorder.watch.is_of(model, optimizer)
         ):
             raise ConfigError(
                 "this run watches an optimizer already: call unwatch() first, or give each of several optimizers a "

@@ -1,6 +1,7 @@
 """Turns logged steps into rows, layer records and the latest window; one for each watched optimizer."""
 
 import math
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -17,20 +18,20 @@ from noisescale.track.kept_path import PathKeeper
 from noisescale.track.path_log import PathLog
 from noisescale.track.step_counter import StepCounter, checked_size
 from noisescale.track.step_pace import StepPace
-from noisescale.track.step_sizes import StepSizes
+from noisescale.track.step_sizes import RecentSizes
 from noisescale.transport.wire import Record
 from noisescale.window.divergence import FiniteWatch
 from noisescale.window.recent_updates import RecentUpdates
 from noisescale.window.run_history import RunHistory
-from noisescale.window.standing import LossSums, Standing
-from noisescale_core.advice.rate_schedule import schedule_of
-from noisescale_core.advice.rate_verdict import RateVerdict, rate_verdict
+from noisescale.window.standing import RunningLosses, Standing
+from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict
 from noisescale_core.estimators.flags import Flags
 
 if TYPE_CHECKING:
     import torch
 
-    from noisescale.capture.values.step_norms import StepNorms
+    from noisescale.capture.sums.step_norms import StepNorms
     from noisescale.capture.watch import Watch
 
 PARTS_OF_ONE_LOSS = ("per_example", "split")
@@ -38,6 +39,9 @@ PARTS_OF_ONE_LOSS = ("per_example", "split")
 
 MAX_UNMEASURED = 256
 """Steps of which nothing was measured that wait to be recorded; together they cost less."""
+
+MAX_UNSEEN = 16
+"""Updates that wait to be added to the windows and the history, which are looked at now and then."""
 
 OnNorms = Callable[[LoggedStep, "StepNorms", Update], None]
 
@@ -55,12 +59,10 @@ class StepLog:
 
     Attributes:
         steps: Numbers the steps and counts examples.
-        recent: The latest window.
-        history: The run so far.
+        num_estimates: Updates in the latest windows.
         finite: Since when loss or gradients are not finite.
         pace: How long a step takes.
         path: How far the parameters got.
-        losses: Of all steps so far.
         batch_size_source: Where the batch size comes from; None while unknown.
         newest_flags: Of the newest update; None before the first.
         takes_examples: A single backward a step is no fault: each example will be a small batch.
@@ -84,18 +86,21 @@ class StepLog:
         self._log_every = log_every
         self._on_norms = on_norms
         self.steps = StepCounter()
-        self.recent = RecentUpdates()
-        self.history = RunHistory()
+        self.num_estimates = 0
+        self._recent = RecentUpdates()
+        self._history = RunHistory()
+        self._losses = RunningLosses()
+        self._unseen: list[Update] = []
+        self._catching = threading.Lock()
         self.finite = FiniteWatch(notices)
         self.newest_flags: int | None = None
         self.pace = StepPace()
         self.path = PathLog(path_keeper)
-        self.losses = LossSums()
         self._ranks = RankCheck()
         self._order = OrderCheck()
         self._neighbours = NeighbourCheck(notices)
         self._weighting = WeightingCheck(notices)
-        self._sizes = StepSizes(notices)
+        self._sizes = RecentSizes(notices)
         self.batch_size_source: str | None = None
         self.takes_examples = False
         self._unmeasured: deque[tuple[int, int, float | None, float | None]] = deque()
@@ -124,11 +129,12 @@ class StepLog:
 
     def forget(self) -> None:
         """Another model is trained from here on: nothing of the one before is true of it."""
-        self.recent, self.history = RecentUpdates(), RunHistory()
+        self._catch_up()  # the losses are of the run
+        self._recent, self._history, self.num_estimates = RecentUpdates(), RunHistory(), 0
         self.path.forget()
         self._ranks, self._weighting = RankCheck(), WeightingCheck(self._notices)
         self._order, self._neighbours = OrderCheck(), NeighbourCheck(self._notices)
-        self._sizes = StepSizes(self._notices)
+        self._sizes = RecentSizes(self._notices)
         self.newest_flags = None
 
     def flush(self) -> None:
@@ -168,9 +174,10 @@ class StepLog:
 
     def _add_unmeasured(self, step: int, lr: float | None, loss: float | None) -> None:
         self._recording.add_unmeasured(step, lr, loss)
-        self.history.see_rate(lr)
+        self._catch_up()
+        self._history.see_rate(lr)
         if loss is not None:
-            self.losses = self.losses.with_loss(loss)
+            self._losses.add(loss)
             self.finite.see_loss(step, is_finite=math.isfinite(loss))
 
     def log_watched(
@@ -273,7 +280,7 @@ class StepLog:
             looks=history.looks,
             path=self.path.path,
             schedule=schedule_of(history.rates, planned_steps),
-            losses=self.losses,
+            losses=self._losses.so_far(),
             batch_size=self.batch_in_use,
             model=None if watch is None else watch.model,
         )
@@ -290,16 +297,46 @@ class StepLog:
         if part is not None:
             update = update._replace(path=part)
         self.newest_flags = update.flags
-        self.history.add(update)
         self.finite.see(update)
-        if update.loss is not None:
-            self.losses = self.losses.with_loss(update.loss)
-        elif update.flags & Flags.NONFINITE_LOSS:
-            self.losses = self.losses.with_loss(math.nan)
         if update.terms is not None:
-            self.recent.add(update.terms, update.logged.step)
+            self.num_estimates += 1
+        self._unseen.append(update)
+        if len(self._unseen) >= MAX_UNSEEN:
+            self._catch_up()
         self._recording.add(update)
         return update
+
+    @property
+    def recent(self) -> RecentUpdates:
+        """The latest window."""
+        self._catch_up()
+        return self._recent
+
+    @property
+    def history(self) -> RunHistory:
+        """The run so far."""
+        self._catch_up()
+        return self._history
+
+    def _catch_up(self) -> None:
+        """Add to the windows and the history what they have not seen yet.
+
+        Threads come one at a time, by the recorder's lock; a signal may come in between and must not add twice.
+        """
+        if not self._catching.acquire(blocking=False):
+            return
+        try:
+            unseen, self._unseen = self._unseen, []
+            for update in unseen:
+                self._history.add(update)
+                if update.loss is not None:
+                    self._losses.add(update.loss)
+                elif update.flags & Flags.NONFINITE_LOSS:
+                    self._losses.add(math.nan)
+                if update.terms is not None:
+                    self._recent.add(update.terms, update.logged.step)
+        finally:
+            self._catching.release()
 
     def _new_recording(self, group_names: Sequence[str]) -> Recording:
         return Recording(

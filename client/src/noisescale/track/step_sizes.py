@@ -5,12 +5,12 @@ from statistics import median_high
 
 from noisescale.guard import Notices
 from noisescale.rows.updates import Update
-from noisescale_core.advice.words.reasons import OF_FLAGS, code_of
+from noisescale_core.advice.parts.reasons import OF_FLAGS, code_of
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.step_sizes import SEEN, batch_in_use, is_far_smaller
 
 
-class StepSizes:
+class RecentSizes:
     """The sizes of the last steps.
 
     Args:

@@ -2,8 +2,15 @@
 
 import socket
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from noisescale.description import RunDescription
+from noisescale.transport.wire import RunRecord
 from noisescale.version import __version__
+
+if TYPE_CHECKING:
+    from noisescale.capture.watch import Watch
+    from noisescale.capture.watch_options import WatchOptions
 
 MAX_NOTES = 16
 MAX_NOTE = 300
@@ -35,6 +42,13 @@ class StreamDescription:
     sent: dict[str, object] | None = None
     covered: float = 1.0
 
+    def start_watch(self, watch: "Watch[Any]", options: "WatchOptions") -> None:
+        """From here on this watch measures, with these options."""
+        self.estimator, self.optimizer = watch.estimator, watch.optimizer_name
+        self.loss_reduction = options.loss_reduction
+        self.num_ranks = watch.job.num_ranks
+        self.measure_every = None if options.overhead is not None else options.every
+
     def add_note(self, note: str) -> bool:
         """Add a fact in words, cut to what the wire format takes; whether it is new."""
         short = note if len(note) <= MAX_NOTE else note[: MAX_NOTE - 1] + "…"
@@ -64,27 +78,27 @@ class StreamDescription:
         """Whether something has changed since it was sent."""
         return self.sent is not None and self.sent != self.facts()
 
-    def to_json(
-        self, *, kind: str, unit: str, units_per_example: float, rank: int, started_at: float
-    ) -> dict[str, object]:
-        """The `stream` part of a `run` record.
+    def record(self, kind: str, described: RunDescription, *, rank: int, started_at: float) -> RunRecord:
+        """The `run` record of the stream of a kind of noise scale.
 
         Args:
             kind: Of noise scale.
-            unit: What it is shown in.
-            units_per_example: Units in one example.
+            described: What the run is called and made of.
             rank: Of this process.
             started_at: Unix seconds.
         """
         if kind == "simple":
             self.sent = self.facts()
-        return {
+        stream = {
             **self.facts(),
             "kind": kind,
-            "unit": unit,
-            "units_per_example": units_per_example,
+            "unit": described.unit,
+            "units_per_example": float(described.units_per_example),
             "rank": rank,
             "host": socket.gethostname() or None,
             "client_version": __version__,
             "started_at": started_at,
         }
+        if kind == "hessian":  # measured by itself, now and then
+            stream |= {"estimator": "micro_batches", "measure_every": None}
+        return RunRecord(described.to_json(), stream)

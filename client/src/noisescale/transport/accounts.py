@@ -7,7 +7,7 @@ from noisescale.transport.wire import Batch, LostRange
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class StreamAccount:
     """Where a stream stands: `num_logged` = `num_acked` + what still waits or is declared lost.
 
     Attributes:

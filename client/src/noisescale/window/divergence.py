@@ -35,6 +35,9 @@ class FiniteWatch:
     def see(self, update: Update) -> None:
         """See a measured step."""
         has_terms, step = update.terms is not None, update.logged.step
+        if has_terms and update.loss is not None and self._loss_since is None and self._gradients_since is None:
+            self._newest_step = self.estimated_step = step  # all is finite, as nearly always
+            return
         if has_terms:
             self.estimated_step = step
         seen = seen_of_gradients(update.flags, has_terms=has_terms)

@@ -8,8 +8,8 @@ from noisescale.capture.per_example.left_out import percent
 from noisescale.notices.missing_estimates import why_no_estimate
 from noisescale.notices.readable import readable, readable_seconds, several
 from noisescale_core.advice.early import Early
+from noisescale_core.advice.parts.reasons import words_of
 from noisescale_core.advice.words import of_divergence
-from noisescale_core.advice.words.reasons import words_of
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.signal import RunningSignal
@@ -177,7 +177,10 @@ class RecentUpdates:
         if self.num_updates % self._updates_per_block == 0:
             self._blocks.append(_Block())
             self._forget()
-        self._blocks[-1].add(1, terms.trace_cov, terms.grad_sq_norm)
+        block = self._blocks[-1]
+        block.num_updates += 1
+        block.trace_cov += terms.trace_cov
+        block.grad_sq_norm += terms.grad_sq_norm
         # what was once shown stays shown: one huge value later on must not hide it
         if not self.has_signal:
             self._signal.add(self.num_updates if step is None else step, terms.grad_sq_norm)

@@ -1,6 +1,7 @@
 """The run so far in little memory: what was spent, at which batch, and the noise scale along the way."""
 
 import bisect
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -104,28 +105,39 @@ class RunHistory:
         if self.newest is None:
             self._started_at = update.logged.wall_time
         if self.num_updates % self._updates_per_stretch == 0:
-            if len(self._stretches) == MAX_STRETCHES:
-                self._double()
-            if self.num_updates % self._updates_per_stretch == 0:
-                self._stretches.append(Stretch())
+            self._begin_stretch()
         self.newest = update
         self.num_updates += 1
+        logged, _, _, batch_size, terms, _, _, flags, _ = update
+        step, lr = logged.step, logged.lr
         last = self._stretches[-1]
         last.num_updates += 1
-        last.flags |= update.flags
-        logged = update.logged
-        last.last_step, last.wall_time, last.learning_rate = logged.step, logged.wall_time, logged.lr
-        if logged.lr is not None:
-            self.learning_rate = logged.lr
-        if update.global_batch is not None:
+        last.flags |= flags
+        last.last_step, last.wall_time, last.learning_rate = step, logged.wall_time, lr
+        if lr is not None:
+            self.learning_rate = lr
+        if batch_size is not None:
             last.num_batches += 1
-            last.examples += update.global_batch
-        if update.terms is not None:
+            last.examples += batch_size
+        if terms is not None:
             last.num_terms += 1
-            last.trace_cov += update.terms.trace_cov
-            last.grad_sq_norm += update.terms.grad_sq_norm
-            if update.global_batch is not None:
-                self._looks.add(logged.step, update.terms, update.global_batch, logged.lr)
+            last.trace_cov += terms.trace_cov
+            last.grad_sq_norm += terms.grad_sq_norm
+            if batch_size is not None:
+                self._looks.add(step, terms, batch_size, lr)
+
+    def now(self) -> "RunHistory":
+        """The run so far, which does not go on."""
+        one = copy.copy(self)
+        one._stretches = [*self._stretches[:-1], *map(copy.copy, self._stretches[-1:])]  # the others never change
+        one._looks = copy.deepcopy(self._looks)
+        return one
+
+    def _begin_stretch(self) -> None:
+        if len(self._stretches) == MAX_STRETCHES:
+            self._double()
+        if self.num_updates % self._updates_per_stretch == 0:
+            self._stretches.append(Stretch())
 
     @property
     def looks(self) -> list[Look]:
@@ -197,7 +209,7 @@ class RunHistory:
         return (self.num_updates - length) // self._updates_per_stretch
 
     def _double(self) -> None:
-        merged = self._stretches[::2]
+        merged = [*map(copy.copy, self._stretches[::2])]
         for into, other in zip(merged, self._stretches[1::2], strict=True):
             into.add(other)
         self._stretches = merged

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from noisescale_core.advice.rate_coefficients import Schedule
+from noisescale_core.advice.learning_rate.rate_coefficients import Schedule
 from noisescale_core.estimators.looks import Look
 from noisescale_core.estimators.path import Path
 
@@ -28,12 +28,6 @@ class LossSums(NamedTuple):
     squares: float = 0.0
     num_not_finite: int = 0
 
-    def with_loss(self, loss: float) -> "LossSums":
-        """With one more step."""
-        if not math.isfinite(loss):
-            return self._replace(num_not_finite=self.num_not_finite + 1)
-        return LossSums(self.num_finite + 1, self.total + loss, self.squares + loss * loss, self.num_not_finite)
-
     def since(self, before: "LossSums") -> tuple[float, float]:
         """Mean loss since an earlier moment, and its standard error: not finite where the loss was not, or unknown.
 
@@ -48,6 +42,29 @@ class LossSums(NamedTuple):
             return mean, math.inf
         variance = max(0.0, (self.squares - before.squares) / count - mean * mean) * count / (count - 1)
         return mean, math.sqrt(variance / count)
+
+
+class RunningLosses:
+    """The same for a run that goes on."""
+
+    __slots__ = ("_num_finite", "_num_not_finite", "_squares", "_total")
+
+    def __init__(self) -> None:
+        self._num_finite = self._num_not_finite = 0
+        self._total = self._squares = 0.0
+
+    def add(self, loss: float) -> None:
+        """Add one step's."""
+        if math.isfinite(loss):
+            self._num_finite += 1
+            self._total += loss
+            self._squares += loss * loss
+        else:
+            self._num_not_finite += 1
+
+    def so_far(self) -> LossSums:
+        """The sums of all steps so far."""
+        return LossSums(self._num_finite, self._total, self._squares, self._num_not_finite)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from noisescale_core.advice.limited import LimitedBatch
-from noisescale_core.advice.parts import (
+from noisescale_core.advice.limits.predictions import HadWeUsed, Parallelism, Predictions
+from noisescale_core.advice.parts.parts import (
     AnyDecision,
     AtPreference,
     Calibration,
@@ -15,10 +16,10 @@ from noisescale_core.advice.parts import (
     NowAndThen,
     Odds,
     Predicted,
+    Sureness,
     Waste,
 )
 from noisescale_core.advice.plan import Schedule
-from noisescale_core.advice.predictions import HadWeUsed, Parallelism, Predictions
 from noisescale_core.advice.surer import Surer
 from noisescale_core.theory.change import Change
 
@@ -39,7 +40,9 @@ class Recommendation:
         noise_scale: What the advice rests on; of a task that of its earlier runs together.
         decision: What to do.
         headline: The same in a few words.
-        reason: Why, in one sentence.
+        short_reason: Why, in one short sentence for a person who has never read the papers.
+        reason: Why, with the numbers behind it.
+        sureness: That a change is cheaper, as a word for the odds; None where nothing is to be changed.
         effect: What following it would change, or what is possible where limits exclude each other.
         current_batch_size: In examples.
         recommended_batch_size: Inside the limits, a whole batch that can be run.
@@ -78,6 +81,8 @@ class Recommendation:
     noise_scale: LatestNoiseScale | None = None
     decision: AnyDecision = "insufficient_evidence"
     headline: str = "No recommendation"
+    short_reason: str = ""
+    sureness: Sureness | None = None
     effect: str | None = None
     current_batch_size: float | None = None
     recommended_batch_size: int | None = None

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 
 from noisescale_core.advice.limited import Inside
-from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import Caution, RunSetting
-from noisescale_core.advice.predictions import Predictions
+from noisescale_core.advice.limits.predictions import Predictions
+from noisescale_core.advice.parts.numbers import number
+from noisescale_core.advice.parts.parts import Caution, RunSetting
 from noisescale_core.advice.question import Limits
 from noisescale_core.advice.words import of_a_run as wording
 
@@ -32,7 +32,9 @@ def _without_effect(given: Limits) -> Iterator[Caution]:
         yield Caution("no_effect", text)
     besides = (given.interruptions_per_device_hour, given.restart_hours, given.checkpoint_hours)
     if given.spot_price_share is None and any(besides):
-        yield Caution("no_effect", "Interruptions count where spot_price_share says what interruptible devices cost.")
+        yield Caution(
+            "no_effect", "Interruptions are ignored unless spot_price_share says what interruptible devices cost."
+        )
 
 
 def _may_be_missed(run: RunSetting, found: Inside | None) -> Iterator[Caution]:

@@ -3,9 +3,14 @@
 import math
 
 from noisescale_core.advice.limited import Inside
-from noisescale_core.advice.parts import DecisionWord
+from noisescale_core.advice.parts.parts import DecisionWord, Sureness
 from noisescale_core.theory.expected_cost import Stake
 from noisescale_core.theory.limits import Limit
+
+CHANGES = ("increase", "decrease", "probably_increase", "probably_decrease")
+
+CERTAIN = 0.95
+"""From here on a change is called sure."""
 
 SURE = 0.8
 """Probability from which a change is advised without a "probably"."""
@@ -43,6 +48,20 @@ def word_of(found: Stake, *, now: float, then: float, inside: Inside | None = No
         return "keep" if _regret(found, inside) <= KEEP_REGRET else "keep_for_now"
     is_likely = found.probability >= LIKELY and found.saving > 0
     return _moved(is_larger, is_sure=False) if is_likely else "keep_for_now"
+
+
+def sureness_of(word: DecisionWord, found: Stake, *, now: float, inside: Inside) -> Sureness | None:
+    """The odds of a change as a word; None where the batch stays, and where a limit decides instead of the odds.
+
+    Args:
+        word: What to do.
+        found: What the change puts at stake.
+        now: The present batch, in examples.
+        inside: The limits.
+    """
+    if word not in CHANGES or broken_limits(now, inside):
+        return None
+    return "sure" if found.probability >= CERTAIN else "likely" if found.probability >= SURE else "probably"
 
 
 def _moved(is_larger: bool, *, is_sure: bool) -> DecisionWord:

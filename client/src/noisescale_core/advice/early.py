@@ -12,8 +12,8 @@ et al. 2018, abstract). A clear number from there is right for the steps at hand
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import Caution, RunSoFar, SpentPoint
+from noisescale_core.advice.parts.numbers import number
+from noisescale_core.advice.parts.parts import Caution, RunSoFar, SpentPoint
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 EARLY_SHARE = 0.05

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from noisescale_core.advice.parts import (
+from noisescale_core.advice.parts.parts import (
     Interval,
     LearningRateAdvice,
     NowAndThen,

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from noisescale_core.advice.critical_belief import Critical
 from noisescale_core.advice.decision import KEEP_REGRET, word_of
+from noisescale_core.advice.evidence.critical_belief import Critical
 from noisescale_core.advice.limited import round_batch
-from noisescale_core.advice.parts import DecisionWord
-from noisescale_core.advice.pricing import price
+from noisescale_core.advice.limits.pricing import price
+from noisescale_core.advice.parts.parts import DecisionWord
 from noisescale_core.theory.expected_cost import stake
 from noisescale_core.theory.prices import worth_examples
 from noisescale_core.theory.trade_off import regret_at_price

@@ -5,10 +5,10 @@ from numbers import Real
 
 from noisescale_core.advice.answer import Recommendation
 from noisescale_core.advice.limited import round_batch
-from noisescale_core.advice.parts import AtPreference, Caution, ExchangeRate, Interval
+from noisescale_core.advice.limits.worth import SPLIT
+from noisescale_core.advice.parts.parts import AtPreference, Caution, ExchangeRate, Interval
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.words import of_language_models as wording
-from noisescale_core.advice.worth import SPLIT
 from noisescale_core.errors import DomainError
 from noisescale_core.theory import language_models as theory
 from noisescale_core.theory.language_models import OPTIMIZERS, TOKENS_PER_PARAMETER, LanguageModel, advise
@@ -117,7 +117,7 @@ def _refuse_what_needs_a_run(asked: Question) -> None:
         )
 
 
-def _in_examples(found: theory.Interval, length: int) -> Interval:
+def _in_examples(found: theory.PriorInterval, length: int) -> Interval:
     return Interval(found.value / length, found.low / length, found.high / length)
 
 

@@ -4,18 +4,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice.bounds import limits_at, trade_off_of
-from noisescale_core.advice.numbers import number
-from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import Interval, RunSetting
-from noisescale_core.advice.pricing import Priced
+from noisescale_core.advice.limits.bounds import limits_at, trade_off_of
+from noisescale_core.advice.limits.pace import Pace
+from noisescale_core.advice.limits.pricing import Priced
+from noisescale_core.advice.parts.numbers import number
+from noisescale_core.advice.parts.parts import Interval, RunSetting
 from noisescale_core.advice.question import Limits
 from noisescale_core.advice.words import limits as wording
 from noisescale_core.errors import DomainError
 from noisescale_core.theory import trade_off
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
 from noisescale_core.theory.limits import Choice, Limit, choose
-from noisescale_core.theory.rounding import round_to_feasible
+from noisescale_core.theory.machines.rounding import round_to_feasible
 
 EVEN_STEP = 1.25
 EVEN_REGRET = 0.01
@@ -189,8 +189,8 @@ def what_is_possible(priced: Priced, run: RunSetting, allowed: Sequence[Limit], 
         found.append(f"Cheapest within the deadline: {cost}.")
     if budget is not None and 0 < budget < math.inf:
         steps = to_plan.steps(budget)
-        hours = None if pace is None else steps * pace.seconds(budget) / SECONDS_PER_HOUR
-        said = f"{number(steps)} steps" if hours is None else f"{number(hours)} h"
+        seconds = None if pace is None else pace.seconds(budget)
+        said = f"{number(steps)} steps" if seconds is None else f"{number(steps * seconds / SECONDS_PER_HOUR)} h"
         found.append(f"Fastest within the budget: {said}.")
     return " ".join(found) or None
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression
 
-from noisescale_core.advice.decay import informs, is_decayed
-from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence
+from noisescale_core.advice.evidence.decay import informs, is_decayed
+from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, rounding
-from noisescale_core.advice.parts import Interval, RunSetting, SpentPoint
-from noisescale_core.advice.pricing import Priced
+from noisescale_core.advice.limits.pricing import Priced
+from noisescale_core.advice.parts.parts import Interval, RunSetting, SpentPoint
 from noisescale_core.advice.question import Limits
 from noisescale_core.theory import schedule as theory
 from noisescale_core.theory.efficiency import step_efficiency
@@ -216,9 +216,9 @@ def _advised(stage: Stage, run: RunSetting, critical: float, *, used: float) -> 
 
 def _why(exponent: float, num_stages: int) -> str:
     course = (
-        f"The noise scale has gone as progress^{exponent:.2f} and is taken to go on so up to twice the progress"
+        f"Assumes the noise scale goes on as it has (progress^{exponent:.2f}) up to twice the progress"
         if exponent
-        else "The noise scale is held as it is now: the run so far does not show how it grows"
+        else "Assumes the noise scale stays as it is: the run so far does not show how it grows"
     )
     times = {2: "once", 3: "twice"}.get(num_stages, f"{num_stages - 1} times")
     change = "one batch is enough" if num_stages == 1 else f"the batch rises {times}"

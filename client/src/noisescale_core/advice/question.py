@@ -46,7 +46,7 @@ class Asked(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class AllowedRange:
     """Which numbers a field takes.
 
     Attributes:
@@ -63,11 +63,11 @@ class Range:
 
 
 def _number(meaning: str, low: float = SMALLEST, high: float = LARGEST, *, default: float | None = None) -> Any:
-    return field(default=default, metadata={"range": Range(meaning, low, high)})
+    return field(default=default, metadata={"range": AllowedRange(meaning, low, high)})
 
 
 def _whole(meaning: str, high: int) -> Any:
-    return field(default=None, metadata={"range": Range(meaning, 1, high, is_whole=True)})
+    return field(default=None, metadata={"range": AllowedRange(meaning, 1, high, is_whole=True)})
 
 
 def _switch(meaning: str) -> Any:
@@ -75,7 +75,7 @@ def _switch(meaning: str) -> Any:
 
 
 def _numbers(meaning: str) -> Any:
-    return field(default=(), metadata={"each": Range(meaning, SMALLEST_POSITIVE, LARGEST)})
+    return field(default=(), metadata={"each": AllowedRange(meaning, SMALLEST_POSITIVE, LARGEST)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +171,8 @@ class Question(Limits, Worth):
 
     usd_per_device_hour: float | None = _number("price of a device; the run's own by default")
     batch_sizes: Sequence[float] = _numbers("batches to predict; may be repeated")
+    # fields that nobody has said and that the project fills, with its words: `defaults.py`; no reader's to say
+    project_says: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, asked: Mapping[str, object]) -> "Question":
@@ -197,8 +199,10 @@ class Question(Limits, Worth):
         return {name: value for name, value in values.items() if value != FIELDS[name].default}
 
 
-FIELDS: Final[Mapping[str, "Field[Any]"]] = MappingProxyType({one.name: one for one in fields(Question)})
-"""Every field of a question by name."""
+FIELDS: Final[Mapping[str, "Field[Any]"]] = MappingProxyType(
+    {one.name: one for one in fields(Question) if one.metadata}
+)
+"""Every field of a question that a reader may say, by name."""
 
 NOTHING_ASKED: Final = Question()
 
@@ -210,10 +214,10 @@ LISTS: Final = tuple(name for name, one in FIELDS.items() if "each" in one.metad
 """What holds several numbers."""
 
 
-def range_of(one: "Field[Any]") -> Range | None:
+def range_of(one: "Field[Any]") -> AllowedRange | None:
     """Which numbers a field takes, each of them where it takes several; None for one that is said by yes."""
     found = one.metadata.get("range", one.metadata.get("each"))
-    return found if isinstance(found, Range) else None
+    return found if isinstance(found, AllowedRange) else None
 
 
 def meaning_of(one: "Field[Any]") -> str:
@@ -237,7 +241,7 @@ def _checked(one: "Field[Any]", value: object) -> object:
     return [_checked_number(f"each of {one.name}", size, allowed) for size in value]
 
 
-def _checked_number(name: str, value: Any, allowed: Range) -> Any:
+def _checked_number(name: str, value: Any, allowed: AllowedRange) -> Any:
     is_number = not isinstance(value, bool) and isinstance(value, Real)
     number = float(value) if is_number else math.nan
     if not (0 < number < math.inf or number == allowed.low == 0):

@@ -10,16 +10,20 @@ from dataclasses import dataclass, replace
 
 from noisescale_core.advice import effects, verdict
 from noisescale_core.advice.answer import Recommendation
-from noisescale_core.advice.bounds import missing_for
 from noisescale_core.advice.cautions import cautions
 from noisescale_core.advice.decision import word_of
+from noisescale_core.advice.defaults import price_sentence
 from noisescale_core.advice.early import caution as caution_early
-from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept, begun
-from noisescale_core.advice.hyperparameters import rescaling
-from noisescale_core.advice.kappa import Kappa
+from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept, begun
+from noisescale_core.advice.evidence.kappa import Kappa
+from noisescale_core.advice.learning_rate.hyperparameters import rescaling
 from noisescale_core.advice.limited import Inside, inside, round_batch, rounding
-from noisescale_core.advice.pace import Pace, pace_of
-from noisescale_core.advice.parts import (
+from noisescale_core.advice.limits.bounds import missing_for
+from noisescale_core.advice.limits.pace import Pace, pace_of, stay
+from noisescale_core.advice.limits.predictions import Predictions, had_we_used, parallelism_of, predictions
+from noisescale_core.advice.limits.pricing import Priced, price
+from noisescale_core.advice.limits.worth import SPLIT, Missing, is_assumed, worth_of
+from noisescale_core.advice.parts.parts import (
     AtPreference,
     Calibration,
     Caution,
@@ -33,15 +37,12 @@ from noisescale_core.advice.parts import (
     RunSoFar,
 )
 from noisescale_core.advice.plan import plan
-from noisescale_core.advice.predictions import Predictions, had_we_used, parallelism_of, predictions
-from noisescale_core.advice.pricing import Priced, price
 from noisescale_core.advice.question import NOTHING_ASKED, Question
 from noisescale_core.advice.surer import Surer, surer
 from noisescale_core.advice.verdict import Verdict
 from noisescale_core.advice.waste import waste
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.advice.words import of_divergence
-from noisescale_core.advice.worth import SPLIT, Missing, is_assumed, worth_of
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory import prices
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
@@ -55,7 +56,8 @@ OTHERWISE = ((0.2, "where money matters"), (0.8, "where time matters"))
 """Preferences whose batch is told besides, where the price is assumed."""
 
 FAR_OFF = Missing(
-    "A noise scale or batch so far from any run's plans nothing: look at the measurement.",
+    "This noise scale or batch is far outside what any run has had, so nothing is planned from it: check the "
+    "measurement.",
     "Check the gradients: a noise scale like this comes of vanished ones.",
 )
 
@@ -190,7 +192,9 @@ def _answer(case: _Case) -> Recommendation:
         noise_scale=evidence.noise_scale_of(run),
         decision=said.decision,
         headline=said.headline,
+        short_reason=said.short_reason or said.reason,
         reason=said.reason,
+        sureness=said.sureness,
         effect=said.effect,
         recommended_batch_size=to_batch,
         odds=_odds(case),
@@ -244,7 +248,7 @@ def _with_the_rest(answer: Recommendation, case: _Case) -> Recommendation:
     set_with = rescaling(run, run.config, None if case.priced is None else case.priced.critical_batch, to_batch)
     answer = replace(
         answer,
-        parallelism=None if whole is None else parallelism_of(run, whole, case.asked.examples_per_device),
+        parallelism=None if whole is None else parallelism_of(run, whole, case.asked),
         rescaling=None if set_with is None else set_with.changes,
         schedule=rest.schedule,
         schedule_missing=rest.missing,
@@ -253,8 +257,8 @@ def _with_the_rest(answer: Recommendation, case: _Case) -> Recommendation:
         return answer
     return replace(
         answer,
-        waste=waste(so_far.spent, so_far.usd_spent),
-        counterfactual=None if to_batch is None else had_we_used(so_far, batch=to_batch),
+        waste=waste(so_far.spent, so_far.usd_spent, devices_stay=stay(run, case.asked)),
+        counterfactual=None if to_batch is None else had_we_used(so_far, batch=to_batch, asked=case.asked),
     )
 
 
@@ -266,6 +270,9 @@ def _cautions(case: _Case, foretold: Predictions | None) -> tuple[Caution, ...]:
     said = list(wording.warnings(run, case.evidence))
     if case.priced is not None and is_assumed(case.asked):
         said.append(wording.price_is_assumed(case.priced.rate.said))
+    money = price_sentence(case.asked)
+    if money is not None and case.pace is not None:
+        said.append(Caution("price_of_project", money))
     return (*first, *said, *cautions(run, case.asked, found, foretold))
 
 
@@ -302,7 +309,7 @@ def _verdict(case: _Case, factors: Predicted | None, foretold: Predictions | Non
 
 def _exchange_rate(run: RunSetting, asked: Question, priced: Priced | None) -> ExchangeRate | None:
     source: RateSource = "preference"
-    if not is_assumed(asked):
+    if asked.is_stated and asked.preference != SPLIT and not _is_fallback(asked, priced):
         source = asked.ways[0]  # type: ignore[assignment]  # names of fields
     elif priced is not None and priced.rate.examples_per_step is not None:
         source = "fixed_hardware"
@@ -310,6 +317,12 @@ def _exchange_rate(run: RunSetting, asked: Question, priced: Priced | None) -> E
         return ExchangeRate(priced.exchange_rate, source, priced.rate.said)
     said = asked.examples_per_step
     return None if said is None else ExchangeRate(said, source, f"a step saved is worth {said:g} examples")
+
+
+def _is_fallback(asked: Question, priced: Priced | None) -> bool:
+    """Whether the project wants step times to tell the price, and they do not."""
+    is_relative = priced is not None and priced.rate.examples_per_step is None
+    return asked.fixed_hardware and "fixed_hardware" in asked.project_says and is_relative
 
 
 def _odds(case: _Case) -> Odds | None:

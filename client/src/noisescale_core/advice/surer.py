@@ -1,13 +1,14 @@
 """What would make an answer surer, and what each costs in steps, hours and USD."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from noisescale_core.advice.bounds import trade_off_of
-from noisescale_core.advice.evidence import LARGEST, SMALLEST, Evidence, Measured, begun
-from noisescale_core.advice.pace import Pace
-from noisescale_core.advice.parts import RunSetting, RunSoFar
-from noisescale_core.advice.pricing import Priced
+from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence, Measured, begun
+from noisescale_core.advice.limits.bounds import trade_off_of
+from noisescale_core.advice.limits.pace import Pace
+from noisescale_core.advice.limits.pricing import Priced
+from noisescale_core.advice.parts.parts import RunSetting, RunSoFar
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.estimators.uncertainty import Reason, State
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
@@ -124,8 +125,12 @@ def _sweep(run: RunSetting, priced: Priced, pace: Pace | None) -> Surer | None:
 def _cost(steps_at: dict[float, float], pace: Pace | None) -> tuple[float | None, float | None]:
     if pace is None:
         return None, None
-    hours = sum(steps * pace.seconds(batch) for batch, steps in steps_at.items()) / SECONDS_PER_HOUR
-    prices = [pace.usd_per_step(batch) for batch in steps_at]
-    known = [price for price in prices if price is not None]
-    usd = sum(price * steps for price, steps in zip(known, steps_at.values(), strict=True)) if known else None
-    return hours, usd
+    seconds = _total(steps_at, pace.seconds)
+    return None if seconds is None else seconds / SECONDS_PER_HOUR, _total(steps_at, pace.usd_per_step)
+
+
+def _total(steps_at: Mapping[float, float], of_a_step: Callable[[float], float | None]) -> float | None:
+    """Of all steps; None where it is not known of one of them."""
+    each = [(of_a_step(batch), steps) for batch, steps in steps_at.items()]
+    known = [value * steps for value, steps in each if value is not None]
+    return sum(known) if len(known) == len(each) else None

@@ -148,7 +148,7 @@ def _huggingface(found: Schedule, launch: Launch) -> list[str]:
         "# One launch for all stages: a launch with --resume_from_checkpoint restores the old learning rate whatever",
         "# --learning_rate says, and ends its schedule at its own --max_steps.",
         "from noisescale.integrations.huggingface import NoiseScaleCallback",
-        "from noisescale_lab.follow.huggingface import FollowCallback",
+        "from noisescale_lab.follow.callbacks.huggingface import FollowCallback",
         "",
         'noise = NoiseScaleCallback(project="…", task="…")',
         f"follow = FollowCallback(noise, price={worth}, largest={largest}, dry_run=False)",

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_core.advice import decision
-from noisescale_core.advice.evidence import Evidence, Prior, Swept, begun
+from noisescale_core.advice.decision import CHANGES
+from noisescale_core.advice.evidence.evidence import Evidence, Prior, Swept, begun
 from noisescale_core.advice.limited import NO_WHOLE_BATCH, Inside, round_batch
-from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import AnyDecision, DecisionWord, Predicted, RunSetting, RunSoFar
-from noisescale_core.advice.predictions import Prediction, Predictions
-from noisescale_core.advice.pricing import Priced
+from noisescale_core.advice.limits.predictions import Prediction, Predictions
+from noisescale_core.advice.limits.pricing import Priced
+from noisescale_core.advice.limits.worth import Missing
+from noisescale_core.advice.parts.numbers import number
+from noisescale_core.advice.parts.parts import AnyDecision, DecisionWord, Predicted, RunSetting, RunSoFar, Sureness
 from noisescale_core.advice.surer import Surer
 from noisescale_core.advice.words import of_a_run as wording
 from noisescale_core.advice.words import of_a_task, of_divergence
-from noisescale_core.advice.worth import Missing
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.theory.expected_cost import Stake
-
-CHANGES = ("increase", "decrease", "probably_increase", "probably_decrease")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,8 @@ class Verdict:
         reason: Why, in one sentence or two.
         effect: What it would change, or what is possible; None where nothing can be said.
         next_step: What would make it surer.
+        short_reason: Why, in one short sentence; empty where `reason` is one.
+        sureness: That a change is cheaper.
     """
 
     decision: AnyDecision
@@ -37,6 +38,8 @@ class Verdict:
     reason: str
     effect: str | None
     next_step: str
+    short_reason: str = ""
+    sureness: Sureness | None = None
 
 
 def without_value(run: RunSetting, evidence: Evidence, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
@@ -160,13 +163,18 @@ def verdict(
     if found.choice.binding and word in CHANGES:
         headline += f", your {found.choice.binding[0].kind.called}"
     reason = wording.because(run, word, priced, at_stake, found.batch)
+    short_reason = wording.in_short(word, found.batch, run, at_stake)
+    sureness = decision.sureness_of(word, at_stake, now=run.batch_size, inside=found)
     if found.choice.binding:
         alone = f"the price alone would choose {number(priced.best.value)}"
         reason = f"{wording.compared(run)}; {alone}. {found.limited.text}"
+        short_reason = found.limited.text
     elif broken := decision.broken_limits(run.batch_size, found):
-        reason = f"The batch of {wording.batch(run.batch_size)} {broken[0].kind.breaks}. {wording.compared(run)}."
+        short_reason = f"The batch of {wording.batch(run.batch_size)} {broken[0].kind.breaks}."
+        reason = f"{short_reason} {wording.compared(run)}."
     if found.batch == run.batch_size:
-        return Verdict(word, headline, reason, None, _next_step(word, run, evidence, options, at_stake))
+        next_step = _next_step(word, run, evidence, options, at_stake)
+        return Verdict(word, headline, reason, None, next_step, short_reason, sureness)
     effect = wording.effect(word, predicted, run)
     in_money = None if foretold is None else _hours_and_usd(foretold)
     effect = effect if in_money is None else f"{effect} {in_money}"
@@ -176,6 +184,8 @@ def verdict(
         reason=reason,
         effect=effect,
         next_step=_next_step(word, run, evidence, options, at_stake),
+        short_reason=short_reason,
+        sureness=sureness,
     )
 
 

@@ -50,8 +50,7 @@ class Looks:
     """The looks of a run that goes on, one update at a time."""
 
     def __init__(self) -> None:
-        self._number: int | None = None
-        self._step = -1
+        self._step = self._last_step = -1
         # plain tuples of numbers, which the garbage collector need not look at
         self._complete: list[tuple[float | None, ...]] = []
         self._sums: list[float] = []
@@ -66,11 +65,10 @@ class Looks:
             batch_size: In examples.
             learning_rate: As logged.
         """
-        number = look_of(step)
-        if number != self._number or step < self._step:
+        if not self._step <= step <= self._last_step:
             if self._sums:
                 self._complete.append((*self._sums, self._rate))
-            self._number, self._sums, self._rate = number, [0.0] * _NUM_SUMS, None
+            self._last_step, self._sums, self._rate = steps_of(look_of(step))[1], [0.0] * _NUM_SUMS, None
         self._step = step
         x, y, sums = terms.trace_cov, terms.grad_sq_norm, self._sums
         sums[0] += 1

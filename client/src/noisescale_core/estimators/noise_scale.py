@@ -36,12 +36,21 @@ def two_batch(*, small_sq_norm: float, big_sq_norm: float, small_batch_size: flo
 
     Source: McCandlish et al. 2018, arXiv:1812.06162, appendix A.1.
     """
+    check_two_batches(small_batch_size, big_batch_size)
+    return Terms(*solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size))
+
+
+def check_two_batches(small_batch_size: float, big_batch_size: float) -> None:
+    """Refuse sizes that do not tell noise from gradient.
+
+    Raises:
+        EstimationError: Unless 0 < small_batch_size < big_batch_size.
+    """
     if not 0 < small_batch_size < big_batch_size:
         raise EstimationError(
             f"big_batch_size must exceed small_batch_size > 0, got {big_batch_size:g} and {small_batch_size:g}: "
             "use gradient accumulation or more ranks"
         )
-    return Terms(*solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size))
 
 
 def solve_two_batches(

@@ -127,20 +127,16 @@ def means_of_terms(window: WindowSums) -> MeansOfTerms:
     Raises:
         EstimationError: With fewer than two blocks.
     """
-    m, n = window.num_blocks, window.num_updates
+    m, n, x, y, xx, yy, xy, nx, ny, nn = window
     if m < 2 or n <= 0:
         raise EstimationError(f"num_blocks must be at least 2 to have a spread, got {m}: wait for more updates")
-    a, c = window.trace_cov / n, window.grad_sq_norm / n
+    a, c = x / n, y / n
     scale = m / ((m - 1) * n * n)
-    nn, nx, ny = window.num_updates_sq, window.weighted_trace_cov, window.weighted_grad_sq_norm
-    return MeansOfTerms(
-        a=a,
-        c=c,
-        # Rounding can leave a tiny negative sum of squares where all blocks are equal.
-        v_aa=max(0.0, scale * (window.trace_cov_sq - 2 * a * nx + a * a * nn)),
-        v_ac=scale * (window.cross - a * ny - c * nx + a * c * nn),
-        v_cc=max(0.0, scale * (window.grad_sq_norm_sq - 2 * c * ny + c * c * nn)),
-    )
+    v_aa = scale * (xx - 2 * a * nx + a * a * nn)
+    v_cc = scale * (yy - 2 * c * ny + c * c * nn)
+    v_ac = scale * (xy - a * ny - c * nx + a * c * nn)
+    # Rounding can leave a tiny negative sum of squares where all blocks are equal.
+    return MeansOfTerms(a, c, v_aa if v_aa > 0 else 0.0, v_ac, v_cc if v_cc > 0 else 0.0)
 
 
 def fieller(means: MeansOfTerms, quantile: float) -> tuple[float | None, float | None]:
@@ -150,10 +146,11 @@ def fieller(means: MeansOfTerms, quantile: float) -> tuple[float | None, float |
 
     Source: Fieller 1954, "Some problems in interval estimation", JRSS B 16(2).
     """
+    a, c, v_aa, v_ac, v_cc = means
     q_sq = quantile * quantile
-    quadratic = means.c**2 - q_sq * means.v_cc
-    half_linear = means.a * means.c - q_sq * means.v_ac
-    constant = means.a**2 - q_sq * means.v_aa
+    quadratic = c**2 - q_sq * v_cc
+    half_linear = a * c - q_sq * v_ac
+    constant = a**2 - q_sq * v_aa
     discriminant = half_linear**2 - quadratic * constant
     if discriminant < 0:
         return None, None

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 SHAPES: Final = (
-    r"ns_[wra]_[0-9A-Za-z]{10}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}",  # noisescale
+    r"ns_[wrma]_[0-9A-Za-z]{10}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}",  # noisescale
     r"hf_[0-9A-Za-z]{20,100}",  # Hugging Face
     r"sk-[0-9A-Za-z_\-]{20,250}",  # OpenAI, Anthropic, OpenRouter
     r"(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{16,250}|whsec_[0-9A-Za-z+/=]{16,250}",  # Stripe

@@ -66,7 +66,7 @@ class LoggedPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ErrorRange:
     """A number between the ends that it takes where every piece errs to the same side: wider than any confidence needs.
 
     Attributes:
@@ -81,7 +81,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class HadWeUsed:
+class Counterfactual:
     """What a run would have taken at another constant batch.
 
     Attributes:
@@ -91,11 +91,11 @@ class HadWeUsed:
     """
 
     batch: float
-    steps: Range
-    examples: Range
+    steps: ErrorRange
+    examples: ErrorRange
 
 
-def had_we_used(pieces: Sequence[LoggedPiece], *, batch: float) -> HadWeUsed:
+def had_we_used(pieces: Sequence[LoggedPiece], *, batch: float) -> Counterfactual:
     """Steps and examples of the same progress at a constant batch B': S' = Σ n w (1 + φ / B').
 
     Args:
@@ -110,13 +110,13 @@ def had_we_used(pieces: Sequence[LoggedPiece], *, batch: float) -> HadWeUsed:
     steps = _sum(
         pieces, lambda piece, phi: piece.num_steps * (piece.batch / batch) * (batch + phi) / (piece.batch + phi)
     )
-    return HadWeUsed(batch, steps, Range(batch * steps.value, batch * steps.low, batch * steps.high))
+    return Counterfactual(batch, steps, ErrorRange(batch * steps.value, batch * steps.low, batch * steps.high))
 
 
-def _sum(pieces: Sequence[LoggedPiece], term: Callable[[LoggedPiece, float], float]) -> Range:
+def _sum(pieces: Sequence[LoggedPiece], term: Callable[[LoggedPiece, float], float]) -> ErrorRange:
     require_any("pieces", len(pieces), _PIECES)
     ends = [sorted((term(piece, piece.least), term(piece, piece.most))) for piece in pieces]
-    return Range(
+    return ErrorRange(
         value=math.fsum(term(piece, piece.noise_scale) for piece in pieces),
         low=math.fsum(low for low, _ in ends),
         high=math.fsum(high for _, high in ends),

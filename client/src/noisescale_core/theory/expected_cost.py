@@ -46,13 +46,15 @@ def least_expected_cost(critical: Belief, rate: ExchangeRate) -> float:
         critical: What is known of B_crit, on the log scale, in examples.
         rate: What a step is worth; one that is relative to B_crit moves with it.
     """
-    cases = [(log_b, math.log(rate.at(math.exp(log_b))), weight) for log_b, weight in critical.points()]
-    low = min((log_b + log_r) / 2 for log_b, log_r, _ in cases)
-    high = max((log_b + log_r) / 2 for log_b, log_r, _ in cases)
+    known = [(math.exp(log_b), weight) for log_b, weight in critical.points()]
+    cases = [(b, rate.at(b), weight) for b, weight in known]
+    logs = [(math.log(b) + math.log(r)) / 2 for b, r, _ in cases]
+    low, high = min(logs), max(logs)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        # the slope of the mean log cost: Σ w (B / (r + B) - b / (b + B))
-        slope = math.fsum(w * (_share(log_r - middle) - _share(middle - log_b)) for log_b, log_r, w in cases)
+        batch = math.exp(middle)
+        # the slope of the mean log cost
+        slope = math.fsum([w * (batch / (r + batch) - b / (b + batch)) for b, r, w in cases])
         low, high = (low, middle) if slope > 0 else (middle, high)
     return math.exp((low + high) / 2)
 
@@ -91,11 +93,6 @@ def _log_costs(critical: float, rate: ExchangeRate, *batches: float) -> list[flo
     best = best_batch(critical_batch=critical, examples_per_step=price)
     least = math.log1p(critical / best) + math.log(price + best)
     return [math.log1p(critical / batch) + math.log(price + batch) - least for batch in batches]
-
-
-def _share(log_odds_against: float) -> float:
-    """1 / (1 + exp of the argument), which may be far outside of what exp can hold."""
-    return 1 / (1 + math.exp(log_odds_against)) if log_odds_against < 700 else 0.0
 
 
 def _quantile(values: Sequence[tuple[float, float]], share: float) -> float:

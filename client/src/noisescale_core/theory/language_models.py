@@ -49,7 +49,7 @@ STEPS_PER_DOUBLING = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class PriorInterval:
     """A number with the ends of its 95 % interval."""
 
     value: float
@@ -136,12 +136,12 @@ class Advice:
         is_extrapolated: The published points are of other numbers of tokens.
     """
 
-    batch: Interval
-    critical: Interval
+    batch: PriorInterval
+    critical: PriorInterval
     floor: float
     regret: float
     regret_in_20: float
-    ramp_gain: Interval
+    ramp_gain: PriorInterval
     is_extrapolated: bool
 
 
@@ -179,12 +179,12 @@ def advise(model: LanguageModel, *, tokens_per_step: float | None = None, prefer
         for case in prices
     )
     return Advice(
-        batch=Interval(batch, *ends),
-        critical=Interval(critical, critical / reach, critical * reach),
+        batch=PriorInterval(batch, *ends),
+        critical=PriorInterval(critical, critical / reach, critical * reach),
         floor=model.floor,
         regret=max(0.0, sum(regrets) / len(regrets)),
         regret_in_20=max(0.0, regrets[math.ceil(0.95 * len(regrets)) - 1]),
-        ramp_gain=Interval(
+        ramp_gain=PriorInterval(
             *(ramp_gain(growth, share if tokens_per_step is None else tokens_per_step / critical) for growth in GROWTH)
         ),
         is_extrapolated=model.is_extrapolated,

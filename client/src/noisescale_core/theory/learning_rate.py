@@ -8,7 +8,7 @@ from noisescale_core.errors import DomainError
 from noisescale_core.theory.domain import require_not_negative, require_positive
 
 
-class Family(StrEnum):
+class RuleFamily(StrEnum):
     """Optimizers that share a rule."""
 
     SGD = "sgd"
@@ -45,12 +45,12 @@ class Rule:
     is_verified: bool
 
 
-def family_of(optimizer: str | None) -> Family:
+def family_of(optimizer: str | None) -> RuleFamily:
     """The family of an optimizer's class name, upper or lower case."""
     name = (optimizer or "").lower()
     if name in _SGD:
-        return Family.SGD
-    return Family.ADAM if name in _ADAM else Family.OTHER
+        return RuleFamily.SGD
+    return RuleFamily.ADAM if name in _ADAM else RuleFamily.OTHER
 
 
 def gain(*, from_batch: float, to_batch: float, noise_scale: float) -> float:
@@ -88,7 +88,7 @@ def rescale(*, optimizer: str | None, from_batch: float, to_batch: float, noise_
         noise_scale: φ in examples; 0 and infinity are its limits.
     """
     ratio = gain(from_batch=from_batch, to_batch=to_batch, noise_scale=noise_scale)
-    if family_of(optimizer) is Family.SGD:
+    if family_of(optimizer) is RuleFamily.SGD:
         return Rule(ratio, "noise-scale rule", is_verified=True)
     if (optimizer or "").lower() in _ANALYSED:
         return Rule(math.sqrt(ratio), "square-root rule", is_verified=True)

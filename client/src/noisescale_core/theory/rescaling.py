@@ -10,7 +10,7 @@ from noisescale_core.errors import DomainError
 from noisescale_core.theory import adam_memory
 from noisescale_core.theory.change import BatchChange, Change
 from noisescale_core.theory.domain import require_not_negative, require_positive
-from noisescale_core.theory.learning_rate import Family, family_of, grid, rescale
+from noisescale_core.theory.learning_rate import RuleFamily, family_of, grid, rescale
 
 _NO_RULE = "no rule is published for this optimizer: tune it again"
 
@@ -96,10 +96,10 @@ def rescale_all(optimizer: str, now: Hyperparameters, batch: BatchChange, *, num
         found.append(_momentum(now.momentum, batch))
     for field, beta in (("beta1", now.beta1), ("beta2", now.beta2)):
         if beta is not None:
-            adam = family is Family.ADAM
+            adam = family is RuleFamily.ADAM
             found.append(adam_memory.beta(field, beta, batch) if adam else _kept(field, beta, _NO_RULE))
     if now.epsilon is not None:
-        adam = family is Family.ADAM
+        adam = family is RuleFamily.ADAM
         found.append(adam_memory.epsilon(now.epsilon, batch) if adam else _kept("epsilon", now.epsilon, _NO_RULE))
     if now.weight_decay is not None:
         found.append(_weight_decay(optimizer, now.weight_decay, batch, factor))
@@ -112,7 +112,7 @@ def _learning_rate(optimizer: str, before: float, batch: BatchChange) -> Change:
     rule = rescale(
         optimizer=optimizer, from_batch=batch.from_batch, to_batch=batch.to_batch, noise_scale=batch.known_noise_scale
     )
-    is_sgd = family_of(optimizer) is Family.SGD
+    is_sgd = family_of(optimizer) is RuleFamily.SGD
     source = "McCandlish et al. 2018, arXiv:1812.06162, eq. 2.6" if is_sgd else "Malladi et al. 2022, arXiv:2205.10287"
     holds = "any batch; retune beyond the noise scale" if is_sgd else "both batches below the noise scale"
     return Change(
@@ -147,7 +147,7 @@ def _momentum(before: float, batch: BatchChange) -> Change:
 def _weight_decay(optimizer: str, before: float, batch: BatchChange, learning_rate_factor: float) -> Change:
     name = optimizer.lower()
     family = family_of(optimizer)
-    if family is Family.ADAM and "adamw" not in name:
+    if family is RuleFamily.ADAM and "adamw" not in name:
         return _kept("weight_decay", before, "L2 inside Adam is divided by √v̂ and has no rule; AdamW has one")
     return Change(
         field="weight_decay",

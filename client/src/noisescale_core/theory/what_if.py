@@ -13,7 +13,7 @@ from noisescale_core.theory.trade_off import examples_factor, steps_factor
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RestOfPlan:
     """What is left to do at the present batch.
 
     Attributes:
@@ -81,7 +81,7 @@ class WhatIf:
     kilowatt_hours: Carried | None
 
 
-def what_if(plan: Plan, *, batch: float, critical_batch: Estimate, hardware: Hardware | None = None) -> WhatIf:
+def what_if(plan: RestOfPlan, *, batch: float, critical_batch: Estimate, hardware: Hardware | None = None) -> WhatIf:
     """What the plan takes at another batch, every number with its statistical, model and whole interval.
 
     Args:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from dash import html
 
-from noisescale_dashboard.number_format import count
-from noisescale_dashboard.pages.parts import Child
 from noisescale_dashboard.report.first_page import first_page
 from noisescale_dashboard.report.markup import Markup, cut, text, to_html
 from noisescale_dashboard.report.reading import Reported
 from noisescale_dashboard.report.second_page import second_page
+from noisescale_dashboard.shell.explained import Child
+from noisescale_dashboard.words.number_format import count
 
 _PACKAGE = Path(__file__).parents[1]
 STYLE = Path(__file__).with_name("report.css")

@@ -3,13 +3,13 @@
 import plotly.graph_objects as go
 from dash import html
 
-from noisescale_dashboard import sentences
-from noisescale_dashboard.figures.noise_scale_over_training import View, noise_scale_over_training
+from noisescale_dashboard.figures.over_training.noise_scale_over_training import SeriesView, noise_scale_over_training
+from noisescale_dashboard.figures.planning.trade_off_position import trade_off_position
 from noisescale_dashboard.figures.svg import as_svg
-from noisescale_dashboard.figures.trade_off_position import trade_off_position
-from noisescale_dashboard.pages import run_laws
 from noisescale_dashboard.report.markup import Markup
 from noisescale_dashboard.report.reading import Reported
+from noisescale_dashboard.run import laws as run_laws
+from noisescale_dashboard.words import sentences
 
 WIDE, WIDE_HEIGHT = 643, 227
 """Pixels: 170 × 60 mm."""
@@ -30,7 +30,7 @@ def noise_scale(found: Reported) -> list[html.Div]:
 
 def _noise_figure(found: Reported, *, narrow: bool) -> go.Figure:
     run = found.run
-    view = View(
+    view = SeriesView(
         unit=run.unit,
         noun=sentences.noun_of(run),
         narrow=narrow,

@@ -4,14 +4,17 @@ from collections.abc import Sequence
 
 from dash import html
 
-from noisescale_dashboard import sentences
-from noisescale_dashboard.advice import Recommendation
-from noisescale_dashboard.number_format import count, exactly, share, significant, span, unbroken
-from noisescale_dashboard.pages import plan_limits, recommendation_card, recommendation_table, run_laws, run_overview
-from noisescale_dashboard.pages.parts import Child
+from noisescale_dashboard.answers.advice import Recommendation
 from noisescale_dashboard.report import drawings
 from noisescale_dashboard.report.cautions import in_short
 from noisescale_dashboard.report.reading import Reported
+from noisescale_dashboard.run import head as run_overview
+from noisescale_dashboard.run import laws as run_laws
+from noisescale_dashboard.run import limits as plan_limits
+from noisescale_dashboard.run import recommendation_card, recommendation_table
+from noisescale_dashboard.shell.explained import Child
+from noisescale_dashboard.words import sentences
+from noisescale_dashboard.words.number_format import count, exactly, share, significant, span, unbroken
 
 MAX_STEPS_TOLD = 2
 
@@ -116,7 +119,7 @@ def _row(label: str, low: float | None, high: float | None) -> html.Tr | None:
 def asked_words(found: Reported) -> list[str]:
     """What the reader values and has, each value as it was given: "preference balanced", "hours ≤ 18"."""
     is_priced = plan_limits.has_price(found.asked)
-    said = [] if is_priced else [f"preference {recommendation_card.preference_word(found.preference)}"]
+    said = [] if is_priced else [f"preference {sentences.preference_word(found.preference)}"]
     for name, value in found.asked.items():
         label, _ = plan_limits.FIELDS.get(name, (name.replace("_", " "), ""))
         is_most = name.startswith("max_") or name == "examples_per_device"
@@ -175,7 +178,7 @@ def _price_of_a_step(found: Reported) -> str:
     worth = found.advice.exchange_rate
     if worth is None or worth.source != "preference" or worth.examples_per_step is None:
         return ""
-    preference = recommendation_card.preference_word(found.preference)
+    preference = sentences.preference_word(found.preference)
     examples = f"{significant(worth.examples_per_step)} {sentences.noun_of(found.run)}"
     return f"Preference {preference}: a saved step is worth {examples}."
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from noisescale_dashboard.advice import Recommendation
-from noisescale_dashboard.answers import Run
-from noisescale_dashboard.api_client import ApiClient
+from noisescale_dashboard.answers.advice import Recommendation
+from noisescale_dashboard.answers.common import Run
+from noisescale_dashboard.answers.series import NoiseScaleSeries, Stream
+from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.report.markup import cut
-from noisescale_dashboard.series_answers import NoiseScaleSeries, Stream
 
 LONGEST_NAME, LONGEST_WORD = 120, 40
 """Characters."""

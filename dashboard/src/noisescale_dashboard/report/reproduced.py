@@ -2,18 +2,20 @@
 
 from dash import html
 
-from noisescale_dashboard.answers import Json
-from noisescale_dashboard.compare_answers import Comparison
-from noisescale_dashboard.figures.noise_scale_against_critical_batch import noise_scale_against_critical_batch
+from noisescale_dashboard.answers.common import Json
+from noisescale_dashboard.answers.comparisons import Comparison
+from noisescale_dashboard.answers.reproductions import comparison
+from noisescale_dashboard.compare import tasks as compare_tasks
+from noisescale_dashboard.figures.comparison.noise_scale_against_critical_batch import (
+    noise_scale_against_critical_batch,
+)
+from noisescale_dashboard.figures.parts.theme import LIGHT
 from noisescale_dashboard.figures.svg import as_svg
 from noisescale_dashboard.figures.svg.markup import literal
-from noisescale_dashboard.figures.theme import LIGHT
-from noisescale_dashboard.pages import compare_tasks
-from noisescale_dashboard.pages.parts import Child
 from noisescale_dashboard.report.document import page
 from noisescale_dashboard.report.markup import Markup
-from noisescale_dashboard.reproduction_answers import comparison
-from noisescale_dashboard.reproduction_sentences import figure_caption, figures_words
+from noisescale_dashboard.reproduce.words import figure_caption, figures_words
+from noisescale_dashboard.shell.explained import Child
 
 WIDE, NARROW = 776, 342
 STYLE = "pre{font:9.5px/13px ui-monospace,monospace;overflow-x:auto;margin:0}.sheet{width:auto;max-width:1240px}"
@@ -35,7 +37,7 @@ def document(found: Json, tables: str) -> str:
     """
     compared = comparison(found)
     parts: list[Child] = [
-        html.H1("Does the noise scale foretell the critical batch size?"),
+        html.H1("Does the noise scale predict the critical batch size?"),
         html.P(figures_words(compared), className="lede"),
         html.Div(compare_tasks.key(compared), className="key"),
         *_figures(compared),

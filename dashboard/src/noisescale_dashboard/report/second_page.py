@@ -5,25 +5,30 @@ from dataclasses import replace
 
 from dash import html
 
-from noisescale_dashboard import sentences
-from noisescale_dashboard.number_format import NOTHING, count, rate, si, significant, span
-from noisescale_dashboard.pages import recommendation_schedule, run_records
-from noisescale_dashboard.pages.parts import Child, aria
+from noisescale_dashboard.answers.series import Points
 from noisescale_dashboard.report.cautions import in_full
 from noisescale_dashboard.report.reading import Reported
-from noisescale_dashboard.series_answers import Points
+from noisescale_dashboard.run import recommendation_schedule
+from noisescale_dashboard.run import records as run_records
+from noisescale_dashboard.shell.explained import Child, aria
+from noisescale_dashboard.words import sentences
+from noisescale_dashboard.words.number_format import NOTHING, count, rate, si, significant, span
 
-MAX_ROWS, MAX_STREAMS, MAX_STAGES = 26, 5, 4
+MAX_STREAMS, MAX_STAGES = 5, 4
+MAX_ROWS, LEAST_ROWS = 44, 18
+"""Rows of data that fill the page alone, and that stand on it beside anything."""
+LINE = 100
+"""Characters of a line of cautions."""
 
 
 def second_page(found: Reported) -> list[Child]:
     """Everything between the head and the foot of the second page."""
-    points = _ending_in_latest(found)
-    parts: list[Child] = [html.H2("Noise scale over training"), html.P(_about(found), className="small")]
-    parts.append(_table(points) if points.step else html.P("No measurement has arrived yet."))
+    points, cautions, schedule = _ending_in_latest(found), in_full(found), _schedule(found)
+    every = _every(len(points.step), _room(found, cautions, has_schedule=bool(schedule)))
+    parts: list[Child] = [html.H2("Noise scale over training"), html.P(_about(found, every), className="small")]
+    parts.append(_table(points, every) if points.step else html.P("No measurement has arrived yet."))
     parts.append(_records(found))
-    parts += _schedule(found)
-    cautions = in_full(found)
+    parts += schedule
     if cautions:
         parts.append(html.Section([html.H2("Cautions in full"), html.Ul([html.Li(text) for text in cautions])]))
     return parts
@@ -53,24 +58,31 @@ def _schedule(found: Reported) -> list[Child]:
     return [html.Section([*recommendation_schedule.schedule(shown), *more])]
 
 
-def _about(found: Reported) -> str:
+def _room(found: Reported, cautions: list[str], *, has_schedule: bool) -> int:
+    """Rows of data for which the page has room beside everything else on it."""
+    stages = 0 if found.advice.schedule is None or not has_schedule else len(found.advice.schedule.stages[:MAX_STAGES])
+    taken = sum(1 + len(text) // LINE for text in cautions) + (2 if cautions else 0)
+    taken += (6 + 2 * stages if has_schedule else 0) + 2 * len(found.streams[:MAX_STREAMS])
+    return max(LEAST_ROWS, MAX_ROWS - taken)
+
+
+def _about(found: Reported, every: int) -> str:
     noun, window = sentences.noun_of(found.run), found.series.window_steps
     said = f"Measured. Noise scale and batch in {noun}, intervals 95 %, “>” a lower bound where it is not resolved."
-    every = _every(len(found.series.points.step))
     which = f"Every {sentences.ordinal(every)} point of the figure" if every > 1 else "The points of the figure"
     over = f", each over the {count(window)} steps before it" if window else ""
     return f"{said} {which}{over}; the last one is the latest window."
 
 
-def _every(num_points: int) -> int:
-    return max(1, math.ceil(num_points / MAX_ROWS))
+def _every(num_points: int, most: int) -> int:
+    return max(1, math.ceil(num_points / most))
 
 
-def _table(points: Points) -> html.Div:
+def _table(points: Points, every: int) -> html.Div:
     words = ("Step", "examples", "noise scale", "95 % interval", "state", "batch", "loss", "learning rate")
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in words]))
     last = len(points.step) - 1
-    shown = reversed(range(last, -1, -_every(len(points.step))))
+    shown = reversed(range(last, -1, -every))
     rows = [html.Tr(_cells(points, number)) for number in shown]
     table = html.Table([head, html.Tbody(rows)], className="tb data")
     # on a phone it scrolls, with a keyboard too

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from noisescale import active_run
 from noisescale.guard import announce
-from noisescale.run import Run
+from noisescale.older import inside, takes_older
+from noisescale.run import active_run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_lab import branch as package
 from noisescale_lab.branch.arm_rates import changed_to, rate_now, set_rates, warning
@@ -42,6 +43,24 @@ class _State:
     optimizer: "torch.optim.Optimizer | None"
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What comes back after each arm beside model and optimizer, and how.
+
+    Attributes:
+        others: Further objects with a state_dict: schedules, a GradScaler, a data loader.
+        keep_in: File for the start state; None: in memory, on its devices.
+        snapshot: Instead of `model`: gives the start state.
+        restore: Puts it back.
+    """
+
+    others: "Sequence[Stateful]" = ()
+    keep_in: str | os.PathLike[str] | None = None
+    snapshot: Callable[[], Any] | None = None
+    restore: Callable[[Any], None] | None = None
+
+
+@takes_older(inside("checkpoint", Checkpoint, "others", "keep_in", "snapshot", "restore"))
 def branch(
     train_steps: TrainSteps,
     evaluate: Evaluate,
@@ -49,7 +68,7 @@ def branch(
     batch_size: int,
     model: "torch.nn.Module | None" = None,
     optimizer: "torch.optim.Optimizer | None" = None,
-    others: "Sequence[Stateful]" = (),
+    checkpoint: Checkpoint | None = None,
     lr: float | None = None,
     batch_sizes: Sequence[int] = (),
     learning_rates: Sequence[float] = (),
@@ -58,9 +77,6 @@ def branch(
     margin: float = 0.01,
     level: float = 0.95,
     seed: int = 0,
-    keep_in: str | os.PathLike[str] | None = None,
-    snapshot: Callable[[], Any] | None = None,
-    restore: Callable[[Any], None] | None = None,
     usd_per_hour: float | None = None,
     run: Run | None = None,
     progress: Callable[[str], None] = announce,
@@ -78,7 +94,7 @@ def branch(
         batch_size: The present one, in examples.
         model: Put back afterwards, with gradients, buffers and modes.
         optimizer: Put back afterwards, too; needed with `model`.
-        others: Further objects with a state_dict: schedules, a GradScaler, a data loader.
+        checkpoint: What else comes back, and how; None: model and optimizer, from memory.
         lr: The present one; None: of the optimizer's first group.
         batch_sizes: Arms; their learning rates follow by k (SGD) or √k (others) unless `learning_rates` are given.
         learning_rates: Arms, at each of the batch sizes.
@@ -87,9 +103,6 @@ def branch(
         margin: How much worse does not matter, in units of the loss.
         level: Confidence of each one-sided limit.
         seed: Of the examples, the same for all arms.
-        keep_in: File for the start state; None: in memory, on its devices.
-        snapshot: Instead of `model`: gives the start state.
-        restore: Puts it back.
         usd_per_hour: Price of the job; None: of the run, where it is known.
         run: Whose branches these are, on the server; None: the active run, if there is one.
         progress: Is told each arm, and the result.
@@ -114,7 +127,7 @@ def branch(
         optimizer=None if optimizer is None else type(optimizer).__name__,
     )
     point = point_of(run)
-    state = _state(model, optimizer, others, keep_in, snapshot, restore)
+    state = _state(model, optimizer, checkpoint or Checkpoint())
     start = time.perf_counter()
     try:
         before = _losses(evaluate)
@@ -193,10 +206,7 @@ def _judged(
 def _state(
     model: "torch.nn.Module | None",
     optimizer: "torch.optim.Optimizer | None",
-    others: "Sequence[Stateful]",
-    keep_in: str | os.PathLike[str] | None,
-    snapshot: Callable[[], Any] | None,
-    restore: Callable[[Any], None] | None,
+    checkpoint: Checkpoint,
 ) -> _State:
     """How to come back to this moment.
 
@@ -204,6 +214,7 @@ def _state(
         ConfigError: Unless a model with its optimizer is given, or both functions.
     """
     random_states = RandomStates.now()
+    snapshot, restore = checkpoint.snapshot, checkpoint.restore
     if snapshot is not None and restore is not None and model is None:
         kept, put_back = snapshot(), restore
 
@@ -214,7 +225,7 @@ def _state(
         return _State(restore_own, lambda: None, None)
     if model is None or optimizer is None or snapshot is not None or restore is not None:
         raise ConfigError("branch() needs model and optimizer to come back to, or snapshot and restore: give one pair")
-    saved = package.TorchSnapshot(model, optimizer, others, keep_in)
+    saved = package.TorchSnapshot(model, optimizer, checkpoint.others, checkpoint.keep_in)
 
     def restore_torch() -> None:
         saved.restore()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 

@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 
 from noisescale.config import Config
-from noisescale.transport.http import HttpServer
+from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 from noisescale_lab.branch.result import ArmResult, BranchResult

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice.rate_coefficients import Schedule
+from noisescale_core.advice.learning_rate.rate_coefficients import Schedule
 from noisescale_core.estimators.looks import Look
 from noisescale_core.estimators.path import Path
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
@@ -13,7 +13,7 @@ from noisescale_core.theory.prices import ExchangeRate, worth_examples
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class BranchedArm:
     """What a branch from a checkpoint showed.
 
     Attributes:
@@ -78,7 +78,7 @@ class RunState:
     schedule: Schedule = "unknown"
     stated_price: ExchangeRate | None = None
     before_loss: float | None = None
-    arms: tuple[Arm, ...] = ()
+    arms: tuple[BranchedArm, ...] = ()
 
     @property
     def price(self) -> ExchangeRate:

@@ -15,7 +15,7 @@ WAIT_HOURS = 1
 Value = TypeVar("Value")
 
 
-class Agreement(Protocol):
+class RankAgreement(Protocol):
     """Who decides."""
 
     is_first: bool
@@ -49,7 +49,7 @@ class Ranks:
         return box[0]
 
 
-def agreement() -> Agreement:
+def agreement() -> RankAgreement:
     """Among the ranks of this job, as far as it has any."""
     is_job = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
     return Ranks() if is_job else OneProcess()

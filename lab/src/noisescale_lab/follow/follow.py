@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from noisescale import active_run
 from noisescale.guard import announce
-from noisescale.run import Run
+from noisescale.run import active_run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError, DomainError
-from noisescale_core.theory.learning_rate import Family, family_of
+from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_core.theory.prices import ExchangeRate, from_preference, worth_examples
 from noisescale_lab.follow.agreement import agreement
 from noisescale_lab.follow.batches import Batches
@@ -86,7 +86,7 @@ def follow(
         is_dry_run=dry_run,
     )
     agreed = agreement()
-    if batches is not None and family_of(plan.optimizer) is Family.ADAM and agreed.is_first:
+    if batches is not None and family_of(plan.optimizer) is RuleFamily.ADAM and agreed.is_first:
         progress(READS_LOW)
     also = [one for one in COMPANIONS if one in may]
     return Follower(run, optimizer, scheduler, plan, agreed, batches=batches, also=also, progress=progress)

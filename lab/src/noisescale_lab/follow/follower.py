@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from noisescale.guard import Faults, never_raises
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_core.theory.change import BatchChange
-from noisescale_lab.follow.agreement import Agreement
+from noisescale_lab.follow.agreement import RankAgreement
 from noisescale_lab.follow.batches import Batches
 from noisescale_lab.follow.books import Books
 from noisescale_lab.follow.companions import Companion, FirstValues, first_values, follow_batch
@@ -54,7 +54,7 @@ class Follower:
         optimizer: "torch.optim.Optimizer",
         scheduler: object | None,
         plan: Plan,
-        agreement: Agreement,
+        agreement: RankAgreement,
         *,
         batches: Batches | None,
         also: Sequence[Companion],

@@ -13,7 +13,7 @@ from noisescale.window.standing import LossSums, Standing
 from noisescale_core.estimators.looks import Look
 from noisescale_core.estimators.path import Path
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
-from noisescale_core.theory.learning_rate import Family, family_of
+from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_core.theory.prices import ExchangeRate
 from noisescale_core.theory.temperature import informs_critical_batch
 from noisescale_lab.follow.actions import RunState, Train, Undo
@@ -257,7 +257,7 @@ def _state(books: Books, sight: Sight, plan: Plan) -> RunState:
         noise_scale=NOTHING_MEASURED,
         looks=tuple(sight.standing.looks),
         path=_path(books, sight, plan),
-        promise=kept_promise(books.spans) if family_of(plan.optimizer) is Family.SGD else None,
+        promise=kept_promise(books.spans) if family_of(plan.optimizer) is RuleFamily.SGD else None,
         schedule=sight.standing.schedule,
         stated_price=plan.price,
     )

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from noisescale_core.advice.critical_belief import critical_of
 from noisescale_core.advice.decision import LEAST_FACTOR, LEAST_SAVING
-from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.known_noise_scale import known_noise_scale
+from noisescale_core.advice.evidence.critical_belief import critical_of
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED
+from noisescale_core.advice.evidence.usual import near
 from noisescale_core.advice.limited import round_batch
-from noisescale_core.advice.usual import near
+from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
 from noisescale_core.theory.expected_cost import least_expected_cost, stake
 from noisescale_lab.follow.actions import RunState
 

@@ -22,8 +22,8 @@ decide alike.
 import math
 from dataclasses import replace
 
-from noisescale_core.advice.rate_verdict import Octaves
-from noisescale_core.theory.learning_rate import Family, family_of, gain
+from noisescale_core.advice.learning_rate.rate_verdict import Octaves
+from noisescale_core.theory.learning_rate import RuleFamily, family_of, gain
 from noisescale_lab.follow.actions import Action, Restart, RunState, Train, Undo
 from noisescale_lab.follow.memory import Memory, Probation, Settings
 from noisescale_lab.follow.odds import BatchOdds, batch_odds
@@ -63,7 +63,7 @@ def _odds(run: RunState, settings: Settings) -> BatchOdds | None:
 
 
 def _kept(run: RunState, odds: BatchOdds | None, found: Octaves | None) -> Train:
-    """Nothing changes: what is known, in words."""
+    """Keep everything as it is, and say in words what is known."""
     said = []
     if odds is not None:
         said.append(
@@ -166,7 +166,7 @@ def rate_factor(run: RunState, memory: Memory, batch: int, critical_batch: float
         critical_batch: B_crit in examples.
     """
     ratio = gain(from_batch=memory.anchor_batch, to_batch=batch, noise_scale=critical_batch)
-    is_sgd = family_of(run.optimizer) is Family.SGD
+    is_sgd = family_of(run.optimizer) is RuleFamily.SGD
     if ratio <= 1:
         return ratio if is_sgd else math.sqrt(ratio)
     return min(ratio, math.sqrt(batch / memory.anchor_batch)) if is_sgd else ratio**0.25

@@ -1,10 +1,10 @@
 """How far a run's learning rate is from the one that gets to a loss soonest, by the path of its parameters.
 
-The verdict of the Run page judges a rate by the loss at the end of a plan (`advice/rate_verdict.py`); here the cost of
-getting to a loss counts, and some of it is saved by acting early. Both take the best rate from tuned runs of the design
-tasks: those behind these lines reach a loss as soon as they can, those behind the verdict's reach the least loss in a
-given number of steps, which smaller rates do (decision 28). Of optimizers that were not replayed the verdict's lines
-are taken.
+The verdict of the Run page judges a rate by the loss at the end of a plan (`advice/learning_rate/rate_verdict.py`);
+here the cost of getting to a loss counts, and some of it is saved by acting early. Both take the best rate from tuned
+runs of the design tasks: those behind these lines reach a loss as soon as they can, those behind the verdict's reach
+the least loss in a given number of steps, which smaller rates do (decision 28). Of optimizers that were not replayed
+the verdict's lines are taken.
 """
 
 import functools
@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from noisescale_core.advice.rate_coefficients import COLUMNS, Line, coefficients, family_of
-from noisescale_core.advice.rate_verdict import FARTHEST, FEWEST_UPDATES, Octaves, octaves_of
+from noisescale_core.advice.learning_rate.rate_coefficients import COLUMNS, Line, coefficients, family_of
+from noisescale_core.advice.learning_rate.rate_verdict import FARTHEST, FEWEST_UPDATES, Octaves, octaves_of
 from noisescale_core.estimators.path import path_ratio
 from noisescale_lab.follow.actions import RunState
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from noisescale_core.estimators.path import Path
-from noisescale_core.theory.learning_rate import Family, family_of
+from noisescale_core.theory.learning_rate import RuleFamily, family_of
 
 LEAST_SHARE = 0.05
 """Of an update's square that stays at any batch: the means of the two terms of few steps may take more away."""
@@ -60,7 +60,7 @@ def path_at(
     """
     if not stretches:
         return None
-    is_sgd = family_of(optimizer) is Family.SGD
+    is_sgd = family_of(optimizer) is RuleFamily.SGD
     made = math.fsum(one.sum_sq_norm for one in stretches)
     total = math.fsum(
         one.sum_sq_norm * (rate_factor / one.rate_factor) ** 2 * (_of_batch(one, batch) if is_sgd else 1.0)

@@ -1,4 +1,4 @@
-"""`noisescale reproduce`: does the noise scale foretell the critical batch size, on this machine?"""
+"""`noisescale reproduce`: does the noise scale predict the critical batch size, on this machine?"""
 
 import argparse
 import importlib
@@ -14,7 +14,7 @@ PACKAGES = {"torch": "torch", "sklearn": "scikit-learn", "PIL": "pillow"}
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "reproduce", help="small real trainings that test whether the noise scale foretells the critical batch size"
+        "reproduce", help="small real trainings that test whether the noise scale predicts the critical batch size"
     )
     parser.add_argument("--quick", action="store_true", help="fewer seeds and batch sizes")
     parser.add_argument(

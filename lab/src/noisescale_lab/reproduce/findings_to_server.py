@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from noisescale.config import Config
-from noisescale.transport.http import HttpServer
+from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
 from noisescale_core.errors import TransportError
 

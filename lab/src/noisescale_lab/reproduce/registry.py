@@ -10,9 +10,6 @@ from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.tasks import (
     cancer_logistic,
     cartpole_pg,
-    char_bigram,
-    charlm_mlp,
-    charlm_transformer,
     diabetes_linreg,
     digits_ae_adam,
     digits_deep_adam,
@@ -26,6 +23,7 @@ from noisescale_lab.reproduce.tasks import (
     powerlaw_regression,
     teacher_student,
 )
+from noisescale_lab.reproduce.tasks.text import char_bigram, charlm_mlp, charlm_transformer
 
 DESIGN: dict[str, Callable[[], Task]] = {
     "iris_softmax": iris_softmax.task,

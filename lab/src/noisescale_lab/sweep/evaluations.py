@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 
 Evaluation = tuple[int, float]

@@ -8,7 +8,7 @@ from typing import TypeVar
 from urllib.parse import urlencode
 
 from noisescale.config import Config
-from noisescale.transport.http import HttpServer
+from noisescale.transport.upload.http import HttpServer
 from noisescale.version import __version__
 from noisescale_core.errors import ConfigError, TransportError
 from noisescale_lab.sweep.question import Question
@@ -28,14 +28,18 @@ class Labels:
     """What a sweep is called.
 
     Attributes:
-        name: For people; None: the server takes the first characters of its id.
+        name: For people; None: the server says its task, kind and moment.
+        project: As in `init()`.
+        task: As in `init()`.
         unit: What an example is, for display.
         optimizer: Class name of the optimizer.
     """
 
-    name: str | None
-    unit: str
-    optimizer: str | None
+    name: str | None = None
+    project: str | None = None
+    task: str | None = None
+    unit: str = "examples"
+    optimizer: str | None = None
 
 
 class SweepServer:

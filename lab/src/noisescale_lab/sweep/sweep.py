@@ -9,6 +9,8 @@ from typing import Literal
 
 from noisescale.config import Config
 from noisescale.guard import announce, warnings_alone
+from noisescale.older import inside, takes_older
+from noisescale.options import Delivery
 from noisescale_core.errors import ConfigError
 from noisescale_lab.sweep.question import Question, seeds_of, targets_of
 from noisescale_lab.sweep.rate_search import BestRate, Score, best_of, search
@@ -114,6 +116,12 @@ class _Conductor:
         return trial
 
 
+@takes_older(
+    {
+        **inside("labels", Labels, "name", "unit", "optimizer", "project", "task"),
+        **inside("delivery", Delivery, "url", "api_key"),
+    }
+)
 def sweep(
     train: Train,
     batch_sizes: Sequence[int],
@@ -127,13 +135,8 @@ def sweep(
     max_steps: int = 10_000,
     budget: float | None = None,
     state_file: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-    unit: str = "examples",
-    optimizer: str | None = None,
-    project: str | None = None,
-    task: str | None = None,
-    url: str | None = None,
-    api_key: str | None = None,
+    labels: Labels | None = None,
+    delivery: Delivery | None = None,
     mode: Literal["online", "offline", "disabled"] | None = None,
     progress: Callable[[str], None] = announce,
 ) -> SweepResult:
@@ -159,13 +162,8 @@ def sweep(
         max_steps: Longest training.
         budget: Most examples of all trainings together; what is found by then is the result.
         state_file: JSON file from which an interrupted sweep goes on.
-        name: Of the sweep, for people.
-        unit: What an example is, for display.
-        optimizer: Class name of the optimizer.
-        project: As in `init()`.
-        task: As in `init()`.
-        url: As in `init()`.
-        api_key: As in `init()`.
+        labels: What the sweep is called, and what it trains.
+        delivery: Where the trials go, and as whom; None: as the environment says.
         mode: "offline" or "disabled": nothing is sent, so there are steps to the target and no fit.
         progress: Is told each trial, and the result.
 
@@ -188,13 +186,13 @@ def sweep(
         max_steps=max_steps,
         budget=budget,
     )
-    config = Config.from_env(project=project, task=task, url=url, api_key=api_key, mode=mode)
-    state = StateFile(state_file, question)
-    server, labels = SweepServer(config), Labels(name, unit, optimizer)
+    called, sent = labels or Labels(), delivery or Delivery()
+    config = Config.from_env(project=called.project, task=called.task, url=sent.url, api_key=sent.api_key, mode=mode)
+    state, server = StateFile(state_file, question), SweepServer(config)
     try:
-        server.begin(state.sweep_id, question, labels)
+        server.begin(state.sweep_id, question, called)
         is_complete = _Conductor(train, question, state, server, progress).tune_all()
-        server.send_again(state.sweep_id, question, labels, state.trials)
+        server.send_again(state.sweep_id, question, called, state.trials)
         result = SweepResult(
             sweep_id=state.sweep_id,
             question=question,

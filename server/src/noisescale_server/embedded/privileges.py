@@ -13,7 +13,7 @@ if sys.platform != "win32":
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SystemUser:
     """A user of the operating system, with its main group."""
 
     uid: int
@@ -21,7 +21,7 @@ class Identity:
     name: str
 
 
-def postgres_identity() -> Identity | None:
+def postgres_identity() -> SystemUser | None:
     """The unprivileged user for Postgres when we are root; None when Postgres can run as ourselves.
 
     `nobody` exists everywhere; initdb insists on a uid that has a name, and creating users is not ours to do.
@@ -32,7 +32,7 @@ def postgres_identity() -> Identity | None:
         nobody = pwd.getpwnam("nobody")
     except KeyError:
         raise UnsupportedPlatformError("we are root and there is no user 'nobody' to run Postgres as") from None
-    return Identity(uid=nobody.pw_uid, gid=nobody.pw_gid, name=nobody.pw_name)
+    return SystemUser(uid=nobody.pw_uid, gid=nobody.pw_gid, name=nobody.pw_name)
 
 
 def is_root() -> bool:
@@ -40,7 +40,7 @@ def is_root() -> bool:
     return sys.platform != "win32" and os.geteuid() == 0
 
 
-def closed_folder(path: Path, identity: Identity) -> Path | None:
+def closed_folder(path: Path, identity: SystemUser) -> Path | None:
     """The first folder down to `path` that `identity` may not enter; None when the way is open."""
     resolved = path.resolve()
     for folder in [*reversed(resolved.parents), resolved]:
@@ -49,7 +49,7 @@ def closed_folder(path: Path, identity: Identity) -> Path | None:
     return None
 
 
-def _may_enter(status: os.stat_result, identity: Identity) -> bool:
+def _may_enter(status: os.stat_result, identity: SystemUser) -> bool:
     if status.st_uid == identity.uid:
         return bool(status.st_mode & stat.S_IXUSR)
     if status.st_gid == identity.gid:

@@ -10,13 +10,13 @@ from typing import IO
 
 from noisescale_server.embedded import launch
 from noisescale_server.embedded.errors import PostgresFailedError
-from noisescale_server.embedded.privileges import Identity
+from noisescale_server.embedded.privileges import SystemUser
 
 
 def start(
     arguments: list[str],
     *,
-    identity: Identity | None,
+    identity: SystemUser | None,
     death_signal: signal.Signals,
     output: IO[bytes] | int,
     stdin: int = subprocess.DEVNULL,
@@ -41,7 +41,7 @@ def start(
     )
 
 
-def run(arguments: list[str], *, identity: Identity | None, text: str = "") -> str:
+def run(arguments: list[str], *, identity: SystemUser | None, text: str = "") -> str:
     """What the program printed, having run to its end with `text` as its input.
 
     Raises PostgresFailedError when its exit code is not 0.

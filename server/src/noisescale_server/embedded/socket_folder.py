@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from noisescale_server.embedded.errors import UnsupportedPlatformError
-from noisescale_server.embedded.privileges import Identity, closed_folder
+from noisescale_server.embedded.privileges import SystemUser, closed_folder
 
 PORT = 5432
 _PREFIX = "noisescale-pg-"
@@ -15,7 +15,7 @@ _SOCKET = f".s.PGSQL.{PORT}"
 _MAX_SOCKET_PATH_BYTES = 103  # sun_path with its NUL: 104 bytes on macOS, 108 on Linux
 
 
-def create(identity: Identity | None) -> Path:
+def create(identity: SystemUser | None) -> Path:
     """A new folder with mode 0700, owned by the user that Postgres runs as.
 
     Raises UnsupportedPlatformError when no folder for temporary files has a path short and open enough.
@@ -31,7 +31,7 @@ def create(identity: Identity | None) -> Path:
     )
 
 
-def _suits(parent: Path, identity: Identity | None) -> bool:
+def _suits(parent: Path, identity: SystemUser | None) -> bool:
     longest = parent / f"{_PREFIX}{'x' * 8}" / _SOCKET
     # a comma separates hosts in a connection URL
     short_enough = len(os.fsencode(longest)) <= _MAX_SOCKET_PATH_BYTES and "," not in str(parent)

@@ -17,7 +17,7 @@ from client_runs import KeptRecords, flat_gradient, make_batch, make_kept_run, m
 from noisescale.capture.data_parallel import rank_group
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
-from noisescale.run import Run
+from noisescale.run.run import Run
 from noisescale_core.errors import ConfigError
 from noisescale_core.estimators.noise_scale import solve_equally_weighted_groups
 

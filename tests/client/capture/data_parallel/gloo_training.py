@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from client_runs import make_kept_run, make_model
-from noisescale.run import Run
+from noisescale.run.run import Run
 
 NUM_STEPS = 3
 

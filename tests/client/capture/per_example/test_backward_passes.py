@@ -122,10 +122,10 @@ def test_paused_backward_passes_are_left_out():
     model, (inputs, classes), loss = make_model(), make_batch(), mean_of_classes(6)
     norms = make_norms(model)
 
-    norms.is_paused = True
+    norms.pause(True)
     loss(model(inputs), classes).backward()
     paused = norms.take()
-    norms.is_paused = False
+    norms.pause(False)
     loss(model(inputs), classes).backward()
     found = norms.per_example()
 

@@ -15,6 +15,7 @@ from client_runs import brute_force_terms, gradient_of_each, make_batch, make_ke
 from noisescale.capture.per_example import fused_norm_layers
 from noisescale.capture.per_example.layers import layer_norm
 from noisescale.capture.per_example.sum_checks import NUM_PROVING_BACKWARDS
+from noisescale.options import Arithmetic
 from noisescale_core.errors import ConfigError
 
 NUM_EXAMPLES = 6
@@ -127,7 +128,7 @@ def train(*, is_fused, num_steps=20):
     model = make_classifier()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     run, _ = make_kept_run()
-    run.watch(model, optimizer, small_batches="layer_norm_proxy", fused_norm_layers=is_fused)
+    run.watch(model, optimizer, small_batches="layer_norm_proxy", arithmetic=Arithmetic(fused_norm_layers=is_fused))
     losses = []
     for step in range(num_steps):
         inputs, classes = make_batch(16, seed=step)
@@ -315,9 +316,9 @@ def test_checkpointed_layers_are_recomputed_as_they_were(is_paused):
 
     for _ in range(NUM_PROVING_BACKWARDS + 1):
         output = loss(model(inputs), classes)
-        norms.is_paused = is_paused
+        norms.pause(is_paused)
         output.backward()
-        norms.is_paused = False
+        norms.pause(False)
         found = norms.per_example()
     norms.remove()
 
@@ -392,7 +393,7 @@ def test_a_run_says_what_it_replaces_and_measures_the_truth(small_batches, caplo
     chosen = [g for name, g in gradients.items() if small_batches == "per_example" or name.startswith(norms)]
 
     with caplog.at_level("INFO", logger="noisescale"):
-        run.watch(model, optimizer, small_batches=small_batches, fused_norm_layers=True)
+        run.watch(model, optimizer, small_batches=small_batches, arithmetic=Arithmetic(fused_norm_layers=True))
         for _ in range(4):
             nn.functional.cross_entropy(model(inputs.double()), classes).backward()
             run.log_gradients()
@@ -417,4 +418,4 @@ def test_without_per_example_norms_the_choice_is_refused(small_batches):
     run, _ = make_kept_run()
 
     with pytest.raises(ConfigError, match=f"got small_batches='{small_batches}'"):
-        run.watch(nn.LayerNorm(5), small_batches=small_batches, fused_norm_layers=True)
+        run.watch(nn.LayerNorm(5), small_batches=small_batches, arithmetic=Arithmetic(fused_norm_layers=True))

@@ -90,6 +90,9 @@ LAYERS = {
     "rms norm with eps": (lambda: nn.RMSNorm(5, eps=0.1), numbers(B, 5)),
     "rms norm of another package": (lambda: ShiftedRMSNorm(5), numbers(B, 7, 5)),
     "group norm": (lambda: nn.GroupNorm(2, 4), numbers(B, 4, 5, 3)),
+    "prelu": (lambda: nn.PReLU(), numbers(B, 4, 5, 3)),
+    "prelu a channel": (lambda: nn.PReLU(4), numbers(B, 4, 5, 3)),
+    "prelu 2-D": (lambda: nn.PReLU(4), numbers(B, 4)),
     "group norm 2-D": (lambda: nn.GroupNorm(2, 4), numbers(B, 4)),
 }
 

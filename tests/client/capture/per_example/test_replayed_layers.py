@@ -218,7 +218,7 @@ def test_two_losses_of_one_forward_are_added_before_the_norm():
     inputs = inputs_of(5)
     model = built(MODELS["LSTM"], inputs)
     norms = make_norms(model)
-    norms.is_holding = True
+    norms.hold(True)
 
     logits = model(inputs)
     mean_of_classes(NUM_EXAMPLES)(logits, torch.arange(NUM_EXAMPLES) % 3).backward(retain_graph=True)

@@ -11,11 +11,11 @@ from noisescale_lab.reproduce.advice import command, references, task_advice
 from noisescale_lab.reproduce.advice.campaign import AdviceCampaign, run_campaign
 from noisescale_lab.reproduce.advice.sweep import Reference, Tuned
 from noisescale_lab.reproduce.advice.tables import as_text, tables, write_files
-from noisescale_lab.reproduce.advice.task_advice import Effort, try_advice
+from noisescale_lab.reproduce.advice.task_advice import ReplayEffort, try_advice
 
 TUNED = tuple(Tuned(batch, 0.8, steps) for batch, steps in ((8, 30.0), (32, 12.0), (256, 8.0)))
 SWEPT = Reference("digits_softmax", 1.2, TUNED, 8.0, 20.0)
-LITTLE = Effort(policies=("keep", "Seesaw"), sweep_seeds=(0,), replay_seeds=(500,))
+LITTLE = ReplayEffort(policies=("keep", "Seesaw"), sweep_seeds=(0,), replay_seeds=(500,))
 
 
 @pytest.fixture

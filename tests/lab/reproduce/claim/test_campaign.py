@@ -8,9 +8,9 @@ from noisescale_core.errors import ConfigError
 from noisescale_lab.reproduce.claim import campaign as campaigns
 from noisescale_lab.reproduce.claim.campaign import Campaign, run_campaign
 from noisescale_lab.reproduce.claim.exact_quadratics import QuadraticCheck
-from noisescale_lab.reproduce.claim.files import write_files
-from noisescale_lab.reproduce.claim.findings import findings
-from noisescale_lab.reproduce.claim.tables import tables
+from noisescale_lab.reproduce.claim.judged.findings import findings
+from noisescale_lab.reproduce.claim.report.files import write_files
+from noisescale_lab.reproduce.claim.report.tables import tables
 from noisescale_lab.reproduce.claim.task_result import read, write
 from reproduced_tasks import make_result
 

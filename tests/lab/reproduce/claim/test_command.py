@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from noisescale_lab.reproduce import command as reproduce
-from noisescale_lab.reproduce.claim import campaign, drawn_report
+from noisescale_lab.reproduce.claim import campaign
+from noisescale_lab.reproduce.claim.report import drawn_report
 from noisescale_lab.reproduce.claim.task_result import write
 from reproduced_tasks import make_result
 

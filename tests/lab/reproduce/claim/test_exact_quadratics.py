@@ -5,8 +5,8 @@ import torch
 
 from noisescale_lab.reproduce.claim import exact_quadratics
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Replicas, train
 from noisescale_lab.reproduce.tasks.quadratics import QUADRATICS, task
+from noisescale_lab.reproduce.trainer import Replicas, train
 
 
 @pytest.mark.parametrize("problem", QUADRATICS, ids=lambda problem: problem.name)

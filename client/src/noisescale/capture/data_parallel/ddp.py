@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from noisescale.capture.data_parallel.averaging_check import AveragingCheck, chosen
-from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient
+from noisescale.capture.data_parallel.job import RemovableHandle, SeeGradient, leaf_handles
 from noisescale.capture.data_parallel.own_gradient import OwnGradient
 from noisescale.capture.data_parallel.rank_group import open_group
 from noisescale.capture.data_parallel.rank_sums import RankSums
@@ -81,17 +81,19 @@ class DdpJob:
     def arm(self, hooks: Sequence[SeeGradient]) -> None:
         """The parameters' own hooks come before the reducer, and so do those behind the accumulation."""
         self._is_expecting = False
-        self._handles = [p.register_hook(hook) for p, hook in zip(self._parameters, hooks, strict=True)]
+        self._handles = leaf_handles(self._parameters, hooks)
         if self.num_ranks == 1:
             return
         self._handles += [
             parameter.register_post_accumulate_grad_hook(functools.partial(self._check.see, number))
             for number, parameter in enumerate(self._check.parameters)
+            if parameter.requires_grad
         ]
         if self._is_in_buckets:
             self._handles += [
                 p.register_post_accumulate_grad_hook(functools.partial(self._see_accumulated, index))
                 for index, p in enumerate(self._parameters)
+                if p.requires_grad
             ]
 
     def disarm(self) -> None:

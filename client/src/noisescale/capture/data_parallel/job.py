@@ -79,6 +79,11 @@ class DataParallelJob(Protocol):
         """By what the squared norm of each such part counts in a sum over ranks, as several may hold the same."""
 
 
+def leaf_handles(parameters: Sequence[Tensor], hooks: Sequence[SeeGradient]) -> list[RemovableHandle]:
+    """Hook each parameter that is still trained: torch refuses a hook on one that was frozen since, with an error."""
+    return [p.register_hook(hook) for p, hook in zip(parameters, hooks, strict=True) if p.requires_grad]
+
+
 class OneProcess:
     """A model that no other process trains with; see `DataParallelJob` for the attributes.
 
@@ -104,7 +109,7 @@ class OneProcess:
 
     def arm(self, hooks: Sequence[SeeGradient]) -> None:
         """Hook the parameters themselves."""
-        self._handles = [p.register_hook(hook) for p, hook in zip(self._parameters, hooks, strict=True)]
+        self._handles = leaf_handles(self._parameters, hooks)
 
     def disarm(self) -> None:
         """Take all hooks off."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from noisescale.capture.small_batches.row_sums import spread
+from noisescale.capture.sums.row_sums import spread
 from noisescale.kernels.squared_norms import squared_norms
 
 HELD_BYTES = 32 << 20

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.data_parallel.averaging_check import NUM_VALUES, is_average
-from noisescale.capture.small_batches.small_batches import (
+from noisescale.capture.sums.small_batches import (
     NUM_SIZE_SUMS,
     NUM_SLOPE_SUMS,
     SmallBatchSize,
@@ -22,7 +22,7 @@ from noisescale.capture.small_batches.small_batches import (
     sum_late_sizes,
     weighted_sums,
 )
-from noisescale.capture.values.step_norms import SizeSums
+from noisescale.capture.sums.step_norms import SizeSums
 from noisescale_core.estimators.size_weighting import SizeSlope, slope_of_sums
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from noisescale.capture.data_parallel.rank_group import host_buffer
-from noisescale.capture.values.device_values import Event
+from noisescale.capture.sums.device_values import DeviceEvent
 
 DRAIN_SECONDS = 5.0
 """Longest wait for the last sums of a run: the other ranks may be gone."""
@@ -29,7 +29,7 @@ class RankSum:
         is_lost: It will never arrive, or does not belong together.
     """
 
-    def __init__(self, step: int, buffer: Tensor, event: Event | None) -> None:
+    def __init__(self, step: int, buffer: Tensor, event: DeviceEvent | None) -> None:
         self._step = step
         self._buffer = buffer
         self._event = event
@@ -98,7 +98,7 @@ class RankSums:
     """
 
     def __init__(
-        self, group: dist.ProcessGroup | None, num_ranks: int, make_event: Callable[[], Event] | None = None
+        self, group: dist.ProcessGroup | None, num_ranks: int, make_event: Callable[[], DeviceEvent] | None = None
     ) -> None:
         self._group = group
         self._num_ranks = num_ranks

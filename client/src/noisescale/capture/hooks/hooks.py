@@ -15,14 +15,14 @@ from torch import Tensor, nn
 
 from noisescale.capture.data_parallel.job import DataParallelJob, RemovableHandle
 from noisescale.capture.duty_cycle import DutyCycle
-from noisescale.capture.hooks.followed_forwards import FollowedForwards, Forward
+from noisescale.capture.forwards.followed_forwards import FollowedForward, FollowedForwards
 from noisescale.capture.hooks.model_calls import see_calls
 from noisescale.capture.small_batches.accumulation import Accumulation
 from noisescale.capture.small_batches.main_gradients import MainGradients
 from noisescale.capture.small_batches.small_model import SmallModelAccumulation
 
 if TYPE_CHECKING:
-    from noisescale.capture.data_parallel.exchange import RankExchange
+    from noisescale.capture.hooks.exchange import RankExchange
 
 NO_BACKWARD = -1
 """What torch calls the backward that runs while none does."""
@@ -87,7 +87,7 @@ class Hooks:
         self._open_backwards: set[int] = set()
         self._tasks: list[int] = []
         self._followed = FollowedForwards(self._graph_task_id)
-        self._newest_forward: Forward | None = None
+        self._newest_forward: FollowedForward | None = None
         self._small_model = accumulation if isinstance(accumulation, SmallModelAccumulation) else None
         self._after_backward = self._guarded(self._end_of_backward)
         self._put_back_handles: list[RemovableHandle] = []
@@ -101,17 +101,18 @@ class Hooks:
             self._disarm()
             return
         self._job.arm([self._leaf_hook(index) for index in range(len(self._parameters))])
-        forward_hook = ForwardHook(self._model, self._guarded(self._forward))
+        forward_hook = ExampleCountHook(self._model, self._guarded(self._forward))
         # In a small model a hook on each output would cost a tenth of the step; see `SmallModelAccumulation`.
         is_followed = self._small_model is None and self._queue_callback is not None
         output_hook = OutputHook(self._model, self._guarded(self._follow)) if is_followed else None
         self._forward_handle = see_calls(self._model, forward_hook, output_hook)
         main = self._accumulation.main
         if main is not None and self._queue_callback is not None:
-            main.is_on = True
+            main.turn_on()
             self._put_back_handles = [
                 p.register_post_accumulate_grad_hook(self._guarded(self._put_back, main, index, entry=ENTRY_SECONDS))
                 for index, p in enumerate(self._parameters)
+                if p.requires_grad
             ]
 
     def _put_back(self, main: MainGradients, index: int, _: Tensor) -> None:
@@ -133,8 +134,7 @@ class Hooks:
             self._small_model.lists.forget()
         self._job.disarm()
         if self._accumulation.main is not None:
-            self._accumulation.main.finish()
-            self._accumulation.main.is_on = False
+            self._accumulation.main.turn_off()
         for handle in self._put_back_handles:
             handle.remove()
         self._put_back_handles = []
@@ -155,9 +155,13 @@ class Hooks:
     def settle(self, *, is_last: bool = False) -> None:
         """Close what a backward left open: one without an end-of-backward callback, or one that failed half-way.
 
+        Of a step that is not measured there is nothing to close.
+
         Args:
             is_last: The step is about to be logged.
         """
+        if not self.are_on:
+            return
         if self._small_model is not None:
             num_passes = self._small_model.settle(is_last=is_last)
             if self._duty.is_timing:
@@ -261,7 +265,7 @@ class Hooks:
         then()
 
 
-class ForwardHook:
+class ExampleCountHook:
     """Reads the number of examples from the model's input.
 
     It lives in the user's module, so it must not come along: pickled or deep-copied, it becomes a standard-library

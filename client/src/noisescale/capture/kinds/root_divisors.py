@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.kinds.preconditioner import Group, State, bias_correction
-from noisescale.capture.small_batches.known_lists import list_like
+from noisescale.capture.sums.known_lists import list_like
 from noisescale.kernels.operations import Numbers
 
 

@@ -22,7 +22,7 @@ from noisescale.capture.hooks.hooks import OnFault, guard
 from noisescale.capture.path.count_sketch import CountSketch
 from noisescale.capture.path.look_plan import LookPlan
 from noisescale.capture.path.optimizer_facts import decay_of, momentum_of
-from noisescale.capture.values.device_values import DeviceValues
+from noisescale.capture.sums.device_values import DeviceValues
 
 if TYPE_CHECKING:
     from noisescale.capture.data_parallel.rank_sums import RankSum

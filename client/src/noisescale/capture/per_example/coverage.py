@@ -11,7 +11,7 @@ from noisescale.capture.per_example.layers.embedding import EMBEDDING
 from noisescale.capture.per_example.layers.layer_rule import LayerRule
 from noisescale.capture.per_example.layers.linear import LINEAR
 from noisescale.capture.per_example.layers.registry import rule_of
-from noisescale.capture.per_example.left_out import Kind, LeftOut
+from noisescale.capture.per_example.left_out import LeftOut, Remedy
 
 Layers = Literal["all", "norm_layers"]
 
@@ -85,7 +85,9 @@ def find_coverage(model: nn.Module, parameters: Mapping[str, Tensor], layers: La
         else:
             left_out.append(reason)
     if layers == "norm_layers" and not covered and not left_out:
-        left_out.append(LeftOut("the model", Kind.USE_INSTEAD, "it has no trainable normalisation: measure all layers"))
+        left_out.append(
+            LeftOut("the model", Remedy.USE_INSTEAD, "it has no trainable normalisation: measure all layers")
+        )
     by_formula = {id(parameters[name]): name for name in covered if name not in followed}
     return Coverage(covered, _measured_layers(by_formula, owners), left_out, followed)
 
@@ -103,14 +105,16 @@ def _obstacle(model: nn.Module, parameters: Mapping[str, Tensor]) -> LeftOut | N
         if isinstance(module, _BatchNorm) and module.training:
             return LeftOut(
                 where,
-                Kind.NEVER,
+                Remedy.NEVER,
                 f"{layer_type} makes each example's gradient depend on the others: use GroupNorm or LayerNorm",
             )
         is_seen = isinstance(module, nn.RNNBase) and any(id(p) in measured for p in module.parameters())
         if getattr(module, "batch_first", True) is False and not is_seen:  # a recurrent layer's calls are compared
-            return LeftOut(where, Kind.USE_INSTEAD, f"{layer_type} has positions first: build it with batch_first=True")
+            return LeftOut(
+                where, Remedy.USE_INSTEAD, f"{layer_type} has positions first: build it with batch_first=True"
+            )
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
-            return LeftOut(where, Kind.SWITCH_OFF, "torch.compile: compiled layers run no hooks")
+            return LeftOut(where, Remedy.SWITCH_OFF, "torch.compile: compiled layers run no hooks")
     return None
 
 
@@ -135,26 +139,26 @@ def _are_norms(owners: Iterable[_Owner]) -> bool:
 def _reason(name: str, parameter: Tensor, owners: list[_Owner]) -> LeftOut | None:
     """Why a parameter has no per-example norms; None if it has."""
     if parameter.is_complex():
-        return LeftOut(name, Kind.NOT_YET, "complex numbers")
+        return LeftOut(name, Remedy.NOT_YET, "complex numbers")
     if hasattr(parameter, "device_mesh"):
-        return LeftOut(name, Kind.USE_INSTEAD, "sharded over devices: micro-batches or ranks")
+        return LeftOut(name, Remedy.USE_INSTEAD, "sharded over devices: micro-batches or ranks")
     rules = [rule_of(owner.module) for owner in owners]
     for owner, rule in zip(owners, rules, strict=True):
         layer_type = type(owner.module).__name__
         if rule is None and any(owner.module.children()):
-            return LeftOut(name, Kind.NOT_YET, "a parameter outside of a layer, used by the model itself")
+            return LeftOut(name, Remedy.NOT_YET, "a parameter outside of a layer, used by the model itself")
         if rule is None or (rule.parameters is not None and owner.name not in rule.parameters):
-            return LeftOut(name, Kind.NOT_YET, f"{layer_type} has no formula here")
+            return LeftOut(name, Remedy.NOT_YET, f"{layer_type} has no formula here")
         setting = rule.refusal(owner.module)
         if setting is not None:
-            return LeftOut(name, Kind.SWITCH_OFF, f"{setting} of {layer_type}")
+            return LeftOut(name, Remedy.SWITCH_OFF, f"{setting} of {layer_type}")
     if not owners:
-        return LeftOut(name, Kind.NOT_YET, "not a parameter of any layer")
+        return LeftOut(name, Remedy.NOT_YET, "not a parameter of any layer")
     shapes = {
         rule.shape(owner.module, owner.name) for owner, rule in zip(owners, rules, strict=True) if rule is not None
     }
     if len(shapes) > 1 or not (len(set(rules)) == 1 or set(rules) == {LINEAR, EMBEDDING}):
-        return LeftOut(name, Kind.NOT_YET, "tied between layers of different types")
+        return LeftOut(name, Remedy.NOT_YET, "tied between layers of different types")
     return None
 
 

@@ -15,10 +15,10 @@ from torch.utils.hooks import RemovableHandle
 
 from noisescale.capture.per_example.coverage import MeasuredLayer
 from noisescale.capture.per_example.example_rows import note_rows_in_order, rows_an_example
+from noisescale.capture.per_example.followed.followed_use import FollowedUse
+from noisescale.capture.per_example.followed.graph_uses import find_uses
 from noisescale.capture.per_example.fused_norm_layers import REQUEST, SqNormRequest
 from noisescale.capture.per_example.layers.replayed import FOLLOWED
-from noisescale.capture.per_example.without_formula.followed_use import FollowedUse
-from noisescale.capture.per_example.without_formula.graph_uses import find_uses
 from noisescale.capture.per_example.without_formula.replayed_calls import ReplayedCall, Rows, data_of, detached, rows_in
 from noisescale.capture.per_example.without_formula.turns import Turns
 from noisescale.kernels.preference import Kernels
@@ -193,7 +193,6 @@ class LayerCalls:
     """Hooks on a model and its layers that report each output gradient with its call.
 
     Attributes:
-        is_paused: Calls from here on are not seen.
         is_single: The last forward had one example, so that no graph shows where parameters are spread over several.
 
     Args:
@@ -218,7 +217,7 @@ class LayerCalls:
         self._guard, self._see, self._see_reentrant = guard, see, see_reentrant
         self._forward: Forward | None = None
         self._num_forwards = 0
-        self.is_paused = False
+        self._is_paused = False
         self.is_single = False
         self._followed: dict[str, Tensor] = {}
         self._model, self._refuse = model, refuse
@@ -231,6 +230,15 @@ class LayerCalls:
         for layer in layers:
             hook = ModuleHook(layer.module, guard(self._hook_of(layer)))
             self._handles.append(layer.module.register_forward_hook(hook, with_kwargs=True, prepend=True))
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether calls are not seen."""
+        return self._is_paused
+
+    def pause(self, is_paused: bool) -> None:
+        """See no calls from here on, or see them again."""
+        self._is_paused = is_paused
 
     def remove(self) -> None:
         """Take the hooks off."""
@@ -249,7 +257,7 @@ class LayerCalls:
             return
         forward, self._forward = self._forward, None
         if forward is not None:
-            if self._followed and not self.is_paused:
+            if self._followed and not self._is_paused:
                 self._see_uses(forward, output)
             forward.turns.clear()
 
@@ -277,7 +285,7 @@ class LayerCalls:
 
     def _layer_hook(self, layer: MeasuredLayer) -> Callable[..., None]:
         def called(args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            if self.is_paused or not isinstance(output, Tensor) or output.grad_fn is None:
+            if self._is_paused or not isinstance(output, Tensor) or output.grad_fn is None:
                 return
             if current_graph_task() != NO_BACKWARD:
                 # Checkpointing: only in its reentrant form does a backward run through what is made here.
@@ -291,7 +299,7 @@ class LayerCalls:
 
     def _replay_hook(self, layer: MeasuredLayer) -> Callable[..., None]:
         def called(args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            if self.is_paused or not torch.is_grad_enabled():
+            if self._is_paused or not torch.is_grad_enabled():
                 return
             outputs = [(place, rows, data_of(rows)) for place, rows in enumerate(rows_in(output))]
             outputs = [(place, rows, data) for place, rows, data in outputs if data.grad_fn is not None]
@@ -312,7 +320,7 @@ class LayerCalls:
         assert find is not None
 
         def called(args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            if self.is_paused or not torch.is_grad_enabled() or current_graph_task() != NO_BACKWARD:
+            if self._is_paused or not torch.is_grad_enabled() or current_graph_task() != NO_BACKWARD:
                 return
             for use in find(layer.module, args, kwargs, output):
                 if use.parameter in layer.parameters:
@@ -384,7 +392,7 @@ def _kept(
 class ModuleHook:
     """A hook on a user's module that does not come along where the module is pickled or copied.
 
-    See `noisescale.capture.hooks.hooks.ForwardHook`.
+    See `noisescale.capture.hooks.hooks.ExampleCountHook`.
     """
 
     def __init__(self, module: nn.Module, see: Callable[..., None]) -> None:

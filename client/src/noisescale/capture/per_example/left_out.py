@@ -12,7 +12,7 @@ NAMES_SHOWN = 3
 """Parameters named for each reason; the others are counted."""
 
 
-class Kind(StrEnum):
+class Remedy(StrEnum):
     """What can be done about a parameter without per-example norms."""
 
     NEVER = "never"
@@ -39,10 +39,10 @@ FOLLOWED_NOW = (
     "are looked for in the autograd graph from the next step on"
 )
 
-NOT_CALLED = Kind.USE_INSTEAD, "used without a call of its layer: call the layer"
+NOT_CALLED = Remedy.USE_INSTEAD, "used without a call of its layer: call the layer"
 
 HIDDEN = (
-    Kind.SWITCH_OFF,
+    Remedy.SWITCH_OFF,
     "checkpointing, or other hooks on saved tensors, around attention: they hide what it multiplies",
 )
 
@@ -65,7 +65,7 @@ class LeftOut:
     """
 
     name: str
-    kind: Kind
+    kind: Remedy
     reason: str
 
 
@@ -80,8 +80,8 @@ def message(left_out: Sequence[LeftOut], *, num_covered: int, num_parameters: in
     """
     if not left_out:
         return None
-    names: dict[tuple[Kind, str], list[str]] = {}
-    for entry in sorted(left_out, key=lambda entry: list(Kind).index(entry.kind)):
+    names: dict[tuple[Remedy, str], list[str]] = {}
+    for entry in sorted(left_out, key=lambda entry: list(Remedy).index(entry.kind)):
         names.setdefault((entry.kind, entry.reason), []).append(entry.name)
     reasons = [f"{kind}: {_list(which)} ({reason})" for (kind, reason), which in names.items()]
     advice = "" if num_covered else "; micro-batches measure the whole model"

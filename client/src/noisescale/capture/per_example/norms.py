@@ -35,8 +35,8 @@ from noisescale.capture.per_example.left_out import (
     ONE_EXAMPLE,
     TWICE,
     UNEVEN,
-    Kind,
     LeftOut,
+    Remedy,
     message,
 )
 from noisescale.capture.per_example.squared_norms_of_sums import sq_norms_of_sum
@@ -51,8 +51,6 @@ class PerExampleNorms:
     Attributes:
         is_incomplete: The last `take()` could not tell: its answer was None though a backward had run.
         reason: Why, as a clause; None with it.
-        is_holding: Backward passes from here on are one small batch: what an example adds in each of them is summed
-            before the norm is taken. Layers' inputs are kept so long.
         num_taken: Examples behind the last answer, of all forwards.
     """
 
@@ -96,7 +94,7 @@ class PerExampleNorms:
         self._duty = duty
         self._examples_per_group = examples_per_group
         self._joins_forwards = joins_forwards
-        self.is_holding = False
+        self._is_holding = False
         self.num_taken = 0
         self._kernels: Kernels = PREFERENCE.kernels if kernels is None else kernels
         self._num_parameters = len(parameters)
@@ -123,7 +121,7 @@ class PerExampleNorms:
             see_reentrant=self._see_reentrant,
             refuse=self._refuse_uses,
         )
-        self._why_refused: dict[str, tuple[Kind, str]] = {}
+        self._why_refused: dict[str, tuple[Remedy, str]] = {}
         self._followed: set[str] = set()
         for name in coverage.followed:
             self._follow(name)
@@ -146,14 +144,16 @@ class PerExampleNorms:
         changed = None if self._fused_norm_layers is None else self._fused_norm_layers.message
         return " ".join(part for part in (self._what_is_left_out(), changed) if part is not None) or None
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether backward passes are left out, at next to no cost; those of forwards made meanwhile are too."""
-        return self._calls.is_paused
+    def pause(self, is_paused: bool) -> None:
+        """Leave backward passes and those of forwards made meanwhile out, at next to no cost; or see them again."""
+        self._calls.pause(is_paused)
 
-    @is_paused.setter
-    def is_paused(self, is_paused: bool) -> None:
-        self._calls.is_paused = is_paused
+    def hold(self, is_holding: bool) -> None:
+        """Backward passes from here on are one small batch, or no longer.
+
+        What an example adds in each of them is summed before the norm is taken. Layers' inputs are kept so long.
+        """
+        self._is_holding = is_holding
 
     def clear(self) -> None:
         """Forget everything captured."""
@@ -162,7 +162,7 @@ class PerExampleNorms:
         self._held: dict[tuple[str, Forward], list[Contribution]] = {}
         self._stands_for: dict[Forward, Forward] = {}
         self._checks.clear()
-        self._to_drop: dict[str, tuple[Kind, str]] = {}
+        self._to_drop: dict[str, tuple[Remedy, str]] = {}
         self._has_backward = False
         self._has_calls = False
         self._fault: str | None = None
@@ -228,10 +228,10 @@ class PerExampleNorms:
         self._calls.follow(name, self._parameters[name])
 
     def _refuse_uses(self, name: str, reason: str) -> None:
-        self._why_refused.setdefault(name, (Kind.NOT_YET, reason))
+        self._why_refused.setdefault(name, (Remedy.NOT_YET, reason))
 
     def _see_output_gradient(self, call: LayerCall, gradient: Tensor) -> None:
-        if self.is_paused:
+        if self._calls.is_paused:
             return
         self._has_calls = True
         task = current_graph_task()
@@ -243,7 +243,7 @@ class PerExampleNorms:
 
     def _leaf_hook(self, name: str) -> Callable[[Tensor], None]:
         def see(gradient: Tensor) -> None:
-            if self.is_paused:
+            if self._calls.is_paused:
                 return
             if torch.is_grad_enabled() or torch.is_autocast_enabled(gradient.device.type):
                 # A backward that makes a graph, or one inside autocast, would do the same to what is computed here.
@@ -269,18 +269,18 @@ class PerExampleNorms:
         sq_norms = self._sq_norms.setdefault(name, {})
         of_backward = []
         for forward, of_forward in self._by_examples(calls).items():
-            is_alone = len(of_forward) == 1 and not self.is_holding
+            is_alone = len(of_forward) == 1 and not self._is_holding
             is_short = checksum is None and is_alone
             contributions = [
                 self._contribution(name, call, grad_output, is_alone=is_alone, is_short=is_short)
                 for call, grad_output in of_forward
             ]
-            if (self._joins_forwards and forward.is_taken) or (forward in sq_norms and not self.is_holding):
+            if (self._joins_forwards and forward.is_taken) or (forward in sq_norms and not self._is_holding):
                 self._fault = TWICE
                 return
             of_backward.append(sq_norms_of_sum(contributions, checksum))
             sq_norms[forward] = of_backward[-1]
-            if self.is_holding:
+            if self._is_holding:
                 held = self._held.setdefault((name, forward), [])
                 if held:
                     sq_norms[forward] = sq_norms_of_sum([*held, *contributions], None)
@@ -302,7 +302,7 @@ class PerExampleNorms:
             others = self._stands_for.values() if self._joins_forwards else ()
             same = (other for other in others if other.num_examples == forward.num_examples)
             first = self._stands_for[forward] = next(same, forward)
-            if self.is_holding and first is forward and len(self._stands_for) > 1:
+            if self._is_holding and first is forward and len(self._stands_for) > 1:
                 self._fault = UNEVEN
         return self._stands_for[forward]
 
@@ -311,7 +311,7 @@ class PerExampleNorms:
         if faults:
             self._fault = faults[0]
         elif not all(call.has_example_rows for call in calls):
-            self._to_drop[name] = (Kind.NOT_YET, NO_EXAMPLES)
+            self._to_drop[name] = (Remedy.NOT_YET, NO_EXAMPLES)
         return not faults and name not in self._to_drop
 
     def _num_groups(self, call: LayerCall) -> int | None:
@@ -350,9 +350,9 @@ class PerExampleNorms:
             self._num_blind_backwards += 1
             if not self._checks.num_backwards and self._num_blind_backwards >= NUM_PROVING_BACKWARDS:
                 for name in self.covered:
-                    self._drop(name, Kind.SWITCH_OFF, BLIND)
+                    self._drop(name, Remedy.SWITCH_OFF, BLIND)
             return BLIND
-        self._to_drop |= dict.fromkeys(self._checks.settle(), (Kind.USE_INSTEAD, ELSEWHERE))
+        self._to_drop |= dict.fromkeys(self._checks.settle(), (Remedy.USE_INSTEAD, ELSEWHERE))
         for name, (kind, reason) in self._to_drop.items():
             if reason in LOOK_IN_GRAPH and name not in self._followed:
                 self._why_refused[name] = kind, reason
@@ -372,7 +372,7 @@ class PerExampleNorms:
             share=sum(p.numel() for p in self._parameters.values()) / max(1, self._num_elements),
         )
 
-    def _drop(self, name: str, kind: Kind, reason: str) -> None:
+    def _drop(self, name: str, kind: Remedy, reason: str) -> None:
         self._left_out.append(LeftOut(name, kind, reason))
         self._handles.pop(name).remove()
         del self._parameters[name]

@@ -30,6 +30,10 @@ class IgnoredGradients:
         """The backward has ended, and added nothing."""
         self._now = {}
 
+    def forget(self, index: int) -> None:
+        """The gradient of this parameter was cleared."""
+        self.sums.pop(index, None)
+
     def taken_off(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients without what was ignored."""
         found = list(gradients)

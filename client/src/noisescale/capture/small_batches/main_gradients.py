@@ -1,4 +1,4 @@
-"""Gradients summed in 32 bit by the pass that measures them: `watch(..., accumulate="fp32")`.
+"""Gradients summed in 32 bit by the pass that measures them: `watch(..., arithmetic=Arithmetic(accumulate="fp32"))`.
 
 Just before autograd would add to `p.grad` we take it off, so autograd hands over the memory of the micro-batch's own
 gradient; right behind, `p.grad` is put back and the new gradient waits until many are added at once. When the backward
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from noisescale.capture.small_batches.pending_gradients import PENDING_BYTES, PendingGradients
-from noisescale.capture.small_batches.row_sums import Part, RowSums
+from noisescale.capture.sums.pending_gradients import PENDING_BYTES, PendingGradients
+from noisescale.capture.sums.row_sums import RowsPart, RowSums
 
 WIDE = (torch.float32, torch.float64)
 NARROW = (torch.float16, torch.bfloat16)
@@ -55,16 +55,13 @@ class MainGradients:
         parameters: In the order of their indices.
         rows: Add gradients to sums, and measure both.
         pending: Takes the squared norms of the gradients that were added.
-
-    Attributes:
-        is_on: Somebody tells when a backward is over.
     """
 
     def __init__(self, parameters: Sequence[Tensor], rows: RowSums, pending: PendingGradients) -> None:
         self._parameters = list(parameters)
         self._rows = rows
         self._pending = pending
-        self.is_on = False
+        self._is_on = False
         self._taken_off: dict[int, _TakenOff] = {}
         self._waiting: dict[int, tuple[_TakenOff, Tensor]] = {}
         self._waiting_bytes = 0
@@ -76,9 +73,18 @@ class MainGradients:
         """Whether there is anything to do: without a kernel autograd adds 32-bit gradients as well as we do."""
         return rows.adds_in_one_pass or any(p.dtype in NARROW for p in parameters)
 
+    def turn_on(self) -> None:
+        """Somebody tells from here on when a backward is over."""
+        self._is_on = True
+
+    def turn_off(self) -> None:
+        """Leave it all to autograd from here on."""
+        self.finish()
+        self._is_on = False
+
     def begin(self) -> None:
         """A backward begins: nothing is known of the sums behind it."""
-        self._big_parts: list[Part] | None = []
+        self._big_parts: list[RowsPart] | None = []
 
     def start_step(self) -> None:
         """Forget the sums: whatever is in `p.grad` from here on is where the next begins."""
@@ -101,7 +107,7 @@ class MainGradients:
         """
         parameter = self._parameters[index]
         before = parameter.grad
-        if before is None or not self.is_on or not _can_add(parameter, before, gradient):
+        if before is None or not self._is_on or not _can_add(parameter, before, gradient):
             self._big_parts = None
             return False
         is_measured = is_measured and not self._pending.has_seen(index)

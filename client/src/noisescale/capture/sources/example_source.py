@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from noisescale.capture.duty_cycle import DutyCycle
 from noisescale.capture.per_example.coverage import Layers
 from noisescale.capture.per_example.norms import PerExampleNorms
-from noisescale.capture.small_batches.row_sums import spread
-from noisescale.capture.small_batches.small_batches import SmallBatchSize
+from noisescale.capture.sums.row_sums import spread
+from noisescale.capture.sums.small_batches import SmallBatchSize
 from noisescale_core.errors import ConfigError
 
 MIN_COVERED = 0.9
@@ -77,11 +77,11 @@ class ExampleSource:
 
     def pause(self, is_paused: bool) -> None:
         """Leave backward passes out from here on, or no longer."""
-        self._norms.is_paused = is_paused
+        self._norms.pause(is_paused)
 
     def hold(self, is_holding: bool) -> None:
         """Add backward passes up from here on, or no longer."""
-        self._norms.is_holding = is_holding
+        self._norms.hold(is_holding)
 
     def clear(self) -> None:
         """Forget what was captured."""

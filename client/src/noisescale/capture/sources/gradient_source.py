@@ -4,15 +4,15 @@ from typing import Protocol
 
 from torch import Tensor
 
-from noisescale.capture.small_batches.small_batches import SmallBatchSize
+from noisescale.capture.sums.small_batches import SmallBatchSize
 
 SENTENCES = {
-    "micro_batches": "squared norms of micro-batches, before accumulation",
-    "ranks": "squared norms of each rank's own gradient, before it is averaged",
-    "ranks_and_micro_batches": "squared norms of micro-batches, before accumulation and before they are averaged",
-    "per_example": "squared norms of each example's gradient, from activations and output gradients",
-    "split": "squared norms of the parts that each forward is cut into; this changes the rounding of the training",
-    "layer_norm_proxy": "squared norms of each example's gradient in the normalisation layers, a proxy for the model's",
+    "micro_batches": "from its micro-batches",
+    "ranks": "from each rank's own gradient",
+    "ranks_and_micro_batches": "from the micro-batches of all ranks",
+    "per_example": "from the gradient of each example",
+    "split": "from the parts that each forward is cut into, which changes the rounding of the training",
+    "layer_norm_proxy": "from each example's gradient in the normalisation layers, a proxy for the model's",
 }
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from noisescale.capture.small_batches.pending_gradients import PendingGradients
-from noisescale.capture.small_batches.small_batches import SmallBatchSize
 from noisescale.capture.sources.batch_parts import NotSeparableError, cut, join, part_sizes, tensors_in
+from noisescale.capture.sums.pending_gradients import PendingGradients
+from noisescale.capture.sums.small_batches import SmallBatchSize
 from noisescale.guard import logger
 from noisescale.kernels.squared_norms import SMALL, values_that_count
 

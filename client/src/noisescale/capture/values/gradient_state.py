@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from noisescale.capture.small_batches.accumulation import Accumulation
-from noisescale.capture.values.step_norms import Weighting
+from noisescale.capture.step.gathered import Gathered
+from noisescale.capture.sums.step_norms import Weighting
 from noisescale.capture.watch_options import WatchOptions
 
 
@@ -40,17 +40,15 @@ class GradientStates:
         self._varying: tuple[object, ...] = ()
         self._last = GradientState()
 
-    def of_step(
-        self, accumulation: Accumulation, *, is_unscaled: bool, are_coupled: bool, estimator: str
-    ) -> GradientState:
+    def of_step(self, gathered: Gathered, *, is_unscaled: bool, are_coupled: bool, estimator: str) -> GradientState:
         """The state of the step that is logged."""
-        reason = accumulation.reason
-        varying = accumulation.adds_up, accumulation.is_partial, is_unscaled, are_coupled, reason, estimator
+        reason, is_partial = gathered.reason, gathered.is_partial
+        varying = gathered.adds_up, is_partial, is_unscaled, are_coupled, reason, estimator
         if varying != self._varying:
             self._varying = varying
             self._last = GradientState(
-                adds_up=accumulation.adds_up,
-                is_partial=accumulation.is_partial,
+                adds_up=gathered.adds_up,
+                is_partial=is_partial,
                 is_summed_loss=self._options.loss_reduction == "sum",
                 is_unscaled=is_unscaled,
                 weighting=self._options.weighting,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from noisescale.capture.small_batches.small_batches import SmallBatchSize, total_size
 from noisescale.capture.sources.gradient_source import GradientSource
+from noisescale.capture.sums.small_batches import SmallBatchSize, total_size
 from noisescale_core.estimators.neighbouring_steps import LAGS
 
 MAX_ELEMENTS = 2**14

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from torch import Tensor
 
 from noisescale.capture.kinds.kind import Kind
-from noisescale.capture.small_batches.held_rows import HeldNorms
-from noisescale.capture.values.device_values import DeviceValues
-from noisescale.capture.values.step_norms import StepNorms
-from noisescale.capture.values.step_values import SentStep, read_step
+from noisescale.capture.sums.device_values import DeviceValues
+from noisescale.capture.sums.held_rows import HeldNorms
+from noisescale.capture.sums.step_norms import StepNorms
+from noisescale.capture.values.arrived_step import read_step
+from noisescale.capture.values.sent_step import SentStep
 
 if TYPE_CHECKING:
-    from noisescale.capture.data_parallel.exchange import RankExchange
+    from noisescale.capture.hooks.exchange import RankExchange
 
 Tag = TypeVar("Tag")
 

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from noisescale.kernels.layout import CHUNK, Launch, Layout
-from noisescale.kernels.memory import Runs
+from noisescale.kernels.memory import MemoryRuns
 from noisescale.kernels.multi_tensor.kernel import reduce_chunks, sum_segments
 from noisescale.kernels.operations import Lists, Numbers, Operation
 from noisescale.kernels.pointer_table import PointerTable
@@ -86,7 +86,7 @@ class FusedReduction:
         self._segment_high = _sent(layout.segment_high, device)
         self._num_tensors = len(layout.numels)
         self._table = PointerTable(5 * self._num_tensors, device)
-        self._runs = Runs()
+        self._runs = MemoryRuns()
 
     @property
     def num_copies(self) -> int:

@@ -2,7 +2,7 @@
 
 import math
 
-from noisescale_core.advice.numbers import number
+from noisescale_core.advice.parts.numbers import number
 from noisescale_core.theory.limits import Choice, Limit, LimitKind
 
 WHOLE, LARGEST_WRITTEN = 10.0, 1e15

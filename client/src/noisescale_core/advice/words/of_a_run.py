@@ -2,19 +2,20 @@
 
 import math
 
-from noisescale_core.advice.decay import is_decayed, last_informed_step
-from noisescale_core.advice.evidence import Evidence, Measured
-from noisescale_core.advice.numbers import chance, duration, more, number, percent, ratio, rough
-from noisescale_core.advice.parts import Caution, DecisionWord, Interval, Predicted, RunSetting, RunSoFar
-from noisescale_core.advice.predictions import Banded
-from noisescale_core.advice.pricing import Priced
-from noisescale_core.advice.usual import law_of
-from noisescale_core.advice.words import flags, of_language_models, reasons
+from noisescale_core.advice.evidence.decay import is_decayed, last_informed_step
+from noisescale_core.advice.evidence.evidence import Evidence, Measured
+from noisescale_core.advice.evidence.usual import law_of
+from noisescale_core.advice.limits.predictions import Banded
+from noisescale_core.advice.limits.pricing import Priced
+from noisescale_core.advice.parts import flags, reasons
+from noisescale_core.advice.parts.numbers import chance, duration, more, number, percent, ratio, rough
+from noisescale_core.advice.parts.parts import Caution, DecisionWord, Interval, Predicted, RunSetting, RunSoFar
+from noisescale_core.advice.words import of_language_models
 from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.time_to_resolve import run_until_resolved
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_core.theory.expected_cost import Stake
-from noisescale_core.theory.learning_rate import Family, Rule, family_of
+from noisescale_core.theory.learning_rate import Rule, RuleFamily, family_of
 
 WINDOW_SHARE, MIN_UPDATES = 0.05, 16
 """Of the latest window: its share of the run, and its least updates."""
@@ -26,12 +27,12 @@ NOT_ENOUGH = "Not enough evidence yet"
 """The headline where nothing can be recommended, of a run and of a task."""
 
 _SAY_A_PRICE = (
-    "Where that is not so, say how many examples you would spend to save a step (examples_per_step), what an hour "
-    "sooner is worth (usd_per_hour_sooner), or which of the two you prefer (preference)."
+    "To change it, say how many examples a saved step is worth (examples_per_step), what an hour sooner is worth "
+    "(usd_per_hour_sooner), or which of the two you prefer (preference)."
 )
 DECAYED = (
     "The learning rate is below a tenth of its peak, and the noise scale rises as it falls: what is measured now is "
-    "mostly the decay's."
+    "mostly the effect of the decay."
 )
 
 
@@ -68,7 +69,9 @@ def missing(run: RunSoFar) -> str:
     if run.batch_size is None:
         return reasons.OF_FLAGS[Flags.BATCH_SIZE_UNKNOWN].sentence
     if scale.value is not None:
-        return "The noise scale is so far from any run's that no batch follows from it: look at the measurement."
+        return (
+            "This noise scale is far outside what any run has had, so no batch follows from it: check the measurement."
+        )
     if scale.low is not None and words.above:
         return words.above.format(bound=f"{number(scale.low)} {run.example}s")
     return words.sentence.format(num_updates=scale.num_updates)
@@ -117,6 +120,32 @@ def _at_stake(run: RunSoFar, word: DecisionWord, found: Stake, to_batch: float) 
     return f"{odds}: it saves {percent(found.saving)} of the cost on average, and in the worst case of 20 it {worst}."
 
 
+def in_short(word: DecisionWord, to_batch: int, run: RunSoFar, found: Stake) -> str:
+    """The reason in one sentence without a term of the papers.
+
+    Args:
+        word: What to do.
+        to_batch: The batch to change to, in examples.
+        run: As it stands, with a batch.
+        found: What the change puts at stake.
+    """
+    now = run.batch_size or float(to_batch)
+    if word in ("increase", "probably_increase"):
+        return f"{batch(now)} looks about {_times(to_batch / now)} too small."
+    if word in ("decrease", "probably_decrease"):
+        return f"{batch(now)} looks about {_times(now / to_batch)} too large."
+    regret = found.present_regret
+    gain = percent(regret / (1 + regret) if math.isfinite(regret) else 1.0)
+    if word == "keep":
+        return f"Another batch would save {gain} or less."
+    return f"Another batch may save up to {gain}, but none is known to be better."
+
+
+def _times(factor: float) -> str:
+    # two digits, and never an exponent
+    return f"{number(float(f'{factor:.2g}'))} ×"
+
+
 def _spread(value: float, low: float, high: float, example: str) -> str:
     said = (rough(one, low, high) for one in (value, low, high))
     return "{} {example}s ({} – {})".format(*said, example=example)
@@ -130,9 +159,7 @@ def assumes(run: RunSoFar, evidence: Evidence) -> str:
         return "What published language models of as many tokens had: nothing is measured yet."
     if run.progress is None:
         return "κ as in other tasks with a quarter of the plan done: nobody has said a plan (planned_steps)."
-    return (
-        f"κ as in other tasks with {percent(run.progress)} of the plan done: no sweep or branch of this one says more."
-    )
+    return f"κ as in other tasks with {percent(run.progress)} of the plan done: this task has no sweep or branch yet."
 
 
 def _waits_to_be_confirmed(scale: NoiseScaleEstimate) -> bool:
@@ -173,9 +200,9 @@ def headline(word: DecisionWord, to_batch: int, run: RunSoFar) -> str:
         case "keep":
             return f"Keep {now}"
         case "probably_increase":
-            return f"Probably raise the batch, towards {to_batch:,}"
+            return f"Try a larger batch: {to_batch:,}"
         case "probably_decrease":
-            return f"Probably lower the batch, towards {to_batch:,}"
+            return f"Try a smaller batch: {to_batch:,}"
         case "keep_for_now":
             return f"Keep {now} for now"
     return NOT_ENOUGH
@@ -203,8 +230,8 @@ def learning_rate_text(optimizer: str | None, rule: Rule) -> str:
     """How the learning rate was rescaled, and what it is good for."""
     name = optimizer or "unknown optimizer"
     if not rule.is_verified:
-        return f"{name}: no verified rule; start a search here, keep as many steps of warm-up."
-    return f"{name}, {rule.name}: the centre of a short search; keep as many steps of warm-up."
+        return f"{name}: no verified rule; start a search here, keep the same number of warm-up steps."
+    return f"{name}, {rule.name}: the centre of a short search; keep the same number of warm-up steps."
 
 
 def warnings(run: RunSetting, evidence: Evidence) -> tuple[Caution, ...]:
@@ -212,10 +239,13 @@ def warnings(run: RunSetting, evidence: Evidence) -> tuple[Caution, ...]:
     found = list(flags.cautions_before_advice(run.flags)) if isinstance(run, RunSoFar) else []
     if not evidence.num_measurements:
         found.append(Caution("uncalibrated", evidence.kappa.said))
-    if family_of(run.optimizer) is Family.ADAM and _is_language(run):
+    if family_of(run.optimizer) is RuleFamily.ADAM and _is_language(run):
         calibrated = f" {evidence.kappa.said}" if evidence.num_measurements else ""
         found.append(
-            Caution("adam_language_model", f"Noise scale can under-read for Adam language models.{calibrated}")
+            Caution(
+                "adam_language_model",
+                f"For language models trained with Adam the noise scale is often too low.{calibrated}",
+            )
         )
     if isinstance(evidence, Measured) and (law := law_of(run)) is not None:
         found.append(Caution("law_of_language_models", of_language_models.taken_into_account(law.tokens)))
@@ -226,7 +256,7 @@ def warnings(run: RunSetting, evidence: Evidence) -> tuple[Caution, ...]:
 
 def price_is_assumed(said: str) -> Caution:
     """That nobody has said what a step is worth, and what is taken for it."""
-    return Caution("no_price", f"The answer {said}. {_SAY_A_PRICE}")
+    return Caution("no_price", f"{said[0].upper()}{said[1:]}. {_SAY_A_PRICE}")
 
 
 def before_the_decay(run: RunSetting) -> str:

@@ -1,8 +1,8 @@
 """The sentences of a recommendation before a run's first step."""
 
-from noisescale_core.advice.evidence import Prior, Swept
-from noisescale_core.advice.numbers import number
-from noisescale_core.advice.parts import Interval
+from noisescale_core.advice.evidence.evidence import Prior, Swept
+from noisescale_core.advice.parts.numbers import number
+from noisescale_core.advice.parts.parts import Interval
 
 AFTER = "Watch the first steps of the run and ask for its own recommendation: its noise scale makes this surer."
 SWEEP = "Branch from the next run, or sweep this task: either ties the noise scale to a critical batch."
@@ -27,13 +27,13 @@ def because(evidence: Swept, example: str) -> str:
 
 
 def effect(evidence: Swept, to_batch: float) -> str | None:
-    """What the newest sweep foretells at the batch; None outside its batch sizes."""
+    """What the newest sweep predicts at the batch; None outside its batch sizes."""
     steps = None if evidence.curve is None else evidence.curve.steps(to_batch)
     if evidence.curve is None or steps is None:
         return None
     target = "" if evidence.curve.target is None else f" {evidence.curve.target:g}"
     metric = evidence.curve.metric or "training loss"
-    return f"The sweep foretells {_steps(steps)} to {metric}{target}."
+    return f"The sweep predicts {_steps(steps)} to {metric}{target}."
 
 
 def next_step(evidence: Swept, what_a_sweep_costs: str | None) -> str:

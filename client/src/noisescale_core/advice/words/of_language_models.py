@@ -5,8 +5,8 @@ from noisescale_core.theory.language_models import (
     NUM_POINTS,
     TOKENS_PER_PARAMETER,
     Advice,
-    Interval,
     LanguageModel,
+    PriorInterval,
     advise,
 )
 
@@ -132,7 +132,7 @@ def taken_into_account(tokens: float) -> str:
     """
     far = ", extrapolated" if LanguageModel(tokens).is_extrapolated else ""
     return (
-        f"Beside what is measured the answer rests on {_tokens(tokens)} planned and {NUM_POINTS} published points of "
+        f"Besides the measurement, the answer rests on {_tokens(tokens)} planned and {NUM_POINTS} published points of "
         f"language models trained from scratch ({SOURCES}{far}). Where this run goes on from trained weights, give its "
         "task another family than a language's: family='fine-tuning'."
     )
@@ -150,7 +150,7 @@ def rate(found: Advice) -> str:
     )
 
 
-def _interval(one: Interval) -> str:
+def _interval(one: PriorInterval) -> str:
     return f"{_short(one.value)} [{_short(one.low)}, {_short(one.high)}] tokens"
 
 

@@ -1,6 +1,6 @@
 """What is said of a run's learning rate."""
 
-from noisescale_core.advice.numbers import chance, number, percent, ratio
+from noisescale_core.advice.parts.numbers import chance, number, percent, ratio
 
 NO_VERDICT = "No verdict on the learning rate"
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from noisescale_dashboard.figures.svg.markup import element
 from noisescale_dashboard.figures.svg.plane import Axis, Plane
 from noisescale_dashboard.figures.svg.words import text
-from noisescale_dashboard.number_format import si
+from noisescale_dashboard.words.number_format import si
 
 LABEL_PIXELS = 4
 """Between the axis, or the end of a tick, and its label."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from noisescale_lab.follow.actions import Arm, Branch, RunState
+from noisescale_lab.follow.actions import Branch, BranchedArm, RunState
 from noisescale_lab.reproduce.advice.run import Run, feasible, rounded
 from noisescale_lab.reproduce.advice.simple_policies import BranchOfEqualExamples
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys
@@ -31,7 +31,7 @@ def with_arms(run: Run, view: RunState, stream: RandomStream) -> RunState:
         found = held_out_losses(run, torch.cat(rows), stream, run.branch.held_out)
         run.spent += len(rows) * run.branch.held_out * EVALUATION_COST
     arms = tuple(
-        Arm(job.batch, rate, loss, error)
+        BranchedArm(job.batch, rate, loss, error)
         for job, (_, rate), (loss, error) in zip(run.jobs, run.branch.arms, found[1:], strict=True)
     )
     return replace(view, arms=arms, before_loss=found[0][0])

@@ -12,7 +12,7 @@ import torch
 from noisescale.version import __version__
 from noisescale_core.errors import ConfigError
 from noisescale_lab.reproduce.advice.simple_policies import SIMPLE
-from noisescale_lab.reproduce.advice.task_advice import Effort, TaskAdvice, try_advice
+from noisescale_lab.reproduce.advice.task_advice import ReplayEffort, TaskAdvice, try_advice
 from noisescale_lab.reproduce.in_processes import in_processes
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS
 
@@ -43,11 +43,11 @@ class AdviceCampaign:
     num_processes: int
 
     @property
-    def effort(self) -> Effort:
+    def effort(self) -> ReplayEffort:
         """How much is replayed on each task."""
         seeds, replays = (QUICK_SWEEP_SEEDS, 1) if self.is_quick else (SWEEP_SEEDS, REPLAY_SEEDS)
         first = self.seed + APART
-        return Effort(
+        return ReplayEffort(
             policies=QUICK_POLICIES if self.is_quick else (*SIMPLE, *OURS_HERE),
             sweep_seeds=tuple(range(self.seed, self.seed + seeds)),
             replay_seeds=tuple(range(first, first + replays)),

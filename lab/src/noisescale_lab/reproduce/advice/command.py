@@ -9,7 +9,7 @@ from noisescale_lab.reproduce.advice.campaign import AdviceCampaign, run_campaig
 from noisescale_lab.reproduce.advice.tables import as_text, summary, tables, write_files
 from noisescale_lab.reproduce.arguments import at_least_one, named_tasks, say
 from noisescale_lab.reproduce.claim.campaign import settings
-from noisescale_lab.reproduce.claim.to_server import answers
+from noisescale_lab.reproduce.claim.report.to_server import answers
 from noisescale_lab.reproduce.findings_to_server import store_findings
 from noisescale_lab.reproduce.registry import ADVICE_TARGETS
 

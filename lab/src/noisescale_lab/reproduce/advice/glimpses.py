@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from noisescale.window.recent_updates import RecentUpdates
-from noisescale_core.advice.known_noise_scale import KnownNoiseScale, known_noise_scale
+from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale, known_noise_scale
 from noisescale_core.estimators.looks import Looks
 from noisescale_core.estimators.noise_scale import Terms
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, State, estimate
@@ -19,8 +19,8 @@ from noisescale_core.estimators.windows import WindowSums
 from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import GRID_RATIO, PLAN, Reference, decayed
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys
-from noisescale_lab.reproduce.stacked.trainer import Record, Replicas, evaluate, train
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Record, Replicas, evaluate, train
 
 EXAMPLES_FOR_EXACT = 4096
 BLOCKS = 16
@@ -58,7 +58,7 @@ class Glimpse:
 
 
 @dataclass(slots=True)
-class Watched:
+class GlimpsedRun:
     """A run that keeps what it has."""
 
     start: Start
@@ -110,7 +110,7 @@ def planned_steps(reference: Reference, batch: int) -> int:
     return round(PLAN * reference.nearest(batch).steps)
 
 
-def watched(task: Task, reference: Reference, starts: Iterable[Start]) -> Iterator[tuple[Watched, int]]:
+def watched(task: Task, reference: Reference, starts: Iterable[Start]) -> Iterator[tuple[GlimpsedRun, int]]:
     """Every run to its target or the end of its plan, with its batch.
 
     Args:
@@ -125,11 +125,11 @@ def watched(task: Task, reference: Reference, starts: Iterable[Start]) -> Iterat
         yield from ((run, batch) for run in _watched(task, reference, batch, some))
 
 
-def _watched(task: Task, reference: Reference, batch: int, starts: Sequence[Start]) -> list[Watched]:
+def _watched(task: Task, reference: Reference, batch: int, starts: Sequence[Start]) -> list[GlimpsedRun]:
     """Runs of one batch size until their target, or the end of their plan."""
     tuned = reference.nearest(batch)
     planned = PLAN * tuned.steps
-    runs = [Watched(start, tuned.learning_rate * start.rate_factor) for start in starts]
+    runs = [GlimpsedRun(start, tuned.learning_rate * start.rate_factor) for start in starts]
     stream, replicas = RandomStream(), Replicas.new(task, [start.seed for start in starts])
     alive, done = list(runs), 0
     while alive and done < planned:
@@ -176,7 +176,7 @@ def _exact(task: Task, stream: RandomStream, replicas: Replicas, seeds: Sequence
     return found
 
 
-def _exact_at(run: Watched, step: int) -> tuple[float | None, float | None]:
+def _exact_at(run: GlimpsedRun, step: int) -> tuple[float | None, float | None]:
     """The exact noise scale nearest to a step, and its mean over the steps until then."""
     known = [(at, value) for at, value in run.exact if math.isfinite(value)]
     if not known:
@@ -187,7 +187,7 @@ def _exact_at(run: Watched, step: int) -> tuple[float | None, float | None]:
     return min(known, key=lambda one: abs(one[0] - step))[1], mean
 
 
-def _at_shares(run: Watched, batch: int, shares: Sequence[float], *, planned_steps: int) -> list[Glimpse]:
+def _at_shares(run: GlimpsedRun, batch: int, shares: Sequence[float], *, planned_steps: int) -> list[Glimpse]:
     """The run as the product saw it at these shares of its length."""
     recent, resolved, found = RecentUpdates(), list[float](), list[Glimpse]()
     done = 0

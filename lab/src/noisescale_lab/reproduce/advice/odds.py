@@ -8,12 +8,12 @@ where the present batch costs at most an eighth more than the best one.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from noisescale_core.advice.critical_belief import Critical, critical_of
+from noisescale_core.advice.evidence.critical_belief import Critical, critical_of
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED
+from noisescale_core.advice.evidence.usual import near
 from noisescale_core.advice.hindsight import Hindsight, hindsight
-from noisescale_core.advice.kappa import UNCALIBRATED
-from noisescale_core.advice.known_noise_scale import KnownNoiseScale, known_noise_scale
-from noisescale_core.advice.usual import near
-from noisescale_lab.reproduce.advice.glimpses import Watched, planned_steps, watched
+from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale, known_noise_scale
+from noisescale_lab.reproduce.advice.glimpses import GlimpsedRun, planned_steps, watched
 from noisescale_lab.reproduce.advice.run import Start
 from noisescale_lab.reproduce.advice.sweep import Reference
 from noisescale_lab.reproduce.task import Task
@@ -68,7 +68,7 @@ def judged(task: Task, reference: Reference, starts: Iterable[Start], shares: Se
     return found
 
 
-def known_after(run: Watched, batch: int, steps: int) -> KnownNoiseScale | None:
+def known_after(run: GlimpsedRun, batch: int, steps: int) -> KnownNoiseScale | None:
     """What the product knows of the noise scale after so many steps; None where the run took fewer.
 
     Args:
@@ -92,7 +92,9 @@ def _critical(kappa: str, phi: KnownNoiseScale, share: float, batch: int) -> Cri
     )
 
 
-def _at_prices(run: Watched, batch: int, share: float, phi: KnownNoiseScale, reference: Reference) -> Iterator[Judged]:
+def _at_prices(
+    run: GlimpsedRun, batch: int, share: float, phi: KnownNoiseScale, reference: Reference
+) -> Iterator[Judged]:
     truth = reference.critical_batch
     for kappa in KAPPAS:
         critical = _critical(kappa, phi, share, batch)

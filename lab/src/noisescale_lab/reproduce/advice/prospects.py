@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from noisescale_core.advice.evidence import Measured
-from noisescale_core.advice.kappa import Kappa
-from noisescale_core.advice.parts import AnyDecision, RunSoFar
-from noisescale_core.advice.pricing import Priced, price
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import Kappa
+from noisescale_core.advice.limits.pricing import Priced, price
+from noisescale_core.advice.parts.parts import AnyDecision, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.student_t import t_quantile

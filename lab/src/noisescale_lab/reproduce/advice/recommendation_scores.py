@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisescale_core.advice.kappa import UNCALIBRATED, Kappa
+from noisescale_core.advice.evidence.kappa import UNCALIBRATED, Kappa
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_lab.reproduce.advice.glimpses import Glimpse
 from noisescale_lab.reproduce.advice.prospects import Prospect, kappa_elsewhere, known, prospect

@@ -16,8 +16,8 @@ from noisescale_lab.reproduce.advice.branches import arm_steps, with_arms
 from noisescale_lab.reproduce.advice.run import Job, Outcome, Policy, Run, Start, feasible, new_run
 from noisescale_lab.reproduce.advice.sweep import Reference
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Replicas, evaluate, train
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Replicas, evaluate, train
 
 CAP = 8.0
 """A run that has spent this much of the best constant run's cost without meeting the target has missed it."""

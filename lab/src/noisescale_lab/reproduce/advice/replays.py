@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from noisescale_lab.reproduce.advice.first_version import FIRST
+from noisescale_lab.reproduce.advice.first.first_version import FIRST
 from noisescale_lab.reproduce.advice.ours import OURS
 from noisescale_lab.reproduce.advice.run import Policy, Start
 from noisescale_lab.reproduce.advice.simple_policies import SIMPLE

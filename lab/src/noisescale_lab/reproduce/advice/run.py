@@ -16,8 +16,8 @@ from noisescale_lab.follow.actions import Action, Branch, RunState
 from noisescale_lab.follow.promise import Span, kept_promise
 from noisescale_lab.follow.walk import Stretch, path_at
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, decayed
-from noisescale_lab.reproduce.stacked.trainer import Record, Replicas
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Record, Replicas
 
 LOOK_RATIO = 0.12
 FIRST_LOOKS = 0.02

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from noisescale_core.theory.learning_rate import rescale
-from noisescale_lab.follow.actions import Action, Adopt, Arm, Branch, Restart, RunState, Train
+from noisescale_lab.follow.actions import Action, Adopt, Branch, BranchedArm, Restart, RunState, Train
 from noisescale_lab.reproduce.advice.run import Policy
 
 
@@ -158,7 +158,7 @@ class BranchOnce:
         )
         return Branch(arms, steps, held_out=512)
 
-    def worth(self, view: RunState, arm: Arm) -> float:
+    def worth(self, view: RunState, arm: BranchedArm) -> float:
         """Fall of the held-out loss over the cost of a step."""
         assert view.before_loss is not None
         return (view.before_loss - arm.held_out_loss) / (view.exchange_rate + arm.batch)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Array, Replicas, evaluate, train
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Array, Replicas, evaluate, train
 
 GRID_RATIO = 1.06
 """Steps from one evaluation to the next; log loss is interpolated between them."""

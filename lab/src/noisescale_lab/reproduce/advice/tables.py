@@ -14,7 +14,7 @@ from noisescale_lab.reproduce.advice.prospects import known
 from noisescale_lab.reproduce.advice.recommendation_scores import Row, rows
 from noisescale_lab.reproduce.advice.scores import Score, scores
 from noisescale_lab.reproduce.advice.task_advice import SCHEDULES, SHARES, TaskAdvice
-from noisescale_lab.reproduce.claim.files import finite_only
+from noisescale_lab.reproduce.claim.report.files import finite_only
 from noisescale_lab.reproduce.registry import HELD_OUT
 
 SUMMARY = "summary"

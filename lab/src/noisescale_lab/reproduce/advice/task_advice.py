@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from noisescale_core.advice.known_noise_scale import KnownNoiseScale
+from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
 from noisescale_core.estimators.belief import Belief
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate, Reason, State
 from noisescale_lab.reproduce.advice import references
@@ -26,7 +26,7 @@ SCHEDULES = ("constant", "decaying")
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class ReplayEffort:
     """How much is replayed.
 
     Attributes:
@@ -62,7 +62,7 @@ class TaskAdvice:
     looks: Mapping[str, Sequence[Glimpse]]
 
 
-def try_advice(name: str, effort: Effort, folder: Path) -> TaskAdvice:
+def try_advice(name: str, effort: ReplayEffort, folder: Path) -> TaskAdvice:
     """Sweep, replay and look; each part is kept in a file of the folder, and read from there if it exists.
 
     Args:

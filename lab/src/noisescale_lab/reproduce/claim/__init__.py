@@ -1,1 +1,1 @@
-"""The claim of the noise scale, tested: does it foretell the critical batch size of tuned runs?"""
+"""The claim of the noise scale, tested: does it predict the critical batch size of tuned runs?"""

@@ -15,8 +15,8 @@ import numpy as np
 
 from noisescale_lab.reproduce.claim.stacked_trial import SharedStream
 from noisescale_lab.reproduce.claim.task_result import AdaptiveBatch, TunedRun
-from noisescale_lab.reproduce.stacked.trainer import Replicas, advance, evaluate
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Replicas, advance, evaluate
 from noisescale_lab.sweep.crossing import steps_to_target
 from noisescale_lab.sweep.trial import Curve
 

@@ -14,8 +14,8 @@ from noisescale_core.errors import ConfigError
 from noisescale_lab.reproduce.claim.effort import EFFORTS
 from noisescale_lab.reproduce.claim.exact_quadratics import QuadraticCheck, check_quadratics
 from noisescale_lab.reproduce.claim.measure_task import measure_task
+from noisescale_lab.reproduce.claim.report.to_server import PROJECT, store_sweep
 from noisescale_lab.reproduce.claim.task_result import TaskResult, read, write
-from noisescale_lab.reproduce.claim.to_server import PROJECT, store_sweep
 from noisescale_lab.reproduce.in_processes import in_processes
 
 QUADRATICS = "quadratics"

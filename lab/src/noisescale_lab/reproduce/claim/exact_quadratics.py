@@ -13,8 +13,8 @@ from noisescale.config import Config
 from noisescale_lab.reproduce.claim.noise_over_run import exact_average, run_average, windows_of
 from noisescale_lab.reproduce.claim.watched_run import Terms, terms_of, watch_run
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Array, Replicas, advance
 from noisescale_lab.reproduce.tasks.quadratics import QUADRATICS, Quadratic, task
+from noisescale_lab.reproduce.trainer import Array, Replicas, advance
 
 BATCH = 64
 STEPS = 60

@@ -15,7 +15,7 @@ from noisescale_core.estimators.uncertainty import estimate
 from noisescale_core.estimators.windows import WindowSums
 from noisescale_core.theory.efficiency import step_efficiency
 from noisescale_lab.reproduce.claim.watched_run import Terms
-from noisescale_lab.reproduce.stacked.trainer import Array
+from noisescale_lab.reproduce.trainer import Array
 
 WINDOW_SHARES = (0.05, 0.1, 0.2)
 """Lengths of windows as shares of the run: the first at which four windows in five have a bounded interval.

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from noisescale_lab.reproduce.stacked.random_stream import LENGTH, RandomStream
-from noisescale_lab.reproduce.stacked.trainer import Replicas, advance, evaluate
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Replicas, advance, evaluate
 from noisescale_lab.sweep.crossing import steps_to_target
 from noisescale_lab.sweep.trial import Curve, Goal, Setting, Status, Trial
 

@@ -12,13 +12,13 @@ import torch
 
 from noisescale.config import Config
 from noisescale.description import RunDescription
-from noisescale.outbox import Outbox, Whereabouts
-from noisescale.run import Run
+from noisescale.outbox.outbox import Outbox, Whereabouts
+from noisescale.run.run import Run
 from noisescale.transport.wire import Measurement, Record, RunRecord
 from noisescale_lab.reproduce.claim.plain_model import flat_parameters, plain_model, plain_optimizer
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys
-from noisescale_lab.reproduce.stacked.trainer import Array, Replicas, evaluate, train
 from noisescale_lab.reproduce.task import Task
+from noisescale_lab.reproduce.trainer import Array, Replicas, evaluate, train
 
 MOST_MICRO_BATCHES = 4
 """Small batches of a step. More tell little more of |G|², which is what is hard to know."""

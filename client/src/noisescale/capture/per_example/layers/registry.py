@@ -14,6 +14,7 @@ from noisescale.capture.per_example.layers.layer_norm import (
 from noisescale.capture.per_example.layers.layer_rule import LayerRule
 from noisescale.capture.per_example.layers.linear import LINEAR
 from noisescale.capture.per_example.layers.multihead_attention import MULTIHEAD_ATTENTION
+from noisescale.capture.per_example.layers.prelu import PRELU
 from noisescale.capture.per_example.layers.replayed import CELLS, OTHERS, RECURRENT, REPLAYED
 from noisescale.capture.per_example.layers.transposed_linear import TRANSPOSED_LINEAR, is_transposed_linear
 
@@ -26,6 +27,7 @@ RULES: dict[type[nn.Module], LayerRule] = {
     nn.LayerNorm: LAYER_NORM,
     nn.RMSNorm: RMS_NORM,
     nn.GroupNorm: GROUP_NORM,
+    nn.PReLU: PRELU,
     nn.MultiheadAttention: MULTIHEAD_ATTENTION,
     **dict.fromkeys((*RECURRENT, *CELLS, *OTHERS), REPLAYED),
 }

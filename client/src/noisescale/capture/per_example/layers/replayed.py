@@ -13,7 +13,7 @@ RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
 
 CELLS = (nn.RNNCell, nn.LSTMCell, nn.GRUCell)
 
-OTHERS = (nn.Bilinear, nn.PReLU, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+OTHERS = (nn.Bilinear, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 def example_dims(module: nn.Module) -> ExampleDims:

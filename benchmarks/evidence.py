@@ -1,0 +1,235 @@
+"""docs/evidence.md: how far the product can be trusted, each table read from the files of results.
+
+`python benchmarks/tables.py` writes it. The words are here, every number is a file's.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from measured_code import is_fresh
+from results_file import ROOT, read
+from speed_figures import ROWS, printed
+
+PAGE = ROOT / "docs" / "evidence.md"
+
+HEAD = """# Evidence
+
+How far can the numbers be trusted? Each table below is read from a file of results, which has the commit, the machine,
+the load and the command of every row; `benchmarks/README.md` lists all files. A target is what we asked of ourselves
+before measuring. What was not reached stands here as well.
+"""
+
+POLICIES = {
+    "keep": "keep batch and rate as they are",
+    "B = phi": "batch = noise scale",
+    "B = sqrt(r phi)": "batch = √(r · noise scale)",
+    "doublings (Merrill)": "doublings (Merrill et al. 2025)",
+    "B = r (control)": "control: batch = r, which knows nothing of the run",
+    "first version without branches": "our first version",
+    "first version": "our first version, with branches of the rate",
+    "ours without restarts": "**`noisescale.follow`**",
+    "ours": "ours, with restarts that a job has to permit",
+}
+WANTED = {"constant": "45 / 135 %, 0.45", "decaying": "50 / 145 %, 0.36"}
+ESTIMATORS = {
+    "8 micro-batches": "noisescale",
+    "k-diffusion, 8 ranks": "k-diffusion",
+    "fairscale, 8 ranks": "fairscale",
+    "adaptdl, 8 groups": "AdaptDL",
+    "KungFu, 8 ranks": "KungFu",
+    "gpt-neox, 5 batches": "gpt-neox",
+    "mean of ratios, 8 groups": "mean of ratios",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    parts = (_regret(), _odds(), _accuracy(), _coverage(), _reproduction(), _faults(), _speed())
+    return "\n".join([HEAD, *(line for part in parts for line in part)]) + "\n"
+
+
+def _regret() -> Iterator[str]:
+    rows = [row for row in read("policies") if row["split"] == "held-out" and float(row["price_over_b_crit"]) == 1]
+    yield "## Regret: what following the advice costs\n"
+    yield paragraph(
+        "Runs of seven held-out real tasks start with the batch off by up to 8 × and the learning rate by up to 4 ×, "
+        "follow a policy, and pay for all they compute until the target. *Regret* is that cost over the cost of the "
+        "best constant batch with a tuned rate, less one; a run that misses its target counts as 700 %. *Relative* "
+        "is the cost relative to keeping what one has, with its 95 % interval."
+    )
+    for rate in ("constant", "decaying"):
+        yield f"**At a {rate} rate** (target: {WANTED[rate]}):\n"
+        yield "| policy | regret, median / p90 | of runs that started right | relative | missed |"
+        yield "|---|---|---|---|---|"
+        for policy, name in POLICIES.items():
+            everything, right = (_policy(rows, rate, policy, kind) for kind in ("all", "right"))
+            if everything and right:
+                yield (
+                    f"| {name} | {_pair(everything)} | {_pair(right)} | {_number(everything['relative'], 2)} "
+                    f"[{_number(everything['low'], 2)}, {_number(everything['high'], 2)}] "
+                    f"| {_number(100 * float(everything['missed']), 0)} % |"
+                )
+        yield ""
+    yield _source("policies")
+
+
+def _policy(rows: Sequence[dict[str, str]], rate: str, policy: str, kind: str) -> dict[str, str] | None:
+    found = [row for row in rows if (row["rate"], row["policy"], row["kind"]) == (rate, policy, kind)]
+    return found[0] if found else None
+
+
+def _pair(row: dict[str, str]) -> str:
+    return f"{_number(row['median'], 0)} / {_number(row['p90'], 0)} %"
+
+
+def _odds() -> Iterator[str]:
+    figures = {row["figure"]: row for row in read("odds")}
+    yield "## Odds: do they come true\n"
+    yield paragraph(
+        "Of held-out tasks at a constant rate, at prices from 1/16 to 16 × the critical batch. A change is *right* "
+        "where it was cheaper than keeping; `keep`, where the batch was within 12.5 % of the best. *Decided* at "
+        "odds of 80 % or more; *by progress* knows how far the plan has come."
+    )
+    yield "| of the plan done | decided | of these right | regret of the chosen batch, median / p90 | of keeping |"
+    yield "|---|---|---|---|---|"
+    for share in ("10%", "25%", "50%"):
+        begin = f"held-out tasks, constant rate, {share} of the plan, by progress: "
+        ours, keeping = "regret of the batch of least expected cost", "regret of keeping"
+        cells = [_value(figures, begin + name, 0) for name in ("decided", "of these right")]
+        for what in (ours, keeping):
+            pair = (_value(figures, f"{begin}{what}, {name}", 0) for name in ("median", "90th percentile"))
+            cells.append(" / ".join(pair))
+        yield f"| {share.replace('%', ' %')} | {cells[0]} % | {cells[1]} % | {cells[2]} % | {cells[3]} % |"
+    yield "\n| odds said, half-way | came true |\n|---|---|"
+    begin = "held-out tasks, constant rate, 50% of the plan, by progress: odds "
+    for figure in figures:
+        if figure.startswith(begin) and figure.endswith(", said"):
+            true = _value(figures, figure.replace(", said", ", came true"), 0)
+            yield f"| {_value(figures, figure, 0)} % | {true} % |"
+    yield ""
+    yield _source("odds")
+
+
+def _accuracy() -> Iterator[str]:
+    rows = [row for row in read("truth") if row["rms_log_error"]]
+    targets = list(dict.fromkeys((row["target"], row["batch_size"], row["steps"]) for row in rows))
+    yield "## Accuracy: against exact truth\n"
+    yield paragraph(
+        "Root mean square of log(estimate / exact noise scale), all estimators on the same gradients of eight small "
+        "batches; the others are our own writing of their published formulas, each first checked against its "
+        "published behaviour. A dash: no number at all."
+    )
+    yield f"| target | exact | examples × steps | {' | '.join(ESTIMATORS.values())} |"
+    yield "|---" * (3 + len(ESTIMATORS)) + "|"
+    for target, batch_size, steps in targets:
+        mine = [row for row in rows if (row["target"], row["batch_size"], row["steps"]) == (target, batch_size, steps)]
+        errors = {row["estimator"]: _number(row["rms_log_error"], 3) for row in mine}
+        cells = " | ".join(errors.get(name, "–") for name in ESTIMATORS)
+        yield f"| {target} | {printed(float(mine[0]['noise_scale']))} | {batch_size} × {steps} | {cells} |"
+    yield ""
+    yield _source("truth")
+
+
+def _coverage() -> Iterator[str]:
+    rows = read("coverage")
+    shares, first = (
+        sorted(float(row["value"]) for row in rows if re.search(kind, row["figure"]))
+        for kind in (r": coverage, ", r": coverage at first resolved")
+    )
+    looks = [row for row in rows if re.search(r"numbers in [\d,]+ looks", row["figure"])]
+    yield "## Coverage: do the intervals hold\n"
+    yield paragraph(
+        f"{len(shares)} settings of noise scale, number of small batches, spectrum and window, at a stated level of "
+        f"95 %: the intervals hold the truth in {_share(shares[0])} to {_share(shares[-1])} of draws, half of the "
+        f"settings in {_share(shares[len(shares) // 2])} or more (target: 92.5 to 97.5 %). Looked at after every "
+        f"step, at the first moment that it is called resolved, {_share(first[0])} to {_share(first[-1])} hold it. "
+        f"Pure noise gave {sum(float(row['value']) for row in looks):,.0f} numbers in {len(looks)} million looks."
+    )
+    yield _source("coverage")
+
+
+def _reproduction() -> Iterator[str]:
+    rows = [row for row in read("reproduce") if (row["tasks"], row["targets"]) == ("all tasks", "all")]
+    yield "## Reproduction: does the noise scale predict the critical batch\n"
+    yield paragraph(
+        "`noisescale reproduce` trains small real tasks at tuned rates and sets the noise scale along the run nearest "
+        "B_crit against B_crit from steps to target, over all targets with S_min ≥ 5. *All batch sizes* needs no "
+        "B_crit. Targets: r² of 0.85 in full runs (median) and 0.75 in quick ones, an rms factor of 2.2."
+    )
+    yield "| run | seed | tasks scored | decades | r² | rms factor | within × 3 | all batch sizes: r², rms factor |"
+    yield "|---|---|---|---|---|---|---|---|"
+    near, everywhere = ([row for row in rows if row["average"] == one] for one in ("near_critical", "all_batches"))
+    for row, other in zip(near, everywhere, strict=True):
+        cells = [row["variant"], row["seed"], row["scored"], _number(row["decades"], 1)]
+        cells += [_number(row["r_squared_of_fit"], 2), _number(row["rms_factor"], 1)]
+        cells += [f"{_number(100 * float(row['within_factor_3']), 0)} %"]
+        cells += [f"{_number(other['r_squared_of_fit'], 2)}, {_number(other['rms_factor'], 1)}"]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield _source("reproduce")
+
+
+def _faults() -> Iterator[str]:
+    torture = {row["figure"]: row for row in read("torture")}
+    answers = {row["figure"]: row for row in read("foreign_answers")}
+    mutants = read("mutants")
+    caught = sum(row["outcome"] == "caught" for row in mutants)
+    yield "## Faults: is a record ever lost\n"
+    yield "| what was done | result | file |\n|---|---|---|"
+    lost, doubled = (_value(torture, f"records {what}", 0) for what in ("lost", "doubled"))
+    faults = _value(torture, "faults", 0)
+    yield f"| {faults} faults under load | records lost: {lost}; doubled: {doubled} | `torture.csv` |"
+    jobs = _value(answers, "simulated: jobs with a successor, an adoption and a sync", 0)
+    gone, doubled = (
+        _value(answers, f"simulated: records {what}", 0) for what in ("neither stored nor declared", "doubled")
+    )
+    yield (
+        f"| {jobs} simulated jobs behind a proxy that gives every status with every kind of body "
+        f"| records neither stored nor declared lost: {gone}; doubled: {doubled} | `foreign_answers.csv` |"
+    )
+    yield (
+        f"| {len(mutants)} small bugs drawn at random (target: 95 caught) "
+        f"| {caught} caught by the quick tests | `mutants.csv` |\n"
+    )
+
+
+def _speed() -> Iterator[str]:
+    yield "## Speed\n"
+    yield paragraph("Absolute times are of a shared two-core machine and differ by a factor of two from day to day.")
+    yield "| what | measured | target | of commit |\n|---|---|---|---|"
+    for row in ROWS:
+        rows = read(row.results)
+        found = {one["figure"]: float(one["value"]) for one in rows}
+        if found.keys() >= set(row.figures.values()):
+            numbers = {name: printed(found[figure]) for name, figure in row.figures.items()}
+            of = rows[0]["commit"].partition(",")[0] + ("" if is_fresh(row.results, rows) else ", code changed since")
+            yield f"| {row.what} | {row.measured.format_map(numbers)} | {row.target} | {of} |"
+    yield paragraph(
+        "\nThe GPU path is tested on the CPU: asynchronous copies with fake device events, the Triton kernels in "
+        "Triton's interpreter and compiled for sm_80 and sm_90. **Not measured on a GPU**: bandwidth, overhead, "
+        "graph capture, sums of more than 2³¹ elements."
+    )
+
+
+def paragraph(*sentences: str) -> str:
+    """Lines of at most 120 characters, and an empty one."""
+    return textwrap.fill("".join(sentences), 120, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def _source(name: str) -> str:
+    row = read(name)[0]
+    command = row.get("command") or "noisescale reproduce"
+    return f"From `benchmarks/results/{name}.csv`, commit {row['commit']}: `{command}`.\n"
+
+
+def _value(figures: dict[str, dict[str, str]], figure: str, digits: int) -> str:
+    return _number(figures[figure]["value"], digits)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _number(value: str | float, digits: int) -> str:
+    return f"{float(value):,.{digits}f}"

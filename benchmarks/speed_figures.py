@@ -1,0 +1,166 @@
+"""The rows of the table of speed in docs/evidence.md: what is said, and which figures of which file it takes.
+
+A row whose figures the file lacks is left out: those of a tracker that was not installed where it was measured.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table.
+
+    Attributes:
+        what: Its first cell.
+        measured: Its second, a name in braces where a number of the file belongs.
+        target: Its third.
+        results: Name of the file, without ending.
+        figures: From names in braces to figures of the file.
+    """
+
+    what: str
+    measured: str
+    target: str
+    results: str
+    figures: Mapping[str, str]
+
+
+_LOAD, _JOBS = "10000 runs, 50 senders", "1000 jobs at once"
+_BOMBS, _SMALL = "8 senders of gzip bombs", "8 senders of two bytes that are refused, too"
+
+ROWS = (
+    Row(
+        "ingestion over HTTP with pyramid, 4 senders × 1,000-row batches, durable Postgres",
+        "{gzip} rows/s",
+        "≥ 60,000",
+        "ingest",
+        {"gzip": "ingest, 4 senders, 1000-row batches, gzip"},
+    ),
+    Row(
+        "1,000 streams × 5 rows every 5 s, p99",
+        "{p99} ms",
+        "≤ 250",
+        "ingest",
+        {"p99": "1,000 streams × 5 rows every 5 s, p99"},
+    ),
+    Row(
+        "a logged step in the training thread, on disk when it returns, p50 / p99; with 150 layers p50",
+        "{p50} / {p99} µs; {layers} µs",
+        "≤ 10 / 100; ≤ 30 µs",
+        "hot_path",
+        {
+            "p50": "noisescale, one step: p50 of 1000000 calls",
+            "p99": "noisescale, one step: p99 of 1000000 calls",
+            "layers": "noisescale with 150 layers: p50 of 50000 calls",
+        },
+    ),
+    Row(
+        "the same by Trackio / W&B offline / TensorBoard in the same minutes, p50",
+        "{trackio} / {wandb} / {tensorboard} µs",
+        "",
+        "hot_path",
+        {
+            "trackio": "Trackio: p50 of 50000 calls",
+            "wandb": "W&B offline: p50 of 50000 calls",
+            "tensorboard": "TensorBoard: p50 of 50000 calls",
+        },
+    ),
+    Row(
+        "share of a training's time that ten logged steps a second take",
+        "{share} %",
+        "< 0.5 %",
+        "hot_path",
+        {"share": "share of the training's time at 10 steps a second"},
+    ),
+    Row(
+        "10,000 runs × 1,000 rows replayed by 50 senders: rows a second, batch p99, memory of the server; until 1,000 "
+        "jobs that come back at once are stored; streams with a record lost or doubled",
+        "{rows}, {p99} ms, {memory} MiB; {jobs} s; {wrong}",
+        "0",
+        "load",
+        {
+            "rows": f"{_LOAD}: rows a second",
+            "p99": f"{_LOAD}: batch p99",
+            "memory": "memory of the server, largest",
+            "jobs": f"{_JOBS}: until everything is stored",
+            "wrong": "streams with a wrong ledger",
+        },
+    ),
+    Row(
+        "two server processes against one, rows a second; slowest request at idle",
+        "{ratio} ×; {slowest} ms",
+        "≥ 0.95 ×; ≤ 40 ms",
+        "workers",
+        {
+            "ratio": "two processes against one, median of rounds",
+            "slowest": "request at idle, 2 processes, slowest",
+        },
+    ),
+    Row(
+        "p99 of other requests beside eight senders of gzip bombs / 200 slow senders, against none; beside as many "
+        "refused bodies of two bytes",
+        "{bombs} × / {slow} ×; {small} ×",
+        "< 2 ×",
+        "limits",
+        {
+            "bombs": f"p99 of other requests, {_BOMBS}, against alone",
+            "slow": "p99 of other requests, 200 slow senders, against alone",
+            "small": f"p99 of other requests, {_SMALL}, against alone",
+        },
+    ),
+    Row(
+        "series of a run of 10 million steps, random places at six ranges, p50 / p99",
+        "{p50} / {p99} ms",
+        "≤ 15 / 60",
+        "series",
+        {"p50": "all ranges, p50", "p99": "all ranges, p99"},
+    ),
+    Row(
+        "Runs table at 10,000 runs, first page, p50",
+        "{p50} ms",
+        "< 50",
+        "run_list",
+        {"p50": "first page, p50"},
+    ),
+    Row(
+        "recommendation over REST at 10,000 runs, p50: first time / again / with limits and predictions / after new "
+        "data; the run itself in the same minutes",
+        "{first} / {again} / {limits} / {new} ms; {run} ms",
+        "≤ 10",
+        "recommendation",
+        {
+            "first": "first time, p50",
+            "again": "again, p50",
+            "limits": "with limits and predictions, p50",
+            "new": "after new data, p50",
+            "run": "for comparison: the run itself, p50",
+        },
+    ),
+    Row(
+        "`import noisescale`, beyond a bare interpreter",
+        "{extra} ms",
+        "≤ 150",
+        "import",
+        {"extra": "import noisescale, beyond the bare interpreter, median"},
+    ),
+    Row(
+        "Run page to its first chart, against an empty Dash page with one graph, in turn",
+        "{ratio} ×",
+        "≤ 1.5 ×",
+        "page",
+        {"ratio": "ratio of the medians"},
+    ),
+    Row(
+        "Run page, cold, compressed",
+        "{size} MB",
+        "≤ 3",
+        "page",
+        {"size": "Run page, received over the network, cold"},
+    ),
+)
+
+
+def printed(value: float) -> str:
+    """Three digits that count: 135,000, 10.7, 0.335."""
+    return f"{float(f'{value:.3g}'):,.10g}"

@@ -1,0 +1,1 @@
+"""Which forwards belong to a step, and which of them count."""

@@ -1,0 +1,1 @@
+"""Parameters whose use in the forward is followed in autograd's graph."""

@@ -1,0 +1,130 @@
+"""The gradients of the running backward, held until they are reduced to squared norms."""
+
+# P parameters, N of them with a gradient, C columns (all parameters, then each group)
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from noisescale.capture.sums.row_sums import ParameterRows, RowsPart, RowSums
+from noisescale.kernels.squared_norms import SMALL, condense, values_that_count
+
+PENDING_BYTES = 32 << 20
+"""Gradients held at most on an accelerator before they are reduced: what was just written is still in the cache."""
+
+OnReduce = Callable[[Sequence[int], Sequence[Tensor]], None]
+
+
+class PendingGradients:
+    """Gradients of one small batch.
+
+    A gradient is held as `detach()`: that leaves autograd free to hand its memory on to `p.grad`, as it does without
+    us. So it must be reduced before the next backward adds to that memory. On the CPU a large gradient is reduced at
+    once to the norms of its rows: held, its memory could not be used again within the backward, and fresh memory costs
+    more than the norm.
+
+    Args:
+        parameters: In the order of their indices.
+        on_reduce: Told about each group of gradients while it is reduced.
+        rows: Sum squared norms up; None: of each parameter.
+    """
+
+    def __init__(
+        self, parameters: Sequence[Tensor], on_reduce: OnReduce | None = None, rows: RowSums | None = None
+    ) -> None:
+        self._rows = rows or ParameterRows(len(parameters))
+        self._bytes = [p.numel() * p.element_size() for p in parameters]
+        self._reduces_at_once = [p.is_cpu and p.numel() > SMALL for p in parameters]
+        self._on_reduce = on_reduce
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.held: list[Tensor | None] = [None] * len(self._bytes)
+        self._held_bytes = 0
+        self._condensed: set[int] = set()
+        self._reduced: list[RowsPart] = []
+        self._reduced_indices: set[int] = set()
+        self.is_complete = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the backward has handed nothing over yet."""
+        return not self._held_bytes and not self._condensed and not self._reduced
+
+    def holds(self, index: int) -> bool:
+        """Whether a gradient of this parameter waits to be reduced."""
+        return self.held[index] is not None
+
+    def has_seen(self, index: int) -> bool:
+        """Whether the small batch has had a gradient of this parameter before."""
+        return self.held[index] is not None or index in self._reduced_indices
+
+    def add_reduced(self, part: RowsPart, gradients: Sequence[Tensor]) -> None:
+        """Take gradients whose squared norms somebody else has summed up."""
+        if not self._reduced_indices.isdisjoint(part.indices):
+            self.is_complete = False  # as in `add`
+        self._reduced.append(part)
+        self._reduced_indices.update(part.indices)
+        if self._on_reduce is not None:
+            self._on_reduce(part.indices, gradients)
+
+    def add(self, index: int, gradient: Tensor, *, may_reduce: bool) -> None:
+        """Hold a gradient; one that is there already is added to, out of place: it may be the memory of `p.grad`.
+
+        Args:
+            index: Of the parameter.
+            gradient: As autograd computed it, before it is added to `p.grad`.
+            may_reduce: Reduce early when much is held. Not where the small batch has several backward passes.
+        """
+        if index in self._condensed or index in self._reduced_indices:
+            # Reentrant checkpointing hands a shared parameter's gradient over in parts: squares of parts do not add.
+            self.is_complete = False
+        held = self.held[index]
+        if held is not None:
+            self.held[index] = held + gradient.detach() if index not in self._condensed else held
+            return
+        if may_reduce and self._reduces_at_once[index]:
+            self.held[index] = condense(values_that_count(gradient))
+            self._condensed.add(index)
+            if self._on_reduce is not None:
+                self._on_reduce([index], [gradient])
+            return
+        self.held[index] = gradient.detach()
+        self._held_bytes += self._bytes[index]
+        if may_reduce and self._held_bytes > PENDING_BYTES:
+            self._reduce_held()
+
+    def keep(self, gradients: Sequence[Tensor | None]) -> None:
+        """Copy what lies in the memory of `p.grad`, before somebody writes there."""
+        for index, (held, gradient) in enumerate(zip(self.held, gradients, strict=True)):
+            if held is None or gradient is None or not held.layout == gradient.layout == torch.strided:
+                continue
+            if held.data_ptr() == gradient.data_ptr():
+                self.held[index] = held.clone()
+
+    def take(self) -> tuple[set[int], Tensor] | None:
+        """The parameters that had a gradient and the row of their squared norms; then forget."""
+        self._reduce_held()
+        reduced, indices = self._reduced, self._reduced_indices
+        self._reduced, self._reduced_indices = [], set()
+        return (indices, self._rows.row(reduced)) if reduced else None
+
+    def _reduce_held(self) -> None:
+        indices = [index for index, held in enumerate(self.held) if held is not None]
+        if not indices:
+            return
+        held = [gradient for gradient in self.held if gradient is not None]
+        condensed, self._condensed = self._condensed, set()
+        self.held = [None] * len(self._bytes)
+        self._held_bytes = 0
+        parts = [
+            part if index in condensed else condense(values_that_count(part))
+            for index, part in zip(indices, held, strict=True)
+        ]
+        self._reduced.append(self._rows.part(indices, parts))
+        self._reduced_indices.update(indices)
+        if self._on_reduce is not None:
+            whole = [(index, part) for index, part in zip(indices, held, strict=True) if index not in condensed]
+            self._on_reduce([index for index, _ in whole], [part for _, part in whole])

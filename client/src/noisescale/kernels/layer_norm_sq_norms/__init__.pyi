@@ -1,0 +1,1 @@
+from noisescale.kernels.layer_norm_sq_norms.launch import fused_gradients as fused_gradients

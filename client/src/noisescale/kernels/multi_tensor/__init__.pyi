@@ -1,0 +1,1 @@
+from noisescale.kernels.multi_tensor.launch import FusedReduction as FusedReduction

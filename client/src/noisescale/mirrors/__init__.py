@@ -1,0 +1,1 @@
+"""What a run shows to trackers that the job has anyway: W&B, MLflow, TensorBoard."""

@@ -1,0 +1,1 @@
+"""A run as a training job has it: begun, logged to, finished."""

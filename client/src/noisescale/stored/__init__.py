@@ -1,0 +1,1 @@
+"""What a server has stored, asked for by its name or id: for commands and assistants."""

@@ -1,0 +1,122 @@
+"""What one recorder knows of its run when it is asked: which latest window answers, and why it is empty."""
+
+from collections.abc import Mapping
+
+from noisescale.description import RunDescription
+from noisescale.guard import Notices
+from noisescale.notices.explanations import way_to_measure
+from noisescale.notices.missing_estimates import why_no_estimate
+from noisescale.track.further_kinds import FurtherKinds
+from noisescale.track.kind_series import KindSeries
+from noisescale.track.measured_run import MeasuredRun
+from noisescale.track.step_log import StepLog
+from noisescale.track.stream_description import StreamDescription
+from noisescale.track.watching import Watching
+from noisescale.window.recent_updates import NoiseScale, RecentUpdates
+from noisescale_core.advice.early import Early, why_early
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+
+
+class Results:
+    """Answers from what was recorded so far.
+
+    Args:
+        log: Of kind `simple`.
+        kinds: The further kinds.
+        stream: How it was measured.
+        watching: What measures now.
+        notices: Sentences that were said.
+    """
+
+    def __init__(
+        self, log: StepLog, kinds: FurtherKinds, stream: StreamDescription, watching: Watching, notices: Notices
+    ) -> None:
+        self._log = log
+        self._kinds = kinds
+        self._stream = stream
+        self._watching = watching
+        self._notices = notices
+
+    def noise_scale(self, kind: str, described: RunDescription) -> NoiseScale:
+        """The noise scale of the latest window; of a kind that is not measured it is unresolved.
+
+        Args:
+            kind: Of noise scale.
+            described: Says in which units it is told.
+        """
+        log, watch = self._log, self._watching.watch
+        recent, why_nothing = _latest_window(
+            kind, log, self._kinds.series, self._notices, is_silent=self._watching.is_silent
+        )
+        now = recent.estimate()
+        return NoiseScale(
+            now,
+            recent.num_updates,
+            described.example,
+            described.unit,
+            described.units_per_example,
+            steps_per_update=1 if watch is None else watch.duty.every,
+            seconds_per_step=log.pace.seconds_per_step,
+            why_nothing=why_nothing,
+            divergence=log.finite.divergence,
+            step=log.finite.estimated_step,
+            early=_early_of(now, log, described.planned_steps) if kind == "simple" else None,
+            covered=self._stream.covered,
+        )
+
+    def measured(self, described: RunDescription, *, has_ended: bool) -> MeasuredRun:
+        """What a recommendation is made from.
+
+        Args:
+            described: What the run is called and made of.
+            has_ended: It takes no more steps.
+        """
+        log = self._log
+        return MeasuredRun(
+            description=described,
+            optimizer=self._stream.optimizer,
+            noise_scale=log.recent.estimate(),
+            has_signal=log.recent.has_signal,
+            history=log.history.now(),
+            batch_size=log.batch_in_use,
+            newest_step=log.steps.newest_step,
+            has_ended=has_ended,
+            is_silent=self._watching.is_silent,
+            divergence=log.finite.divergence,
+            noise_scale_step=log.finite.estimated_step,
+        )
+
+
+def _latest_window(
+    kind: str, log: StepLog, kinds: Mapping[str, KindSeries], notices: Notices, *, is_silent: bool
+) -> tuple[RecentUpdates, str]:
+    """The window, and why no step has given it an estimate.
+
+    Args:
+        kind: Of noise scale.
+        log: Of kind `simple`.
+        kinds: Of the further kinds.
+        notices: Told what to do about a kind that is not measured.
+        is_silent: Another rank of the job sends.
+    """
+    if kind == "simple":
+        return log.recent, why_no_estimate(log.newest_flags, is_silent=is_silent)
+    series = kinds.get(kind)
+    if series is not None:
+        return series.recent, series.why_nothing()
+    not_measured = f"kind {kind!r} is not measured: {way_to_measure(kind)}"
+    notices.once(f"kind {kind}", not_measured)
+    return RecentUpdates(), not_measured
+
+
+def _early_of(now: NoiseScaleEstimate, log: StepLog, planned_steps: int | None) -> Early | None:
+    """Why a noise scale of kind `simple` is early; None where it is not.
+
+    Args:
+        now: Of the latest window.
+        log: Of the run.
+        planned_steps: Of the whole run; None where that is unknown.
+    """
+    steps_done = log.steps.next_step
+    before = log.history.half_way(steps_done, has_signal=log.recent.has_signal)
+    return why_early(now, before, steps_done=steps_done, planned_steps=planned_steps)

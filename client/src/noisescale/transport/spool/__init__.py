@@ -1,0 +1,1 @@
+"""Records on disk until a server has them: segments, frames, losses, room."""

@@ -1,0 +1,1 @@
+"""Whether the learning rate is right, and what goes with another batch."""

@@ -1,0 +1,121 @@
+"""What runs of known best learning rate say of the path ratio: the numbers of `rate_coefficients.json`, read once."""
+
+import functools
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Schedule = Literal["unknown", "constant", "cosine"]
+"""Of the learning rate after warm-up; cosine: to zero at the end of the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """q = offset + slope · y + scatter at one share of the plan, y = log₂(rate / best rate), in octaves.
+
+    Attributes:
+        slope: Of q in y.
+        offset: q at the best rate.
+        scatter: Standard deviation of q about the line, over tasks and runs.
+    """
+
+    slope: float
+    offset: float
+    scatter: float
+
+
+@dataclass(frozen=True, slots=True)
+class PathFamily:
+    """Optimizers whose paths tell alike.
+
+    Attributes:
+        from_progress: Share of the plan from which on they tell something.
+        momentum: Stands for the optimizer's own; None: its own counts.
+        lines: Of each schedule, one a share of the plan.
+    """
+
+    from_progress: float
+    momentum: float | None
+    lines: Mapping[str, Sequence[Line]]
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """The whole file.
+
+    Attributes:
+        source: Which runs they were fitted on.
+        date: When.
+        prior_sd: Standard deviation of y before anything is known, in octaves.
+        progress: Shares of the plan that the lines stand at, rising.
+        families: By name; of other optimizers nothing is known.
+    """
+
+    source: str
+    date: str
+    prior_sd: float
+    progress: Sequence[float]
+    families: Mapping[str, PathFamily]
+
+    def line_at(self, family: str, progress: float, schedule: Schedule) -> Line:
+        """The line at a share of the plan: straight in ln progress between the known ones, flat outside.
+
+        Args:
+            family: One of the file.
+            progress: Share of the plan, above 0.
+            schedule: Of the learning rate.
+        """
+        lines, place = self.families[family].lines[schedule], bisect_left(self.progress, progress)
+        if place == 0 or place == len(lines):
+            return lines[min(place, len(lines) - 1)]
+        start, end = self.progress[place - 1], self.progress[place]
+        share = math.log(progress / start) / math.log(end / start)
+        before, after = lines[place - 1], lines[place]
+        return Line(
+            *((1 - share) * getattr(before, name) + share * getattr(after, name) for name in COLUMNS),
+        )
+
+
+COLUMNS = ("slope", "offset", "scatter")
+"""Of a schedule in the file."""
+
+_FAMILIES = {"Adam": "Adam", "AdamW": "Adam", "Muon": "Muon"}
+
+
+def family_of(optimizer: str | None, momentum: float) -> str | None:
+    """The family of an optimizer; None where nothing is known of it.
+
+    Args:
+        optimizer: Class name.
+        momentum: Of its group.
+    """
+    if optimizer == "SGD":
+        return "momentum" if momentum else "SGD"
+    return _FAMILIES.get(optimizer or "")
+
+
+@functools.cache
+def coefficients() -> Coefficients:
+    """The numbers of the file; it is read on first use."""
+    found = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return Coefficients(
+        source=found["source"],
+        date=found["date"],
+        prior_sd=found["prior_sd"],
+        progress=found["progress"],
+        families={
+            name: PathFamily(
+                one["from_progress"],
+                one["momentum"],
+                {
+                    schedule: [Line(*line) for line in zip(*(columns[name] for name in COLUMNS), strict=True)]
+                    for schedule, columns in one["schedules"].items()
+                },
+            )
+            for name, one in found["families"].items()
+        },
+    )

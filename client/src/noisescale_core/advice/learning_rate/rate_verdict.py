@@ -1,0 +1,236 @@
+"""Whether a run's learning rate is too low, right or too high, with odds, from the path of its parameters.
+
+The path ratio q of `estimators/path.py` rises with y = log₂(rate / best rate); how fast, and how surely, runs of known
+best rate have told (`rate_coefficients.json`). With q = offset + slope · y + error and y ~ N(0, prior²), what is known
+of y is normal again. The error of the measurement adds to the scatter between runs.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+from noisescale_core.advice.evidence.progress import UNKNOWN_PROGRESS
+from noisescale_core.advice.learning_rate.rate_coefficients import Line, PathFamily, Schedule, coefficients, family_of
+from noisescale_core.advice.words import of_divergence
+from noisescale_core.advice.words import of_the_rate as wording
+from noisescale_core.estimators.divergence import Divergence
+from noisescale_core.estimators.path import Path, PathRatio, Z, path_ratio
+
+Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_too_high", "too_high"]
+
+SURE, PERHAPS = 1.0, 0.75
+"""Octaves from the best rate beyond which it is too low or too high, and perhaps so."""
+
+RIGHT = 0.7
+"""How likely the best rate lies within a factor 2 where the present one is about right."""
+
+FEWEST_UPDATES = 50
+
+FARTHEST = 3.0
+"""Octaves from the best rate: the runs that the coefficients come from went no farther."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateVerdict:
+    """What is said of a learning rate; octaves are log₂(rate / best rate).
+
+    Attributes:
+        verdict: The word; None where nothing can be said.
+        headline: The same in a few words.
+        reason: Why, in a sentence.
+        octaves: How far the rate is from the best one, below 0 too low; None where nothing is said.
+        low: Lower end of the 95 % interval of that.
+        high: Upper end.
+        factor: Best rate / present rate, 2^-octaves.
+        factor_low: Lower end of its interval.
+        factor_high: Upper end.
+        probability: That the best rate lies on the side that is said; within a factor 2, where it is about right.
+        ratio: q, in octaves, with the interval of its measurement; None where no path is known.
+        ratio_low: Lower end.
+        ratio_high: Upper end.
+        num_updates: Updates of the path.
+        progress: Share of the plan that the path has; None without a plan.
+        schedule: Of the learning rate so far.
+    """
+
+    verdict: Word | None
+    headline: str
+    reason: str
+    octaves: float | None = None
+    low: float | None = None
+    high: float | None = None
+    factor: float | None = None
+    factor_low: float | None = None
+    factor_high: float | None = None
+    probability: float | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    num_updates: int = 0
+    progress: float | None = None
+    schedule: Schedule = "unknown"
+
+    def __str__(self) -> str:
+        return f"{self.headline}\n{self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Octaves:
+    """y = log₂(rate / best rate), a normal.
+
+    Attributes:
+        mean: Its mean.
+        sd: Its standard deviation.
+        beyond: By how much the path says more than runs of known best rate can tell, in octaves; 0 where it does not.
+    """
+
+    mean: float
+    sd: float
+    beyond: float = 0.0
+
+    def below(self, octaves: float) -> float:
+        """How likely y is smaller."""
+        return NormalDist(self.mean, self.sd).cdf(octaves)
+
+
+def rate_verdict(
+    path: Path | None,
+    *,
+    optimizer: str | None,
+    planned_steps: int | None = None,
+    has_ended: bool = False,
+    schedule: Schedule = "unknown",
+    divergence: Divergence | None = None,
+) -> RateVerdict:
+    """The verdict on a run's learning rate.
+
+    Args:
+        path: Of the run so far; None where it is not measured.
+        optimizer: Class name.
+        planned_steps: Of the whole run; None where nobody has said.
+        has_ended: The run takes no more steps, so that all of it is done where no plan is known.
+        schedule: Of the learning rate.
+        divergence: Since when loss or gradients are not finite; None where they are.
+    """
+    family = family_of(optimizer, 0.0 if path is None else path.momentum)
+    known = None if family is None else coefficients().families[family]
+    measured = None if path is None or known is None else path_ratio(_with_momentum(path, known))
+    if path is None or family is None or known is None or measured is None:
+        return _nothing(wording.not_known(optimizer) if known is None else wording.NOT_MEASURED, path, measured)
+    if divergence is not None:
+        return _nothing(of_divergence.sentence(divergence, until_step=None), path, measured)
+    progress = progress_of(path, planned_steps, has_ended=has_ended)
+    early = _too_early(path, known, progress, optimizer, planned_steps)
+    if early is not None:
+        return _nothing(early, path, measured, progress, schedule)
+    line = coefficients().line_at(family, UNKNOWN_PROGRESS if progress is None else progress, schedule)
+    found = octaves_of(measured, line)
+    return _said(found, path, measured, progress, schedule)
+
+
+def progress_of(path: Path, planned_steps: int | None, *, has_ended: bool = False) -> float | None:
+    """Share of the plan that a path has; None where no plan is known and the run goes on.
+
+    Args:
+        path: Of the run so far.
+        planned_steps: Of the whole run.
+        has_ended: It takes no more steps.
+    """
+    if planned_steps:
+        return min(1.0, path.num_updates / planned_steps)
+    return 1.0 if has_ended else None
+
+
+def octaves_of(measured: PathRatio, line: Line) -> Octaves:
+    """What is known of y once q is.
+
+    Args:
+        measured: q with its own error.
+        line: How q depends on y.
+    """
+    prior = coefficients().prior_sd
+    noise = line.scatter**2 + measured.sd**2
+    mean = line.slope * prior**2 * (measured.value - line.offset) / (noise + (line.slope * prior) ** 2)
+    told = max(-FARTHEST, min(FARTHEST, mean))
+    return Octaves(told, 1 / math.sqrt(1 / prior**2 + line.slope**2 / noise), abs(mean - told))
+
+
+def _with_momentum(path: Path, known: PathFamily) -> Path:
+    return path if known.momentum is None else path._replace(momentum=known.momentum)
+
+
+def _too_early(
+    path: Path, known: PathFamily, progress: float | None, optimizer: str | None, planned_steps: int | None
+) -> str | None:
+    """Why nothing is said yet; without a plan an optimizer that tells late says nothing at all."""
+    late = known.from_progress > UNKNOWN_PROGRESS
+    if progress is None and late:
+        return wording.needs_a_plan(optimizer or "")
+    if path.num_updates < FEWEST_UPDATES:
+        return wording.too_few(int(path.num_updates), FEWEST_UPDATES)
+    if progress is not None and progress < known.from_progress:
+        return wording.too_early(progress, known.from_progress, planned_steps)
+    return None
+
+
+def word_of(found: Octaves) -> tuple[Word, float]:
+    """The word for what is known of y, and how likely it is right.
+
+    Args:
+        found: What is known.
+    """
+    is_low = found.mean < 0
+    side = found.below(0.0) if is_low else 1 - found.below(0.0)
+    within = found.below(1.0) - found.below(-1.0)
+    if abs(found.mean) > SURE:
+        return ("too_low" if is_low else "too_high"), side
+    if abs(found.mean) > PERHAPS:
+        return ("perhaps_too_low" if is_low else "perhaps_too_high"), side
+    return ("about_right" if within >= RIGHT else "unclear"), within
+
+
+def _said(found: Octaves, path: Path, measured: PathRatio, progress: float | None, schedule: Schedule) -> RateVerdict:
+    word, probability = word_of(found)
+    # an interval reaches as far as the path says, whatever the verdict's own end
+    low, high = (found.mean + side * (Z * found.sd + found.beyond * (side * found.mean > 0)) for side in (-1, 1))
+    return RateVerdict(
+        verdict=word,
+        headline=wording.HEADLINES[word],
+        reason=wording.reason(
+            word, path.num_updates, measured.value, found.mean, low, high, probability, is_beyond=found.beyond > 0
+        ),
+        octaves=found.mean,
+        low=low,
+        high=high,
+        factor=2**-found.mean,
+        factor_low=2**-high,
+        factor_high=2**-low,
+        probability=probability,
+        ratio=measured.value,
+        ratio_low=measured.low,
+        ratio_high=measured.high,
+        num_updates=int(path.num_updates),
+        progress=progress,
+        schedule=schedule,
+    )
+
+
+def _nothing(
+    why: str,
+    path: Path | None,
+    measured: PathRatio | None,
+    progress: float | None = None,
+    schedule: Schedule = "unknown",
+) -> RateVerdict:
+    return RateVerdict(
+        verdict=None,
+        headline=wording.NO_VERDICT,
+        reason=why,
+        ratio=None if measured is None else measured.value,
+        ratio_low=None if measured is None else measured.low,
+        ratio_high=None if measured is None else measured.high,
+        num_updates=0 if path is None else int(path.num_updates),
+        progress=progress,
+        schedule=schedule,
+    )

@@ -1,0 +1,1 @@
+"""What every part of the advice is made of: numbers, reasons, flags."""

@@ -1,0 +1,1 @@
+"""Devices: how a batch divides among them, rounding to what fits, and spot prices."""

@@ -1,0 +1,102 @@
+"""How many devices a run can use, and what more of them, or less money, would buy.
+
+Devices are added with the batch, m examples each, so a step takes the same time and B = n m: time goes as S(B), money
+as E(B), and the curve of time against compute is the trade-off itself (McCandlish et al. 2018, arXiv:1812.06162,
+eq. 2.11; OpenAI, "How AI training scales", 2018).
+"""
+
+import math
+from dataclasses import dataclass
+
+from noisescale_core.theory.domain import require_positive
+from noisescale_core.theory.trade_off import examples_factor, steps_factor
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedBatch:
+    """What a change of the batch, and of the devices with it, does to a run.
+
+    Attributes:
+        batch: The new batch, in examples.
+        time_factor: New time divided by the present one.
+        compute_factor: New device-hours divided by the present ones.
+    """
+
+    batch: float
+    time_factor: float
+    compute_factor: float
+
+
+def max_useful_devices(*, batch: float, min_examples_per_device: float) -> int:
+    """Devices that a batch keeps busy: floor(B / m_min), 1 at least.
+
+    At B = √(r B_crit) it is the number that the price allows, at B_crit the one that wastes half of its compute.
+
+    Args:
+        batch: The largest global batch one wants, in examples.
+        min_examples_per_device: m_min, below which a device is not filled.
+
+    Raises:
+        DomainError: If either is not positive.
+    """
+    require_positive("price the noise scale first, see prices.py", batch=batch)
+    require_positive("1 example is the least", min_examples_per_device=min_examples_per_device)
+    # one part in 10^9 more: a batch that divides evenly must not lose a device to a rounding error
+    return max(1, math.floor(batch / min_examples_per_device * (1 + 1e-9)))
+
+
+def greatest_speedup(*, critical_batch: float, batch: float) -> float:
+    """S(B) / S_min = 1 + B_crit / B: how many times faster the run could at most get by more devices.
+
+    Args:
+        critical_batch: B_crit in examples.
+        batch: B now, in examples.
+
+    Raises:
+        DomainError: If either is not positive.
+    """
+    require_positive("an unresolved noise scale bounds no speed", critical_batch=critical_batch, batch=batch)
+    return 1 + critical_batch / batch
+
+
+def with_less_compute(*, critical_batch: float, batch: float, compute_factor: float) -> ChangedBatch | None:
+    """What a run of so much less compute takes in time; None where no batch is that cheap.
+
+    E(B') = f E(B) at B' = f (B_crit + B) - B_crit. The least possible f is B_crit / (B_crit + B), the present example
+    efficiency: `least_compute_factor`.
+
+    Args:
+        critical_batch: B_crit in examples.
+        batch: B now, in examples.
+        compute_factor: f, device-hours then divided by those now.
+
+    Raises:
+        DomainError: If a number is not positive.
+    """
+    require_positive("0.5 halves the device-hours", compute_factor=compute_factor)
+    least = least_compute_factor(critical_batch=critical_batch, batch=batch)
+    if compute_factor <= least:
+        return None
+    return _exchange(critical_batch, batch, (compute_factor - least) * (critical_batch + batch))
+
+
+def least_compute_factor(*, critical_batch: float, batch: float) -> float:
+    """E_min / E(B) = B_crit / (B_crit + B): the cheapest that the run can get by fewer devices.
+
+    Args:
+        critical_batch: B_crit in examples.
+        batch: B now, in examples.
+
+    Raises:
+        DomainError: If either is not positive.
+    """
+    require_positive("an unresolved noise scale bounds no cost", critical_batch=critical_batch, batch=batch)
+    return critical_batch / (critical_batch + batch)
+
+
+def _exchange(critical_batch: float, from_batch: float, to_batch: float) -> ChangedBatch:
+    return ChangedBatch(
+        batch=to_batch,
+        time_factor=steps_factor(from_batch=from_batch, to_batch=to_batch, critical_batch=critical_batch),
+        compute_factor=examples_factor(from_batch=from_batch, to_batch=to_batch, critical_batch=critical_batch),
+    )

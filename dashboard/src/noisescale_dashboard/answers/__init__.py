@@ -1,0 +1,1 @@
+"""What the REST API answers, as frozen dataclasses; the words are those of docs/rest.md."""

@@ -1,0 +1,1 @@
+"""Reading the REST API on behalf of one visitor at a time."""

@@ -1,0 +1,1 @@
+"""The page that sets runs, configurations and tasks against each other."""

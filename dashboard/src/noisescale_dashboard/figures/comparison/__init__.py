@@ -1,0 +1,1 @@
+"""Runs, tasks and configurations set against each other."""

@@ -1,0 +1,1 @@
+"""Figures of made-up data that explain an idea."""

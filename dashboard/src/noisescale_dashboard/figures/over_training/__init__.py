@@ -1,0 +1,1 @@
+"""What a run measured, along its steps."""

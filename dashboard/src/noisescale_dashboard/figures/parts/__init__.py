@@ -1,0 +1,1 @@
+"""What figures are made of: theme, axes, labels, the table behind a figure."""

@@ -1,0 +1,1 @@
+"""What a batch size takes and which limit binds."""

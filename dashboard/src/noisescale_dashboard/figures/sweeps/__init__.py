@@ -1,0 +1,1 @@
+"""Steps against batch size, and what is fitted to them."""

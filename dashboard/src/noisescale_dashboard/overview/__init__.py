@@ -1,0 +1,1 @@
+"""The first page: which runs should change their batch size."""

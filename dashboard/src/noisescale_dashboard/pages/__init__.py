@@ -1,1 +1,0 @@
-"""One file a URL: `layout(...)` returns the page, `register(app, api)` its callbacks."""

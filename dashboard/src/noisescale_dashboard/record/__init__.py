@@ -1,0 +1,1 @@
+"""The page that says how often the advice was right here."""

@@ -1,0 +1,1 @@
+"""The page of one run: its noise scale, and which batch size to use."""

@@ -1,0 +1,1 @@
+"""The page of settings: keys, people, the audit log."""

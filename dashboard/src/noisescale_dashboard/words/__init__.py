@@ -1,0 +1,1 @@
+"""What pages, figures and reports say alike: numbers, decisions, kinds, sentences."""

@@ -1,0 +1,1 @@
+"""Runs that exist already, brought to a noisescale server through the stream protocol of a job."""

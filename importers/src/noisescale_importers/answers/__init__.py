@@ -1,0 +1,1 @@
+"""What follows from imported runs, or what is missing for it."""

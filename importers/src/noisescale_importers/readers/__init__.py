@@ -1,0 +1,1 @@
+"""One file an importer: each yields runs, and knows neither roles nor the server."""

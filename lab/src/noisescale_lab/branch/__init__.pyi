@@ -1,0 +1,1 @@
+from noisescale_lab.branch.torch_snapshot import TorchSnapshot as TorchSnapshot

@@ -1,0 +1,1 @@
+"""`follow` as a callback of Hugging Face's Trainer and of Lightning."""

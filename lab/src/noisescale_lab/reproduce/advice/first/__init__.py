@@ -1,0 +1,1 @@
+"""The first policy of `follow`, kept to be measured against."""

@@ -1,0 +1,1 @@
+"""What a reproduction found, as tables, files and a page."""

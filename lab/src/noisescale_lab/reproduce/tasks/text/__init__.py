@@ -1,0 +1,1 @@
+"""Tasks of text: characters of documents that ship with Python."""

@@ -1,1 +1,0 @@
-"""Sweeps whose examples to the target rise again at small batches."""

@@ -1,0 +1,1 @@
+"""Statistics for runs and tasks side by side, and published values."""

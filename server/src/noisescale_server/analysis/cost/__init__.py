@@ -1,0 +1,1 @@
+"""What training costs: time and money to a target, records, what a speed-up consists of, and how compute grew."""

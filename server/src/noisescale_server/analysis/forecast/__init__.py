@@ -1,0 +1,1 @@
+"""Statistics for how a noise scale or a critical batch goes on."""

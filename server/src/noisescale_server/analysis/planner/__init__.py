@@ -1,0 +1,1 @@
+"""Statistics for what a target takes at any batch size, within limits."""

@@ -1,0 +1,1 @@
+"""Statistics for which batch size now, why and how sure."""

@@ -1,0 +1,1 @@
+"""Statistics for what a run measured, along its steps."""

@@ -1,0 +1,1 @@
+"""Sweeps that turn: more examples are needed at small batches, too."""

@@ -1,0 +1,1 @@
+"""HTTP for who asks, and what they may do."""

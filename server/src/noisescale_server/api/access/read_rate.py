@@ -1,0 +1,103 @@
+"""Not more reads from one sender than agreed, and not all at once: a script without end must not starve the others.
+
+Each server process counts for itself, so several of them let through that many times as much.
+"""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from cachetools import LRUCache
+
+from noisescale_server.api.platform.refusals import Busy, TooManyReads
+
+BURST_SECONDS: Final = 20
+"""A full bucket holds what comes in so long: twenty tabs that a browser opens again at once ask for less."""
+MAX_SENDERS: Final = 10_000
+AT_ONCE: Final = 4
+"""Reads of one sender that are worked on at the same time; further ones wait for these."""
+LONGEST_WAIT_SECONDS: Final = 5.0
+STREAMS: Final = "/api/v1/streams/"
+"""Where jobs send: counted as batches."""
+DESCRIPTIONS: Final = frozenset({"/openapi.json", "/openapi"})
+PROBES: Final = frozenset({"/livez", "/readyz"})
+"""Others behind the same address must not make a supervisor think that this process is dead."""
+
+
+def is_read(method: str, path: str) -> bool:
+    """Whether a request is one that people, pages and scripts send: not a job's, not a change, not a probe."""
+    if path.startswith("/api/"):
+        return method in ("GET", "HEAD") and not path.startswith(STREAMS)
+    return path not in PROBES
+
+
+def takes_a_turn(method: str, path: str) -> bool:
+    """Whether a request waits for others of its sender; pages do not, as they read the API themselves meanwhile."""
+    return (path.startswith("/api/") or path in DESCRIPTIONS) and is_read(method, path)
+
+
+class ReadRate:
+    """A bucket of tokens for each sender: a read takes one, and they come back at an even pace."""
+
+    def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._per_second = per_minute / 60
+        self._capacity = max(1.0, BURST_SECONDS * self._per_second)
+        self._now = now
+        # whoever has not come for longest is forgotten: its bucket is the fullest
+        self._known: LRUCache[str, tuple[float, float]] = LRUCache(MAX_SENDERS)
+
+    def count(self, sender: str) -> None:
+        """Take a token out of the sender's bucket.
+
+        Raises:
+            TooManyReads: When it is empty.
+        """
+        now = self._now()
+        tokens, since = self._known.pop(sender, (self._capacity, now))
+        tokens = min(self._capacity, tokens + (now - since) * self._per_second)
+        is_allowed = tokens >= 1
+        self._known[sender] = (tokens - 1 if is_allowed else tokens, now)
+        if not is_allowed:
+            raise TooManyReads(self._per_minute, max(1, math.ceil((1 - tokens) / self._per_second)))
+
+
+class Turns:
+    """Lets a few requests of each sender through at once: the others of the process find a place between them."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._at_once = at_once
+        self._turns: dict[str, asyncio.Semaphore] = {}
+        self._num_here: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def of(self, sender: str) -> AsyncIterator[None]:
+        """Wait for the sender's turn, and hold it during the block.
+
+        Raises:
+            Busy: When it does not come in time.
+        """
+        turns = self._turns.setdefault(sender, asyncio.Semaphore(self._at_once))
+        self._num_here[sender] += 1
+        try:
+            await self._wait_for(turns)
+            try:
+                yield
+            finally:
+                turns.release()
+        finally:
+            self._num_here[sender] -= 1
+            if not self._num_here[sender]:
+                del self._num_here[sender], self._turns[sender]
+
+    @staticmethod
+    async def _wait_for(turns: asyncio.Semaphore) -> None:
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+                await turns.acquire()
+        except TimeoutError:
+            raise Busy(LONGEST_WAIT_SECONDS, AT_ONCE) from None

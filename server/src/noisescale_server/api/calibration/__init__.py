@@ -1,0 +1,1 @@
+"""HTTP for calibration: κ from sweeps and branches, and how often the advice came true."""

@@ -1,0 +1,178 @@
+"""/api/v1/projects/{project}/calibrations: what sweeps and branches say of κ, from one server to another."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Literal, Self
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Request
+from pydantic import Field, model_validator
+
+from noisescale_server.analysis.calibration.kappa import optimizer_kind
+from noisescale_server.api.platform.body import parse, read_body
+from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
+from noisescale_server.api.platform.schemas import Answer, Body, Name
+from noisescale_server.api.sweeps.schemas import BatchSize, Value
+from noisescale_server.services.calibration import exchange as exchange
+from noisescale_server.services.calibration.exchange import Carried
+from noisescale_server.services.sweeps.sweeps import Kind
+from noisescale_server.storage.calibration.calibration import IMPORTED, StoredCalibration
+from noisescale_server.storage.sweeps.sweeps import NewSweep
+
+# a name may hold slashes
+router = APIRouter(prefix="/projects/{project:path}/calibrations", tags=["sweeps"])
+
+ProjectName = Annotated[Text, Path(description="name of the project")]
+SAYS = (
+    *("family", "target", "critical_batch", "critical_batch_low", "critical_batch_high", "noise_scale"),
+    *("log_kappa_low", "log_kappa_high", "error", "num_runs", "squares", "run_error"),
+)
+"""What a calibration says; the rest describes its sweep."""
+
+LogKappa = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
+Error = Annotated[float, Field(ge=1e-9, le=1e6, allow_inf_nan=False)]
+Spread = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+
+
+class CalibrationBody(Body):
+    """What one sweep or branch says of B_crit and κ = B_crit / noise scale; batches and noise scale in examples.
+
+    `log_kappa_low` and `log_kappa_high` are one value, or the ends of an interval, null where it is open. `error` is
+    the standard error of the value, null where no noise scale is known.
+    """
+
+    id: UUID
+    task: Name
+    family: Name | None = None
+    optimizer: Annotated[Name | Literal[""], Field(description="its kind: sgd, adam, or the name of another; or empty")]
+    kind: Kind = "sweep"
+    name: Name
+    metric: Name | None = None
+    target: Value | None = None
+    unit: Name = "examples"
+    critical_batch: BatchSize | None = None
+    critical_batch_low: BatchSize | None = None
+    critical_batch_high: BatchSize | None = None
+    noise_scale: BatchSize | None = None
+    log_kappa_low: LogKappa | None = None
+    log_kappa_high: LogKappa | None = None
+    error: Error | None = None
+    num_runs: Annotated[int, Field(ge=0, le=10_000)] = 0
+    squares: Spread = 0.0
+    run_error: Spread = 0.0
+    measured_at: datetime | None = None
+    is_imported: bool = False
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """The calibration itself.
+
+        Raises:
+            ValueError: Where its numbers contradict each other, or say nothing.
+        """
+        for low, value, high in (
+            (self.critical_batch_low, self.critical_batch, self.critical_batch_high),
+            (self.log_kappa_low, None, self.log_kappa_high),
+        ):
+            rising = [one for one in (low, value, high) if one is not None]
+            if rising != sorted(rising):
+                raise ValueError("has an interval whose low end lies above its value or its high end")
+        if self.critical_batch is not None and None in (self.critical_batch_low, self.critical_batch_high):
+            raise ValueError("has a critical_batch without both ends of its interval: give its low and its high end")
+        if self.error is not None and not self.num_runs:
+            raise ValueError("has a κ of no run: give num_runs, 1 or more")
+        if self.error is not None and self.log_kappa_low is None and self.log_kappa_high is None:
+            raise ValueError("has an error of κ and no κ: give log_kappa_low or log_kappa_high")
+        if self.error is None and self.critical_batch_low is None and self.critical_batch_high is None:
+            raise ValueError("says nothing: give log_kappa_low, log_kappa_high and error, or a critical batch")
+        return self
+
+
+class CalibrationsBody(Body):
+    """Body of POST /api/v1/projects/{project}/calibrations; what GET answers can be sent as it is."""
+
+    version: Literal[1] = 1
+    calibrations: Annotated[list[CalibrationBody], Field(max_length=exchange.MAX_AT_ONCE)]
+
+
+class CalibrationAnswer(Answer):
+    """One sweep or branch; see `CalibrationBody`."""
+
+    id: UUID
+    task: str
+    family: str | None
+    optimizer: str
+    kind: Kind
+    name: str
+    metric: str | None
+    target: float | None
+    unit: str
+    critical_batch: float | None
+    critical_batch_low: float | None
+    critical_batch_high: float | None
+    noise_scale: float | None
+    log_kappa_low: float | None
+    log_kappa_high: float | None
+    error: float | None
+    num_runs: int
+    squares: float
+    run_error: float
+    measured_at: datetime
+    is_imported: bool
+
+
+class CalibrationList(Answer):
+    """The newest 1,000 of a project."""
+
+    version: Literal[1] = 1
+    calibrations: list[CalibrationAnswer]
+
+
+class ImportedAnswer(Answer):
+    """How many were added, had been imported before, and were left as this server has measured them itself."""
+
+    added: int
+    updated: int
+    left: int
+
+
+@router.get("")
+async def list_calibrations(project: ProjectName, session: ReadSession) -> CalibrationList:
+    """What the project's sweeps and branches say of κ, for another server to import."""
+    found = await exchange.export(session, project)
+    return CalibrationList(calibrations=[_answer(one) for one in found])
+
+
+@router.post("", openapi_extra=body_of(CalibrationsBody))
+async def import_calibrations(project: ProjectName, request: Request, session: Session) -> ImportedAnswer:
+    """Import calibrations of another server; the same again changes nothing."""
+    body = parse(CalibrationsBody, await read_body(request))
+    found = await exchange.take_in(session, [_carried(project, one) for one in body.calibrations])
+    return ImportedAnswer(**asdict(found))
+
+
+def _answer(one: StoredCalibration) -> CalibrationAnswer:
+    row, sweep = one.row, one.sweep
+    own = {name: getattr(row, name) for name in CalibrationAnswer.model_fields if hasattr(row, name)}
+    described = {name: getattr(sweep, name) for name in ("id", "kind", "name", "metric", "unit")}
+    return CalibrationAnswer(**own | described, task=one.task, is_imported=IMPORTED in sweep.details)
+
+
+def _carried(project: str, body: CalibrationBody) -> Carried:
+    given = body.model_dump()
+    new = NewSweep(
+        id=body.id,
+        project=project,
+        task=body.task,
+        name=body.name,
+        kind=body.kind,
+        run_id=None,
+        metric=body.metric,
+        goal="min",
+        targets=[],
+        unit=body.unit,
+        optimizer=body.optimizer or None,
+        details={IMPORTED: {"measured_at": None if body.measured_at is None else body.measured_at.isoformat()}},
+    )
+    says = {name: given[name] for name in SAYS}
+    return Carried(new=new, says=says | {"optimizer": optimizer_kind(body.optimizer)})

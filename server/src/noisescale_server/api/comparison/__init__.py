@@ -1,0 +1,1 @@
+"""HTTP for runs and tasks side by side, and published values."""

@@ -1,0 +1,1 @@
+"""HTTP for what training costs and how compute grew."""

@@ -1,0 +1,1 @@
+"""Routes about what projects take for granted."""

@@ -1,0 +1,1 @@
+"""HTTP for how a noise scale or a critical batch goes on."""

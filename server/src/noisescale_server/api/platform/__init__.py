@@ -1,0 +1,1 @@
+"""HTTP that every room of the API stands on: bodies, errors, cursors, OpenAPI, health."""

@@ -1,0 +1,1 @@
+"""HTTP for which batch size now, why and how sure."""

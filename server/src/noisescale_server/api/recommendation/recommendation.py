@@ -1,0 +1,78 @@
+"""GET /api/v1/runs/{run_id}/recommendation: which batch size now, why, how sure, and what it would change."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse
+
+from noisescale_core.advice.question import Question
+from noisescale_core.advice.trainer_flags import Trainer, as_flags
+from noisescale_server.api.platform.deps import AppSettings, KnownWholeRuns, Now, ReadSession, RunId, read_ids
+from noisescale_server.api.recommendation.critical_by_definition import by_definition
+from noisescale_server.api.recommendation.query import RunRecommendationQuery, SeveralRecommendationsQuery
+from noisescale_server.api.recommendation.schemas import RecommendationAnswer, SeveralRecommendations, as_said
+from noisescale_server.api.runs.which import patience
+from noisescale_server.services.platform.errors import refuse
+from noisescale_server.services.recommendation import run_advice
+from noisescale_server.services.recommendation.run_advice import RunAdvice
+
+router = APIRouter(tags=["recommendation"])
+
+MOST_AT_ONCE = 20
+"""Runs of one question: some milliseconds each."""
+
+
+@router.get("/runs/recommendations")
+async def get_recommendations(
+    query: Annotated[SeveralRecommendationsQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
+) -> SeveralRecommendations:
+    """The recommendations of several runs at one preference, for a list of them; ids without a run are left out."""
+    found = await run_advice.advise_several(session, whole_runs, read_ids(query.ids, MOST_AT_ONCE), query.question())
+    return SeveralRecommendations(
+        recommendations=[RecommendationAnswer(**as_said(one.recommendation)) for one in found]
+    )
+
+
+@router.get("/runs/{run_id}/recommendation", response_model=RecommendationAnswer)
+async def get_recommendation(
+    run_id: RunId,
+    query: Annotated[RunRecommendationQuery, Query()],
+    session: ReadSession,
+    whole_runs: KnownWholeRuns,
+    settings: AppSettings,
+    now: Now,
+) -> RecommendationAnswer | PlainTextResponse:
+    """Which batch size to use now and for the rest, for a reader who values steps and examples as the query says."""
+    asked = query.question()
+    crashed_before = now - patience(settings).crashed_after
+    advice = await run_advice.advise(
+        session, whole_runs, run_id, asked, to_step=query.to_step, crashed_before=crashed_before
+    )
+    if query.format == "json":
+        found, by = advice.recommendation, query.definition
+        known = None
+        if by is not None:
+            known = by_definition(found.critical_batch, by, query.definition_share, query.definition_batch)
+        return RecommendationAnswer(**as_said(found), critical_batch_by_definition=known)
+    return PlainTextResponse(flags_answer(advice, query.format, advice.asked))
+
+
+def flags_answer(advice: RunAdvice, trainer: Trainer, asked: Question) -> str:
+    """The schedule as a trainer takes it.
+
+    Raises:
+        InvalidInput: Where there is no schedule, with what is missing.
+    """
+    found, rate = advice.recommendation.schedule, advice.recommendation.exchange_rate
+    batch_now = advice.so_far.batch_size
+    if found is None or rate is None or batch_now is None:
+        raise refuse("format", f"there is no schedule to write: {advice.recommendation.schedule_missing}", trainer)
+    return as_flags(
+        found,
+        trainer,
+        asked,
+        batch_now=batch_now,
+        units_per_example=advice.run.units_per_example,
+        num_devices=advice.run.num_devices,
+        examples_per_step=rate.examples_per_step,
+    )

@@ -1,0 +1,1 @@
+"""HTTP for what reproductions of published claims found."""

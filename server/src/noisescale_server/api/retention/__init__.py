@@ -1,0 +1,1 @@
+"""Routes about how long rows are kept."""

@@ -1,0 +1,1 @@
+"""HTTP for runs and projects: what was trained."""

@@ -1,0 +1,1 @@
+"""HTTP for what a run measured, along its steps."""

@@ -1,0 +1,167 @@
+"""GET /api/v1/runs/{run_id}/noise-scale: the series of a run, for the whole or for one layer."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from noisescale_core.advice.parts.flags import reason_without_estimate
+from noisescale_core.advice.parts.parts import LatestNoiseScale
+from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
+from noisescale_server.api.platform.columns import SeriesAnswer, columns_of
+from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, RunId, Step, check_range
+from noisescale_server.api.platform.json_response import JsonColumns
+from noisescale_server.api.platform.schemas import Name
+from noisescale_server.services.platform.errors import refuse
+from noisescale_server.services.series import layer_series, series
+from noisescale_server.services.series.events import Event
+from noisescale_server.services.series.series import Series
+from noisescale_server.services.series.so_far import reason_of_rows
+from noisescale_server.storage.runs.streams import SIMPLE, Kind
+from noisescale_server.storage.series.series import PointColumns
+
+router = APIRouter(tags=["noise scale"])
+
+XAxis = Literal["step", "units", "examples", "wall_time", "loss"]
+
+
+class SeriesQuery(BaseModel):
+    """Which steps, in how many points, over which window."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    from_: Annotated[Step | None, Field(alias="from")] = None
+    to: Step | None = None
+    points: Annotated[int, Field(ge=1, le=1_000)] = 500
+    window: Annotated[int, Field(ge=1, le=2**53 - 1, description="steps")] | None = None
+    group: Annotated[Name | None, Field(description="a layer")] = None
+    kind: Kind = SIMPLE
+    x: XAxis = "step"
+
+
+@router.get("/runs/{run_id}/noise-scale", response_class=JsonColumns, responses=columns_of(SeriesAnswer))
+async def get_noise_scale(
+    run_id: RunId, query: Annotated[SeriesQuery, Query()], session: ReadSession, whole_runs: KnownWholeRuns
+) -> JsonColumns:
+    """The noise scale along the run: columns of equal length, oldest first; see docs/rest.md."""
+    check_range("from", query.from_, "to", query.to)
+    if query.group is not None:
+        if query.kind != SIMPLE:
+            raise refuse("kind", "must be simple for a layer: leave out kind or group", query.kind)
+        read = partial(layer_series.of_layer, session, run_id, query.group)
+    else:
+        read = partial(series.of_run, session, whole_runs, run_id, kind=query.kind)
+    found = await read(low=query.from_, high=query.to, max_points=query.points, window=query.window)
+    return JsonColumns(series_answer(found, query.x))
+
+
+def series_answer(found: Series, x: XAxis) -> dict[str, Any]:
+    """The whole answer."""
+    return {
+        "run_id": str(found.run.id),
+        "kind": found.kind,
+        "unit": found.run.unit,
+        "units_per_example": found.run.units_per_example,
+        "x": x,
+        "from": found.low,
+        "to": found.high,
+        "level": found.how.level,
+        "steps_per_block": found.how.steps_per_block,
+        "steps_per_point": found.how.steps_per_point,
+        "window_steps": found.how.window_steps,
+        "widened": found.is_widened,
+        "num_points": len(found.points),
+        "points": point_columns(found, x),
+        "latest": estimate_answer(found.latest, reason=reason_of_newest(found), step=found.latest_step),
+        "run_average": estimate_answer(found.run_average, reason=reason_of_newest(found)),
+        "events": event_answers(found.events),
+    }
+
+
+def event_answers(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """What happened, with both ends of what changed."""
+    return [
+        {"step": event.step, "kind": event.kind}
+        | ({} if event.before is None else {"from": event.before, "to": event.after})
+        for event in events
+    ]
+
+
+def point_columns(found: Series, x: XAxis) -> dict[str, Sequence[Any]]:
+    """The points, column by column."""
+    points = found.points
+    columns = own_columns(points) | window_columns(points, found.estimates)
+    return {"x": in_units(columns["examples"], found.run.units_per_example) if x == "units" else columns[x]} | columns
+
+
+def in_units(examples: Sequence[int | None], units_per_example: float) -> list[float | None]:
+    """Cumulative examples in the task's own unit."""
+    return [None if count is None else count * units_per_example for count in examples]
+
+
+def own_columns(points: PointColumns) -> dict[str, Sequence[Any]]:
+    """What the steps of each point hold."""
+    return {
+        "step": points.step_last,
+        "examples": points.examples_last,
+        "wall_time": points.wall_time_last,
+        "lr": points.lr_last,
+        "trace_cov_min": points.trace_cov_min,
+        "trace_cov_max": points.trace_cov_max,
+        "grad_sq_norm_min": points.grad_sq_norm_min,
+        "grad_sq_norm_max": points.grad_sq_norm_max,
+        "loss": means(points.sum_loss, points.num_loss),
+        "loss_min": points.loss_min,
+        "loss_max": points.loss_max,
+        "global_batch": means(points.sum_global_batch, points.num_global_batch),
+        "flags": points.flags,
+    }
+
+
+def window_columns(points: PointColumns, estimates: Sequence[NoiseScaleEstimate]) -> dict[str, Sequence[Any]]:
+    """The estimates over the points' windows; none where a point's own steps hold no estimate."""
+    shown = [one if n else None for one, n in zip(estimates, points.num_updates, strict=True)]
+    return {
+        "num_updates": [one.num_updates for one in estimates],
+        "state": [one.state if one else "unresolved" for one in shown],
+        "reason": [
+            one.reason if one else reason_without_estimate(flags) or "no_estimates"
+            for one, flags in zip(shown, points.flags, strict=True)
+        ],
+        **{name: [getattr(one, name) if one else None for one in shown] for name in ESTIMATE_COLUMNS},
+        "value_min": over_signal(points.trace_cov_min, shown),
+        "value_max": over_signal(points.trace_cov_max, shown),
+    }
+
+
+ESTIMATE_COLUMNS = ("value", "low", "high", "z", "trace_cov", "trace_cov_se", "grad_sq_norm", "grad_sq_norm_se")
+
+
+def over_signal(trace_cov: Sequence[float | None], shown: Sequence[NoiseScaleEstimate | None]) -> list[float | None]:
+    """Noise of single records, tr Σ, over the |G|² of the point's window; None where that has no value.
+
+    |G|² of a single record says nothing, so the envelope of the noise scale is that of its noise.
+    """
+    return [
+        noise / one.grad_sq_norm if one and one.value is not None and one.grad_sq_norm and noise is not None else None
+        for noise, one in zip(trace_cov, shown, strict=True)
+    ]
+
+
+def reason_of_newest(found: Series) -> str | None:
+    """Why the newest rows hold no estimate; of another kind than simple, those of the newest point shown."""
+    if found.kind == SIMPLE:
+        return reason_of_rows(found.run)
+    return reason_without_estimate(found.points.flags[-1]) if found.points else None
+
+
+def estimate_answer(one: NoiseScaleEstimate, *, reason: str | None = None, step: int | None = None) -> LatestNoiseScale:
+    """An estimate as in every answer; `reason` says more than that there are no estimates."""
+    return LatestNoiseScale.of(one, (reason or one.reason) if one.reason == "no_estimates" else one.reason, step)
+
+
+def means(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
+    """Mean of each point; None where nothing was counted."""
+    return [total / count if count else None for total, count in zip(sums, counts, strict=True)]

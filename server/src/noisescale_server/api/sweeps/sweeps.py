@@ -1,0 +1,154 @@
+"""/api/v1/sweeps: create, list, read, rename, attach runs, delete."""
+
+from typing import Annotated, Any
+from uuid import UUID, uuid4
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from noisescale_server.api.access.route import enter_if_there, enter_project, principal_of
+from noisescale_server.api.platform.body import parse, read_body
+from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
+from noisescale_server.api.sweeps.schemas import (
+    BetweenRuns,
+    NewSweepBody,
+    SweepAnswer,
+    SweepList,
+    SweepPatch,
+    SweepRunAnswer,
+    SweepRunBody,
+    SweepRunsBody,
+    SweepWithRuns,
+    WrittenSweep,
+)
+from noisescale_server.services.calibration import calibration
+from noisescale_server.services.sweeps import sweeps
+from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, GivenRun, Kind, SweepView
+from noisescale_server.storage.platform.tables import SweepRun
+from noisescale_server.storage.sweeps.sweeps import NewSweep, SweepFilter, SweepRow, called
+
+router = APIRouter(prefix="/sweeps", tags=["sweeps"])
+
+SweepId = Annotated[UUID, Path(description="UUID of the sweep")]
+
+
+class SweepQuery(BaseModel):
+    """Which sweeps, from where."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    project: Text | None = None
+    task: Text | None = None
+    kind: Kind | None = None
+    run_id: Annotated[UUID | None, Field(description="the run that branches left")] = None
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    cursor: UUID | None = None
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=SweepAnswer | WrittenSweep,
+    responses={200: {"model": SweepAnswer | WrittenSweep, "description": "the sweep was there"}},
+    openapi_extra=body_of(NewSweepBody),
+)
+async def create_sweep(request: Request, response: Response, session: Session) -> SweepAnswer | WrittenSweep:
+    """Create a sweep; the same id again gives the same sweep of that project, with a new noise scale between runs."""
+    body = parse(NewSweepBody, await read_body(request))
+    await enter_project(request, body.project)
+    await enter_if_there(request, "sweep", body.id)
+    row, is_created = await sweeps.create(session, NewSweep(**body.columns(), id=body.id or uuid4()))
+    response.status_code = 201 if is_created else 200
+    return _written(row) if principal_of(request).reads_only_its_own else SweepAnswer(**_fields(row))
+
+
+@router.get("")
+async def list_sweeps(query: Annotated[SweepQuery, Query()], session: ReadSession) -> SweepList:
+    """Sweeps in pages, newest first."""
+    wanted = SweepFilter(project=query.project, task=query.task, kind=query.kind, run_id=query.run_id)
+    page = await sweeps.list_page(session, wanted, limit=query.limit, after=query.cursor)
+    return SweepList(
+        sweeps=[SweepAnswer(**_fields(row)) for row in page.rows],
+        next_cursor=str(page.rows[-1].sweep.id) if page.has_more else None,
+        total=page.total,
+    )
+
+
+@router.get("/{sweep_id}")
+async def get_sweep(sweep_id: SweepId, session: ReadSession) -> SweepWithRuns:
+    """One sweep with its runs."""
+    return sweep_answer(await sweeps.get(session, sweep_id))
+
+
+@router.patch("/{sweep_id}", response_model=SweepAnswer, openapi_extra=body_of(SweepPatch))
+async def rename_sweep(sweep_id: SweepId, request: Request, session: Session) -> SweepAnswer:
+    """Rename the sweep."""
+    body = parse(SweepPatch, await read_body(request))
+    return SweepAnswer(**_fields(await sweeps.rename(session, sweep_id, body.name)))
+
+
+@router.delete("/{sweep_id}", status_code=204)
+async def delete_sweep(sweep_id: SweepId, session: Session) -> None:
+    """Delete the sweep with the curves that were given; runs that are stored stay."""
+    await sweeps.remove(session, sweep_id)
+
+
+@router.post("/{sweep_id}/runs", response_model=SweepWithRuns | WrittenSweep, openapi_extra=body_of(SweepRunsBody))
+async def attach_runs(sweep_id: SweepId, request: Request, session: Session) -> SweepWithRuns | WrittenSweep:
+    """Attach runs that are stored, or curves; a run that the sweep has already is replaced."""
+    body = parse(SweepRunsBody, await read_body(request))
+    view = await calibration.attach(session, sweep_id, [given_run(run) for run in body.runs])
+    return _written(view.row) if principal_of(request).reads_only_its_own else sweep_answer(view)
+
+
+def given_run(body: SweepRunBody) -> GivenRun:
+    """The run of the body; a curve without an id gets one."""
+    return GivenRun(
+        run_id=body.run_id or body.id or uuid4(),
+        is_stored=body.run_id is not None,
+        batch_size=body.batch_size,
+        lr=body.lr,
+        seed=body.seed,
+        status=body.status,
+        steps=body.steps,
+        values=body.values,
+    )
+
+
+def sweep_answer(view: SweepView) -> SweepWithRuns:
+    """A sweep as JSON."""
+    return SweepWithRuns(**_fields(view.row), runs=[_run_answer(run) for run in view.runs])
+
+
+def _written(row: SweepRow) -> WrittenSweep:
+    return WrittenSweep(id=row.sweep.id, project=row.project, task=row.task)
+
+
+def _fields(row: SweepRow) -> dict[str, Any]:
+    columns = (
+        "id", "kind", "run_id", "metric", "goal", "targets", "unit", "optimizer", "created_at",
+    )  # fmt: skip
+    details = dict(row.sweep.details)
+    names = {
+        "name": called(row.sweep, row.task),
+        "project": row.project,
+        "task": row.task,
+        "num_runs": row.num_runs,
+        BETWEEN_RUNS: _between_runs(details.pop(BETWEEN_RUNS, None)),
+        "details": details,
+    }
+    return {name: getattr(row.sweep, name) for name in columns} | names
+
+
+def _between_runs(kept: object) -> BetweenRuns | None:
+    """As it was sent; None for what an older importer left in the details."""
+    try:
+        return None if kept is None else BetweenRuns.model_validate(kept)
+    except ValidationError:
+        return None
+
+
+def _run_answer(run: SweepRun) -> SweepRunAnswer:
+    names = ("run_id", "is_stored", "batch_size", "lr", "seed", "status")
+    fields: dict[str, Any] = {name: getattr(run, name) for name in names}
+    return SweepRunAnswer(**fields, steps=run.curve_steps, values=run.curve_values)

@@ -1,0 +1,1 @@
+"""HTTP for tasks: what is known before a run's first step."""

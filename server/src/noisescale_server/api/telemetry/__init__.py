@@ -1,0 +1,1 @@
+"""GET /metrics, and the same figures for OpenTelemetry."""

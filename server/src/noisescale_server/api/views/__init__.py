@@ -1,0 +1,1 @@
+"""Routes about views that a team shares."""

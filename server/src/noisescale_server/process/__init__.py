@@ -1,0 +1,1 @@
+"""A server's process: how it listens, logs, refreshes, and what it must have before it starts."""

@@ -1,0 +1,84 @@
+"""What a server does by itself while it runs: once a second it refreshes stale windows, and judges runs anew."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+
+from noisescale_server.services.ingest import stale_windows
+from noisescale_server.services.recommendation import decisions
+from noisescale_server.storage.platform.errors import DATABASE_ERRORS
+
+SECONDS_BETWEEN_ROUNDS = 1.0
+SECONDS_FOR_DECISIONS = 0.2
+"""Of a round: some ten runs, a fifth of a core."""
+
+SECONDS_WHILE_MANY_WAIT = 0.1
+"""Runs that somebody writes to stay in the next round: it must not be asked for without end."""
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def kept_fresh(sessions: async_sessionmaker[AsyncSession]) -> AsyncIterator[None]:
+    """For the block, refresh windows and decisions every second; what is under way at its end is rolled back."""
+    task = asyncio.create_task(_refresh_for_ever(sessions))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _refresh_for_ever(sessions: async_sessionmaker[AsyncSession]) -> None:
+    while True:
+        seconds = SECONDS_BETWEEN_ROUNDS
+        try:
+            if await _refresh_some(sessions) == stale_windows.AT_ONCE:
+                seconds = SECONDS_WHILE_MANY_WAIT
+            await _decide_some(sessions)
+        except DATABASE_ERRORS as error:
+            # requests say what is wrong with the database; a round that failed leaves the runs marked
+            log.debug("stale runs wait for the next round: %s", error)
+        await asyncio.sleep(seconds)
+
+
+async def _refresh_some(sessions: async_sessionmaker[AsyncSession]) -> int:
+    """How many runs were looked at."""
+    async with sessions() as session:
+        stale = await stale_windows.of_a_round(session)
+    for run_id in stale:
+        await _alone(sessions, stale_windows.refresh, run_id)
+    return len(stale)
+
+
+async def _decide_some(sessions: async_sessionmaker[AsyncSession]) -> None:
+    """Judge runs as long as the round has time for it: batches and pages come first."""
+    async with sessions() as session:
+        stale = await decisions.of_a_round(session)
+    until = time.monotonic() + SECONDS_FOR_DECISIONS
+    for run_id in stale:
+        if time.monotonic() >= until:
+            return
+        await _alone(sessions, decisions.refresh, run_id)
+
+
+async def _alone(
+    sessions: async_sessionmaker[AsyncSession], refresh: Callable[[AsyncSession, UUID], Awaitable[None]], run_id: UUID
+) -> None:
+    """Refresh a run in a transaction of its own; one that cannot be computed must not leave all others stale, unseen.
+
+    Raises:
+        DBAPIError: Where the database does not answer.
+    """
+    try:
+        async with sessions.begin() as session:
+            await refresh(session, run_id)
+    except DATABASE_ERRORS:
+        raise
+    except Exception:
+        log.exception("what run %s shows of its newest records cannot be computed", run_id)

@@ -1,0 +1,1 @@
+"""Plain functions for who asks, and what they may do."""

@@ -1,0 +1,1 @@
+"""Plain functions for calibration: κ from sweeps and branches, and how often the advice came true."""

@@ -1,0 +1,1 @@
+"""Plain functions for runs and tasks side by side, and published values."""

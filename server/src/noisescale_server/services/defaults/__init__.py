@@ -1,0 +1,1 @@
+"""What projects take for granted of prices, and who may say so."""

@@ -1,0 +1,1 @@
+"""Plain functions for how a noise scale or a critical batch goes on."""

@@ -1,0 +1,45 @@
+"""Refreshes what runs show of their newest rows where no batch has done so.
+
+A batch computes the window at most once a second, which is all that a job needs that goes on sending. After the last
+batch of one that was killed, and when an older stream of a run sends late, nobody would.
+"""
+
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.services.series import latest
+from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.storage.ingest import progress
+from noisescale_server.storage.ingest.progress import LatestWindow
+from noisescale_server.storage.platform.tables import Run
+from noisescale_server.storage.runs import streams
+from noisescale_server.storage.runs.streams import SIMPLE
+
+AT_ONCE = 100
+"""Runs of one round; those that are left come in the next."""
+
+
+async def of_a_round(session: AsyncSession) -> list[UUID]:
+    """Runs to refresh now, those in use first."""
+    return await progress.stale_runs(session, AT_ONCE)
+
+
+async def refresh(session: AsyncSession, run_id: UUID) -> None:
+    """Show the window of all rows of the run that are committed; unless it does, or somebody writes to it now."""
+    if await progress.lock_stale(session, run_id):
+        # read after the lock: a stream whose rows are missing here has yet to mark the run, and waits for us
+        await progress.store_window(session, run_id, await _window(session, run_id))
+
+
+async def show_all_rows(session: AsyncSession, run: Run) -> None:
+    """Let a run that was read show the window of all its rows, in memory alone: the database may be a replica."""
+    if run.window_is_stale and run.first_step is not None:
+        session.expunge(run)
+        for name, value in progress.columns_of(await _window(session, run.id)).items():
+            setattr(run, name, value)
+
+
+async def _window(session: AsyncSession, run_id: UUID) -> LatestWindow:
+    covered = await streams.coverage_of_run(session, run_id)
+    return await latest.window(session, LiveSeries.of(run_id, SIMPLE, covered))

@@ -1,0 +1,1 @@
+"""A project as a folder of Parquet files."""

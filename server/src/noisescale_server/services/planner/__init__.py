@@ -1,0 +1,1 @@
+"""Plain functions for what a target takes at any batch size, within limits."""

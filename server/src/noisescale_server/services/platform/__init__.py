@@ -1,0 +1,1 @@
+"""What every service stands on: errors, kept answers, and whether the database can be relied on."""

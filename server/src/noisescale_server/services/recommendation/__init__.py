@@ -1,0 +1,1 @@
+"""Plain functions for which batch size now, why and how sure."""

@@ -1,0 +1,43 @@
+"""What is known of κ for runs: read from what the project's sweeps and branches have measured."""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.analysis.calibration.calibration import Kappa
+from noisescale_server.analysis.calibration.kappa import KappaMeasurement, kappa_of, optimizer_kind
+from noisescale_server.analysis.calibration.levels import Observation
+from noisescale_server.storage.calibration import calibration as storage
+from noisescale_server.storage.calibration.calibration import StoredKappa, WantedKappa
+from noisescale_server.storage.platform.tables import Run
+
+
+async def of_run(session: AsyncSession, run: Run) -> Kappa:
+    """What is known of κ for a run."""
+    (found,) = await of_runs(session, [run])
+    return found
+
+
+async def of_runs(session: AsyncSession, runs: Sequence[Run]) -> list[Kappa]:
+    """What is known of κ for each run; runs of one task and optimizer share it."""
+    wanted = [WantedKappa(run.project_id, optimizer_kind(run.optimizer), run.task_id, run.family) for run in runs]
+    distinct = list(dict.fromkeys(wanted))
+    stored = await storage.kappas(session, distinct)
+    known = {one: of_rows(rows, one.task_id) for one, rows in zip(distinct, stored, strict=True)}
+    return [known[one] for one in wanted]
+
+
+def of_rows(stored: Sequence[StoredKappa], task_id: UUID) -> Kappa:
+    """κ for a new run of the task, from the rows of its family, by task."""
+    by_task = {task: tuple(map(_measurement, rows)) for task, rows in groupby(stored, lambda row: row.task_id)}
+    return kappa_of(by_task.pop(task_id, ()), tuple(by_task.values()))
+
+
+def _measurement(row: StoredKappa) -> KappaMeasurement:
+    low = -math.inf if row.log_kappa_low is None else row.log_kappa_low
+    high = math.inf if row.log_kappa_high is None else row.log_kappa_high
+    observation = Observation(low, high, row.error, row.num_runs, row.squares, row.run_error)
+    return KappaMeasurement("branch" if row.kind == "branch" else "sweep", observation)

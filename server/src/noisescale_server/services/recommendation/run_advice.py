@@ -1,0 +1,130 @@
+"""The recommendation for a stored run: its row, its noise scale, and what it has spent so far."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.defaults import NO_DEFAULTS, filled
+from noisescale_core.advice.evidence.evidence import Measured
+from noisescale_core.advice.evidence.kappa import Kappa
+from noisescale_core.advice.parts.parts import RunSoFar
+from noisescale_core.advice.question import Question
+from noisescale_core.advice.recommendation import recommend
+from noisescale_core.errors import DomainError
+from noisescale_server.services.defaults import of_project
+from noisescale_server.services.ingest import stale_windows
+from noisescale_server.services.platform.errors import RunNotFound, refuse
+from noisescale_server.services.recommendation import known_kappa
+from noisescale_server.services.series import history as run_history
+from noisescale_server.services.series.history import History, Moment
+from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.services.series.whole_run import WholeRuns
+from noisescale_server.storage.comparison import comparison
+from noisescale_server.storage.defaults import rows as default_rows
+from noisescale_server.storage.platform.tables import Run
+from noisescale_server.storage.runs import runs, streams
+from noisescale_server.storage.runs.streams import SIMPLE
+
+
+@dataclass(frozen=True, slots=True)
+class RunAdvice:
+    """A recommendation with what it was made from.
+
+    Attributes:
+        run: The run as stored.
+        so_far: What the recommendation was made from.
+        recommendation: The advice.
+        asked: What was asked, with what the run's project says where nobody has.
+    """
+
+    run: Run
+    so_far: RunSoFar
+    recommendation: Recommendation
+    asked: Question
+
+
+async def advise(
+    session: AsyncSession,
+    whole_runs: WholeRuns,
+    run_id: UUID,
+    asked: Question,
+    *,
+    to_step: int | None = None,
+    crashed_before: datetime | None = None,
+) -> RunAdvice:
+    """The advice for a run, now or as if it stood at a step, inside what the reader has, with the project's own κ.
+
+    Args:
+        session: Where to read.
+        whole_runs: What is known of runs that were read before.
+        run_id: Of the run.
+        asked: What the reader values and has.
+        to_step: Where it stands; None: now.
+        crashed_before: A run without data since then has crashed, and takes no more steps; None: nobody knows.
+
+    Raises:
+        RunNotFound: When no run has this id.
+        InvalidInput: If the interruptions of spot devices leave no time to work.
+    """
+    run = await runs.get(session, run_id)
+    if run is None:
+        raise RunNotFound(run_id)
+    await stale_windows.show_all_rows(session, run)
+    live = LiveSeries.of(run.id, SIMPLE, await streams.coverage_of_run(session, run.id))
+    past = await whole_runs.history_of(session, run, live, to_step)
+    moment = None if to_step is None else Moment(await run_history.batch_at(session, live, to_step))
+    kappa = await known_kappa.of_run(session, run)
+    asked = filled(asked, await of_project.of_id(session, run.project_id), own_price=run.usd_per_device_hour)
+    has_crashed = crashed_before is not None and run.updated_at <= crashed_before
+    return _advice(whole_runs, run, past, kappa, asked, moment, has_crashed=has_crashed and moment is None)
+
+
+async def advise_several(
+    session: AsyncSession, whole_runs: WholeRuns, run_ids: Sequence[UUID], asked: Question
+) -> list[RunAdvice]:
+    """The advice for each of the runs that exists, now, in their order; without the parts that no list shows.
+
+    Raises:
+        InvalidInput: As `advise`.
+    """
+    found = await runs.several(session, run_ids)
+    kappas = await known_kappa.of_runs(session, found)
+    measured = await comparison.measured_runs(session, [run.id for run in found])
+    said = await default_rows.of_projects(session, [run.project_id for run in found])
+    advice = []
+    for run, kappa in zip(found, kappas, strict=True):
+        live = LiveSeries.of(run.id, SIMPLE, measured[run.id].coverage if run.id in measured else ())
+        wanted = filled(asked, said.get(run.project_id, NO_DEFAULTS), own_price=run.usd_per_device_hour)
+        past = await whole_runs.history_of(session, run, live)
+        advice.append(_advice(whole_runs, run, past, kappa, wanted, is_of_list=True))
+    return advice
+
+
+def _advice(
+    whole_runs: WholeRuns,
+    run: Run,
+    past: History,
+    kappa: Kappa,
+    asked: Question,
+    moment: Moment | None = None,
+    *,
+    is_of_list: bool = False,
+    has_crashed: bool = False,
+) -> RunAdvice:
+    found = run_history.so_far(run, past, moment=moment, usd_per_device_hour=asked.usd_per_device_hour)
+    found = replace(found, has_ended=found.has_ended or has_crashed)
+    premises = found, kappa, asked
+    kept = whole_runs.recommendations.get((run.id, is_of_list))
+    if kept is not None and kept[0] == premises:
+        return RunAdvice(run, found, kept[1], asked)
+    try:
+        advice = recommend(found, Measured(kappa), asked, is_of_list=is_of_list)
+    except DomainError as error:
+        # all else was checked where the question was read; how often the run is interrupted depends on its devices
+        raise refuse("interruptions_per_device_hour", str(error)) from error
+    whole_runs.recommendations[run.id, is_of_list] = premises, advice
+    return RunAdvice(run, found, advice, asked)

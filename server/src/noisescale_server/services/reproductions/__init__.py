@@ -1,0 +1,1 @@
+"""Plain functions for what reproductions of published claims found."""

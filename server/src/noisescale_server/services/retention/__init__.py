@@ -1,0 +1,1 @@
+"""What is kept of old and of deleted runs."""

@@ -1,0 +1,1 @@
+"""Plain functions for runs and projects: what was trained."""

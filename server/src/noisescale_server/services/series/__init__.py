@@ -1,0 +1,1 @@
+"""Plain functions for what a run measured, along its steps."""

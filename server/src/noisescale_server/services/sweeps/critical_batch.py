@@ -1,0 +1,78 @@
+"""B_crit of a sweep: steps to each target at the best learning rate of each batch size, and the fit to them."""
+
+import asyncio
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from cachetools import LRUCache
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.analysis.sweeps.batch_sweep.target_answer import TargetAnswer, target_answer
+from noisescale_server.services.platform.errors import refuse
+from noisescale_server.services.sweeps import curves as sweep_curves
+from noisescale_server.services.sweeps import sweeps
+from noisescale_server.storage.platform.tables import Sweep
+from noisescale_server.storage.sweeps import sweeps as sweep_table
+from noisescale_server.storage.sweeps import version as sweep_version
+from noisescale_server.storage.sweeps.sweeps import SweepRow
+
+KEPT = 256
+
+_kept: LRUCache[Hashable, tuple[TargetAnswer, ...]] = LRUCache(KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class SweptTargets:
+    """A sweep and what it says about each target."""
+
+    row: SweepRow
+    targets: tuple[TargetAnswer, ...]
+
+
+async def of_sweep(
+    session: AsyncSession, sweep_id: UUID, *, targets: Sequence[float], level: float, with_bootstrap: bool = False
+) -> SweptTargets:
+    """The fits of a sweep for the targets asked for, by default its own, and on request their check.
+
+    Raises:
+        SweepNotFound: When no sweep has this id.
+        InvalidInput: When neither the sweep nor the request names a target.
+    """
+    row = await sweeps.row(session, sweep_id)
+    wanted = tuple(targets) or tuple(row.sweep.targets)
+    if not wanted:
+        raise refuse("target", "is required: the sweep was created without targets")
+    # before the data: what is newer than its version is only computed once more
+    version = await sweep_version.version_of(session, sweep_id)
+    return await _found(session, row, version, wanted, level=level, with_bootstrap=with_bootstrap)
+
+
+async def of_sweeps(session: AsyncSession, sweep_ids: Sequence[UUID], *, level: float) -> list[SweptTargets]:
+    """The fit of each sweep that exists at its hardest target; sweeps without targets are left out."""
+    rows = [row for row in await sweep_table.get_rows(session, sweep_ids) if row.sweep.targets]
+    versions = await sweep_version.versions_of(session, [row.sweep.id for row in rows])
+    return [
+        await _found(session, row, versions[row.sweep.id], (_hardest(row.sweep),), level=level, with_bootstrap=False)
+        for row in rows
+    ]
+
+
+def _hardest(sweep: Sweep) -> float:
+    return max(sweep.targets) if sweep.goal == "max" else min(sweep.targets)
+
+
+async def _found(
+    session: AsyncSession, row: SweepRow, version: str, wanted: tuple[float, ...], *, level: float, with_bootstrap: bool
+) -> SweptTargets:
+    """As it was kept for this version of the data, or computed."""
+    key = (row.sweep.id, version, wanted, level, with_bootstrap)
+    found = _kept.get(key)
+    if found is None:
+        settings = await sweep_curves.settings_of_sweep(session, row.sweep)
+        # off the event loop: fits of many targets take a second of arithmetic
+        found = await asyncio.to_thread(
+            lambda: tuple(target_answer(settings, one, level=level, with_bootstrap=with_bootstrap) for one in wanted)
+        )
+        _kept[key] = found
+    return SweptTargets(row, found)

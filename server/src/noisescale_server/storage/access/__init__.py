@@ -1,0 +1,1 @@
+"""SQL for who asks, and what they may do."""

@@ -1,0 +1,1 @@
+"""Rules, receivers, events and what of them is still to be sent."""

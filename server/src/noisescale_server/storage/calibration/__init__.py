@@ -1,0 +1,1 @@
+"""SQL for calibration: κ from sweeps and branches, and how often the advice came true."""

@@ -1,0 +1,198 @@
+"""What sweeps and branches say of B_crit and κ, one row each."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from uuid import UUID
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.platform.driver import read
+from noisescale_server.storage.platform.tables import Calibration, Project, Run, Sweep, SweepRun, Task
+from noisescale_server.storage.recommendation import decisions as run_decisions
+
+IMPORTED = "imported"
+"""Among the details of a sweep that another server has measured: when it did."""
+
+MAX_SWEEPS = 50
+"""Of one task that are shown; κ is from all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCalibration:
+    """A row as it is written; see the table."""
+
+    sweep_id: UUID
+    project_id: UUID
+    task_id: UUID
+    optimizer: str
+    family: str | None
+    target: float | None = None
+    critical_batch: float | None = None
+    critical_batch_low: float | None = None
+    critical_batch_high: float | None = None
+    min_steps: float | None = None
+    tuned: list[dict[str, float]] = field(default_factory=list)
+    curve: list[dict[str, float]] = field(default_factory=list)
+    noise_scale: float | None = None
+    log_kappa_low: float | None = None
+    log_kappa_high: float | None = None
+    error: float | None = None
+    num_runs: int = 0
+    squares: float = 0.0
+    run_error: float = 0.0
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCalibration:
+    """A row with its sweep and the names of its project and task."""
+
+    row: Calibration
+    sweep: Sweep
+    project: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKappa:
+    """log κ of one sweep or branch, with its task."""
+
+    task_id: UUID
+    kind: str
+    log_kappa_low: float | None
+    log_kappa_high: float | None
+    error: float
+    num_runs: int
+    squares: float
+    run_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class WantedKappa:
+    """Whose κ is asked for.
+
+    Attributes:
+        project_id: Of the task.
+        optimizer: Its kind.
+        task_id: The task.
+        family: As a run says; None: as the task says.
+    """
+
+    project_id: UUID
+    optimizer: str
+    task_id: UUID
+    family: str | None
+
+
+_KAPPAS = """
+SELECT place, calibration.task_id, sweep.kind, log_kappa_low, log_kappa_high, error, num_runs, squares, run_error
+FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[]) WITH ORDINALITY
+  AS wanted(project_id, optimizer, task_id, family, place)
+JOIN calibration ON calibration.project_id = wanted.project_id AND calibration.optimizer = wanted.optimizer
+  AND error IS NOT NULL AND (
+    calibration.task_id = wanted.task_id
+    OR calibration.family = coalesce(wanted.family, (SELECT family FROM task WHERE id = wanted.task_id))
+  )
+JOIN sweep ON sweep.id = calibration.sweep_id
+ORDER BY place, calibration.task_id, sweep.id
+"""
+
+
+async def lock(session: AsyncSession, sweep_id: UUID) -> bool:
+    """True if the sweep exists; until the transaction ends nobody else measures it."""
+    held = select(Sweep.id).where(Sweep.id == sweep_id).with_for_update(key_share=True)
+    return await session.scalar(held) is not None
+
+
+async def sweeps_with(session: AsyncSession, run_id: UUID) -> Sequence[UUID]:
+    """Sweeps that a stored run belongs to, in the order of their ids."""
+    held = select(SweepRun.sweep_id).where(SweepRun.run_id == run_id, SweepRun.is_stored)
+    return (await session.scalars(held.order_by(SweepRun.sweep_id))).all()
+
+
+async def family_of_task(session: AsyncSession, task_id: UUID) -> str | None:
+    """The task's family; where a sweep came before its runs, what the runs say."""
+    of_runs = select(func.max(Run.family)).where(Run.task_id == task_id).scalar_subquery()
+    found: str | None = await session.scalar(select(func.coalesce(Task.family, of_runs)).where(Task.id == task_id))
+    return found
+
+
+async def keep(session: AsyncSession, new: NewCalibration) -> None:
+    """Keep the row as the sweep's; every run of the project is judged again."""
+    values = asdict(new)
+    row = insert(Calibration).values(values | {"measured_at": func.now()})
+    # the moment as it was given: a statement that updates may not ask for it on every node
+    changed = {name: row.excluded[name] for name in (*values, "measured_at") if name != "sweep_id"}
+    await session.execute(row.on_conflict_do_update(index_elements=["sweep_id"], set_=changed))
+    await run_decisions.mark_project(session, new.project_id)
+
+
+async def kappas(session: AsyncSession, wanted: Sequence[WantedKappa]) -> list[list[StoredKappa]]:
+    """κ of every sweep and branch of each wanted task and of its family, by task; one statement for all."""
+    columns = zip(*((one.project_id, one.optimizer, one.task_id, one.family) for one in wanted), strict=True)
+    found: list[list[StoredKappa]] = [[] for _ in wanted]
+    for place, *row in await read(session, _KAPPAS, *map(list, columns)) if wanted else ():
+        found[place - 1].append(StoredKappa(*row))
+    return found
+
+
+async def swept_runs(session: AsyncSession, project: str | None, limit: int) -> list[tuple[Run, float, float]]:
+    """Stored runs of sweeps that were fitted, with their batch size and the sweep's B_crit in examples, newest first.
+
+    Args:
+        session: Where to read.
+        project: Of the runs; None: of all that the reader sees.
+        limit: Of the runs.
+    """
+    rows = (
+        select(Run, SweepRun.batch_size, Calibration.critical_batch)
+        .join(SweepRun, SweepRun.run_id == Run.id)
+        .join(Calibration, Calibration.sweep_id == SweepRun.sweep_id)
+        .join(Sweep, Sweep.id == Calibration.sweep_id)
+        .where(SweepRun.is_stored, Sweep.kind == "sweep", Calibration.critical_batch.is_not(None))
+        .order_by(Run.created_at.desc(), Run.id)
+        .limit(limit)
+    )
+    if project is not None:
+        rows = rows.join(Project, Project.id == Run.project_id).where(Project.name == project)
+    found = await session.execute(rows)
+    return [(run, batch, critical) for run, batch, critical in found if critical is not None]
+
+
+async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibration, Sweep]]:
+    """What the newest 50 sweeps and branches of a task say, newest first."""
+    rows = (
+        select(Calibration, Sweep)
+        .join(Sweep, Sweep.id == Calibration.sweep_id)
+        .where(Sweep.task_id == task_id)
+        .order_by(Sweep.created_at.desc(), Sweep.id.desc())
+        .limit(MAX_SWEEPS)
+    )
+    return [(calibration, sweep) for calibration, sweep in await session.execute(rows)]
+
+
+async def of_project(session: AsyncSession, project: str, limit: int) -> list[StoredCalibration]:
+    """What a project's sweeps and branches say of B_crit or κ, newest first.
+
+    Args:
+        session: Where to read.
+        project: Its name.
+        limit: Of the rows.
+    """
+    says_something = or_(
+        Calibration.error.is_not(None),
+        Calibration.critical_batch_low.is_not(None),
+        Calibration.critical_batch_high.is_not(None),
+    )
+    rows = (
+        select(Calibration, Sweep, Project.name, Task.name)
+        .join(Sweep, Sweep.id == Calibration.sweep_id)
+        .join(Project, Project.id == Sweep.project_id)
+        .join(Task, Task.id == Sweep.task_id)
+        .where(Project.name == project, says_something)
+        .order_by(Sweep.created_at.desc(), Sweep.id.desc())
+        .limit(limit)
+    )
+    return [StoredCalibration(*row) for row in await session.execute(rows)]

@@ -1,0 +1,1 @@
+"""SQL for runs and tasks side by side, and published values."""

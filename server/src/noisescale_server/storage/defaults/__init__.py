@@ -1,0 +1,1 @@
+"""What projects take for granted, as it is stored."""

@@ -1,0 +1,1 @@
+"""SQL for batches of measurements in, exactly once, and the ledger of every stream."""

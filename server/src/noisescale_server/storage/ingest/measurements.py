@@ -1,0 +1,94 @@
+"""Measurements: stored row by row and folded into the pyramid, in one statement."""
+
+from bisect import bisect_left
+from dataclasses import dataclass, fields
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.platform.driver import fetch
+from noisescale_server.storage.series import pyramid
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementColumns:
+    """Rows of one batch as columns of equal length, in the order of the wire format and of the SQL parameters."""
+
+    seq: list[int]
+    step: list[int]
+    num_updates: list[int]
+    wall_time: list[float]
+    examples: list[int | None]
+    micro_batch_size: list[float | None]
+    num_micro_batches: list[int]
+    global_batch: list[float | None]
+    sum_trace_cov: list[float | None]
+    sum_grad_sq_norm: list[float | None]
+    sum_trace_cov_sq: list[float | None]
+    sum_grad_sq_norm_sq: list[float | None]
+    sum_trace_cov_grad_sq_norm: list[float | None]
+    sum_loss: list[float | None]
+    num_loss: list[int]
+    lr: list[float | None]
+    flags: list[int]
+    num_path_updates: list[int]
+    sum_update_sq_norm: list[float | None]
+    update_sq_norm_variance: list[float | None]
+    path_sq_distance: list[float | None]
+    path_start: list[int | None]
+    momentum: list[float | None]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def since(self, seq: int) -> "MeasurementColumns":
+        """The rows from record `seq` on."""
+        first = bisect_left(self.seq, seq)
+        if first == 0:
+            return self
+        return MeasurementColumns(*(getattr(self, name)[first:] for name in COLUMN_NAMES))
+
+
+COLUMN_NAMES = tuple(field.name for field in fields(MeasurementColumns))
+
+NO_PATH = {
+    "num_path_updates": 0,
+    "sum_update_sq_norm": None,
+    "update_sq_norm_variance": None,
+    "path_sq_distance": None,
+    "path_start": None,
+    "momentum": None,
+}
+"""What a row says of the path of the parameters where it says nothing."""
+
+_INTEGER_COLUMNS = {
+    "seq", "step", "num_updates", "examples", "num_micro_batches", "num_loss", "flags", "num_path_updates",
+    "path_start",
+}  # fmt: skip
+_NUM_KEYS = 3
+
+
+def _unnest() -> str:
+    """The batch as a table, from one array parameter a column: parsed once, however many rows there are."""
+    types = ["bigint" if name in _INTEGER_COLUMNS else "float8" for name in COLUMN_NAMES]
+    arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(types, start=_NUM_KEYS + 1))
+    return f"unnest({arrays}) AS given({', '.join(COLUMN_NAMES)})"
+
+
+_STORE_AND_FOLD = f"""
+WITH given AS MATERIALIZED (SELECT * FROM {_unnest()}),
+stored AS (
+  INSERT INTO measurement (run_id, stream_id, {", ".join(COLUMN_NAMES)})
+  SELECT $1::uuid, $2::uuid, given.* FROM given
+),
+{pyramid.LEVELS_OF_GIVEN}
+{pyramid.fold(run_id="$1::uuid", stream_id="$2::uuid", series="$3::text")}
+"""  # noqa: S608 - column names of our own, no input
+
+
+async def store(
+    session: AsyncSession, *, run_id: UUID, stream_id: UUID, series: str, columns: MeasurementColumns
+) -> None:
+    """Insert the rows in the order of their key, and add them to every level of the pyramid."""
+    parameters = (run_id, stream_id, series, *(getattr(columns, name) for name in COLUMN_NAMES))
+    await fetch(session, _STORE_AND_FOLD, *parameters)

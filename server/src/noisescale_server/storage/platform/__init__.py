@@ -1,0 +1,1 @@
+"""What every query stands on: tables, engine, driver, placement."""

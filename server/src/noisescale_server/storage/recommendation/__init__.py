@@ -1,0 +1,1 @@
+"""SQL for which batch size now, why and how sure."""

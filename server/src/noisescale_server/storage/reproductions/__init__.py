@@ -1,0 +1,1 @@
+"""SQL for what reproductions of published claims found."""

@@ -1,0 +1,26 @@
+"""Reading and writing how long projects keep their rows."""
+
+from uuid import UUID
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.retention.table import ProjectRetention
+
+
+async def days_of(session: AsyncSession, project_id: UUID) -> int | None:
+    """After how many days the project folds; None: never."""
+    query = select(ProjectRetention.fold_after_days).where(ProjectRetention.project_id == project_id)
+    days: int | None = await session.scalar(query)
+    return days
+
+
+async def put(session: AsyncSession, project_id: UUID, days: int | None) -> None:
+    """Let the project fold after so many days from now on, or never."""
+    if days is None:
+        await session.execute(delete(ProjectRetention).where(ProjectRetention.project_id == project_id))
+        return
+    stored = insert(ProjectRetention).values(project_id=project_id, fold_after_days=days)
+    changed = {"fold_after_days": days, "changed_at": func.now()}
+    await session.execute(stored.on_conflict_do_update(index_elements=[ProjectRetention.project_id], set_=changed))

@@ -1,0 +1,1 @@
+"""SQL for runs and projects: what was trained."""

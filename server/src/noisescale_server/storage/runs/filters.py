@@ -1,0 +1,230 @@
+"""Which runs: everything that a list of runs can be narrowed by, as conditions of a query."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Numeric, Text, and_, case, cast, func, not_, or_, select, true, type_coerce
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import InstrumentedAttribute
+
+from noisescale_server.storage.platform.tables import Project, Run, SweepRun, Task
+from noisescale_server.storage.recommendation.decisions import decision_word, has_diverged
+
+CONFIG: Final = "config."
+MIN_OF_ID = 6
+"""Characters of an id that are looked for: fewer would find runs that have no such name, too."""
+BEGINNING_OF_ID = re.compile(rf"[0-9a-fA-F-]{{{MIN_OF_ID},36}}")
+NUMBER: Final = r"^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$"
+"""A text that is compared as a number; Python and Postgres read this pattern alike."""
+REPRODUCE: Final = "reproduce"
+"""The tag of what `noisescale reproduce` trains."""
+
+Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
+
+WORDS: Final[Mapping[str, InstrumentedAttribute[Any]]] = MappingProxyType(
+    {
+        "project": Project.name,
+        "task": Task.name,
+        "optimizer": Run.optimizer,
+        "family": Run.family,
+        "device": Run.device,
+    }
+)
+NUMBERS: Final[Mapping[str, InstrumentedAttribute[Any]]] = MappingProxyType(
+    {
+        "lr": Run.latest_lr,
+        "loss": Run.latest_loss,
+        "step": Run.latest_step,
+        "batch": Run.latest_global_batch,
+        "noise_scale": Run.noise_scale_value,
+        "devices": Run.num_devices,
+    }
+)
+"""Fields of a run that a `Condition` compares, besides the keys of its config: texts, and numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A field of a run compared with a value.
+
+    Attributes:
+        field: A name of `WORDS` or `NUMBERS`, or "config." and a key.
+        by: How they are compared.
+        value: A text; None stands for runs that do not say the field.
+        number: The same as a number, where it is one.
+    """
+
+    field: str
+    by: Comparison
+    value: str | None
+    number: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs; None or empty means any.
+
+    Attributes:
+        statuses: Any of running, silent, crashed, finished, failed, and diverged, which may go with any of the others.
+        tags: All of them.
+        text: Part of the name, in any case, or the first characters of the id, from `MIN_OF_ID` on.
+        without: Parts that the name has none of, in any case.
+        pattern: A regular expression of Postgres that the name matches somewhere, in any case.
+        conditions: All of them.
+        without_trials: Leave out what a sweep or a reproduction has trained.
+        sweep: Runs of this sweep.
+        silent_before: Runs without data since this moment are silent.
+        crashed_before: Runs without data since this moment have crashed.
+        updated_after: Runs with data since this moment.
+        decisions: Any of them.
+    """
+
+    silent_before: datetime
+    crashed_before: datetime
+    project: str | None = None
+    task: str | None = None
+    statuses: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    text: str | None = None
+    without: Sequence[str] = ()
+    pattern: str | None = None
+    conditions: Sequence[Condition] = ()
+    without_trials: bool = False
+    sweep: UUID | None = None
+    archived: bool = False
+    batch_min: float | None = None
+    batch_max: float | None = None
+    noise_scale_min: float | None = None
+    noise_scale_max: float | None = None
+    ids: Sequence[UUID] | None = None
+    updated_after: datetime | None = None
+    decisions: Sequence[str] = ()
+
+
+def conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    """What a query of runs must hold, all of it."""
+    return [
+        Run.archived == wanted.archived,
+        *_where_it_belongs(wanted),
+        *_names(wanted),
+        *_states(wanted),
+        *_ranges(wanted),
+        *map(_compared, wanted.conditions),
+    ]
+
+
+def is_reproduced() -> ColumnElement[bool]:
+    """Whether `noisescale reproduce` has trained the run."""
+    return type_coerce(Run.tags, ARRAY(Text)).contains([REPRODUCE])
+
+
+def is_trial() -> ColumnElement[bool]:
+    """Whether the run was trained to answer a question about batch sizes: for a sweep, or for a reproduction."""
+    return or_(_is_swept(true()), is_reproduced())
+
+
+def _is_swept(by: ColumnElement[bool]) -> ColumnElement[bool]:
+    return select(SweepRun.run_id).where(SweepRun.run_id == Run.id, SweepRun.is_stored, by).correlate(Run).exists()
+
+
+def has_status(status: str, wanted: RunFilter) -> ColumnElement[bool]:
+    """Whether a run is in this state, by the moments of the filter."""
+    is_open = Run.finish_status.is_(None)
+    match status:
+        case "diverged":
+            return has_diverged()
+        case "running":
+            return and_(is_open, Run.updated_at > wanted.silent_before)
+        case "silent":
+            return and_(is_open, Run.updated_at <= wanted.silent_before, Run.updated_at > wanted.crashed_before)
+        case "crashed":
+            return and_(is_open, Run.updated_at <= wanted.crashed_before)
+        case _:
+            return Run.finish_status == status
+
+
+def _where_it_belongs(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.project is not None:
+        found.append(Run.project_id == select(Project.id).where(Project.name == wanted.project).scalar_subquery())
+    if wanted.task is not None:
+        found.append(Run.task_id.in_(select(Task.id).where(Task.name == wanted.task)))
+    if wanted.tags:
+        found.append(type_coerce(Run.tags, ARRAY(Text)).contains(list(wanted.tags)))
+    if wanted.ids is not None:
+        found.append(Run.id.in_(wanted.ids))
+    if wanted.sweep is not None:
+        found.append(_is_swept(SweepRun.sweep_id == wanted.sweep))
+    if wanted.without_trials:
+        found.append(not_(is_trial()))
+    return found
+
+
+def _names(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = [not_(Run.name.icontains(one, autoescape=True)) for one in wanted.without]
+    if wanted.text:
+        has_id = [cast(Run.id, Text).startswith(wanted.text.lower())] if BEGINNING_OF_ID.fullmatch(wanted.text) else []
+        found.append(or_(Run.name.icontains(wanted.text, autoescape=True), *has_id))
+    if wanted.pattern:
+        found.append(Run.name.op("~*")(wanted.pattern))
+    return found
+
+
+def _states(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.statuses:
+        found.append(or_(*(has_status(status, wanted) for status in wanted.statuses)))
+    if wanted.updated_after is not None:
+        found.append(Run.updated_at > wanted.updated_after)
+    if wanted.decisions:
+        found.append(decision_word().in_(wanted.decisions))
+    return found
+
+
+def _ranges(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    bounds = (
+        (wanted.batch_min, Run.latest_global_batch.__ge__),
+        (wanted.batch_max, Run.latest_global_batch.__le__),
+        (wanted.noise_scale_min, Run.noise_scale_value.__ge__),
+        (wanted.noise_scale_max, Run.noise_scale_value.__le__),
+    )
+    return [compare(bound) for bound, compare in bounds if bound is not None]
+
+
+def _compared(one: Condition) -> ColumnElement[bool]:
+    """Whether a field compares so; a run that does not say the field differs from every value."""
+    match one.field:
+        case "project":
+            return Run.project_id.in_(select(Project.id).where(_said_so(one)))
+        case "task":
+            return Run.task_id.in_(select(Task.id).where(_said_so(one)))
+        case _:
+            return _said_so(one)
+
+
+def _said_so(one: Condition) -> ColumnElement[bool]:
+    said, number = _said(one.field)
+    if one.by not in ("=", "!="):
+        return number.op(one.by, is_comparison=True)(one.number)
+    equal = said.is_(None) if one.value is None else said == one.value
+    if one.number is not None:
+        equal = or_(equal, number == one.number)
+    return func.coalesce(equal, False) if one.by == "=" else not_(func.coalesce(equal, False))
+
+
+def _said(field: str) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """What a run says of a field: as text, and as a number, null where it is none."""
+    if field in NUMBERS:
+        return cast(NUMBERS[field], Text), cast(NUMBERS[field], Numeric)
+    if field in WORDS:
+        word = cast(WORDS[field], Text)
+        return word, case((word.op("~")(NUMBER), cast(word, Numeric)))
+    value = Run.config[field.removeprefix(CONFIG)]
+    is_number = or_(func.jsonb_typeof(value) == "number", value.astext.op("~")(NUMBER))
+    return value.astext, case((is_number, cast(value.astext, Numeric)))

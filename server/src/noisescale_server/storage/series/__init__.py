@@ -1,0 +1,1 @@
+"""SQL for what a run measured, along its steps."""

@@ -1,0 +1,1 @@
+"""SQL for sweeps: steps to a target against batch size and learning rate."""

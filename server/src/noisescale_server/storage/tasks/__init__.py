@@ -1,0 +1,1 @@
+"""SQL for tasks: what is known before a run's first step."""

@@ -1,0 +1,1 @@
+"""Views that a team shares, as they are stored."""

@@ -1,0 +1,94 @@
+"""docs/evidence.md and README's figures: each stands in the file that it names, and says of which commit it is."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+RESULTS = sorted(path.stem for path in (ROOT / "benchmarks" / "results").glob("*.csv"))
+LOST = "not in this repository"
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import tables
+
+    return tables
+
+
+@pytest.mark.thorough
+def test_the_pages_of_figures_are_what_the_script_writes(tables):
+    assert tables.PAGE.read_text() == tables.page(), "python benchmarks/tables.py"
+    assert tables.evidence.PAGE.read_text() == tables.evidence.page(), "python benchmarks/tables.py"
+
+
+def test_a_speed_whose_code_has_changed_since_says_so(tables):
+    stale = {row.results for row in tables.evidence.ROWS if not tables.is_fresh(row.results, tables.read(row.results))}
+    lines = tables.evidence.page().partition("## Speed")[2].splitlines()
+
+    assert sum(line.startswith("| ") for line in lines) > len(tables.evidence.ROWS) / 2
+    for row in tables.evidence.ROWS:
+        shown = [line for line in lines if line.startswith(f"| {row.what} |")]
+        assert all(("changed since" in line) == (row.results in stale) for line in shown)
+
+
+HALF_WAY = "held-out tasks, constant rate, 50% of the plan, by progress: odds 80% to 90%"
+WATCHED = "step watched / unwatched"
+OURS = {
+    "split": "held-out",
+    "rate": "constant",
+    "policy": "ours without restarts",
+    "kind": "all",
+    "price_over_b_crit": "1",
+}
+TRANSFORMER = {"target": "transformer, 400 steps", "estimator": "8 micro-batches"}
+MOVING = {"target": "moving transformer, 200 steps", "estimator": "8 micro-batches"}
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "where", "column", "scale"),
+    [
+        ("off by (6) % after 32 steps", "truth", TRANSFORMER, "rms_log_error", 100),
+        ("by (20) % after 12 steps of a moving one", "truth", MOVING, "rms_log_error", 100),
+        ("about (85) %", "odds", {"figure": f"{HALF_WAY}, said"}, "value", 1),
+        ("about 85 %, (88) % were right", "odds", {"figure": f"{HALF_WAY}, came true"}, "value", 1),
+        ("cost (0.53) × what they cost", "policies", OURS, "relative", 1),
+        ("over (3,000) injected faults", "torture", {"figure": "faults"}, "value", 1),
+        ("takes (1.04) × as long", "capture", {"figure": f"10 M transformer: {WATCHED}"}, "value", 1),
+        ("one of 0.7 ms (1.4) ×", "capture", {"figure": f"digits MLP: {WATCHED}"}, "value", 1),
+    ],
+)
+def test_a_number_of_the_readme_is_that_of_its_file(tables, said, name, where, column, scale):
+    printed = re.search(said, re.sub(r"\s+", " ", README))[1]
+
+    [row] = [row for row in tables.read(name) if all(row[key] == value for key, value in where.items())]
+
+    assert round(scale * float(row[column]), len(printed.partition(".")[2])) == float(printed.replace(",", ""))
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_commit_of_a_file_of_results_exists_or_the_file_says_that_it_does_not(name, tables):
+    commits = {row["commit"] for row in tables.read(name)}
+    traced = {re.split(r"[+-]", commit)[0] for commit in commits if LOST not in commit}
+
+    missing = [commit for commit in traced if not exists(commit)]
+
+    assert not missing, f"measure again where history keeps its commits, or write '{missing[0]}, {LOST}'"
+
+
+def exists(commit):
+    git = ["git", "-C", str(ROOT), "cat-file", "-e", f"{commit}^{{commit}}"]
+    return subprocess.run(git, capture_output=True, check=False).returncode == 0
+
+
+def test_every_figure_of_a_row_is_in_its_file_but_those_of_trackers_that_may_be_missing(tables):
+    from speed_figures import ROWS
+
+    for row in ROWS:
+        known = {one["figure"] for one in tables.read(row.results)}
+        missing = [figure for figure in row.figures.values() if figure not in known]
+        assert [name for name in missing if not name.startswith(("Trackio", "W&B", "TensorBoard"))] == []
