@@ -16,7 +16,10 @@ from measured_code import fingerprint
 from smoke import IS_SMOKE
 
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(os.environ.get("NOISESCALE_BENCHMARK_RESULTS") or Path(__file__).parent / "results")
+
+COMMIT = os.environ.get("NOISESCALE_BENCHMARK_COMMIT", "")
+"""Said where the tree lies without its history, as on a machine that is lent for its GPU; "" asks git."""
 
 Row = Mapping[str, object]
 
@@ -111,9 +114,8 @@ def provenance(what: str, command: str) -> dict[str, str]:
         what: Name of the results.
         command: What a reader types to measure again.
     """
-    is_changed = _git("status", "--porcelain", "--", *SOURCES) != ""
     return {
-        "commit": _git("rev-parse", "--short", "HEAD") + ("+" if is_changed else ""),
+        "commit": COMMIT or _commit(),
         "machine": f"{os.cpu_count()} cores, {processor()}, {memory_gib():.0f} GiB, {platform.system()} "
         f"{platform.machine()}, Python {platform.python_version()}",
         "load": f"{LOAD_AT_START:.2f} before, {os.getloadavg()[0]:.2f} after",
@@ -121,6 +123,11 @@ def provenance(what: str, command: str) -> dict[str, str]:
         "command": command,
         "code": fingerprint(what),
     }
+
+
+def _commit() -> str:
+    is_changed = _git("status", "--porcelain", "--", *SOURCES) != ""
+    return _git("rev-parse", "--short", "HEAD") + ("+" if is_changed else "")
 
 
 def processor() -> str:

@@ -8,7 +8,7 @@ import torch
 from noisescale.kernels import multi_tensor
 from noisescale.kernels.layout import Layout
 from noisescale.kernels.multi_tensor.naive import NaiveReduction
-from noisescale.kernels.multi_tensor.reduction import Reduction
+from noisescale.kernels.multi_tensor.reduction import PlainReduction
 from noisescale.kernels.multi_tensor.self_test import check
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.preference import Kernels
@@ -40,7 +40,7 @@ def is_capturing(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
-def fused(layout: Layout, device: torch.device) -> Reduction:
+def fused(layout: Layout, device: torch.device) -> PlainReduction:
     """The reduction by Triton's kernel; loads Triton."""
     return multi_tensor.FusedReduction(layout, device)
 

@@ -10,8 +10,9 @@ from torch import Tensor
 from noisescale.kernels import choice
 from noisescale.kernels.gradient_sums import GradientSums, SignSums
 from noisescale.kernels.layout import layout_of
+from noisescale.kernels.memory import contiguous_addresses, sizes_and_types
 from noisescale.kernels.multi_tensor.naive import NaiveReduction
-from noisescale.kernels.multi_tensor.reduction import Reduction
+from noisescale.kernels.multi_tensor.reduction import PlainReduction, Reduction
 from noisescale.kernels.operations import Lists, Numbers, Operation, wide_dtype
 from noisescale.kernels.preference import PREFERENCE, Kernels
 from noisescale.kernels.row_norms import dense_values, values_that_count
@@ -58,7 +59,7 @@ class MultiTensor:
         self._kernels = kernels
         self._device = torch.device(device)
         self._layout = layout_of(numels, dtypes, group_of_tensor, num_groups)
-        self._fused: Reduction | None = None
+        self._fused: PlainReduction | None = None
         self._naive: Reduction | None = None
 
     @property
@@ -81,8 +82,29 @@ class MultiTensor:
         Raises:
             ValueError: For tensors that are not those announced.
         """
+        reduction = self._reduction(Operation.SQ_NORMS)
+        addresses = contiguous_addresses(tensors) if reduction is self._fused else None
+        if addresses is not None and sizes_and_types(tensors) == (self._numels, self._dtypes):  # type: ignore[arg-type]
+            found = self.sq_norms_at(addresses, inverse_scale)
+            if found is not None:
+                return found
         lists = Lists(self._checked(tensors, self._dtypes), inverse_scale=inverse_scale)
-        sq_norm, num_nonfinite = self._sums(Operation.SQ_NORMS, lists)
+        sq_norm, num_nonfinite = reduction.sums(Operation.SQ_NORMS, lists).unbind()
+        return GradientSums(sq_norm, num_nonfinite, len(self._numels))
+
+    def sq_norms_at(self, addresses: tuple[int, ...], inverse_scale: Tensor | None = None) -> GradientSums | None:
+        """The same for tensors that are as announced, all there and contiguous: nothing is asked of each any more.
+
+        Args:
+            addresses: Where each begins.
+            inverse_scale: See `sq_norms`.
+
+        Returns:
+            The sums; None where no kernel reads addresses.
+        """
+        if self._reduction(Operation.SQ_NORMS) is not self._fused or self._fused is None:
+            return None
+        sq_norm, num_nonfinite = self._fused.sq_norms_at(addresses, inverse_scale).unbind()
         return GradientSums(sq_norm, num_nonfinite, len(self._numels))
 
     def dots(

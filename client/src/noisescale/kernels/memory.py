@@ -1,11 +1,32 @@
 """Tensors as runs of memory that a kernel can read from their first address to their last."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import torch
 from torch import Tensor
 
 Tensors = Sequence[Tensor | None]
+
+# Called by `map` for each tensor of a list: a loop in Python would cost a microsecond a tensor.
+_numel, _dtype, _address, _is_contiguous = Tensor.numel, attrgetter("dtype"), Tensor.data_ptr, Tensor.is_contiguous
+
+
+def sizes_and_types(tensors: Sequence[Tensor]) -> tuple[tuple[int, ...], tuple[torch.dtype, ...]]:
+    """Elements and type of each tensor."""
+    return tuple(map(_numel, tensors)), tuple(map(_dtype, tensors))
+
+
+def contiguous_addresses(tensors: Tensors) -> tuple[int, ...] | None:
+    """The address of each tensor; None unless all are there, dense and contiguous.
+
+    Args:
+        tensors: A list that may hold anything that a list of gradients may hold.
+    """
+    try:
+        return tuple(map(_address, tensors)) if all(map(_is_contiguous, tensors)) else None  # type: ignore[arg-type]
+    except (TypeError, RuntimeError):  # one is missing, or sparse
+        return None
 
 
 class MemoryRuns:

@@ -112,13 +112,21 @@ class PointerTable:
     a table of its own, which is never written again.
 
     Args:
-        num_entries: Integers in the table.
+        num_entries: Integers that change from call to call.
         device: Where kernels read it.
         seen_as: Stands in for the device's events and streams.
+        constants: Integers before them that are the same in every call.
     """
 
-    def __init__(self, num_entries: int, device: torch.device, seen_as: Device | None = None) -> None:
+    def __init__(
+        self,
+        num_entries: int,
+        device: torch.device,
+        seen_as: Device | None = None,
+        constants: Sequence[int] = (),
+    ) -> None:
         self._num_entries = num_entries
+        self._constants = torch.tensor(constants, dtype=torch.int64)
         self._device = device
         self._seen_as = seen_as or (CudaDevice(device) if device.type == "cuda" else HostDevice())
         self._ring = [self._new_slot() for _ in range(NUM_SLOTS)]
@@ -138,7 +146,7 @@ class PointerTable:
 
     @contextmanager
     def holding(self, entries: Sequence[int]) -> Iterator[Tensor]:
-        """The table [num_entries] int64 on the device, to be read by kernels that are launched inside."""
+        """The table, int64 on the device, constants first, to be read by kernels that are launched inside."""
         if self._seen_as.is_capturing():
             slot = self._spares.pop() if self._spares else self._new_slot()
             self._captured.append(slot)
@@ -166,12 +174,13 @@ class PointerTable:
 
     def _send(self, slot: Slot, entries: tuple[int, ...]) -> None:
         slot.entries = entries
-        slot.host.copy_(torch.frombuffer(array("q", entries), dtype=torch.int64))  # quicker than torch.tensor
+        changing = slot.host[len(self._constants) :]
+        changing.copy_(torch.frombuffer(array("q", entries), dtype=torch.int64))  # quicker than torch.tensor
         slot.device.copy_(slot.host, non_blocking=True)
 
     def _new_slot(self) -> Slot:
         is_pinned = self._device.type == "cuda"
-        host = torch.empty(self._num_entries, dtype=torch.int64, pin_memory=is_pinned)
-        return Slot(
-            host, torch.empty(self._num_entries, dtype=torch.int64, device=self._device), self._seen_as.new_event()
-        )
+        size = len(self._constants) + self._num_entries
+        host = torch.empty(size, dtype=torch.int64, pin_memory=is_pinned)
+        host[: len(self._constants)].copy_(self._constants)
+        return Slot(host, torch.empty(size, dtype=torch.int64, device=self._device), self._seen_as.new_event())

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from noisescale.kernels.choice import takes_triton
 from noisescale.kernels.list_sums import DTYPES, MultiTensor
+from noisescale.kernels.memory import contiguous_addresses, sizes_and_types
 from noisescale.kernels.operations import Operation
 from noisescale.kernels.preference import PREFERENCE
 from noisescale.kernels.row_norms import (
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 
+_READ = frozenset(DTYPES)
+
 MAX_LISTS = 1024
 """Lists whose cut into chunks is remembered: a backward pass hands over one for each 32 MiB of gradients."""
 
@@ -46,6 +49,14 @@ def squared_norms(tensors: Sequence[Tensor]) -> Tensor:
     Args:
         tensors: Any shape, dtype and layout; empty and sparse ones too. At least one.
     """
+    device = tensors[0].device
+    if takes_triton(PREFERENCE.kernels, device, Operation.SQ_NORMS) and len(set(map(Tensor.get_device, tensors))) == 1:
+        addresses = contiguous_addresses(tensors)
+        numels, dtypes = sizes_and_types(tensors)
+        if addresses is not None and _READ.issuperset(dtypes):
+            sums = _multi_tensor(numels, dtypes, device).sq_norms_at(addresses)
+            if sums is not None:
+                return sums.sq_norm[: len(tensors)]
     return sq_norms_of_condensed([condense(values_that_count(tensor)) for tensor in tensors])
 
 
@@ -66,9 +77,8 @@ def sq_norms_of_condensed(condensed: Sequence[Tensor]) -> Tensor:
 
 def _sq_norms_on(device: torch.device, condensed: Sequence[Tensor]) -> Tensor:
     if takes_triton(PREFERENCE.kernels, device, Operation.SQ_NORMS):
-        dtypes = tuple([values.dtype for values in condensed])
-        if all(dtype in DTYPES for dtype in set(dtypes)):
-            numels = tuple([values.numel() for values in condensed])
+        numels, dtypes = sizes_and_types(condensed)
+        if _READ.issuperset(dtypes):
             return _multi_tensor(numels, dtypes, device).sq_norms(condensed).sq_norm[: len(condensed)]
     return torch.stack(norms_of_condensed(condensed)).square_()
 

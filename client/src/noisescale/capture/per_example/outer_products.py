@@ -18,6 +18,9 @@ from torch import Tensor
 from noisescale.capture.per_example.checksum import Checksum
 from noisescale.capture.per_example.contributions import BUDGET_BYTES, OuterProducts, slices, wide
 from noisescale.capture.per_example.row_sq_norms import row_sq_norms
+from noisescale.kernels import PREFERENCE
+from noisescale.kernels import outer_sq_norms as outer_sq_norms_kernel
+from noisescale.kernels.outer_sq_norms.choice import takes_triton
 
 GRAM_SHARE_ON_CPU = 1 / 3
 """Gram matrices win below this share of T* = O I / (O + I), where both take as many operations: measured on one core at
@@ -40,20 +43,37 @@ def outer_sq_norms(products: Sequence[OuterProducts], checksum: Checksum | None)
     parts = []
     for start, stop in slices(joined.num_examples, _bytes_an_example(joined)):
         grad_output_NTO, activation_NTI = joined.rows(start, stop)
-        activation_NTI = activation_NTI.to(wide(activation_NTI.dtype))
         if checksum is not None:
-            checksum.add_products(grad_output_NTO, activation_NTI)
-        if joined.num_positions == 1:
-            sq_norm_N = row_sq_norms(_widened(grad_output_NTO[:, 0])) * row_sq_norms(activation_NTI[:, 0])
-        elif joined.num_positions <= gram_is_quicker_below(
-            joined.num_outputs, joined.num_inputs, activation_NTI.device
-        ):
-            sq_norm_N = through_gram(grad_output_NTO, activation_NTI)
-        else:
-            sq_norm_N = directly(grad_output_NTO, activation_NTI)
+            checksum.add_products(grad_output_NTO, _widened(activation_NTI))
+        sq_norm_N = _sq_norms(grad_output_NTO, activation_NTI)
         groups = joined.num_channel_groups
         parts.append(sq_norm_N if groups == 1 else sq_norm_N.view(stop - start, groups).sum(1))
     return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+def _sq_norms(grad_output_NTO: Tensor, activation_NTI: Tensor) -> Tensor:
+    """[N] fp64, by whatever is quickest for these shapes, types and device."""
+    if activation_NTI.shape[1] == 1:
+        return row_sq_norms(_widened(grad_output_NTO[:, 0])) * row_sq_norms(_widened(activation_NTI[:, 0]))
+    if _is_fused(grad_output_NTO, activation_NTI):
+        return outer_sq_norms_kernel.fused_outer_sq_norms(grad_output_NTO, activation_NTI)
+    if _goes_through_gram(grad_output_NTO, activation_NTI):
+        return through_gram(grad_output_NTO, activation_NTI)
+    return directly(grad_output_NTO, _widened(activation_NTI))
+
+
+def _is_fused(grad_output_NTO: Tensor, activation_NTI: Tensor) -> bool:
+    """Whether our kernel makes the products, which then take no memory."""
+    return (
+        activation_NTI.shape[1] > 1
+        and not _goes_through_gram(grad_output_NTO, activation_NTI)
+        and takes_triton(PREFERENCE.kernels, grad_output_NTO, activation_NTI)
+    )
+
+
+def _goes_through_gram(grad_output_NTO: Tensor, activation_NTI: Tensor) -> bool:
+    num_positions, num_inputs = activation_NTI.shape[1:]
+    return num_positions <= gram_is_quicker_below(grad_output_NTO.shape[2], num_inputs, activation_NTI.device)
 
 
 def joined_products(products: Sequence[OuterProducts]) -> OuterProducts:
@@ -111,6 +131,8 @@ def _joined_rows(products: Sequence[OuterProducts], start: int, stop: int) -> tu
 
 def _bytes_an_example(product: OuterProducts) -> int:
     """What one example takes: its product [O, I] or its Gram matrices, and its rows where they are not views."""
+    if product.is_view and _is_fused(*product.rows(0, 1)):
+        return 0
     smaller = min(product.num_outputs * product.num_inputs, 2 * product.num_positions**2)
     rows = 0 if product.is_view else product.num_positions * (product.num_outputs + product.num_inputs)
     return DOUBLE_BYTES * product.num_channel_groups * (smaller + rows)

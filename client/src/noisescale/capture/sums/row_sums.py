@@ -102,6 +102,7 @@ class ColumnRows:
         self._device = parameters[0].device
         self._groups = group_of_parameter
         self._num_groups = num_groups
+        self._lists: dict[tuple[Sequence[int], tuple[torch.dtype, ...]], MultiTensor] = {}
 
     @staticmethod
     def suits(parameters: Sequence[Tensor], *, in_fp32: bool) -> bool:
@@ -121,13 +122,17 @@ class ColumnRows:
         )
 
     def _list(self, indices: Sequence[int], values: Sequence[Tensor]) -> MultiTensor:
-        return known_list(
-            tuple([self._numels[index] for index in indices]),
-            tuple([value.dtype for value in values]),
-            self._device,
-            tuple([self._groups[index] for index in indices]),
-            self._num_groups,
-        )
+        asked = tuple(indices), tuple([value.dtype for value in values])
+        known = self._lists.get(asked)
+        if known is None:
+            known = self._lists[asked] = known_list(
+                tuple([self._numels[index] for index in indices]),
+                asked[1],
+                self._device,
+                tuple([self._groups[index] for index in indices]),
+                self._num_groups,
+            )
+        return known
 
     def part(self, indices: Sequence[int], condensed: Sequence[Tensor]) -> RowsPart:
         """See `RowSums`."""

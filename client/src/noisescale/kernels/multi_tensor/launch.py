@@ -86,6 +86,8 @@ class FusedReduction:
         self._segment_high = _sent(layout.segment_high, device)
         self._num_tensors = len(layout.numels)
         self._table = PointerTable(5 * self._num_tensors, device)
+        self._plain_table = PointerTable(self._num_tensors, device, constants=layout.numels)
+        self._last_plain: tuple[tuple[int, ...], bool] = (), True
         self._runs = MemoryRuns()
 
     @property
@@ -98,23 +100,38 @@ class FusedReduction:
         first, other = self._runs.of(lists.first, lists.other)
         other_types = [self._align_types(launch, first, other) for launch in self._layout.launches]
         partial_NC = torch.empty(operation.num_sums, self._layout.num_chunks, dtype=torch.float64, device=self._device)
-        sum_NS = torch.empty(operation.num_sums, self._layout.num_segments, dtype=torch.float64, device=self._device)
         entries = self._entries(first, other, lists.numbers)
         with _on(self._device), self._table.holding(entries) as table:
             for launch, other_type in zip(self._layout.launches, other_types, strict=True):
                 self._reduce(operation, lists, launch, other_type, entries, table, partial_NC)
-            sum_segments[(self._layout.num_segments, operation.num_sums)](
-                partial_NC,
-                self._segment_low,
-                self._segment_high,
-                sum_NS,
-                self._layout.num_chunks,
-                self._layout.num_segments,
-                SEGMENT_BLOCK,  # type: ignore[arg-type]  # Triton makes the constant
-                **OPTIONS,
-            )
-            if self._table.is_in_graph and self not in _IN_GRAPHS:
-                _IN_GRAPHS.append(self)
+            sum_NS = self._finished(operation, partial_NC)
+            self._keep_for_graphs(self._table)
+        return sum_NS
+
+    def sq_norms_at(self, addresses: tuple[int, ...], inverse_scale: Tensor | None) -> Tensor:
+        """`sums` of squares where all tensors are as the layout says, and lie at these addresses.
+
+        Args:
+            addresses: From `plain_addresses`.
+            inverse_scale: See `Lists`.
+        """
+        if addresses != self._last_plain[0]:
+            self._last_plain = addresses, not reduce(or_, addresses) % VECTOR_BYTES
+        operation = Operation.SQ_NORMS
+        partial_NC = torch.empty(operation.num_sums, self._layout.num_chunks, dtype=torch.float64, device=self._device)
+        with _on(self._device), self._plain_table.holding(addresses) as table:
+            for launch in self._layout.launches:
+                if launch.num_chunks:
+                    values = compile_time_values(
+                        operation,
+                        launch.dtype,
+                        launch.dtype,
+                        has_scale=inverse_scale is not None,
+                        is_aligned=self._last_plain[1],
+                    )
+                    self._start(launch, table, (table, table), inverse_scale, partial_NC, values)
+            sum_NS = self._finished(operation, partial_NC)
+            self._keep_for_graphs(self._plain_table)
         return sum_NS
 
     def _reduce(
@@ -130,11 +147,31 @@ class FusedReduction:
         if not launch.num_chunks:
             return
         scale = lists.inverse_scale
-        numbers = lists.numbers or ((), ())
+        first, second = lists.numbers or ((), ())
+        numbers = self._on_device(first, table, 3), self._on_device(second, table, 4)
+        values = compile_time_values(
+            operation,
+            launch.dtype,
+            other_type,
+            has_scale=scale is not None,
+            is_aligned=self._is_aligned(entries, launch),
+        )
+        self._start(launch, table, numbers, scale, partial_NC, values)
+
+    def _start(
+        self,
+        launch: Launch,
+        table: Tensor,
+        numbers: tuple[Tensor, Tensor],
+        scale: Tensor | None,
+        partial_NC: Tensor,
+        values: dict[str, Any],
+    ) -> None:
+        first, second = numbers
         reduce_chunks[(launch.num_chunks,)](
             table,
-            self._on_device(numbers[0], table, 3),
-            self._on_device(numbers[1], table, 4),
+            first,
+            second,
             self._chunk_tensor,
             self._chunk_slot,
             self._chunk_offset,
@@ -143,15 +180,28 @@ class FusedReduction:
             self._num_tensors,
             self._layout.num_chunks,
             launch.first_chunk,
-            **compile_time_values(
-                operation,
-                launch.dtype,
-                other_type,
-                has_scale=scale is not None,
-                is_aligned=self._is_aligned(entries, launch),
-            ),
+            **values,
             **OPTIONS,
         )
+
+    def _finished(self, operation: Operation, partial_NC: Tensor) -> Tensor:
+        """Sums [N, S] of the sums of chunks."""
+        sum_NS = torch.empty(operation.num_sums, self._layout.num_segments, dtype=torch.float64, device=self._device)
+        sum_segments[(self._layout.num_segments, operation.num_sums)](
+            partial_NC,
+            self._segment_low,
+            self._segment_high,
+            sum_NS,
+            self._layout.num_chunks,
+            self._layout.num_segments,
+            SEGMENT_BLOCK,  # type: ignore[arg-type]  # Triton makes the constant
+            **OPTIONS,
+        )
+        return sum_NS
+
+    def _keep_for_graphs(self, table: PointerTable) -> None:
+        if table.is_in_graph and self not in _IN_GRAPHS:
+            _IN_GRAPHS.append(self)
 
     def _entries(self, first: Sequence[Tensor | None], other: Sequence[Tensor | None], numbers: Any) -> list[int]:
         """The table: elements, addresses of x and y, and both numbers where the host knows them."""

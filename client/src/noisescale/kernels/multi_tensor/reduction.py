@@ -23,3 +23,16 @@ class Reduction(Protocol):
             lists: The tensors, each as large as the layout says, or smaller.
         """
         ...
+
+
+class PlainReduction(Reduction, Protocol):
+    """One that reads tensors where they lie, if all are as announced."""
+
+    def sq_norms_at(self, addresses: tuple[int, ...], inverse_scale: Tensor | None) -> Tensor:
+        """`sums` of squares of tensors that are all there, contiguous, of the sizes and types of the layout.
+
+        Args:
+            addresses: Of each.
+            inverse_scale: See `Lists`.
+        """
+        ...

@@ -1,0 +1,1 @@
+from noisescale.kernels.outer_sq_norms.launch import fused_outer_sq_norms as fused_outer_sq_norms
