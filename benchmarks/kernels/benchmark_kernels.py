@@ -7,8 +7,10 @@ On a GPU everything is measured; without one, or with `--cpu`, what a CPU can sa
 import argparse
 import gc
 import itertools
+import math
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -34,7 +36,7 @@ OPERATIONS = {
     "preconditioned": Operation.PRECONDITIONED,
 }
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 COMMAND = "python benchmarks/kernels/benchmark_kernels.py"
 
@@ -55,7 +57,7 @@ class Bench:
     Args:
         device: On which all is measured.
         rounds: Of A-B-B-A; each times a call twice.
-        with_compiled: Whether inductor takes part.
+        with_compiled: Whether inductor takes part; on a GPU in bf16 alone: compiling takes longer than all the rest.
         flush_bytes: Read between calls.
         roofline_elements: Of the buffer that is only read; None: as many as suit the device.
     """
@@ -103,7 +105,8 @@ class Bench:
         expected = truths(work)
         ready: list[Contender] = []
         facts: dict[str, Row] = {}
-        for contender in contenders(work, with_compiled=self._with_compiled):
+        is_compiled = self._with_compiled and (self.device.type != "cuda" or work.gradients[0].dtype == torch.bfloat16)
+        for contender in contenders(work, with_compiled=is_compiled):
             reason, facts[contender.name] = self._prepare(contender, work, expected)
             if reason:
                 yield {"contender": contender.name, "status": not_measured(reason)}
@@ -249,6 +252,7 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="even where there is a GPU")
     parser.add_argument("--sets", default="", help="sets whose name holds this; writes nothing")
     parser.add_argument("--no-inductor", action="store_true", help="compile nothing with inductor; writes nothing")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="a set that is not begun by then is left out")
     arguments = parser.parse_args()
     device = torch.device("cuda", 0) if torch.cuda.is_available() and not arguments.cpu else torch.device("cpu")
     torch.set_num_threads(1)
@@ -256,8 +260,12 @@ def main() -> None:
     bench = Bench(device, GPU_ROUNDS if device.type == "cuda" else CPU_ROUNDS, with_compiled=not arguments.no_inductor)
     what, command = results_name("kernels", device), " ".join([COMMAND, *sys.argv[1:]])
     rows: list[Row] = []
+    start = time.monotonic()
     for tensor_set in itertools.islice(all_sets(), size(None, 1)):
         for dtype_name in size(list(DTYPES), list(DTYPES)[:1]) if arguments.sets in tensor_set.name else ():
+            if time.monotonic() - start > arguments.seconds:
+                print(f"{tensor_set.name} {dtype_name}: no time left")
+                continue
             for row in bench.rows_of(tensor_set, dtype_name):
                 show(row)
                 rows.append(row)

@@ -1,5 +1,7 @@
 """Who sums gradients up: ours, and what PyTorch offers for the same."""
 
+import importlib
+import importlib.util
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,8 @@ MOVED = "noisescale, addresses change"
 FOREACH = "torch._foreach_norm(dtype=fp32)"
 COMPILED = "inductor, sums of squares"
 TOTAL_NORM = "torch.nn.utils.get_total_norm"
+APEX = "apex, multi_tensor_l2norm"
+TRANSFORMER_ENGINE = "Transformer Engine, multi_tensor_l2norm"
 LOOP = "loop of vector_norm(dtype=fp32)"
 FOREACH_ADD = "torch._foreach_add_ alone"
 ADD_AND_NORM = "torch._foreach_add_, then torch._foreach_norm"
@@ -105,6 +109,8 @@ def _of_norms(gradients: list[Tensor], *, with_compiled: bool) -> list[Contender
         Contender(LOOP, lambda: [_squared([torch.linalg.vector_norm(g, dtype=torch.float32) for g in gradients])]),
         Contender(PLAIN, fused(Workload(Operation.SQ_NORMS, gradients, None), "torch"), is_ours=True),
         _moved(gradients),
+        _by_apex(gradients),
+        _by_transformer_engine(gradients),
     ]
     return [*found, _compiled(gradients)] if with_compiled else found
 
@@ -122,6 +128,30 @@ def _moved(gradients: list[Tensor]) -> Contender:
         return Contender(MOVED, list, is_ours=True, why_not="no memory for a second list")
     turns = itertools.cycle([gradients, [g.clone() for g in gradients]])
     return Contender(MOVED, lambda: [squared_norms(next(turns))], is_ours=True)
+
+
+def _by_apex(gradients: list[Tensor]) -> Contender:
+    """The multi-tensor norm that Megatron-LM's clipping calls, where apex is built."""
+    if any(importlib.util.find_spec(name) is None for name in ("apex", "amp_C")):
+        return Contender(APEX, list, why_not="apex with its CUDA extensions is not installed")
+    applier = importlib.import_module("apex.multi_tensor_apply").multi_tensor_applier
+    norm = importlib.import_module("amp_C").multi_tensor_l2norm
+    overflow = torch.zeros(1, dtype=torch.int32, device=gradients[0].device)
+    return Contender(APEX, lambda: [applier(norm, overflow, [gradients], True)[1].double().square()])
+
+
+def _by_transformer_engine(gradients: list[Tensor]) -> Contender:
+    """The same of Transformer Engine."""
+    if importlib.util.find_spec("transformer_engine") is None:
+        return Contender(TRANSFORMER_ENGINE, list, why_not="Transformer Engine is not installed")
+    module = importlib.import_module("transformer_engine.pytorch.optimizers")
+    overflow = torch.zeros(1, dtype=torch.int32, device=gradients[0].device)
+
+    def sums() -> Sums:
+        found = module.multi_tensor_applier(module.multi_tensor_l2norm, overflow, [gradients], True)
+        return [found[1].double().square()]
+
+    return Contender(TRANSFORMER_ENGINE, sums)
 
 
 def _compiled(gradients: list[Tensor]) -> Contender:

@@ -1,9 +1,11 @@
 """How a training can be watched, as arguments of `Run.watch()`."""
 
+import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
-from noisescale.capture import WatchOptions
+from noisescale.options import Arithmetic
+from noisescale.run.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +18,13 @@ class Mode:
     """
 
     name: str
-    options: Mapping[str, str | float] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 MODES = (
     Mode("total", {"groups": "none"}),
     Mode("per layer"),
-    Mode("accumulate", {"accumulate": "fp32"}),
+    Mode("accumulate", {"arithmetic": Arithmetic(accumulate="fp32")}),
     Mode("per example", {"small_batches": "per_example"}),
     Mode("overhead=0.01", {"overhead": 0.01}),
 )
@@ -30,6 +32,6 @@ MODES = (
 
 def why_not(mode: Mode) -> str:
     """Why a mode cannot be measured with the installed client; empty where it can."""
-    known = {option.name for option in fields(WatchOptions)}
+    known = inspect.signature(Run.watch).parameters
     missing = next((name for name in mode.options if name not in known), None)
     return "" if missing is None else f"watch() knows no {missing}="

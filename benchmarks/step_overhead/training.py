@@ -1,11 +1,11 @@
 """A training loop that can be watched, and the time of its steps."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.step_overhead.modes import Mode
@@ -45,16 +45,34 @@ class Training:
         size: Of the model.
         tokens: Of a micro-batch; a multiple of the context.
         device: On which it is trained.
+        micro_batches: Of a step.
+        compiled: Mode of `torch.compile`; "" trains eagerly.
+        make: Makes the model of that size.
     """
 
-    def __init__(self, size: Size, tokens: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        size: Size,
+        tokens: int,
+        device: torch.device,
+        *,
+        micro_batches: int = MICRO_BATCHES,
+        compiled: str = "",
+        make: Callable[[Size], nn.Module] = SmallGPT,
+    ) -> None:
         self._device = device
-        self._model = SmallGPT(size).to(device)
+        with device:
+            self._model = make(size)
+        self._model.to(device)
+        self._called: Callable[[Tensor], Tensor] = self._model
+        self._has_graphs = compiled == "reduce-overhead"
+        if compiled:
+            self._called = torch.compile(self._model, mode=compiled)
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4, fused=True)
-        shape = (MICRO_BATCHES, tokens // size.context, size.context)
+        shape = (micro_batches, tokens // size.context, size.context)
         codes = torch.randint(size.vocabulary, shape, device=device)
         self._micro_batches: Sequence[Tensor] = codes.unbind()
-        self._batch_size = MICRO_BATCHES * shape[1]
+        self._batch_size = micro_batches * shape[1]
 
     @contextmanager
     def watched(self, mode: Mode) -> Iterator[tuple[Run, CountingOutbox]]:
@@ -80,9 +98,12 @@ class Training:
         """One optimizer step; nothing in it waits for the device."""
         total = torch.zeros((), device=self._device)
         for codes in self._micro_batches:
+            if self._has_graphs:
+                torch.compiler.cudagraph_mark_step_begin()
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type == "cuda"):
-                logits = self._model(codes[:, :-1])
-            loss = functional.cross_entropy(logits.float().flatten(0, 1), codes[:, 1:].flatten()) / MICRO_BATCHES
+                logits = self._called(codes[:, :-1])
+            loss = functional.cross_entropy(logits.float().flatten(0, 1), codes[:, 1:].flatten())
+            loss = loss / len(self._micro_batches)
             loss.backward()
             total += loss.detach()
         if run is not None:

@@ -1,0 +1,246 @@
+"""Are the kernels right on this device? Every case against fp64, then what only a device shows; gpu_correctness-*.csv.
+
+Sums of lists and outer products in all the ways of the tests; graphs, two streams at once, lists of more than 2³¹
+elements; whole watched trainings, also compiled, against gradients in fp64; then the tests marked `gpu`, and
+compute-sanitizer where it is installed. Without a GPU, or with `--smoke`, Triton interprets and the rest is left out.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support"), str(ROOT / "tests/client/support")]
+
+import torch  # noqa: E402
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+
+from benchmarks.gpu.watched_truth import WATCHED, watched_error  # noqa: E402
+from benchmarks.kernels.results_table import Row, results_name, versions  # noqa: E402
+from benchmarks.results_file import write_rows  # noqa: E402
+from benchmarks.smoke import IS_SMOKE  # noqa: E402
+from client.kernels import layer_norm_cases, multi_tensor_cases, outer_products_cases  # noqa: E402
+from noisescale.kernels import MultiTensor  # noqa: E402
+
+COMMAND = "python benchmarks/gpu/correctness.py"
+
+MOST_ERROR = 1e-6
+"""Of any sum of squares; what a layer's backward gives back in the training's own type is rounded like that."""
+
+OF_INTERPRETER = ("fp32", "dots of two types", "accumulate bf16")
+"""Cases that show in seconds that the stage runs."""
+
+GPU_TESTS = (
+    "tests/client/kernels",
+    "tests/client/capture/test_nobody_waits.py",
+    "tests/client/capture/test_accumulate_fp32.py",
+)
+
+Check = Callable[[], Row]
+
+
+def error_row(error: float, limit: float, *, repeats: bool = True) -> Row:
+    """What a row says of one comparison."""
+    fault = "" if error <= limit and repeats else f"{error:.3g} > {limit:g}" if repeats else "not repeatable"
+    return {"largest_error": error, "limit": limit, "repeats_bitwise": int(repeats), "misses": fault}
+
+
+def of_lists(name: str, device: str) -> Row:
+    """A case of `MultiTensor`."""
+    found = multi_tensor_cases.check(name, "triton", device)
+    errors = found["errors"]
+    assert isinstance(errors, dict)
+    row = error_row(max(errors.values()), MOST_ERROR, repeats=bool(found["is repeatable"]))
+    if not (found["is fused"] and found["is complete"] and found["is added up"]):
+        row["misses"] = f"not fused, complete or added up: {found}"
+    return row
+
+
+def of_outer_products(name: str, device: str) -> Row:
+    """A case of the kernel of outer products."""
+    found = outer_products_cases.check(name, device)
+    return error_row(float(found["error"]), MOST_ERROR, repeats=bool(found["is repeatable"]))
+
+
+def of_norm_layers(name: str, device: str) -> Row:
+    """A case of the kernel of LayerNorm and RMSNorm: its squared norms."""
+    found = layer_norm_cases.check_kernel(name, device)
+    errors = [value for key, value in _flat(found).items() if key.endswith("sq_norm_B")]
+    return error_row(
+        max(errors), 2e-5, repeats=bool(found["is_repeatable"] if "is_repeatable" in found else found["is repeatable"])
+    )
+
+
+def _flat(found: dict[str, object]) -> dict[str, float]:
+    return {
+        f"{variant}.{name}": float(value)
+        for variant, errors in found.items()
+        if isinstance(errors, dict)
+        for name, value in errors.items()
+    }
+
+
+def in_a_graph() -> Row:
+    """Lists that move and grow in value between replays."""
+    sizes, worst = (70_000, 5, 3000, 1), 0.0
+    lists = MultiTensor(sizes, (torch.bfloat16,) * 4, "cuda", (0, 0, 1, 1), 2, kernels="triton")
+    bound = [torch.randn(size, device="cuda").bfloat16() for size in sizes]
+    lists.sq_norms(bound)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        sums = lists.sq_norms(bound)
+    for factor in (1.0, 3.0, 0.125, 100.0):
+        for tensor in bound:
+            tensor.mul_(factor)
+        for _ in range(7):
+            lists.sq_norms([torch.randn(size, device="cuda").bfloat16() for size in sizes])
+        graph.replay()
+        exact = torch.stack([tensor.double().square().sum() for tensor in bound])
+        worst = max(worst, float(((sums.sq_norm[:4] - exact).abs() / exact).max()))
+    return error_row(worst, MOST_ERROR)
+
+
+def in_two_streams(calls: int = 300) -> Row:
+    """Two streams sum up lists that move, all calls in the queue at once: no table is overwritten before it is read."""
+    sizes, found = (100_000, 17, 4096), []
+    lists = MultiTensor(sizes, (torch.float32,) * 3, "cuda", kernels="triton")
+    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+    tensors = [[torch.randn(size, device="cuda") for size in sizes] for _ in range(40)]
+    lists.sq_norms(tensors[0])
+    torch.cuda.synchronize()
+    for stream in streams:
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(200_000_000)
+    for call in range(calls):
+        with torch.cuda.stream(streams[call % 2]):
+            found.append((call % 40, lists.sq_norms(tensors[call % 40]).sq_norm[:3].clone()))
+    torch.cuda.synchronize()
+    exact = [torch.stack([tensor.double().square().sum() for tensor in each]) for each in tensors]
+    return error_row(max(float(((sums - exact[of]).abs() / exact[of]).max()) for of, sums in found), MOST_ERROR)
+
+
+def of_more_than_two_to_the_31(sizes: tuple[int, ...]) -> Row:
+    """Elements that 32 bits do not count, in one tensor or in a list of several."""
+    tensors = [torch.randn(size, dtype=torch.bfloat16, device="cuda") for size in sizes]
+    lists = MultiTensor(sizes, (torch.bfloat16,) * len(sizes), "cuda", kernels="triton")
+    sums = lists.sq_norms(tensors).sq_norm
+    piece = 1 << 27
+    exact = torch.stack(
+        [torch.stack([part.double().square().sum() for part in tensor.split(piece)]).sum() for tensor in tensors]
+    )
+    return error_row(float(((sums[: len(sizes)] - exact).abs() / exact).max()), MOST_ERROR)
+
+
+def checks(*, on_gpu: bool) -> Iterator[tuple[str, str, Check]]:
+    """Part, name and what to do, in order."""
+    device = "cuda" if on_gpu else "cpu"
+    short = IS_SMOKE or not on_gpu
+    for name in OF_INTERPRETER if short else multi_tensor_cases.CASES:
+        yield "sums of lists", name, lambda name=name: of_lists(name, device)  # type: ignore[misc]
+    for name in list(outer_products_cases.CASES)[: 2 if short else None]:
+        yield "outer products", name, lambda name=name: of_outer_products(name, device)  # type: ignore[misc]
+    for name in list(layer_norm_cases.CASES)[: 2 if short else None]:
+        yield "normalisation layers", name, lambda name=name: of_norm_layers(name, device)  # type: ignore[misc]
+    for name, case in WATCHED.items():
+        if on_gpu or case.runs_without_gpu:
+            yield "watched training", name, lambda case=case: error_row(watched_error(case, device), case.limit)  # type: ignore[misc]
+    if on_gpu:
+        yield "device", "replays of a graph beside calls", in_a_graph
+        yield "device", "two streams, 300 calls in the queue", in_two_streams
+        if not IS_SMOKE:
+            yield "device", "one tensor of 5e9 elements", lambda: of_more_than_two_to_the_31((5_000_000_000,))
+            yield "device", "three tensors of 1e9 elements", lambda: of_more_than_two_to_the_31((1_000_000_007,) * 3)
+
+
+def rows_of_tests(limit_seconds: float, *, sanitized: bool) -> Iterator[Row]:
+    """Tests marked `gpu`, each as a row.
+
+    Args:
+        limit_seconds: They are ended after.
+        sanitized: Those that run under compute-sanitizer, which take a minute; else all others.
+    """
+    report = Path(os.environ.get("TMPDIR", "/tmp")) / f"noisescale-gpu-tests-{os.getpid()}.xml"
+    # kernels are compiled one after the other: several processes fill Triton's cache for all that follows
+    workers = ["--numprocesses", str(min(10, os.cpu_count() or 1))] if shutil.which("nvidia-smi") else []
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "-c", str(Path(__file__).with_name("pytest.ini"))),
+        *(
+            "--rootdir",
+            str(ROOT),
+            "-m",
+            "gpu",
+            f"--junitxml={report}",
+            *workers,
+            *(str(ROOT / part) for part in GPU_TESTS),
+        ),
+    ]
+    try:
+        finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit_seconds, check=False)
+    except subprocess.TimeoutExpired:
+        yield {"part": "tests marked gpu", "case": "all", "misses": f"not over after {limit_seconds:.0f} s"}
+        return
+    if not report.exists():
+        print(finished.stdout[-4000:], finished.stderr[-4000:], file=sys.stderr)
+        yield {"part": "tests marked gpu", "case": "all", "misses": f"pytest ended with {finished.returncode}"}
+        return
+    for test in ElementTree.parse(report).getroot().iter("testcase"):
+        fault = next((child for child in test if child.tag in ("failure", "error", "skipped")), None)
+        said = "" if fault is None else f"{fault.tag}: {fault.get('message', '')[:300]}"
+        name = f"{test.get('classname', '').rpartition('.')[2]}::{test.get('name')}"
+        yield {"part": "tests marked gpu", "case": name, "seconds": float(test.get("time", 0)), "misses": said}
+    report.unlink()
+
+
+def main() -> None:
+    """Check, print what misses, and write all rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=480, help="of all; what is not begun by then is left out")
+    arguments = parser.parse_args()
+    on_gpu = torch.cuda.is_available()
+    torch.set_num_threads(1)
+    start = time.monotonic()
+    rows: list[Row] = []
+    if on_gpu and not IS_SMOKE:
+        rows += rows_of_tests(arguments.seconds / 2, sanitized=False)
+        print(f"tests: {time.monotonic() - start:.0f} s", flush=True)
+    for part, case, check in checks(on_gpu=on_gpu):
+        began = time.monotonic()
+        if began - start > arguments.seconds:
+            rows.append({"part": part, "case": case, "misses": "not measured: no time left"})
+            continue
+        try:
+            row = check()
+        except Exception as fault:
+            row = {"misses": f"{type(fault).__name__}: {str(fault)[:300]}"}
+        rows.append({"part": part, "case": case, **row, "seconds": time.monotonic() - began})
+        if row.get("misses"):
+            print(f"{part}: {case}: {row['misses']}", flush=True)
+        if on_gpu:
+            torch.cuda.empty_cache()
+    if on_gpu and not IS_SMOKE and time.monotonic() - start < arguments.seconds:
+        rows += rows_of_tests(start + arguments.seconds - time.monotonic(), sanitized=True)
+    device = torch.device("cuda", 0) if on_gpu else torch.device("cpu")
+    write_rows(results_name("gpu_correctness", device), rows, command=COMMAND, about=versions(device))
+    parts = dict.fromkeys(str(row["part"]) for row in rows)
+    for part in parts:
+        of_part = [row for row in rows if row["part"] == part]
+        faults = [row for row in of_part if row.get("misses")]
+        errors = [float(row["largest_error"]) for row in of_part if "largest_error" in row]
+        worst = f", largest error {max(errors):.2e}" if errors else ""
+        print(f"{part}: {len(of_part) - len(faults)} of {len(of_part)} right{worst}")
+        for row in faults:
+            print(f"  {json.dumps(row['case'])}: {row['misses']}")
+    print(f"{time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Whole training steps of real models, watched and unwatched in turn (A-B-B-A); gpu_steps-<device>.csv.
+
+GPT-2 small and a Llama of 1.3e9 at 2, 8 and 16 Ki tokens a micro-batch, eight micro-batches a step, bf16 by autocast,
+AdamW; the most telling first. Without a GPU, or with `--smoke`, a tiny model shows that every row runs.
+"""
+
+import argparse
+import gc
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.gpu.llama import LLAMA_1B3, Llama
+from benchmarks.kernels.results_table import Row, results_name, versions
+from benchmarks.results_file import write_rows
+from benchmarks.smoke import IS_SMOKE
+from benchmarks.step_overhead.benchmark_step_overhead import measure, row_of, show
+from benchmarks.step_overhead.modes import Mode
+from benchmarks.step_overhead.small_gpt import GPT2_SMALL, Size, SmallGPT
+from noisescale.options import Arithmetic
+
+COMMAND = "python benchmarks/gpu/steps.py"
+
+TOTAL = Mode("total", {"groups": "none"})
+LAYERS = Mode("per layer")
+ADDED_UP = Mode("accumulate", {"arithmetic": Arithmetic(accumulate="fp32")})
+BUDGET = Mode("overhead=0.01", {"overhead": 0.01})
+PER_EXAMPLE = Mode("per example", {"small_batches": "per_example"})
+
+MICRO_BATCHES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One row.
+
+    Attributes:
+        model: Its name.
+        tokens: A micro-batch.
+        mode: How it is watched.
+        bound: What watched to unwatched is to stay below.
+        micro_batches: Of a step.
+        compiled: Mode of `torch.compile`; "" trains eagerly.
+        rounds: Of A-B-B-A for each of two pairs of models.
+        steps: A block.
+    """
+
+    model: str
+    tokens: int
+    mode: Mode
+    bound: float = math.inf
+    micro_batches: int = MICRO_BATCHES
+    compiled: str = ""
+    rounds: int = 3
+    steps: int = 2
+
+
+MODELS: dict[str, tuple[Size, Callable[[Size], nn.Module]]] = {
+    "GPT-2 small": (GPT2_SMALL, SmallGPT),
+    "Llama 1.3e9": (LLAMA_1B3, Llama),
+}
+
+KI = 1024
+
+ITEMS = (
+    Item("GPT-2 small", 16 * KI, LAYERS, 1.002),
+    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, steps=4),
+    Item("Llama 1.3e9", 2 * KI, LAYERS, 1.01),
+    Item("GPT-2 small", 2 * KI, ADDED_UP, 1.01, steps=4),
+    Item("GPT-2 small", 16 * KI, PER_EXAMPLE, micro_batches=1, steps=4),
+    Item("GPT-2 small", 8 * KI, LAYERS, 1.01),
+    Item("GPT-2 small", 2 * KI, BUDGET, 1.01, rounds=2),
+    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="default", steps=4),
+    Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="reduce-overhead", steps=4),
+    Item("Llama 1.3e9", 8 * KI, LAYERS, 1.01, rounds=2, steps=1),
+    Item("Llama 1.3e9", 2 * KI, ADDED_UP, 1.01),
+    Item("GPT-2 small", 2 * KI, TOTAL, 1.01, steps=4),
+    Item("Llama 1.3e9", 16 * KI, LAYERS, 1.002, rounds=2, steps=1),
+    Item("GPT-2 small", 16 * KI, ADDED_UP, 1.002),
+    Item("GPT-2 small", 8 * KI, ADDED_UP, 1.01),
+)
+
+TINY = Size(width=16, depth=1, heads=2, vocabulary=32, context=8)
+
+
+def row(item: Item, device: torch.device, *, is_tiny: bool) -> Row:
+    """One item, measured or with the reason why not."""
+    size, make = MODELS[item.model]
+    size, tokens = (TINY, 16) if is_tiny else (size, item.tokens)
+
+    def measured() -> object:
+        return measure(
+            item.mode,
+            size,
+            tokens,
+            2 if is_tiny else item.rounds,
+            1 if is_tiny else item.steps,
+            device,
+            micro_batches=item.micro_batches,
+            compiled="" if is_tiny and device.type == "cpu" else item.compiled,
+            make=make,
+        )
+
+    about: Row = {"model": item.model, "tokens": tokens, "micro_batches": item.micro_batches}
+    about |= {"compiled": item.compiled or "eager", "mode": item.mode.name}
+    return about | row_of(item.mode, measured, math.inf if is_tiny else item.bound)  # type: ignore[arg-type]
+
+
+def main() -> None:
+    """Measure in order until the time is over, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=480, help="a row that is not begun by then is left out")
+    parser.add_argument("--tiny", action="store_true", help="all rows at a size that says nothing; writes nothing")
+    arguments = parser.parse_args()
+    device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    is_tiny = IS_SMOKE or arguments.tiny or device.type == "cpu"
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    start, rows = time.monotonic(), []
+    for item in ITEMS:
+        began = time.monotonic()
+        if began - start > arguments.seconds:
+            print(f"{item.model} {item.tokens} {item.mode.name}: no time left")
+            continue
+        found = row(item, device, is_tiny=is_tiny)
+        rows.append(found)
+        show(found)
+        print(f"  {found['compiled']}, {time.monotonic() - began:.1f} s", flush=True)
+        gc.collect()
+        if device.type == "cuda":
+            torch.compiler.reset()
+            torch.cuda.empty_cache()
+        if not is_tiny:  # after each row: what a machine that goes away has measured stays
+            write_rows(results_name("gpu_steps", device), rows, command=COMMAND, about=versions(device))
+
+
+if __name__ == "__main__":
+    main()
