@@ -30,13 +30,16 @@ SHAPES = ((768, 768), (2304, 768), (3072, 768), (768, 3072), (2048, 2048), (8192
 """Outputs and inputs of a Linear."""
 
 TILES = (
+    Tile(128, 256, 32, 8, 4),
+    Tile(128, 256, 32, 8, 5),
+    Tile(128, 256, 32, 8, 6),
     Tile(128, 256, 64, 8, 3),
     Tile(128, 256, 64, 8, 4),
-    Tile(256, 128, 64, 8, 3),
-    Tile(128, 128, 64, 8, 4),
-    Tile(128, 128, 64, 4, 4),
-    Tile(64, 256, 64, 4, 4),
-    Tile(128, 256, 32, 8, 4),
+    Tile(256, 128, 32, 8, 5),
+    Tile(128, 128, 64, 4, 3),
+    Tile(128, 128, 32, 4, 4),
+    Tile(128, 128, 32, 4, 6),
+    Tile(64, 256, 32, 4, 4),
 )
 
 NUM_EXAMPLES, NUM_POSITIONS = 16, 1024
@@ -82,7 +85,7 @@ def rows_of(
             "tflops": 2e-12 * examples * positions * num_outputs * num_inputs / min(seconds),
         }
         is_ours = name == "noisescale" and device.type == "cuda"
-        row |= {"tile": str(tile_of(num_outputs, num_inputs)) if is_ours else "", "status": MEASURED}
+        row |= {"tile": str(tile_of(positions, num_outputs, num_inputs)) if is_ours else "", "status": MEASURED}
         row |= {"misses": f"{ratio.value:.3g} > {MOST_RATIO}" if is_ours and ratio.value > MOST_RATIO else ""}
         rows.append(row)
     return rows

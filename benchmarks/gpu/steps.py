@@ -28,6 +28,7 @@ from noisescale.options import Arithmetic
 
 COMMAND = "python benchmarks/gpu/steps.py"
 
+NO_RATE = Mode("per layer, judge_rate=False", {"judge_rate": False})
 TOTAL = Mode("total", {"groups": "none"})
 LAYERS = Mode("per layer")
 ADDED_UP = Mode("accumulate", {"arithmetic": Arithmetic(accumulate="fp32")})
@@ -70,18 +71,19 @@ MODELS: dict[str, tuple[Size, Callable[[Size], nn.Module]]] = {
 KI = 1024
 
 ITEMS = (
-    Item("GPT-2 small", 16 * KI, LAYERS, 1.002),
     Item("GPT-2 small", 2 * KI, LAYERS, 1.01, steps=4),
-    Item("Llama 1.3e9", 2 * KI, LAYERS, 1.01),
+    Item("GPT-2 small", 16 * KI, LAYERS, 1.002),
+    Item("GPT-2 small", 2 * KI, NO_RATE, 1.01, steps=4),
     Item("GPT-2 small", 2 * KI, ADDED_UP, 1.01, steps=4),
     Item("GPT-2 small", 16 * KI, PER_EXAMPLE, micro_batches=1, steps=4),
-    Item("GPT-2 small", 8 * KI, LAYERS, 1.01),
-    Item("GPT-2 small", 2 * KI, BUDGET, 1.01, rounds=2),
+    Item("Llama 1.3e9", 2 * KI, LAYERS, 1.01),
     Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="default", steps=4),
     Item("GPT-2 small", 2 * KI, LAYERS, 1.01, compiled="reduce-overhead", steps=4),
+    Item("GPT-2 small", 8 * KI, LAYERS, 1.01),
+    Item("GPT-2 small", 2 * KI, BUDGET, 1.01, rounds=2),
     Item("Llama 1.3e9", 8 * KI, LAYERS, 1.01, rounds=2, steps=1),
-    Item("Llama 1.3e9", 2 * KI, ADDED_UP, 1.01),
     Item("GPT-2 small", 2 * KI, TOTAL, 1.01, steps=4),
+    Item("Llama 1.3e9", 2 * KI, ADDED_UP, 1.01),
     Item("Llama 1.3e9", 16 * KI, LAYERS, 1.002, rounds=2, steps=1),
     Item("GPT-2 small", 16 * KI, ADDED_UP, 1.002),
     Item("GPT-2 small", 8 * KI, ADDED_UP, 1.01),

@@ -68,6 +68,9 @@ class Training:
         self._has_graphs = compiled == "reduce-overhead"
         if compiled:
             self._called = torch.compile(self._model, mode=compiled)
+        if self._has_graphs:  # gradients are added to memory of our own: a graph's is overwritten by the next replay
+            for parameter in self._model.parameters():
+                parameter.grad = torch.zeros_like(parameter)
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4, fused=True)
         shape = (micro_batches, tokens // size.context, size.context)
         codes = torch.randint(size.vocabulary, shape, device=device)
@@ -98,8 +101,6 @@ class Training:
         """One optimizer step; nothing in it waits for the device."""
         total = torch.zeros((), device=self._device)
         for codes in self._micro_batches:
-            if self._has_graphs:
-                torch.compiler.cudagraph_mark_step_begin()
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self._device.type == "cuda"):
                 logits = self._called(codes[:, :-1])
             loss = functional.cross_entropy(logits.float().flatten(0, 1), codes[:, 1:].flatten())
@@ -109,7 +110,7 @@ class Training:
         if run is not None:
             run.log_gradients(loss=total, batch_size=self._batch_size)
         self._optimizer.step()
-        self._optimizer.zero_grad()
+        self._optimizer.zero_grad(set_to_none=not self._has_graphs)
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
