@@ -39,6 +39,9 @@ MOST_ERROR = 1e-6
 OF_INTERPRETER = ("fp32", "dots of two types", "accumulate bf16")
 """Cases that show in seconds that the stage runs."""
 
+LEAST_TEST_SECONDS = 15
+"""Below which tests are not begun: they import for as long."""
+
 GPU_TESTS = (
     "tests/client/kernels",
     "tests/client/capture/test_nobody_waits.py",
@@ -170,7 +173,7 @@ def rows_of_tests(limit_seconds: float, *, sanitized: bool) -> Iterator[Row]:
     """
     report = Path(os.environ.get("TMPDIR", "/tmp")) / f"noisescale-gpu-tests-{os.getpid()}.xml"
     # kernels are compiled one after the other: several processes fill Triton's cache for all that follows
-    workers = ["--numprocesses", str(min(10, os.cpu_count() or 1))] if shutil.which("nvidia-smi") else []
+    workers = ["--numprocesses", str(min(12, os.cpu_count() or 1))] if shutil.which("nvidia-smi") else []
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-c", str(Path(__file__).with_name("pytest.ini"))),
         *(
@@ -209,9 +212,6 @@ def main() -> None:
     torch.set_num_threads(1)
     start = time.monotonic()
     rows: list[Row] = []
-    if on_gpu and not IS_SMOKE:
-        rows += rows_of_tests(arguments.seconds / 2, sanitized=False)
-        print(f"tests: {time.monotonic() - start:.0f} s", flush=True)
     for part, case, check in checks(on_gpu=on_gpu):
         began = time.monotonic()
         if began - start > arguments.seconds:
@@ -226,8 +226,11 @@ def main() -> None:
             print(f"{part}: {case}: {row['misses']}", flush=True)
         if on_gpu:
             torch.cuda.empty_cache()
-    if on_gpu and not IS_SMOKE and time.monotonic() - start < arguments.seconds:
-        rows += rows_of_tests(start + arguments.seconds - time.monotonic(), sanitized=True)
+    print(f"checks: {time.monotonic() - start:.0f} s", flush=True)
+    for sanitized in (False, True) if on_gpu and not IS_SMOKE else ():
+        left = start + arguments.seconds - time.monotonic()
+        if left > LEAST_TEST_SECONDS:
+            rows += rows_of_tests(left, sanitized=sanitized)
     device = torch.device("cuda", 0) if on_gpu else torch.device("cpu")
     write_rows(results_name("gpu_correctness", device), rows, command=COMMAND, about=versions(device))
     parts = dict.fromkeys(str(row["part"]) for row in rows)

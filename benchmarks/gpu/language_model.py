@@ -31,8 +31,8 @@ COMMAND = "python benchmarks/gpu/language_model.py"
 MODEL = Size(width=768, depth=12, heads=12, vocabulary=32768, context=1024)
 TINY = Size(width=32, depth=1, heads=2, vocabulary=512, context=32)
 
-MOST_BYTES = 160_000_000
-TOKENIZER_BYTES = 24_000_000
+MOST_BYTES = 60_000_000
+TOKENIZER_BYTES = 12_000_000
 HELD_OUT_IN = 32
 """One file in so many."""
 

@@ -1,7 +1,7 @@
 """Sums over gradients: time, share of what a read-only pass reads, launches, errors; results/kernels-<device>.csv.
 
-On a GPU everything is measured; without one, or with `--cpu`, what a CPU can say in a few minutes. `--sets` and
-`--no-inductor` measure less and write nothing.
+On a GPU everything is measured; without one, or with `--cpu`, what a CPU can say in a few minutes. `--sets` measures
+less and writes nothing.
 """
 
 import argparse
@@ -252,7 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cpu", action="store_true", help="even where there is a GPU")
     parser.add_argument("--sets", default="", help="sets whose name holds this; writes nothing")
-    parser.add_argument("--no-inductor", action="store_true", help="compile nothing with inductor; writes nothing")
+    parser.add_argument("--no-inductor", action="store_true", help="compile nothing with inductor")
     parser.add_argument("--seconds", type=float, default=math.inf, help="a set that is not begun by then is left out")
     arguments = parser.parse_args()
     device = torch.device("cuda", 0) if torch.cuda.is_available() and not arguments.cpu else torch.device("cpu")
@@ -270,7 +270,7 @@ def main() -> None:
             for row in bench.rows_of(tensor_set, dtype_name):
                 show(row)
                 rows.append(row)
-                if not (arguments.sets or arguments.no_inductor):  # what a machine that goes away has measured stays
+                if not arguments.sets:  # what a machine that goes away has measured stays
                     write_rows(what, rows, command=command, about=versions(device))
 
 

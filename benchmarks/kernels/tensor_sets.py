@@ -57,4 +57,4 @@ def huge() -> TensorSet:
 
 def all_sets() -> tuple[TensorSet, ...]:
     """In the order of results."""
-    return gpt2_124m(), llama_1b(), tiny_2000(), huge()
+    return gpt2_124m(), tiny_2000(), llama_1b(), huge()

@@ -93,7 +93,7 @@ def test_gradients_of_16_bit_are_rounded_once_and_not_at_each_addition(dtype):
 @pytest.mark.parametrize("num_flushes", [1, 3])
 def test_the_terms_of_each_group_are_those_of_the_default(groups, num_flushes, monkeypatch):
     if num_flushes > 1:
-        monkeypatch.setattr("noisescale.capture.small_batches.main_gradients.PENDING_BYTES", 150)
+        monkeypatch.setattr("noisescale.capture.sums.pending_gradients.most_pending", lambda _: 150)
     found = []
     for accumulate in ("autograd", "fp32"):
         model = make_model()

@@ -320,7 +320,7 @@ def test_a_fault_inside_a_hook_never_reaches_the_backward(at_once, caplog):
 
 
 def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkeypatch):
-    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.PENDING_BYTES", 100)
+    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.most_pending", lambda _: 100)
     model = make_model()
     run, kept = make_kept_run()
     run.watch(model)
@@ -330,7 +330,7 @@ def test_much_pending_memory_is_reduced_before_the_backward_ends(at_once, monkey
     run.log_gradients()
     run.finish()
 
-    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.PENDING_BYTES", 1 << 20)
+    monkeypatch.setattr("noisescale.capture.sums.pending_gradients.most_pending", lambda _: 1 << 20)
     whole, whole_kept = make_kept_run()
     whole.watch(model)
     model.zero_grad()

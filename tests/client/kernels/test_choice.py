@@ -49,15 +49,15 @@ class TooLarge(NaiveReduction):
 class Right(NaiveReduction):
     """A kernel that is right, and reads numbers where they lie."""
 
-    def sq_norms_at(self, addresses, inverse_scale):
+    def sums_at(self, operation, lists):
         dtypes = {index: launch.dtype for launch in self._layout.launches for index in launch.indices}
         values = [
             torch.frombuffer(
-                (ctypes.c_char * (numel * dtypes[index].itemsize)).from_address(addresses[index]), dtype=dtypes[index]
+                (ctypes.c_char * (numel * dtypes[index].itemsize)).from_address(lists.first[index]), dtype=dtypes[index]
             )
             for index, numel in enumerate(self._layout.numels)
         ]
-        return self.sums(Operation.SQ_NORMS, Lists(values, inverse_scale=inverse_scale))
+        return self.sums(operation, Lists(values, inverse_scale=lists.inverse_scale))
 
 
 def test_the_host_is_left_to_pytorch(warnings, monkeypatch):

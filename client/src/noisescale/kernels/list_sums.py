@@ -10,14 +10,15 @@ from torch import Tensor
 from noisescale.kernels import choice
 from noisescale.kernels.gradient_sums import GradientSums, SignSums
 from noisescale.kernels.layout import layout_of
-from noisescale.kernels.memory import contiguous_addresses, sizes_and_types
+from noisescale.kernels.memory import are_alike, contiguous_addresses, sizes_and_types
 from noisescale.kernels.multi_tensor.naive import NaiveReduction
 from noisescale.kernels.multi_tensor.reduction import PlainReduction, Reduction
-from noisescale.kernels.operations import Lists, Numbers, Operation, wide_dtype
+from noisescale.kernels.operations import Lists, Numbers, Operation, PlainLists, wide_dtype
 from noisescale.kernels.preference import PREFERENCE, Kernels
 from noisescale.kernels.row_norms import dense_values, values_that_count
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_READ = frozenset(DTYPES)
 
 
 class MultiTensor:
@@ -55,6 +56,7 @@ class MultiTensor:
             raise ValueError(f"dtypes must be float32, bfloat16, float16 or float64, got {unknown}")
         self._numels = tuple(numels)
         self._dtypes = tuple(dtypes)
+        self._wide = tuple(wide_dtype(dtype) for dtype in dtypes)
         self._announcement = tuple(zip(dtypes, numels, strict=False))
         self._kernels = kernels
         self._device = torch.device(device)
@@ -82,14 +84,7 @@ class MultiTensor:
         Raises:
             ValueError: For tensors that are not those announced.
         """
-        reduction = self._reduction(Operation.SQ_NORMS)
-        addresses = contiguous_addresses(tensors) if reduction is self._fused else None
-        if addresses is not None and sizes_and_types(tensors) == (self._numels, self._dtypes):  # type: ignore[arg-type]
-            found = self.sq_norms_at(addresses, inverse_scale)
-            if found is not None:
-                return found
-        lists = Lists(self._checked(tensors, self._dtypes), inverse_scale=inverse_scale)
-        sq_norm, num_nonfinite = reduction.sums(Operation.SQ_NORMS, lists).unbind()
+        sq_norm, num_nonfinite = self._sums(Operation.SQ_NORMS, tensors, inverse_scale=inverse_scale)
         return GradientSums(sq_norm, num_nonfinite, len(self._numels))
 
     def sq_norms_at(self, addresses: tuple[int, ...], inverse_scale: Tensor | None = None) -> GradientSums | None:
@@ -104,7 +99,8 @@ class MultiTensor:
         """
         if self._reduction(Operation.SQ_NORMS) is not self._fused or self._fused is None:
             return None
-        sq_norm, num_nonfinite = self._fused.sq_norms_at(addresses, inverse_scale).unbind()
+        found = self._fused.sums_at(Operation.SQ_NORMS, PlainLists(addresses, inverse_scale=inverse_scale))
+        sq_norm, num_nonfinite = found.unbind()
         return GradientSums(sq_norm, num_nonfinite, len(self._numels))
 
     def dots(
@@ -120,8 +116,9 @@ class MultiTensor:
         Raises:
             ValueError: For tensors that are not those announced.
         """
-        lists = Lists(*self._pair(tensors, others), inverse_scale=inverse_scale)
-        sq_norm, other_sq_norm, dot, num_nonfinite = self._sums(Operation.DOTS, lists)
+        sq_norm, other_sq_norm, dot, num_nonfinite = self._sums(
+            Operation.DOTS, tensors, others, inverse_scale=inverse_scale
+        )
         return GradientSums(sq_norm, num_nonfinite, len(self._numels), other_sq_norm, dot)
 
     def preconditioned(
@@ -147,8 +144,9 @@ class MultiTensor:
         Source: Kingma and Ba 2015, arXiv:1412.6980, algorithm 1.
         """
         numbers = self._for_each(eps), self._for_each(bias_correction)
-        lists = Lists(*self._pair(tensors, second_moments), numbers, inverse_scale)
-        sq_norm, num_nonfinite = self._sums(Operation.PRECONDITIONED, lists)
+        sq_norm, num_nonfinite = self._sums(
+            Operation.PRECONDITIONED, tensors, second_moments, numbers=numbers, inverse_scale=inverse_scale
+        )
         return GradientSums(sq_norm, num_nonfinite, len(self._numels))
 
     def sign_statistics(
@@ -165,8 +163,7 @@ class MultiTensor:
             ValueError: For tensors that are not those announced.
         """
         numbers = self._for_each(float(factors[0])), self._for_each(float(factors[1]))
-        lists = Lists(*self._pair(tensors, others), numbers)
-        distance, upper, lower, num_nonfinite = self._sums(Operation.SIGNS, lists)
+        distance, upper, lower, num_nonfinite = self._sums(Operation.SIGNS, tensors, others, numbers=numbers)
         return SignSums(distance, upper, lower, num_nonfinite, len(self._numels))
 
     def accumulate(
@@ -188,17 +185,57 @@ class MultiTensor:
         Raises:
             ValueError: For tensors that are not those announced, and for sums that cannot be added to in place.
         """
-        wide = [wide_dtype(dtype) for dtype in self._dtypes]
-        xs, sums = self._pair(gradients, main, wide)
-        for index, (gradient, total) in enumerate(zip(xs, sums, strict=True)):
-            if gradient is not None and (total is None or not total.is_contiguous()):
-                raise ValueError(f"main must hold a contiguous tensor where there is a gradient, not so at {index}")
-        lists = Lists(xs, sums, inverse_scale=inverse_scale)
-        sq_norm, other_sq_norm, num_nonfinite = self._sums(Operation.ACCUMULATE, lists)
+        sq_norm, other_sq_norm, num_nonfinite = self._sums(
+            Operation.ACCUMULATE, gradients, main, other_dtypes=self._wide, inverse_scale=inverse_scale
+        )
         return GradientSums(sq_norm, num_nonfinite, len(self._numels), other_sq_norm)
 
-    def _sums(self, operation: Operation, lists: Lists) -> tuple[Tensor, ...]:
-        return self._reduction(operation).sums(operation, lists).unbind()
+    def _sums(
+        self,
+        operation: Operation,
+        tensors: Sequence[Tensor | None],
+        others: Sequence[Tensor | None] = (),
+        *,
+        other_dtypes: tuple[torch.dtype, ...] | None = None,
+        numbers: tuple[Numbers, Numbers] | None = None,
+        inverse_scale: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        reduction = self._reduction(operation)
+        if reduction is self._fused and self._fused is not None:
+            plain = self._plain(tensors, others, other_dtypes, numbers, inverse_scale)
+            if plain is not None:
+                return self._fused.sums_at(operation, plain).unbind()
+        if not operation.has_other:
+            return reduction.sums(
+                operation, Lists(self._checked(tensors, self._dtypes), inverse_scale=inverse_scale)
+            ).unbind()
+        xs, ys = self._pair(tensors, others, other_dtypes)
+        if operation is Operation.ACCUMULATE:
+            _check_sums(xs, ys)
+        return reduction.sums(operation, Lists(xs, ys, numbers, inverse_scale)).unbind()
+
+    def _plain(
+        self,
+        tensors: Sequence[Tensor | None],
+        others: Sequence[Tensor | None],
+        other_dtypes: tuple[torch.dtype, ...] | None,
+        numbers: tuple[Numbers, Numbers] | None,
+        inverse_scale: Tensor | None,
+    ) -> PlainLists | None:
+        """Where the tensors begin; None where each has to be looked at."""
+        first = contiguous_addresses(tensors)
+        if first is None or sizes_and_types(tensors) != (self._numels, self._dtypes):  # type: ignore[arg-type]
+            return None
+        if not others:
+            return PlainLists(first, inverse_scale=inverse_scale)
+        other = contiguous_addresses(others)
+        if other is None or not are_alike(tensors, others):  # type: ignore[arg-type]
+            return None
+        found = sizes_and_types(others)[1]  # type: ignore[arg-type]
+        is_known = _READ.issuperset(found) if other_dtypes is None else found == other_dtypes
+        if not is_known or any(len({found[i] for i in launch.indices}) > 1 for launch in self._layout.launches):
+            return None
+        return PlainLists(first, other, found, numbers, inverse_scale)
 
     def _reduction(self, operation: Operation) -> Reduction:
         if choice.takes_triton(self._kernels or PREFERENCE.kernels, self._device, operation):
@@ -260,3 +297,14 @@ class MultiTensor:
                 names = " or ".join(str(dtype) for dtype in wanted)
                 raise ValueError(f"tensor {index} must be of {names}, got {tensor.dtype}")
         return tensors
+
+
+def _check_sums(gradients: Sequence[Tensor | None], sums: Sequence[Tensor | None]) -> None:
+    """Whether gradients can be added to these sums in place.
+
+    Raises:
+        ValueError: They cannot.
+    """
+    for index, (gradient, total) in enumerate(zip(gradients, sums, strict=True)):
+        if gradient is not None and (total is None or not total.is_contiguous()):
+            raise ValueError(f"main must hold a contiguous tensor where there is a gradient, not so at {index}")

@@ -9,12 +9,18 @@ from torch import Tensor
 Tensors = Sequence[Tensor | None]
 
 # Called by `map` for each tensor of a list: a loop in Python would cost a microsecond a tensor.
-_numel, _dtype, _address, _is_contiguous = Tensor.numel, attrgetter("dtype"), Tensor.data_ptr, Tensor.is_contiguous
+_numel, _address, _is_contiguous = Tensor.numel, Tensor.data_ptr, Tensor.is_contiguous
+_dtype, _shape = attrgetter("dtype"), attrgetter("shape")
 
 
 def sizes_and_types(tensors: Sequence[Tensor]) -> tuple[tuple[int, ...], tuple[torch.dtype, ...]]:
     """Elements and type of each tensor."""
     return tuple(map(_numel, tensors)), tuple(map(_dtype, tensors))
+
+
+def are_alike(tensors: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
+    """Whether two lists have the same shapes."""
+    return tuple(map(_shape, tensors)) == tuple(map(_shape, others))
 
 
 def contiguous_addresses(tensors: Tensors) -> tuple[int, ...] | None:

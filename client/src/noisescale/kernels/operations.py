@@ -61,6 +61,25 @@ class Lists:
         return (1.0, 1.0) if self.numbers is None else (self.numbers[0][index], self.numbers[1][index])
 
 
+@dataclass(frozen=True, slots=True)
+class PlainLists:
+    """The lists of a pass whose tensors are all there, contiguous, and as announced: only where they begin counts.
+
+    Attributes:
+        first: Address of x of each tensor.
+        other: Address of y of each tensor; empty where the operation has one list.
+        other_dtypes: Type of each y, one for all x of a type; empty likewise.
+        numbers: See `Lists`.
+        inverse_scale: See `Lists`.
+    """
+
+    first: tuple[int, ...]
+    other: tuple[int, ...] = ()
+    other_dtypes: tuple[torch.dtype, ...] = ()
+    numbers: tuple[Numbers, Numbers] | None = None
+    inverse_scale: Tensor | None = None
+
+
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     """In which sums of this type are accumulated outside of these kernels: fp64 stays, everything else is fp32."""
     return torch.float64 if dtype == torch.float64 else torch.float32

@@ -38,7 +38,7 @@ __all__ = [
 _READ = frozenset(DTYPES)
 
 MAX_LISTS = 1024
-"""Lists whose cut into chunks is remembered: a backward pass hands over one for each 32 MiB of gradients."""
+"""Lists whose cut into chunks is remembered: a backward pass hands its gradients over in several."""
 
 
 def squared_norms(tensors: Sequence[Tensor]) -> Tensor:

@@ -45,11 +45,12 @@ class SumChecks:
 
     def begin(self, name: str) -> Checksum | None:
         """The sums of a parameter that is checked in this backward; of a small one most often None."""
-        # the check of a small one takes as long as all else
+        # the check of a small one takes as long as all else; on a GPU that of a large one, where a kernel does the rest
+        parameter = self._parameters[name]
         is_checked = (
             self.num_backwards < NUM_PROVING_BACKWARDS
             or self.num_backwards % CHECK_EVERY == 0
-            or self._parameters[name].numel() >= SMALL
+            or (parameter.numel() >= SMALL and parameter.is_cpu)
         )
         if not is_checked:
             return None

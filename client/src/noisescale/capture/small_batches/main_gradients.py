@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from noisescale.capture.sums.pending_gradients import PENDING_BYTES, PendingGradients
+from noisescale.capture.sums.pending_gradients import PendingGradients
 from noisescale.capture.sums.row_sums import RowsPart, RowSums
 
 WIDE = (torch.float32, torch.float64)
@@ -133,7 +133,7 @@ class MainGradients:
         else:
             self._waiting_bytes += gradient.numel() * gradient.element_size()
         self._waiting[index] = before, gradient
-        if self._waiting_bytes > PENDING_BYTES:
+        if self._waiting_bytes > self._pending.most_bytes:
             self._add()
 
     def finish(self, *, has_failed: bool = False) -> None:

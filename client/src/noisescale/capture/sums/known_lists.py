@@ -9,7 +9,7 @@ from torch import Tensor
 from noisescale.kernels import MultiTensor
 
 MAX_LISTS = 1024
-"""Lists whose layout is remembered: a backward pass hands over one for each 32 MiB of gradients."""
+"""Lists whose layout is remembered: a backward pass hands its gradients over in several."""
 
 
 @lru_cache(maxsize=MAX_LISTS)

@@ -16,8 +16,9 @@ from torch import Tensor
 from noisescale.kernels.layout import CHUNK, Launch, Layout
 from noisescale.kernels.memory import MemoryRuns
 from noisescale.kernels.multi_tensor.kernel import reduce_chunks, sum_segments
-from noisescale.kernels.operations import Lists, Numbers, Operation
+from noisescale.kernels.operations import Lists, Numbers, Operation, PlainLists
 from noisescale.kernels.pointer_table import PointerTable
+from noisescale.kernels.started import start_again
 
 TYPES = {
     torch.float32: tl.float32,
@@ -87,6 +88,7 @@ class FusedReduction:
         self._num_tensors = len(layout.numels)
         self._table = PointerTable(5 * self._num_tensors, device)
         self._plain_table = PointerTable(self._num_tensors, device, constants=layout.numels)
+        self._plain_pairs = PointerTable(4 * self._num_tensors, device, constants=layout.numels)
         self._last_plain: tuple[tuple[int, ...], bool] = (), True
         self._runs = MemoryRuns()
 
@@ -103,99 +105,99 @@ class FusedReduction:
         entries = self._entries(first, other, lists.numbers)
         with _on(self._device), self._table.holding(entries) as table:
             for launch, other_type in zip(self._layout.launches, other_types, strict=True):
-                self._reduce(operation, lists, launch, other_type, entries, table, partial_NC)
+                if launch.num_chunks:
+                    self._start(
+                        operation, launch, other_type, table, lists.numbers, lists.inverse_scale, partial_NC,
+                        is_aligned=self._is_aligned(entries, launch),
+                    )  # fmt: skip
             sum_NS = self._finished(operation, partial_NC)
             self._keep_for_graphs(self._table)
         return sum_NS
 
-    def sq_norms_at(self, addresses: tuple[int, ...], inverse_scale: Tensor | None) -> Tensor:
-        """`sums` of squares where all tensors are as the layout says, and lie at these addresses.
-
-        Args:
-            addresses: From `plain_addresses`.
-            inverse_scale: See `Lists`.
-        """
+    def sums_at(self, operation: Operation, lists: PlainLists) -> Tensor:
+        """See `PlainReduction`."""
+        addresses = lists.first + lists.other
         if addresses != self._last_plain[0]:
             self._last_plain = addresses, not reduce(or_, addresses) % VECTOR_BYTES
-        operation = Operation.SQ_NORMS
         partial_NC = torch.empty(operation.num_sums, self._layout.num_chunks, dtype=torch.float64, device=self._device)
-        with _on(self._device), self._plain_table.holding(addresses) as table:
+        pointers, entries = self._plain_table, addresses
+        if operation.has_other:
+            pointers, entries = self._plain_pairs, addresses + tuple(self._number_entries(lists.numbers))
+        with _on(self._device), pointers.holding(entries) as table:
             for launch in self._layout.launches:
                 if launch.num_chunks:
-                    values = compile_time_values(
-                        operation,
-                        launch.dtype,
-                        launch.dtype,
-                        has_scale=inverse_scale is not None,
+                    other = lists.other_dtypes[launch.indices[0]] if lists.other_dtypes else launch.dtype
+                    self._start(
+                        operation, launch, other, table, lists.numbers, lists.inverse_scale, partial_NC,
                         is_aligned=self._last_plain[1],
-                    )
-                    self._start(launch, table, (table, table), inverse_scale, partial_NC, values)
+                    )  # fmt: skip
             sum_NS = self._finished(operation, partial_NC)
-            self._keep_for_graphs(self._plain_table)
+            self._keep_for_graphs(pointers)
         return sum_NS
-
-    def _reduce(
-        self,
-        operation: Operation,
-        lists: Lists,
-        launch: Launch,
-        other_type: torch.dtype,
-        entries: Sequence[int],
-        table: Tensor,
-        partial_NC: Tensor,
-    ) -> None:
-        if not launch.num_chunks:
-            return
-        scale = lists.inverse_scale
-        first, second = lists.numbers or ((), ())
-        numbers = self._on_device(first, table, 3), self._on_device(second, table, 4)
-        values = compile_time_values(
-            operation,
-            launch.dtype,
-            other_type,
-            has_scale=scale is not None,
-            is_aligned=self._is_aligned(entries, launch),
-        )
-        self._start(launch, table, numbers, scale, partial_NC, values)
 
     def _start(
         self,
+        operation: Operation,
         launch: Launch,
+        other_type: torch.dtype,
         table: Tensor,
-        numbers: tuple[Tensor, Tensor],
+        numbers: tuple[Numbers, Numbers] | None,
         scale: Tensor | None,
         partial_NC: Tensor,
-        values: dict[str, Any],
+        *,
+        is_aligned: bool,
     ) -> None:
-        first, second = numbers
-        reduce_chunks[(launch.num_chunks,)](
-            table,
-            first,
-            second,
-            self._chunk_tensor,
-            self._chunk_slot,
-            self._chunk_offset,
-            table if scale is None else scale,
-            partial_NC,
-            self._num_tensors,
-            self._layout.num_chunks,
-            launch.first_chunk,
-            **values,
-            **OPTIONS,
+        """Launch the sums of the chunks of one type."""
+        first, second = numbers or ((), ())
+        has_table = table.numel() > 2 * self._num_tensors  # else the operation has no numbers: any address will do
+        start_again(
+            reduce_chunks,
+            (launch.num_chunks,),
+            (
+                table,
+                self._on_device(first, table, 3) if has_table else table,
+                self._on_device(second, table, 4) if has_table else table,
+                self._chunk_tensor,
+                self._chunk_slot,
+                self._chunk_offset,
+                table if scale is None else scale,
+                partial_NC,
+                self._num_tensors,
+                self._layout.num_chunks,
+                launch.first_chunk,
+            ),
+            compile_time_values(
+                operation, launch.dtype, other_type, has_scale=scale is not None, is_aligned=is_aligned
+            ),
+            OPTIONS,
+            sort=(
+                self._device,
+                operation,
+                launch.dtype,
+                other_type,
+                has_table,
+                is_aligned,
+                scale is None or scale.dtype,
+            ),
         )
 
     def _finished(self, operation: Operation, partial_NC: Tensor) -> Tensor:
         """Sums [N, S] of the sums of chunks."""
         sum_NS = torch.empty(operation.num_sums, self._layout.num_segments, dtype=torch.float64, device=self._device)
-        sum_segments[(self._layout.num_segments, operation.num_sums)](
-            partial_NC,
-            self._segment_low,
-            self._segment_high,
-            sum_NS,
-            self._layout.num_chunks,
-            self._layout.num_segments,
-            SEGMENT_BLOCK,  # type: ignore[arg-type]  # Triton makes the constant
-            **OPTIONS,
+        start_again(
+            sum_segments,
+            (self._layout.num_segments, operation.num_sums),
+            (
+                partial_NC,
+                self._segment_low,
+                self._segment_high,
+                sum_NS,
+                self._layout.num_chunks,
+                self._layout.num_segments,
+            ),
+            {"BLOCK": SEGMENT_BLOCK},
+            OPTIONS,
+            sort=(self._device,),
         )
         return sum_NS
 
@@ -210,9 +212,16 @@ class FusedReduction:
         if other and None in first:
             numels = [max(pair) for pair in zip(numels, _numels(other), strict=True)]
         entries = numels + _addresses(first) + (_addresses(other) if other else nothing)
-        for column in numbers or ((), ()):
-            entries += nothing if isinstance(column, Tensor) or not column else _bits(column)
-        return entries
+        return entries + self._number_entries(numbers)
+
+    def _number_entries(self, numbers: tuple[Numbers, Numbers] | None) -> list[int]:
+        """Both numbers of each tensor as bits; zeros where the host does not know them."""
+        nothing = [0] * self._num_tensors
+        return [
+            entry
+            for column in numbers or ((), ())
+            for entry in (nothing if isinstance(column, Tensor) or not column else _bits(column))
+        ]
 
     def _is_aligned(self, entries: Sequence[int], launch: Launch) -> bool:
         num = self._num_tensors

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from noisescale.kernels.operations import Lists, Operation
+from noisescale.kernels.operations import Lists, Operation, PlainLists
 
 
 class Reduction(Protocol):
@@ -28,11 +28,11 @@ class Reduction(Protocol):
 class PlainReduction(Reduction, Protocol):
     """One that reads tensors where they lie, if all are as announced."""
 
-    def sq_norms_at(self, addresses: tuple[int, ...], inverse_scale: Tensor | None) -> Tensor:
-        """`sums` of squares of tensors that are all there, contiguous, of the sizes and types of the layout.
+    def sums_at(self, operation: Operation, lists: PlainLists) -> Tensor:
+        """`sums` of tensors that need not be looked at one by one.
 
         Args:
-            addresses: Of each.
-            inverse_scale: See `Lists`.
+            operation: What to sum up.
+            lists: Where they begin.
         """
         ...
