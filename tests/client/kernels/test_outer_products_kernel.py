@@ -101,7 +101,9 @@ def test_an_example_needs_no_memory_for_its_product_where_the_kernel_makes_it(mo
     g, a = torch.randn(40, 900, 256).bfloat16(), torch.randn(40, 900, 512).bfloat16()
     rows = lambda start, stop: (g[start:stop], a[start:stop])  # noqa: E731
 
-    found = outer_products.outer_sq_norms([outer_products.OuterProducts(40, 900, 1, 256, 512, True, rows)], None)
+    found = outer_products.outer_sq_norms(
+        [outer_products.OuterProducts(40, 900, 1, 256, 512, True, rows)], None, torch.device("cpu")
+    )
 
     assert asked == [40]
     torch.testing.assert_close(found, outer_products.directly(g.float(), a.float()))

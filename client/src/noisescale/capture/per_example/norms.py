@@ -278,12 +278,12 @@ class PerExampleNorms:
             if (self._joins_forwards and forward.is_taken) or (forward in sq_norms and not self._is_holding):
                 self._fault = TWICE
                 return
-            of_backward.append(sq_norms_of_sum(contributions, checksum))
+            of_backward.append(sq_norms_of_sum(contributions, checksum, gradient.device))
             sq_norms[forward] = of_backward[-1]
             if self._is_holding:
                 held = self._held.setdefault((name, forward), [])
                 if held:
-                    sq_norms[forward] = sq_norms_of_sum([*held, *contributions], None)
+                    sq_norms[forward] = sq_norms_of_sum([*held, *contributions], None, gradient.device)
                 held += contributions
         if checksum is not None:
             self._checks.end(name, checksum, gradient, torch.cat(of_backward))

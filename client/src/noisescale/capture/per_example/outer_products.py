@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from noisescale.capture.per_example.checksum import Checksum
-from noisescale.capture.per_example.contributions import BUDGET_BYTES, OuterProducts, slices, wide
+from noisescale.capture.per_example.contributions import OuterProducts, budget_on, slices, wide
 from noisescale.capture.per_example.row_sq_norms import row_sq_norms
 from noisescale.kernels import PREFERENCE
 from noisescale.kernels import outer_sq_norms as outer_sq_norms_kernel
@@ -32,16 +32,17 @@ GRAM_SHARE_ON_ACCELERATOR = 1 / 16
 DOUBLE_BYTES = 8
 
 
-def outer_sq_norms(products: Sequence[OuterProducts], checksum: Checksum | None) -> Tensor:
+def outer_sq_norms(products: Sequence[OuterProducts], checksum: Checksum | None, device: torch.device) -> Tensor:
     """[B] fp64: squared norm of each example's summed products.
 
     Args:
         products: Of the same examples and of one shape [K, O, I]; positions are put in a row.
         checksum: Is told every product; None: nobody is.
+        device: Of all.
     """
     joined = joined_products(products)
     parts = []
-    for start, stop in slices(joined.num_examples, _bytes_an_example(joined)):
+    for start, stop in slices(joined.num_examples, _bytes_an_example(joined), device):
         grad_output_NTO, activation_NTI = joined.rows(start, stop)
         if checksum is not None:
             checksum.add_products(grad_output_NTO, _widened(activation_NTI))
@@ -119,7 +120,7 @@ def through_gram(grad_output_NTO: Tensor, activation_NTI: Tensor) -> Tensor:
 def _output_parts(grad_output_NTO: Tensor, bytes_an_output: int) -> Iterator[Tensor]:
     """The output gradients in parts of outputs within the budget, widened: squared norms of the parts add up."""
     num_outputs = grad_output_NTO.shape[2]
-    size = max(1, BUDGET_BYTES // max(1, bytes_an_output))
+    size = max(1, budget_on(grad_output_NTO.device) // max(1, bytes_an_output))
     for start, stop in pairwise([*range(0, num_outputs, size), num_outputs]):
         yield _widened(grad_output_NTO[:, :, start:stop])
 

@@ -4,6 +4,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from noisescale.capture.per_example.checksum import Checksum
@@ -20,26 +21,27 @@ from noisescale.capture.per_example.token_rows import cross_terms, joined, token
 from noisescale.capture.per_example.without_formula.whole_gradients import whole_sq_norms
 
 
-def sq_norms_of_sum(contributions: Sequence[Contribution], checksum: Checksum | None) -> Tensor:
+def sq_norms_of_sum(contributions: Sequence[Contribution], checksum: Checksum | None, device: torch.device) -> Tensor:
     """[B] fp64: |Σ contributions of example i|², for contributions of the same examples to one parameter.
 
     Args:
         contributions: Vectors only, whole gradients only, or matrices and lookups only; at least one.
         checksum: Is told every contribution; None: nobody is.
+        device: Of the parameter.
     """
     vectors = [contribution for contribution in contributions if isinstance(contribution, SummedTerms)]
     if vectors:
-        return summed_sq_norms(vectors, checksum)
+        return summed_sq_norms(vectors, checksum, device)
     wholes = [contribution for contribution in contributions if isinstance(contribution, WholeGradients)]
     if wholes:
-        return whole_sq_norms(wholes, checksum)
+        return whole_sq_norms(wholes, checksum, device)
     products = [contribution for contribution in contributions if isinstance(contribution, OuterProducts)]
     lookups = [contribution for contribution in contributions if isinstance(contribution, TokenRows)]
     if not lookups:
-        return outer_sq_norms(products, checksum)
+        return outer_sq_norms(products, checksum, device)
     lookup = joined(lookups)
     sq_norm_B = token_sq_norms(lookup, checksum)
     if products:
         head = joined_products(products)
-        sq_norm_B = sq_norm_B + outer_sq_norms([head], checksum) + cross_terms(lookup, head)
+        sq_norm_B = sq_norm_B + outer_sq_norms([head], checksum, device) + cross_terms(lookup, head)
     return sq_norm_B

@@ -34,7 +34,9 @@ def token_sq_norms(lookup: TokenRows, checksum: Checksum | None) -> Tensor:
     """[B] fp64: squared norm of each example's gradient of the table."""
     num_positions, num_features = lookup.grad_output_BTD.shape[1:]
     parts = []
-    for start, stop in slices(lookup.num_examples, 2 * DOUBLE_BYTES * num_positions * num_features):
+    for start, stop in slices(
+        lookup.num_examples, 2 * DOUBLE_BYTES * num_positions * num_features, lookup.token_BT.device
+    ):
         token_bT, grad_output_bTD = lookup.token_BT[start:stop], lookup.grad_output_BTD[start:stop]
         if checksum is not None:
             checksum.add_token_rows(token_bT, grad_output_bTD)
@@ -50,7 +52,7 @@ def cross_terms(lookup: TokenRows, head: OuterProducts) -> Tensor:
     num_positions = lookup.token_BT.shape[1]
     bytes_an_example = DOUBLE_BYTES * head.num_positions * (2 * num_positions + head.num_inputs)
     parts = []
-    for start, stop in slices(lookup.num_examples, bytes_an_example):
+    for start, stop in slices(lookup.num_examples, bytes_an_example, lookup.token_BT.device):
         head_grad_bSV, activation_bSD = head.rows(start, stop)
         token_bST = lookup.token_BT[start:stop, None].expand(-1, head.num_positions, -1)
         grad_of_token_bST = head_grad_bSV.gather(2, token_bST).double()

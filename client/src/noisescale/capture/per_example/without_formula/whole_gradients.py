@@ -14,11 +14,11 @@ from noisescale.capture.per_example.row_sq_norms import row_sq_norms
 DOUBLE_BYTES = 8
 
 
-def whole_sq_norms(contributions: Sequence[WholeGradients], checksum: Checksum | None) -> Tensor:
+def whole_sq_norms(contributions: Sequence[WholeGradients], checksum: Checksum | None, device: torch.device) -> Tensor:
     """[B] fp64: squared norm of each example's summed gradient."""
     first = contributions[0]
     parts = []
-    for start, stop in slices(first.num_examples, 2 * DOUBLE_BYTES * first.num_elements):
+    for start, stop in slices(first.num_examples, 2 * DOUBLE_BYTES * first.num_elements, device):
         sum_b = torch.zeros(())
         for contribution in contributions:
             gradient_b = contribution.gradients(start, stop)
