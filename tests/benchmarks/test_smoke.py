@@ -11,7 +11,14 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results"
 LONG = ("torture.py", "fuzz_api.py", "load_10k_runs.py", "foreign_answers.py", "mutants.py")
-SCRIPTS = sorted([*BENCHMARKS.rglob("benchmark_*.py"), *(BENCHMARKS / name for name in LONG)])
+OF_A_GPU = ("correctness.py", "outer_products.py", "steps.py", "tuning.py", "language_model.py")
+SCRIPTS = sorted(
+    [
+        *BENCHMARKS.rglob("benchmark_*.py"),
+        *(BENCHMARKS / name for name in LONG),
+        *(BENCHMARKS / "gpu" / name for name in OF_A_GPU),
+    ]
+)
 """Found by their names: a new one cannot be forgotten."""
 
 CLIFF_SECONDS = 60.0

@@ -84,6 +84,17 @@ def test_the_same_entries_are_not_sent_again(table):
     assert table.num_slots == NUM_SLOTS
 
 
+def test_constants_stand_before_the_entries_of_every_call(device):
+    table = PointerTable(2, CPU, device, constants=(70, 5))
+
+    held = []
+    for number in range(6):
+        with table.holding((number, number + 1)) as values:
+            held.append(values)
+
+    assert [values.tolist() for values in held] == [[70, 5, number, number + 1] for number in range(6)]
+
+
 def test_another_stream_does_not_read_a_table_that_may_still_be_on_its_way(table, device):
     first = hold(table, 7, 8)
     device.current_stream = 5

@@ -305,10 +305,14 @@ def test_metrics_belong_to_the_newest_step():
 
     run.log_metrics(eval_loss=0.5, accuracy=torch.tensor(0.25))
     run.log_metrics(step=7, score=1)
+    run.log_metrics({"eval/loss": 0.5}, accuracy=1)
+    run.log_metrics(9, {"held-out loss": 0.25})
 
     assert [(metric.step, dict(metric.values)) for metric in kept.metrics()] == [
         (1, {"eval_loss": 0.5, "accuracy": 0.25}),
         (7, {"score": 1.0}),
+        (1, {"eval/loss": 0.5, "accuracy": 1.0}),
+        (9, {"held-out loss": 0.25}),
     ]
 
 
@@ -326,6 +330,10 @@ def enter(context):
         lambda run: run.log_gradients(learning_rate=0.1),
         lambda run: run.log_norms(small_batch_size=64, big_batch_size=8, small_sq_norm=1.0, big_sq_norm=1.0),
         lambda run: run.log_metrics(accuracy="high"),
+        lambda run: run.log_metrics(0.5),
+        lambda run: run.log_metrics(7),
+        lambda run: run.log_metrics(7, 0.5),
+        lambda run: run.log_metrics("loss", {"loss": 0.5}),
         lambda run: run.log_metrics(**{"a\nb": 1.0}),
         lambda run: enter(run.micro_batch(-3)),
     ],
@@ -371,6 +379,19 @@ def test_a_finished_run_takes_nothing_more():
 
     assert len(kept.records) == count
     assert not model._forward_pre_hooks
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [((7,), "step 7 and no number"), ((7, 0.5), "got 0.5"), (("loss", {"loss": 0.5}), "integer")],
+)
+def test_metrics_without_numbers_are_said_and_not_swallowed(given, said, caplog):
+    run, kept, _, _ = watched_run(strict=False)
+
+    run.log_metrics(*given)
+
+    assert said in caplog.text
+    assert not kept.metrics()
 
 
 def test_leaving_a_run_with_an_error_marks_it_failed():

@@ -9,6 +9,7 @@ from noisescale.guard import Faults, never_raises
 from noisescale.rows.given_norms import mean_of_small
 from noisescale.track.recorder import Recorder
 from noisescale.track.recorders import Recorders
+from noisescale_core.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
@@ -170,12 +171,29 @@ class LogCalls:
         self._recorders.named(name).log_hessian(losses, sizes, curvature_loss, step)
 
     @never_raises
-    def log_metrics(self, /, step: int | None = None, **values: float) -> None:
+    def log_metrics(
+        self, /, step: int | Mapping[str, float] | None = None, *numbers: Mapping[str, float], **values: float
+    ) -> None:
         """Record evaluation loss, accuracy, score or whatever else belongs to a step.
 
+        `log_metrics(eval_loss=0.5)`, `log_metrics(200, eval_loss=0.5)` and, for any name, `log_metrics({"eval/loss":
+        0.5})` and `log_metrics(200, {"eval/loss": 0.5})`.
+
         Args:
-            step: Number of the optimizer step; None: the newest.
+            step: Number of the optimizer step; None: the newest. Or numbers by name, of the newest step.
+            numbers: By name.
             values: Numbers by name; one that is not finite is kept as "none". A tensor on a device is waited for.
         """
-        if values:
-            self._main.log_metrics(step, values)
+        by_name = numbers
+        if isinstance(step, Mapping):
+            step, by_name = None, (step, *numbers)
+        wrong = next((given for given in by_name if not isinstance(given, Mapping)), None)
+        if wrong is not None:
+            raise ConfigError(f'log_metrics takes numbers by name, such as {{"eval/loss": 0.5}}, got {wrong!r}')
+        found = {name: value for given in (*by_name, values) for name, value in given.items()}
+        if step is not None and not found:
+            raise ConfigError(
+                f'log_metrics was given step {step!r} and no number: log_metrics({step!r}, {{"loss": 0.5}})'
+            )
+        if found:
+            self._main.log_metrics(step, found)
