@@ -251,8 +251,8 @@ def _gpu() -> Iterator[str]:
     yield paragraph(
         "\nThe kernels reach what was asked of them; whole steps do not. Eager steps of 2,048 tokens wait for the host "
         "there, so that each microsecond of ours in Python counts: rows of d420b4bc are from before gradients waited "
-        "for their sum up to a quarter of a model, rows of 24fad096 from after. At 16,384 tokens the host is ahead of the "
-        "device. `overhead=` bounds what measuring takes, whatever the model. A language model of 136 M parameters was "
+        "for their sum up to a quarter of a model, rows of 24fad096 from after. With 16,384 tokens the host is ahead. "
+        "`overhead=` bounds what measuring takes, whatever the model. A language model of 136 M parameters was "
         "trained for a minute with its noise scale on: `gpu_language_model-nvidia-h200.csv`, and its records are a "
         "fixture of the tests."
     )
