@@ -186,7 +186,8 @@ class LogCalls:
         """
         by_name = numbers
         if isinstance(step, Mapping):
-            step, by_name = None, (step, *numbers)
+            by_name = (step, *numbers)
+            step = None
         wrong = next((given for given in by_name if not isinstance(given, Mapping)), None)
         if wrong is not None:
             raise ConfigError(f'log_metrics takes numbers by name, such as {{"eval/loss": 0.5}}, got {wrong!r}')
