@@ -1,6 +1,5 @@
 """A dashboard on a fake API: in the test's own process, and behind one server process for browsers."""
 
-import threading
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
@@ -15,6 +14,7 @@ from fakes_api import FakeApi
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.app import create_app, mount
 from noisescale_dashboard.serving.settings import DashboardSettings
+from served_in_thread import served_by
 
 # a page is patient on a machine that does other work, too
 expect.set_options(timeout=20_000)
@@ -60,14 +60,8 @@ def address(served_api: FakeApi) -> Iterator[str]:
     """Address of one process, one loop, that serves API and dashboard together."""
     mount(served_api.app)
     server = uvicorn.Server(uvicorn.Config(served_api.app, host="127.0.0.1", port=0, log_level="warning", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        thread.join(0.02)
-        assert thread.is_alive(), "the server did not start"
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
+    with served_by(server) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="session")

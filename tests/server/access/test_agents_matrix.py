@@ -4,11 +4,7 @@
 refused as not known. A tool without a row fails: whoever adds one says who may.
 """
 
-import asyncio
 import re
-import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +23,8 @@ from noisescale.agents.server import make_server
 from noisescale.agents.serving import http_app
 from noisescale.config import Config
 from principals import OURS, PUBLIC_URL, SECRET, Team, running_team
-from served_app import free_port, served_app
+from served_app import served_app
+from served_in_thread import served_by
 from stored_runs import resolved, store_run
 
 pytestmark = pytest.mark.processes
@@ -184,20 +181,9 @@ async def test_nothing_is_changed_unless_it_was_started_so(things: Things) -> No
 @contextmanager
 def over_http(url: str) -> Iterator[str]:
     """The address of the tools behind a real socket."""
-    with socket.socket():
-        port = free_port()
     app = http_app(url, allows_changes=True)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning"))
-    thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    try:
+    with served_by(uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))) as port:
         yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=10)
 
 
 async def test_over_http_each_request_may_what_its_own_key_may(things: Things, monkeypatch: pytest.MonkeyPatch) -> None:

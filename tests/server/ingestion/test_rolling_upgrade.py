@@ -24,6 +24,7 @@ from noisescale.run.run import Run
 from noisescale_server.cli import upkeep
 from noisescale_server.process.settings import Settings
 from served_app import TOKEN, free_port, wait_until_ready
+from served_in_thread import Connections, served_connections
 from toxic_proxy import pump
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
@@ -41,22 +42,17 @@ class Service:
         self.ready: list[int] = []
         self.port = 0
         self._turn = 0
-        self._loop = asyncio.new_event_loop()
+        self._connections = Connections(self._pass_on)
 
     @contextmanager
     def serving(self) -> Iterator[str]:
         """Its address."""
-        server = self._loop.run_until_complete(asyncio.start_server(self._pass_on, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{self.port}"
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        thread.join()
+        with served_connections(self._connections) as self.port:
+            yield f"http://127.0.0.1:{self.port}"
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._turn += 1
-        to_server = await asyncio.open_connection("127.0.0.1", self.ready[self._turn % len(self.ready)])
+        to_server = await self._connections.dial("127.0.0.1", self.ready[self._turn % len(self.ready)])
         ways = [pump(reader, to_server[1]), pump(to_server[0], writer)]
         # an end that one side has closed is closed for the other
         _, left = await asyncio.wait(map(asyncio.ensure_future, ways), return_when=asyncio.FIRST_COMPLETED)

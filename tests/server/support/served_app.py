@@ -1,9 +1,7 @@
 """The whole server behind a real socket, in a thread of the test's process."""
 
-import asyncio
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from fastapi import FastAPI
 from noisescale_server.app import create_app
 from noisescale_server.process.impatient_http import ImpatientProtocol
 from noisescale_server.process.settings import Settings
+from served_in_thread import served_by
 
 TOKEN = "ns_w_test-test-test-test-test-test-test"
 """Key of the local user."""
@@ -53,20 +52,8 @@ def served_app(
     config = uvicorn.Config(
         app, host="127.0.0.1", port=number, log_level="warning", timeout_graceful_shutdown=2, http=ImpatientProtocol
     )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 30
-    while not server.started:
-        assert thread.is_alive(), f"the server ended before it was ready on port {number}"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    try:
+    with served_by(uvicorn.Server(config)):
         yield f"http://127.0.0.1:{number}"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=30)
-        assert not thread.is_alive()
 
 
 def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -8,11 +8,12 @@ import asyncio
 import random
 import socket
 import struct
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from served_in_thread import Connections, Ends, served_connections
 
 PIECE_BYTES = 65_536
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close means RST
@@ -27,7 +28,7 @@ class Link:
     to_client: asyncio.StreamWriter
     from_server: asyncio.StreamReader
     to_server: asyncio.StreamWriter
-    dial: Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+    dial: Callable[[], Awaitable[Ends]]
 
 
 Poison = Callable[[Link, int], Awaitable[None]]
@@ -47,8 +48,10 @@ async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, limit: 
 async def clean(link: Link, _: int = 0) -> None:
     """As if nothing were in between."""
     upwards = asyncio.ensure_future(pump(link.from_client, link.to_server))
-    await pump(link.from_server, link.to_client)
-    upwards.cancel()
+    try:
+        await pump(link.from_server, link.to_client)
+    finally:
+        upwards.cancel()
 
 
 async def request_of(link: Link) -> bytes:
@@ -123,10 +126,12 @@ async def request_twice(link: Link, _: int) -> None:
     """The request arrives a second time on another connection, at the same moment."""
     request = await request_of(link)
     reader, writer = await link.dial()
-    writer.write(request)
-    link.to_server.write(request)
-    await reader.read(PIECE_BYTES)
-    writer.close()
+    try:
+        writer.write(request)
+        link.to_server.write(request)
+        await reader.read(PIECE_BYTES)
+    finally:
+        writer.close()
     await clean(link)
 
 
@@ -161,75 +166,47 @@ async def closed_late(link: Link, _: int) -> None:
     await asyncio.sleep(0.2)
 
 
-@dataclass
 class ToxicProxy:
     """Poisons the next connection, and lets the others through.
 
     Attributes:
         url: Where clients connect to.
-        num_requests_bytes: Of the newest connection, from the client.
         num_poisoned: Connections that were poisoned.
     """
 
-    upstream: str
-    url: str = ""
-    num_poisoned: int = 0
-    _next: tuple[Poison, int] | None = None
-    _busy: set["asyncio.Task[None]"] = field(default_factory=set)
+    def __init__(self, upstream: str) -> None:
+        self.url = ""
+        self.num_poisoned = 0
+        self.connections = Connections(self._handle)
+        address = urlsplit(upstream)
+        self._upstream = (str(address.hostname), address.port or 80)
+        self._next: tuple[Poison, int] | None = None
 
     def poison(self, poison: Poison, number: int) -> None:
         """What the next connection meets."""
         self._next = (poison, number)
 
-    async def handle(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """One connection."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._busy.add(task)  # the loop itself would let it be collected
+    async def _handle(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         poison, number = self._next or (clean, 0)
         self.num_poisoned += self._next is not None
         self._next = None
-        from_server, to_server = await self._dial()
-        link = Link(from_client, to_client, from_server, to_server, self._dial)
         try:
-            # cancelled at the end of the test
-            with suppress(OSError, EOFError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                await poison(link, number)
+            from_server, to_server = await self._dial()
+            try:
+                await poison(Link(from_client, to_client, from_server, to_server, self._dial), number)
+            finally:
+                to_server.close()
         finally:
-            to_server.close()
             to_client.close()
-            self._busy.discard(task)
 
-    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        address = urlsplit(self.upstream)
-        return await asyncio.open_connection(address.hostname, address.port)
+    async def _dial(self) -> Ends:
+        return await self.connections.dial(*self._upstream)
 
 
 @contextmanager
 def toxic_proxy(upstream: str) -> Iterator[ToxicProxy]:
     """A proxy in front of a server, in a thread of its own."""
     proxy = ToxicProxy(upstream)
-    loop = asyncio.new_event_loop()
-
-    async def open_port() -> asyncio.Server:
-        return await asyncio.start_server(proxy.handle, "127.0.0.1", 0)
-
-    server = loop.run_until_complete(open_port())
-    proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    with served_connections(proxy.connections) as port:
+        proxy.url = f"http://127.0.0.1:{port}"
         yield proxy
-    finally:
-        asyncio.run_coroutine_threadsafe(_end(server), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-async def _end(server: asyncio.Server) -> None:
-    server.close()
-    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
