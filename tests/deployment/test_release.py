@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from compose_spec import PyCompose
 
@@ -37,6 +36,9 @@ def says(*command: str) -> str:
 
 def fits(schema: str, *files: str) -> None:
     """Raise with what the checker says, unless the files fit a schema that it brings."""
+    # here, as it builds the grammar of addresses, which takes a second
+    from check_jsonschema import main as check_jsonschema
+
     result = CliRunner().invoke(check_jsonschema, ["--builtin-schema", schema, "--force-filetype", "yaml", *files])
     assert result.exit_code == 0, result.output
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import httpx
 import httpx2
-import jsonschema
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters, types
@@ -168,6 +167,8 @@ def differences(found: Any, recorded: Any, at: str = "") -> list[str]:
 def test_ten_questions_are_answered_as_recorded_and_each_within_two_seconds(
     assistant: Assistant, live_server: str, runs: Mapping[str, noisescale.Run], pytestconfig: pytest.Config
 ) -> None:
+    import jsonschema  # with the grammar of addresses, which takes a second to build
+
     recorded = json.loads(CONVERSATION.read_text())
     schemas = {tool.name: tool.output_schema for tool in assistant.tools()}
     now, wrong, seconds = [], [], []

@@ -1,10 +1,11 @@
-"""The example notebook runs as it is, from its first cell to its last, and the run and its advice show themselves."""
+"""The example notebook runs as it is, from its first cell to its last, and the run and its advice show themselves.
+
+nbformat is imported by what uses it: it builds the grammar of addresses, a second that each process would pay.
+"""
 
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "noise_scale.ipynb"
 pytestmark = [pytest.mark.processes, pytest.mark.thorough]
@@ -12,6 +13,9 @@ pytestmark = [pytest.mark.processes, pytest.mark.thorough]
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
+    import nbformat
+    from nbclient import NotebookClient
+
     folder = tmp_path_factory.mktemp("notebook")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUM_STEPS", "120")
@@ -32,6 +36,8 @@ def shown_by(notebook, code):
 
 
 def test_it_is_a_valid_notebook_without_outputs_of_its_own():
+    import nbformat
+
     notebook = nbformat.read(NOTEBOOK, as_version=4)
 
     nbformat.validate(notebook)
