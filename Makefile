@@ -78,22 +78,44 @@ check: $(VENV)/installed $(NODE_MODULES)/installed  ## formatting, lint, types, 
 	@node --test --test-reporter dot $(MODULE_TESTS)/*.test.mjs || { node --test --test-reporter spec $(MODULE_TESTS)/*.test.mjs; exit 1; }
 
 # Two or three processes test at once: torch's and numpy's threads would only get into each other's way.
-quick test-fast test-full: export OMP_NUM_THREADS = 1
+quick test test-fast test-full: export OMP_NUM_THREADS = 1
 
-# Tests wait for processes and pages a third of their time: three at once fill two cores.
+# The quick tests in parts, the longest first. Each is a pytest of its own that reads only its own files: three workers
+# that each read all of them took a minute longer. Tests wait for processes and pages a third of their time, so that
+# four parts at once fill two cores; the part `others` is whatever no other names, so that no test is forgotten.
+JOBS ?= 4
+QUICK := -m "not slow and not gpu" --quiet
+PARTS := browser access capture api others server formulas
+PART_browser := tests/dashboard/browser tests/e2e
+PART_access := tests/server/access tests/contract
+PART_capture := tests/client/capture tests/client/kernels
+PART_api := tests/server/api tests/server/analysis
+PART_server := tests/server
+PART_formulas := tests/core tests/lab tests/client/run
+PART_others := tests
+WITHOUT_server := $(PART_access) $(PART_api)
+WITHOUT_others := $(foreach part,$(filter-out others,$(PARTS)),$(PART_$(part)))
+QUICK_PARTS := $(addprefix quick-,$(PARTS))
+# the make that macOS brings cannot print part by part
+IN_PARTS = $(MAKE) --no-print-directory --keep-going --jobs $(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+.PHONY: $(QUICK_PARTS)
+$(QUICK_PARTS): quick-%: setup
+	$(BIN)/pytest $(QUICK) $(PART_$*) $(addprefix --ignore ,$(WITHOUT_$*))
+
 quick: setup
-	$(BIN)/pytest -m "not slow and not gpu" --numprocesses 3 --dist loadfile
+	@$(IN_PARTS) $(QUICK_PARTS)
 
-# The two know nothing of each other: `make --jobs 2 test` runs them side by side, as CI does.
-test: check quick  ## what a change can break, browser tests included
+test: setup  ## check, and what a change can break, browser tests included
+	@$(IN_PARTS) check $(QUICK_PARTS)
 
 test-fast: setup  ## the inner loop: no browser, no database, no processes, nothing that takes a third of a second
 	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadfile
 
-# What computes runs side by side; what waits for processes and pages runs alone, as its clocks want the machine.
+# Side by side, and then by themselves the few that hold answers to a clock.
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	$(BIN)/pytest -m "slow and not browser and not processes" --numprocesses 2 --dist loadfile
-	$(BIN)/pytest -m "slow and (browser or processes)"
+	$(BIN)/pytest -m "slow and not alone and not gpu" --numprocesses 2 --dist loadfile
+	$(BIN)/pytest -m "slow and alone"
 
 test-gpu: setup  ## what needs a CUDA device
 	$(BIN)/pytest -m gpu

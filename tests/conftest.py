@@ -51,9 +51,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Seven thousand tests that stay are not looked through again at each collection of garbage."""
+    """Thousands of tests that stay are not looked through again at each collection of garbage, and that is rarer."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(5_000, 10, 10)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -148,6 +148,7 @@ class TestUp:
         assert not file.exists()
 
     @pytest.mark.slow
+    @pytest.mark.alone
     def test_answers_fast_with_several_workers_and_ends_cleanly_on_ctrl_c(self, start, home):
         """On the asyncio loop every request of a kept connection takes 44 ms when several workers share the socket."""
         server = start("up", "--port", "0", "--workers", "2")

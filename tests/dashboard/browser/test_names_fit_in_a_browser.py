@@ -47,6 +47,7 @@ async def test_no_text_is_cut_without_a_word_and_no_labels_overlap(visit: Visit,
         assert await complaints(page) == [], path
 
 
+@pytest.mark.slow
 async def test_a_click_unfolds_the_trials_of_a_sweep_and_the_address_keeps_it(visit: Visit, team: FakeApi) -> None:
     page = await visit.open("/runs?sort=name")
     children = page.locator(".run-name.child")

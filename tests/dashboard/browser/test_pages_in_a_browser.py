@@ -13,8 +13,10 @@ from fakes_runs import RUNS
 from quick import quick_or_slow
 
 pytestmark = pytest.mark.browser
-QUICK = ("/", "/runs", RUN, COMPARED, PLANNER, "/sweeps", "/settings")
-"""One page of each kind; the others, and pages that show that there is none, in `make test-full`."""
+QUICK = ("/runs", RUN, COMPARED, PLANNER)
+"""A table, figures, figures of several runs, fields; the others, and pages that show that there is none, in
+`make test-full`."""
+LETTERS = {"o": "/", "r": "/runs", "c": "/compare", "s": "/sweeps", "p": "/planner", ",": "/settings"}
 ALL_RULES: dict[str, object] = {}
 COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}
 
@@ -204,17 +206,14 @@ async def test_a_run_that_has_ended_has_all_its_figures(visit: Visit) -> None:
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize(
-    ("key", "path"),
-    [("o", "/"), ("r", "/runs"), ("c", "/compare"), ("s", "/sweeps"), ("p", "/planner"), (",", "/settings")],
-)
-async def test_g_and_a_letter_lead_to_every_page_of_the_navigation(visit: Visit, key: str, path: str) -> None:
+@pytest.mark.parametrize("key", quick_or_slow(LETTERS, ("o", ",")))
+async def test_g_and_a_letter_lead_to_every_page_of_the_navigation(visit: Visit, key: str) -> None:
     page = await visit.open(NO_PAGE)
 
     await page.keyboard.press("g")
     await page.keyboard.press(key)
 
-    await expect(page).to_have_url(re.compile(re.escape(visit.address + path) + r"(\?.*)?$"))
+    await expect(page).to_have_url(re.compile(re.escape(visit.address + LETTERS[key]) + r"(\?.*)?$"))
 
 
 async def test_a_hidden_tab_asks_for_nothing(opened: Visit, served_api: FakeApi) -> None:

@@ -40,6 +40,7 @@ async def test_an_address_fills_fields_and_sliders(opened: Visit) -> None:
     assert opened.page.url.endswith(PLANNER)
 
 
+@pytest.mark.slow
 async def test_a_number_goes_into_the_address_and_back_takes_it_out(opened: Visit, served_api: FakeApi) -> None:
     page = opened.page
     served_api.requests.clear()

@@ -11,6 +11,7 @@ from fakes_runs import RUNS, FakeRun
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow
 async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: Page, address: str) -> None:
     visit = Visit(page, address)
     await visit.open(f"{RUN}?examples_per_step=500")

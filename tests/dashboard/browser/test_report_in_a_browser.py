@@ -84,7 +84,7 @@ async def test_hostile_names_and_notes_are_text_in_the_file(first_page: Page, tm
     assert (visit.complaints, visit.strangers()) == ([], set())
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.slow)])
 async def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
     first_page: Page, tmp_path: Path, width: int
 ) -> None:

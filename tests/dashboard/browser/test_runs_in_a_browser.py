@@ -40,6 +40,7 @@ async def test_scope_and_preference_are_in_the_address_and_go_back(visit: Visit)
     await expect(page.locator("#overview-pref")).to_have_value("Both equally")
 
 
+@pytest.mark.slow
 async def test_a_click_on_a_run_in_the_figure_opens_it(visit: Visit) -> None:
     page = await visit.open("/")
     mark = page.locator("#overview-misfit .scatterlayer .trace path.point").last

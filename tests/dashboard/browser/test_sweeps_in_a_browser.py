@@ -34,6 +34,7 @@ async def saved(visit: Visit, words: str) -> Path:
     return Path(await (await download.value).path())
 
 
+@pytest.mark.slow
 async def test_the_target_is_in_the_address_and_goes_back(opened: Visit) -> None:
     page = opened.page
     await expect(page.locator("#sweep-target")).to_have_value("val_loss 2.85")

@@ -104,6 +104,7 @@ async def standing(page: Page, name: str, expected: str) -> None:
     await expect(row.locator("td").nth(1)).to_have_text(expected)
 
 
+@pytest.mark.slow
 async def test_a_person_is_disabled_and_enabled_again(place: Place, page: Page) -> None:
     assert place.status_of("Grace Hopper") == 200
     await choose(page, "Grace Hopper")

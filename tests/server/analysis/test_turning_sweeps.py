@@ -79,7 +79,9 @@ def test_a_hyperbola_does_not_turn():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("shape", [power(1.5), lifted(3)], ids=["power", "lifted"])
+@pytest.mark.parametrize(
+    "shape", [pytest.param(power(1.5), marks=pytest.mark.slow), lifted(3)], ids=["power", "lifted"]
+)
 def test_turns_are_found_and_leave_the_critical_batch_alone(shape):
     found = outcomes(TurningSetting(rise=0.25, scatter=0.04, shape=shape), 16)
 

@@ -19,7 +19,7 @@ from noisescale_server.api.access import read_rate
 from noisescale_server.app import create_app
 from noisescale_server.storage.platform import engine
 
-pytestmark = [pytest.mark.slow, pytest.mark.processes]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.processes]
 
 IN_TIME = 15.0
 READY_IN_TIME = 2.0

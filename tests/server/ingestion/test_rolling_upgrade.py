@@ -27,7 +27,7 @@ from served_app import TOKEN, free_port, wait_until_ready
 from served_in_thread import Connections, served_connections
 from toxic_proxy import pump
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.alone]
 
 NORMS = {"small_batch_size": 8, "big_batch_size": 64, "small_sq_norm": 3.0, "big_sq_norm": 1.0}
 NUM_JOBS, PAUSE_SECONDS = 3, 0.005

@@ -36,10 +36,16 @@ async def says_nothing(reader, writer) -> None:
         pass
 
 
+@pytest.fixture(scope="module", autouse=True)
+def what_is_there_is_not_collected_again() -> None:
+    """A collection looks through what other tests keep, a second each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @contextmanager
 def nothing_is_left_open() -> Iterator[None]:
     """What a closed loop left behind says so when it is collected."""
-    gc.collect()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         yield

@@ -85,6 +85,7 @@ def database_before(postgres: EmbeddedPostgres) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_schema_is_upgraded_and_the_server_exchanged_under_jobs_that_log(
     database_before: str, tmp_path: Path
 ) -> None:
