@@ -77,12 +77,9 @@ check: $(VENV)/installed $(NODE_MODULES)/installed  ## formatting, lint, types, 
 	$(NODE_MODULES)/.bin/prettier --config dashboard/.prettierrc.json --check --log-level warn $(SCRIPTS)
 	@node --test --test-reporter dot $(MODULE_TESTS)/*.test.mjs || { node --test --test-reporter spec $(MODULE_TESTS)/*.test.mjs; exit 1; }
 
-# Two or three processes test at once: torch's and numpy's threads would only get into each other's way.
-quick test test-fast test-full: export OMP_NUM_THREADS = 1
-
-# The quick tests in parts, the longest first. Each is a pytest of its own that reads only its own files: three workers
-# that each read all of them took a minute longer. Tests wait for processes and pages a third of their time, so that
-# four parts at once fill two cores; the part `others` is whatever no other names, so that no test is forgotten.
+# The quick tests in parts, the longest first. Each is a pytest of its own that reads only its own files, where each of
+# three workers read all of them, half a minute in a fresh checkout. Tests wait for processes and pages, so that four
+# parts at once fill two cores; the part `others` is whatever no other names, so that no test is forgotten.
 JOBS ?= 4
 QUICK := -m "not slow and not gpu" --quiet
 PARTS := browser access capture api others server formulas
@@ -99,6 +96,9 @@ QUICK_PARTS := $(addprefix quick-,$(PARTS))
 # the make that macOS brings cannot print part by part
 IN_PARTS = $(MAKE) --no-print-directory --keep-going --jobs $(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
+# Several processes test at once: torch's and numpy's threads would only get into each other's way.
+quick $(QUICK_PARTS) test test-fast test-full: export OMP_NUM_THREADS = 1
+
 .PHONY: $(QUICK_PARTS)
 $(QUICK_PARTS): quick-%: setup
 	$(BIN)/pytest $(QUICK) $(PART_$*) $(addprefix --ignore ,$(WITHOUT_$*))
@@ -112,9 +112,10 @@ test: setup  ## check, and what a change can break, browser tests included
 test-fast: setup  ## the inner loop: no browser, no database, no processes, nothing that takes a third of a second
 	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadfile
 
-# Side by side, and then by themselves the few that hold answers to a clock.
+# Three at once fill two cores, as most wait for pages and processes; then by themselves the few that hold answers to a
+# clock.
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	$(BIN)/pytest -m "slow and not alone and not gpu" --numprocesses 2 --dist loadfile
+	$(BIN)/pytest -m "slow and not alone" --numprocesses 3 --dist loadfile
 	$(BIN)/pytest -m "slow and alone"
 
 test-gpu: setup  ## what needs a CUDA device

@@ -214,6 +214,8 @@ async def test_g_and_a_letter_lead_to_every_page_of_the_navigation(visit: Visit,
     await page.keyboard.press(key)
 
     await expect(page).to_have_url(re.compile(re.escape(visit.address + LETTERS[key]) + r"(\?.*)?$"))
+    await expect(page.locator("h1:visible")).to_have_count(1)
+    assert visit.complaints == []
 
 
 async def test_a_hidden_tab_asks_for_nothing(opened: Visit, served_api: FakeApi) -> None:
