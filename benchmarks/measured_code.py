@@ -172,6 +172,15 @@ MEASURED = MappingProxyType(
         "limits": _server("benchmark_limits.py", "ingest/streams", "runs/runs", left_out=_ADVICE),
         "load": _server("load_10k_runs.py", "ingest/streams", left_out=(*_ADVICE, *_READING)),
         "metrics": _server("benchmark_metrics.py", "telemetry/routes", left_out=(*_ADVICE, *_READING)),
+        "million_runs": _server(
+            "benchmark_million_runs.py",
+            "ingest/streams",
+            "recommendation/recommendation",
+            "runs/projects",
+            "runs/runs",
+            "series/noise_scale",
+            left_out=_FITTING,
+        ),
         "mutants": Measured("mutants.py", (SERVER, f"{CLIENT}/transport")),
         "demo": Measured(
             "policies/benchmark_demo.py", alone=("examples/demo/digits.py", "examples/demo/characters.py")

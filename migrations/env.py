@@ -30,9 +30,16 @@ assert views_table, "the same"
 PARTITION = re.compile(r"measurement_p\d\d")
 
 
+OF_EXPRESSIONS = {"ix_run_name_parts"}
+"""Indexes that no class names: Postgres tells their expressions back in other words, and that looks like a change."""
+
+
 def is_ours(name: str | None, kind: str, _parents: object) -> bool:
-    """False for partitions: they follow their parent and have no class."""
-    return not (kind == "table" and name is not None and PARTITION.fullmatch(name))
+    """False for partitions, which follow their parent and have no class, and for indexes of expressions."""
+    return not (
+        name is not None
+        and ((kind == "table" and PARTITION.fullmatch(name)) or (kind == "index" and name in OF_EXPRESSIONS))
+    )
 
 
 def database_url() -> str:

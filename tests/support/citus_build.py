@@ -18,6 +18,9 @@ SOURCE: Final = "https://github.com/citusdata/citus.git"
 TAG: Final = "v13.2.2"
 OLDEST_POSTGRES: Final = 15
 NEEDED: Final = ("git", "make", "gcc", "flex", "bison")
+WRITTEN_BEFORE: Final = ("configure", "src/include/citus_config.h.in", "src/include/citus_version.h.in")
+HEADERS: Final = {"zstd.h": "libzstd-dev", "gssapi/gssapi.h": "libkrb5-dev"}
+"""What the headers of Debian's PostgreSQL include beside their own, and the packages that have it."""
 # PostgreSQL has a function of this name since its releases of 2026, and Citus 13.2 defines one for PostgreSQL 15
 RENAMED: Final = "have_createdb_privilege"
 
@@ -53,6 +56,9 @@ def _build(prefix: Path, said: Mapping[str, str], pg_config: str, tag: str) -> N
     missing = [program for program in NEEDED if shutil.which(program) is None]
     if missing:
         sys.exit(f"test-citus: building Citus wants {', '.join(missing)}: install them and run again")
+    lacking = [f"{file} (Debian: {package})" for file, package in HEADERS.items() if not _is_found(file)]
+    if lacking:
+        sys.exit(f"test-citus: building Citus wants the headers {', '.join(lacking)}: install them and run again")
     source = os.environ.get("CITUS_SOURCE") or SOURCE
     shutil.rmtree(prefix, ignore_errors=True)
     prefix.mkdir(parents=True)
@@ -60,6 +66,9 @@ def _build(prefix: Path, said: Mapping[str, str], pg_config: str, tag: str) -> N
     tree = prefix / "source"
     _run("git", "clone", "--quiet", "--depth", "1", "--branch", tag, _as_address(source), str(tree))
     _rename_what_postgres_has(tree, Path(said["INCLUDEDIR-SERVER"]))
+    # git writes files in any order: make would take what is newer than `configure` for a reason to write it anew
+    for name in WRITTEN_BEFORE:
+        (tree / name).touch()
     environment = {**os.environ, "PG_CONFIG": pg_config}
     _run("./configure", "--without-libcurl", "--without-lz4", "--without-zstd", cwd=tree, environment=environment)
     _run("make", f"--jobs={os.cpu_count() or 1}", "extension", "with_llvm=no", "COPT=-g0", cwd=tree)
@@ -70,6 +79,13 @@ def _build(prefix: Path, said: Mapping[str, str], pg_config: str, tag: str) -> N
         shutil.copytree(said[name], target, ignore=ignored, dirs_exist_ok=True)
     shutil.rmtree(tree)
     (prefix / "complete").touch()
+
+
+def _is_found(header: str) -> bool:
+    said = subprocess.run(
+        ["gcc", "-E", "-x", "c", "-"], input=f"#include <{header}>\n", capture_output=True, text=True, check=False
+    )
+    return said.returncode == 0
 
 
 def _as_address(source: str) -> str:

@@ -11,6 +11,8 @@ from fakes_api import FakeApi
 from fakes_runs import RUNS
 from noisescale_dashboard.answers.common import Decision
 from noisescale_dashboard.runs import to_change
+from noisescale_dashboard.runs.listing import Listing
+from noisescale_dashboard.runs.page import count_words, export_words, range_words
 from noisescale_dashboard.runs.view import NO_VIEW, query, searched
 from realistic_runs import folds_of, realistic_runs
 
@@ -244,3 +246,12 @@ def test_changes_are_asked_for_without_trials_whatever_the_list_shows() -> None:
 
     assert (asked["trials"], asked["fold"], asked["limit"]) == ("hide", None, to_change.MAX_LISTED)
     assert query({**NO_VIEW, "trials": "show"}, None)["trials"] is None
+
+
+def test_a_list_that_is_counted_to_ten_thousand_says_that_there_are_more() -> None:
+    page = Listing(rows=[{"id": "a"}], runs=(), known=(), total=9_000, num_runs=10_000, is_total_exact=False)
+
+    assert count_words(page) == "over 10,000 runs"
+    assert range_words(page, 2) == "101 – 101 of over 9,000"
+    assert export_words(page) == "All runs as CSV, over 10,000"
+    assert to_change.title(10_000, is_exact=False) == "over 10,000 runs to change"

@@ -1,30 +1,15 @@
 """GET /api/v1/runs?fold=true: the trials of a sweep stand behind one row, wherever the list is sorted."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 from fastapi import FastAPI
 
 from stored_runs import names, names_of_all_pages, resolved, store_run
+from stored_sweeps import store_sweep
 
 SUMMARY = "/api/v1/runs/summary"
-
-
-async def store_sweep(client: httpx.AsyncClient, name: str, trials: dict[UUID, float], **fields: Any) -> UUID:
-    """A sweep of stored runs, by their batch sizes."""
-    sweep_id = uuid4()
-    body = {"id": str(sweep_id), "project": "demo", "task": "digits", "name": name, **fields}
-    created = await client.post("/api/v1/sweeps", json=body)
-    assert created.status_code == 201, created.text
-    runs = [
-        {"run_id": str(run_id), "batch_size": batch, "lr": 0.1, "seed": 0, "status": "complete"}
-        for run_id, batch in trials.items()
-    ]
-    attached = await client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": runs})
-    assert attached.status_code < 300, attached.text
-    return sweep_id
 
 
 async def three_trials_and_two_runs(app: FastAPI, client: httpx.AsyncClient) -> UUID:

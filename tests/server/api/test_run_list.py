@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from noisescale_server.api.platform import cursor
-from noisescale_server.storage.runs.queries import SORT_COLUMNS, Sort
+from noisescale_server.storage.runs.listing import SORT_COLUMNS, Sort
 from problems import assert_problem
 from stored_runs import names, names_of_all_pages, store_run
 

@@ -7,12 +7,19 @@ from uuid import UUID, uuid4
 
 import httpx
 from fastapi import FastAPI
-from sqlalchemy import update
+from sqlalchemy import and_, case, func, update
 
 from noisescale_server.services.recommendation import decisions
 from noisescale_server.storage.platform.tables import Run
-from noisescale_server.storage.runs import runs
+from noisescale_server.storage.runs import runs, trials
 from noisescale_server.storage.runs.runs import NewRun
+
+MISFIT = case(
+    (
+        and_(Run.noise_scale_state == "resolved", Run.noise_scale_value > 0, Run.latest_global_batch > 0),
+        func.abs(func.ln(Run.latest_global_batch / Run.noise_scale_value)),
+    )
+)
 
 
 async def store_run(app: FastAPI, *, project: str = "demo", task: str = "digits", **columns: Any) -> UUID:
@@ -23,6 +30,8 @@ async def store_run(app: FastAPI, *, project: str = "demo", task: str = "digits"
         await session.execute(update(Run).where(Run.id == run_id).values(updated_at=datetime.now(UTC)))
         if columns:
             await session.execute(update(Run).where(Run.id == run_id).values(columns))
+            await session.execute(update(Run).where(Run.id == run_id).values(misfit=MISFIT))
+            await trials.file_anew(session, [run_id])
     return run_id
 
 

@@ -186,6 +186,7 @@ class RunPage:
         total: Rows in all.
         folds: By the id of a run, the trials that it stands for.
         num_runs: Runs that the rows in all stand for.
+        is_total_exact: Whether there are no more than these; the server counts no further than 10,000.
     """
 
     runs: tuple[Run, ...]
@@ -193,13 +194,15 @@ class RunPage:
     total: int
     folds: Mapping[str, Fold]
     num_runs: int
+    is_total_exact: bool = True
 
 
 def run_page(data: Json) -> RunPage:
     """The page of runs in `data`."""
     runs = decoded(tuple[Run, ...], data["runs"])
     folds = {fold.run_id: fold for fold in decoded(tuple[Fold, ...], data.get("folds") or ())}
-    return RunPage(runs, data.get("next_cursor"), data["total"], folds, data.get("num_runs", data["total"]))
+    num_runs, is_exact = data.get("num_runs", data["total"]), data.get("is_total_exact", True)
+    return RunPage(runs, data.get("next_cursor"), data["total"], folds, num_runs, is_exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +242,6 @@ class Project:
     """A project and its tasks."""
 
     name: str
-    num_runs: int
     tasks: tuple[str, ...] = ()
 
 

@@ -80,7 +80,7 @@ class ApiClient:
 
     async def projects(self, visitor: Mapping[str, str]) -> tuple[answers.Project, ...]:
         """All projects the visitor may see."""
-        return answers.projects(await self._api.get(visitor, f"{API}/projects"))
+        return answers.projects(await self._api.get(visitor, f"{API}/projects", {"counts": False}))
 
     async def run(self, visitor: Mapping[str, str], run_id: str) -> answers.Run:
         """One run."""

@@ -209,6 +209,8 @@ async def find(
         totals(api, visitor, asked, runs=total, preference=preference),
     )
     judged = tuple(Judged(run, advice.get(run.id)) for run in runs)
+    # a list is counted to 10,000; groups count all of theirs
+    total = total if counts is None else max(total, counts.runs)
     return Found(judged, total, counts, is_running=bool(asked.get("status")))
 
 

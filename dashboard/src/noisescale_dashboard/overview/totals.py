@@ -66,4 +66,5 @@ async def totals(
         return sum(groups[one].num_runs for one in decisions if one in groups)
 
     silent = sum(group.num_silent for group in groups.values()) if asked.get("status") else 0
+    runs = max(runs, sum(group.num_runs for group in groups.values()))
     return Totals(runs, silent, count("increase"), count("decrease"), count(*LIKELY), count(*KEPT))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -34,6 +34,7 @@ class Listing:
         total: Rows in all, without what is unfolded.
         num_runs: Runs in all.
         next_cursor: For the next page.
+        is_total_exact: Whether there are no more than these in all.
     """
 
     rows: list[dict[str, Any]]
@@ -42,6 +43,7 @@ class Listing:
     total: int
     num_runs: int
     next_cursor: str | None = None
+    is_total_exact: bool = True
 
 
 async def find(
@@ -62,7 +64,7 @@ async def find(
     rows = _with_children(listing.rows, dict(zip(shown, inside, strict=True)), runs_columns.chosen(view["cols"]))
     short = runs_table.with_short_names(rows, narrow=narrow)
     known = (*listing.known, *(run for runs in inside for run in runs))
-    return Listing(short, listing.runs, known, listing.total, listing.num_runs, listing.next_cursor)
+    return replace(listing, rows=short, known=known)
 
 
 async def _runs(
@@ -80,7 +82,8 @@ async def _runs(
         heads.add(key)
         rows.append(runs_table.fold_row(run, fold, key, is_open=key in opened))
     runs = tuple(run for run in page.runs if run.id not in page.folds)
-    return Listing(rows, runs, page.runs, page.total, page.num_runs, page.next_cursor), heads
+    listing = Listing(rows, runs, page.runs, page.total, page.num_runs, page.next_cursor, page.is_total_exact)
+    return listing, heads
 
 
 async def _groups(

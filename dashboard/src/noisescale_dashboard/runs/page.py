@@ -211,7 +211,7 @@ def _register_rows(app: Dash, api: ApiClient) -> None:
             page.next_cursor is None,
             runs_table.columns(view["sort"], chosen, narrow=narrow) if ctx.triggered_id == "runs-view" else no_update,
             {"height": runs_table.grid_height(len(page.rows), narrow=narrow), "width": "100%"},
-            f"{'All ' if page.num_runs > 1 else ''}{runs_selection.runs_words(page.num_runs)} as CSV",
+            export_words(page),
             runs_columns.choices(page.known, also=chosen) if has_choices else no_update,
             runs_groups.choices(page.known, also=view["group"]) if has_choices else no_update,
             runs_filters.more_words(view),
@@ -271,9 +271,18 @@ def sentence(page: Listing, group: str | None) -> str:
 
 def count_words(page: Listing) -> str:
     """In short: "1,844 runs in 97 rows", or how many where each is a row."""
+    if not page.is_total_exact:
+        return f"over {runs_selection.runs_words(page.num_runs)}"
     if page.num_runs == page.total:
         return count(page.total)
     return f"{runs_selection.runs_words(page.num_runs)} in {count(page.total)} row{'' if page.total == 1 else 's'}"
+
+
+def export_words(page: Listing) -> str:
+    """What the export holds: "All 97 runs as CSV"."""
+    if not page.is_total_exact:
+        return f"All runs as CSV, over {count(page.num_runs)}"
+    return f"{'All ' if page.num_runs > 1 else ''}{runs_selection.runs_words(page.num_runs)} as CSV"
 
 
 def range_words(page: Listing, place: int) -> str:
@@ -282,7 +291,9 @@ def range_words(page: Listing, place: int) -> str:
     if not num_rows:
         return ""
     first = place * runs_table.PAGE_SIZE + 1
-    return f"{count(first)} – {count(first + num_rows - 1)} of {count(page.total)}"
+    return (
+        f"{count(first)} – {count(first + num_rows - 1)} of {'' if page.is_total_exact else 'over '}{count(page.total)}"
+    )
 
 
 def _register_clientside(app: Dash) -> None:

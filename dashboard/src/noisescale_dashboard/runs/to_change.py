@@ -96,7 +96,11 @@ def register(app: Dash, api: ApiClient) -> None:
         except ApiProblem:
             # the list below says what is wrong
             return True, "", None
-        return not page.runs, title(page.total), listed(page.runs, page.total, narrow=narrow)
+        return (
+            not page.runs,
+            title(page.total, is_exact=page.is_total_exact),
+            listed(page.runs, page.total, narrow=narrow),
+        )
 
     @app.callback(
         Output("runs-flags", "data"),
@@ -141,9 +145,9 @@ async def flags(api: ApiClient, visitor: Mapping[str, str], run_id: str, trainer
     return {"text": text, "said": f"Copied for {TRAINERS[trainer]}."}
 
 
-def title(total: int) -> str:
+def title(total: int, *, is_exact: bool = True) -> str:
     """In short: "7 runs to change"."""
-    return f"{count(total)} run{'' if total == 1 else 's'} to change"
+    return f"{'' if is_exact else 'over '}{count(total)} run{'' if total == 1 else 's'} to change"
 
 
 def listed(runs: Sequence[Run], total: int, *, narrow: bool) -> Child:

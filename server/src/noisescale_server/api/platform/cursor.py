@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from noisescale_server.api.platform.deps import Number, Step, Text
 from noisescale_server.services.platform.errors import refuse
-from noisescale_server.storage.runs.queries import After, Sort
+from noisescale_server.storage.runs.listing import After, Sort
 
 MAX_CURSOR_CHARACTERS = 2_000
 

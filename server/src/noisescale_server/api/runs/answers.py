@@ -22,7 +22,7 @@ from noisescale_server.api.runs.schemas import (
 )
 from noisescale_server.services.runs.runs import Page, RunView
 from noisescale_server.storage.runs.folding import Fold
-from noisescale_server.storage.runs.queries import Sort
+from noisescale_server.storage.runs.listing import Sort
 from noisescale_server.storage.runs.streams import KINDS
 
 
@@ -98,8 +98,9 @@ def page_answer(page: Page, sort: Sort) -> RunPage:
         runs=[run_answer(view) for view in page.runs],
         folds=[fold_answer(row.run.id, row.fold) for row in rows if row.fold is not None],
         next_cursor=next_cursor,
-        total=page.total,
-        num_runs=page.num_runs,
+        total=page.count.rows,
+        num_runs=page.count.runs,
+        is_total_exact=page.count.is_exact,
     )
 
 

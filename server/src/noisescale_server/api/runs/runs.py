@@ -36,7 +36,7 @@ from noisescale_server.api.runs.which import RunQuery, SummaryQuery, patience, r
 from noisescale_server.services.calibration import calibration
 from noisescale_server.services.platform.errors import refuse
 from noisescale_server.services.runs import runs
-from noisescale_server.storage.runs.queries import Sort
+from noisescale_server.storage.runs.listing import Sort
 from noisescale_server.storage.runs.runs import NewRun as StoredNewRun
 
 router = APIRouter(prefix="/runs", tags=["runs"])

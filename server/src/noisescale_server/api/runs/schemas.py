@@ -233,10 +233,14 @@ class FoldAnswer(Answer):
 
 
 class RunPage(Answer):
-    """A page of runs; folded, `total` counts rows and `num_runs` the runs that they stand for."""
+    """A page of runs; folded, `total` counts rows and `num_runs` the runs that they stand for.
+
+    No more than 10,000 runs are counted: where there are more, `is_total_exact` is false.
+    """
 
     runs: list[RunAnswer]
     folds: list[FoldAnswer]
     next_cursor: str | None
     total: int
     num_runs: int
+    is_total_exact: bool

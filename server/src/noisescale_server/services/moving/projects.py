@@ -128,7 +128,7 @@ def _ids_of(reader: TableReader) -> list[UUID]:
 
 
 def _with_ids_of_here(row: dict[str, Any], renamed: dict[UUID, UUID]) -> dict[str, Any]:
-    ids = {name: renamed.get(row[name], row[name]) for name in ("project_id", "task_id") if name in row}
+    ids = {name: renamed.get(row[name], row[name]) for name in ("project_id", "task_id", "trial_of") if name in row}
     return row | ids
 
 

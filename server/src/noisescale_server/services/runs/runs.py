@@ -24,7 +24,8 @@ from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import queries as run_queries
 from noisescale_server.storage.runs import runs
 from noisescale_server.storage.runs.filters import CONFIG, RunFilter
-from noisescale_server.storage.runs.queries import STATUS, After, RunGroup, RunRow, Sort
+from noisescale_server.storage.runs.listing import After, Count, Sort
+from noisescale_server.storage.runs.queries import STATUS, RunGroup, RunRow
 from noisescale_server.storage.runs.runs import NewRun
 
 Status = Literal["running", "finished", "failed", "silent", "crashed"]
@@ -71,11 +72,10 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Runs in order, how many rows there are in all and for how many runs they stand, and whether more follow."""
+    """Runs in order, how many there are in all, and whether more follow."""
 
     runs: list[RunView]
-    total: int
-    num_runs: int
+    count: Count
     has_more: bool
 
 
@@ -130,7 +130,7 @@ async def list_page(
     shown = found.rows[:limit]
     kappas = await known_kappa.of_runs(session, [row.run for row in shown])
     views = [view(row, kappa, now=now, patience=patience) for row, kappa in zip(shown, kappas, strict=True)]
-    return Page(views, found.total, found.num_runs, has_more=len(found.rows) > limit)
+    return Page(views, found.count, has_more=len(found.rows) > limit)
 
 
 async def _check_pattern(session: AsyncSession, pattern: str) -> None:

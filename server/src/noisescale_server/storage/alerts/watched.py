@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.driver import fetch, read
+from noisescale_server.storage.runs.heard import BEHIND
 
 # what has ended is looked at once more: it may have been resolved, or diverged, with its last record.
 # An imported run tells of what has happened already, and a thousand of them would tell of it at once
@@ -22,6 +23,7 @@ SELECT run.id, run.project_id, run.name, run.finish_status, run.updated_at, run.
     ORDER BY seq DESC LIMIT 1) AS latest_wall_time
 FROM run LEFT JOIN stream ON stream.run_id = run.id AND stream.id = run.newest_stream_id
 WHERE run.project_id = ANY($1::uuid[]) AND NOT run.archived AND run.updated_at > $2::timestamptz
+  AND run.heard_at > $4::timestamptz
   AND NOT run.config ? 'imported_from'
   AND (run.finish_status IS NULL OR run.updated_at > $3::timestamptz)"""
 
@@ -47,4 +49,4 @@ async def runs(
         heard_after: Those from which nothing has come since are left alone.
         ended_after: Those that have ended before are, too.
     """
-    return await read(session, _RUNS, list(project_ids), heard_after, ended_after)
+    return await read(session, _RUNS, list(project_ids), heard_after, ended_after, heard_after - BEHIND)

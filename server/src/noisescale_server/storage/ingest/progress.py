@@ -6,13 +6,14 @@ The run's row repeats what its newest measurements say, so that lists and sortin
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 from noisescale_server.storage.platform.driver import fetch
+from noisescale_server.storage.runs.heard import MOVED_ON
 from noisescale_server.storage.runs.streams import SIMPLE, Kind
 
 
@@ -89,6 +90,8 @@ class RunNews:
     latest_flags: int | None = None
 
 
+LEAST_CHANGE_OF_MISFIT: Final = 0.02
+
 _ADVANCE_FIELDS = tuple(field.name for field in fields(Advance))
 _NEWS_FIELDS = tuple(field.name for field in fields(RunNews))
 _FIRST_PLAIN_FIELD = _NEWS_FIELDS.index("optimizer")
@@ -106,6 +109,12 @@ _WINDOW_TYPES = ("text", "float8", "float8", "float8", "float8", "text", *("bigi
 
 def _placeholders(names: tuple[str, ...], types: tuple[str, ...], start: int) -> dict[str, str]:
     return {name: f"${start + i}::{kind}" for i, (name, kind) in enumerate(zip(names, types, strict=True))}
+
+
+def _set_misfit(state: str, value: str, batch: str) -> str:
+    """An index goes by it, so it stays as it is while nothing of note has changed."""
+    found = f"CASE WHEN {state} = 'resolved' AND {value} > 0 AND {batch} > 0 THEN abs(ln({batch} / {value})) END"
+    return f"misfit = CASE WHEN abs(misfit - {found}) < {LEAST_CHANGE_OF_MISFIT} THEN misfit ELSE {found} END"
 
 
 _NUM_KEYS = 2
@@ -132,7 +141,7 @@ def _saw_data(first_step: str, is_stale: str | None = None, is_due: str | None =
         is_due: Whether there is more to judge by afterwards; without it likewise.
     """
     return f"""
-  updated_at = statement_timestamp(), first_step = least(first_step, {first_step}),
+  updated_at = statement_timestamp(), {MOVED_ON}, first_step = least(first_step, {first_step}),
   window_is_stale = {is_stale or f"window_is_stale OR {first_step} IS NOT NULL"},
   decision_is_stale = {is_due or f"decision_is_stale OR {first_step} IS NOT NULL"},
   kinds = CASE WHEN {first_step} IS NULL OR '{SIMPLE}' = ANY (kinds) THEN kinds
@@ -170,7 +179,8 @@ def _set_window(window: dict[str, str], batch: str) -> str:
     value = window["value"]
     estimate = ", ".join(f"noise_scale_{name} = {window[name]}" for name in _WINDOW_FIELDS)
     return (
-        f"{estimate}, example_efficiency = {value} / ({batch} + {value}), latest_refreshed_at = statement_timestamp()"
+        f"{estimate}, example_efficiency = {value} / ({batch} + {value}), latest_refreshed_at = statement_timestamp(), "
+        + _set_misfit(window["state"], value, batch)
     )
 
 
@@ -184,8 +194,9 @@ WHERE id = $1::uuid AND (newest_stream_id IS NULL OR newest_stream_id = $2::uuid
   OR (newest_started_at, newest_stream_id) < ({_NEWS["newest_started_at"]}, $2::uuid))
 RETURNING id"""
 
-_WITHOUT_WINDOW = f"{_ADVANCE} {_set_run()} {_IF_STILL_NEWEST}"
 _NEW_BATCH = f"coalesce({_NEWS['latest_global_batch']}, latest_global_batch)"
+_AS_IT_WAS = _set_misfit("noise_scale_state", "noise_scale_value", _NEW_BATCH)
+_WITHOUT_WINDOW = f"{_ADVANCE} {_set_run()}, {_AS_IT_WAS} {_IF_STILL_NEWEST}"
 _RUN_AS_READ = f"${_NUM_KEYS + len(_STREAM) + len(_NEWS) + len(_WINDOW) + 1}::timestamptz"
 # Whoever wrote to the run since the window was read may have brought rows that are not in it.
 _WITH_WINDOW = f"""{_ADVANCE} {_set_run(f"updated_at <> {_RUN_AS_READ}")}, {_set_window(_WINDOW, _NEW_BATCH)}

@@ -76,6 +76,17 @@ class Task(Table):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
+def _name_parts() -> str:
+    texts = ('lower(name COLLATE "C")', 'substr(lower(name COLLATE "C"), 2)', 'substr(lower(name COLLATE "C"), 3)')
+    return " || ".join(f"string_to_array(regexp_replace({one}, '(...)', '\\1|', 'g'), '|')" for one in texts)
+
+
+NAME_PARTS = _name_parts()
+"""All that a run's name has of three letters in a row, ASCII ones small, as SQL: cut up from its first, second and
+third letter on. A part that holds the bar may be missing. ix_run_name_parts is of it, which the migration alone names:
+Postgres tells an expression back in other words."""
+
+
 class Run(Table):
     """One training run; `latest_*` and `noise_scale_*` repeat its newest measurements, for lists and sorting."""
 
@@ -88,6 +99,11 @@ class Run(Table):
         Index("ix_run_stale", "id", postgresql_where=text("window_is_stale")),
         Index("ix_run_undecided", "id", postgresql_where=text("decision_is_stale")),
         Index("ix_run_unfinished", "created_at", postgresql_where=text("finish_status IS NULL AND NOT archived")),
+        # what lists go along, `storage/runs/listing.py`
+        Index("ix_run_heard", "archived", "heard_at"),
+        Index("ix_run_misfit", "archived", "misfit", postgresql_where=text("trial_of IS NULL")),
+        Index("ix_run_saving", "archived", "decision_saving", postgresql_where=text("trial_of IS NULL")),
+        Index("ix_run_trial", "trial_of", postgresql_where=text("trial_of IS NOT NULL")),
         {"postgresql_with": {"fillfactor": 70}},
     )
 
@@ -111,6 +127,8 @@ class Run(Table):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     # server clock of the last data: a wrong clock on a training host must not make a run look silent
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    # the same up to a minute ago, never later: an index can hold it, as few batches change it
+    heard_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
     finish_status: Mapped[str | None]
     # when its rows were last folded into the pyramid; data that come later are folded once more
@@ -153,6 +171,10 @@ class Run(Table):
     loss_broken_since: Mapped[int | None]
     gradients_broken_since: Mapped[int | None]
     example_efficiency: Mapped[float | None]
+    # |ln(batch / noise scale)| to 0.02, likewise for an index; null where not resolved
+    misfit: Mapped[float | None]
+    # the sweep behind whose row lists keep it, or the task where a reproduction has trained it
+    trial_of: Mapped[UUID | None]
 
     # what to do with the batch, for a reader who says no price; null until it was looked at
     decision: Mapped[str | None]

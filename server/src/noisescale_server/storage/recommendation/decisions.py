@@ -4,9 +4,10 @@ It is for a reader who says no price, and of the moment of its last look. A batc
 judge by; so does whatever else it rests on, such as a sweep of the task.
 """
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, case, func, or_, update
+from sqlalchemy import ColumnElement, and_, case, func, not_, or_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.parts.parts import Decision
@@ -81,6 +82,14 @@ async def mark_project(session: AsyncSession, project_id: UUID) -> None:
 def decision_word() -> ColumnElement[str]:
     """What to do with each run's batch."""
     return case((has_diverged(), UNDECIDED), else_=func.coalesce(Run.decision, UNDECIDED))
+
+
+def is_one_of(words: Sequence[str]) -> ColumnElement[bool]:
+    """Whether what to do is one of these words; so that Postgres knows how many runs there are of each."""
+    named = and_(Run.decision.in_([word for word in words if word != UNDECIDED]), not_(has_diverged()))
+    if UNDECIDED not in words:
+        return named
+    return or_(named, has_diverged(), Run.decision.is_(None), Run.decision == UNDECIDED)
 
 
 def has_diverged() -> ColumnElement[bool]:

@@ -9,12 +9,28 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Numeric, Text, and_, case, cast, func, not_, or_, select, true, type_coerce
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Numeric,
+    Text,
+    and_,
+    case,
+    cast,
+    func,
+    literal_column,
+    not_,
+    or_,
+    select,
+    type_coerce,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
-from noisescale_server.storage.platform.tables import Project, Run, SweepRun, Task
-from noisescale_server.storage.recommendation.decisions import decision_word, has_diverged
+from noisescale_server.storage.platform.tables import NAME_PARTS, Project, Run, SweepRun, Task
+from noisescale_server.storage.recommendation.decisions import has_diverged, is_one_of
+from noisescale_server.storage.runs.heard import heard_since
 
 CONFIG: Final = "config."
 MIN_OF_ID = 6
@@ -22,8 +38,9 @@ MIN_OF_ID = 6
 BEGINNING_OF_ID = re.compile(rf"[0-9a-fA-F-]{{{MIN_OF_ID},36}}")
 NUMBER: Final = r"^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$"
 """A text that is compared as a number; Python and Postgres read this pattern alike."""
-REPRODUCE: Final = "reproduce"
-"""The tag of what `noisescale reproduce` trains."""
+DIGITS_OF_ID: Final = 32
+LETTERS_IN_A_ROW: Final = 3
+"""Letters in a row by which names are found along an index."""
 
 Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -107,10 +124,15 @@ class RunFilter:
     decisions: Sequence[str] = ()
 
 
-def conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
-    """What a query of runs must hold, all of it."""
+async def conditions(session: AsyncSession, wanted: RunFilter) -> list[ColumnElement[bool]]:
+    """What a query of runs must hold, all of it.
+
+    Names are looked up first: of an id Postgres knows how many runs are of it.
+    """
     return [
-        Run.archived == wanted.archived,
+        # as an index takes it
+        type_coerce(Run.archived, Boolean) if wanted.archived else not_(Run.archived),
+        *await _filed_under(session, wanted),
         *_where_it_belongs(wanted),
         *_names(wanted),
         *_states(wanted),
@@ -119,18 +141,19 @@ def conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
     ]
 
 
-def is_reproduced() -> ColumnElement[bool]:
-    """Whether `noisescale reproduce` has trained the run."""
-    return type_coerce(Run.tags, ARRAY(Text)).contains([REPRODUCE])
-
-
 def is_trial() -> ColumnElement[bool]:
     """Whether the run was trained to answer a question about batch sizes: for a sweep, or for a reproduction."""
-    return or_(_is_swept(true()), is_reproduced())
+    return Run.trial_of.is_not(None)
 
 
-def _is_swept(by: ColumnElement[bool]) -> ColumnElement[bool]:
-    return select(SweepRun.run_id).where(SweepRun.run_id == Run.id, SweepRun.is_stored, by).correlate(Run).exists()
+def is_no_trial() -> ColumnElement[bool]:
+    """Whether it was not, as the indexes of lists say it."""
+    return Run.trial_of.is_(None)
+
+
+def _is_swept(sweep: UUID) -> ColumnElement[bool]:
+    of_sweep = select(SweepRun.run_id).where(SweepRun.run_id == Run.id, SweepRun.is_stored)
+    return of_sweep.where(SweepRun.sweep_id == sweep).correlate(Run).exists()
 
 
 def has_status(status: str, wanted: RunFilter) -> ColumnElement[bool]:
@@ -149,41 +172,77 @@ def has_status(status: str, wanted: RunFilter) -> ColumnElement[bool]:
             return Run.finish_status == status
 
 
-def _where_it_belongs(wanted: RunFilter) -> list[ColumnElement[bool]]:
+async def _filed_under(session: AsyncSession, wanted: RunFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.project is not None:
-        found.append(Run.project_id == select(Project.id).where(Project.name == wanted.project).scalar_subquery())
+        ids = (await session.scalars(select(Project.id).where(Project.name == wanted.project))).all()
+        found.append(Run.project_id.in_(ids))
     if wanted.task is not None:
-        found.append(Run.task_id.in_(select(Task.id).where(Task.name == wanted.task)))
+        ids = (await session.scalars(select(Task.id).where(Task.name == wanted.task))).all()
+        found.append(Run.task_id.in_(ids))
+    return found
+
+
+def _where_it_belongs(wanted: RunFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
     if wanted.tags:
         found.append(type_coerce(Run.tags, ARRAY(Text)).contains(list(wanted.tags)))
     if wanted.ids is not None:
         found.append(Run.id.in_(wanted.ids))
     if wanted.sweep is not None:
-        found.append(_is_swept(SweepRun.sweep_id == wanted.sweep))
+        found.append(_is_swept(wanted.sweep))
     if wanted.without_trials:
-        found.append(not_(is_trial()))
+        found.append(is_no_trial())
     return found
 
 
 def _names(wanted: RunFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = [not_(Run.name.icontains(one, autoescape=True)) for one in wanted.without]
     if wanted.text:
-        has_id = [cast(Run.id, Text).startswith(wanted.text.lower())] if BEGINNING_OF_ID.fullmatch(wanted.text) else []
-        found.append(or_(Run.name.icontains(wanted.text, autoescape=True), *has_id))
+        found.append(or_(_has_name(wanted.text), *_has_id(wanted.text)))
     if wanted.pattern:
         found.append(Run.name.op("~*")(wanted.pattern))
     return found
+
+
+def _has_name(part: str) -> ColumnElement[bool]:
+    has_part = Run.name.icontains(part, autoescape=True)
+    letters = parts_of(part)
+    if not letters:
+        return has_part
+    # the index finds few runs that may have it; where Postgres goes another way, the quick look comes first
+    return and_(has_part, literal_column(f"({NAME_PARTS})").op("@>")(cast(letters, ARRAY(Text))))
+
+
+def parts_of(text: str) -> list[str]:
+    """The three letters in a row by which the index finds a text, whatever the database takes for a small letter."""
+    small = "".join(one.lower() if one.isascii() else one for one in text)
+    runs = {small[at : at + LETTERS_IN_A_ROW] for at in range(len(small) - LETTERS_IN_A_ROW + 1)}
+    return sorted(one for one in runs if one.isascii() and "|" not in one)
+
+
+def _has_id(beginning: str) -> list[ColumnElement[bool]]:
+    """Whether an id begins so, as a range of ids."""
+    if not BEGINNING_OF_ID.fullmatch(beginning):
+        return []
+    digits = beginning.replace("-", "")
+    if len(digits) > DIGITS_OF_ID:
+        return []
+    first, last = UUID(digits.ljust(DIGITS_OF_ID, "0")), UUID(digits.ljust(DIGITS_OF_ID, "f"))
+    # hyphens elsewhere than in ids
+    return [Run.id.between(first, last)] if str(last).startswith(beginning.lower()) else []
 
 
 def _states(wanted: RunFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.statuses:
         found.append(or_(*(has_status(status, wanted) for status in wanted.statuses)))
+    if wanted.statuses and set(wanted.statuses) <= {"running", "silent"}:
+        found.append(heard_since(wanted.crashed_before if "silent" in wanted.statuses else wanted.silent_before))
     if wanted.updated_after is not None:
-        found.append(Run.updated_at > wanted.updated_after)
+        found += [Run.updated_at > wanted.updated_after, heard_since(wanted.updated_after)]
     if wanted.decisions:
-        found.append(decision_word().in_(wanted.decisions))
+        found.append(is_one_of(wanted.decisions))
     return found
 
 

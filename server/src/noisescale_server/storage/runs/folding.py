@@ -1,21 +1,21 @@
 """Trials of one sweep or reproduction as a single row of a list of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Label, Select, Subquery, Text, case, cast, func, literal, null, select
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, null, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
-from noisescale_server.storage.platform.tables import Run, Sweep, SweepRun
+from noisescale_server.storage.platform.tables import Run, Sweep
 from noisescale_server.storage.runs import filters
-from noisescale_server.storage.runs.filters import RunFilter
+from noisescale_server.storage.runs.listing import SORTS, After, Sort
 
-SWEEP, REPRODUCTION = "sweep ", "reproduction "
-"""What the key of a fold begins with; the id of the sweep or of the task follows."""
-ADVISED = ("misfit", "saving")
+Sorted = ColumnElement[Any] | InstrumentedAttribute[Any]
+
+ADVISED: Final = ("misfit", "saving")
 """Sorts by what a change would bring. Nobody changes a trial: it was meant to be off."""
 
 
@@ -43,87 +43,92 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldKey:
-    """What the query says of a fold."""
+class Folded:
+    """What the query says of a fold: whose trials these are, and what they hold."""
 
-    key: str
+    trial_of: UUID
     num_runs: int
     batch_low: float | None
     batch_high: float | None
     loss: float | None
 
 
-def folded(wanted: RunFilter, sorted_by: Label[Any], *, is_descending: bool) -> Subquery:
-    """Ids of runs that are no trials, and of the first trial of each fold; with what the fold holds.
+async def first_trials(
+    session: AsyncSession, where: Sequence[ColumnElement[bool]], sort: Sort, *, limit: int, after: After | None
+) -> dict[UUID, Folded]:
+    """Of up to `limit` folds the first trial, in the order of a list, those behind `after` only.
 
-    Columns `id`, `sorted_by`, `total` (rows in all), `num_all` (runs in all) and those of `FoldKey`.
+    Args:
+        session: Where to read.
+        where: Which runs.
+        sort: Their order.
+        limit: Most of the folds.
+        after: Where the page before ended.
     """
-    first_sweep = (
-        select(SweepRun.run_id, SweepRun.sweep_id)
-        .ext(distinct_on(SweepRun.run_id))
-        .where(SweepRun.is_stored)
-        .order_by(SweepRun.run_id, SweepRun.created_at, SweepRun.sweep_id)
-        .subquery()
-    )
-    key = case(
-        (first_sweep.c.sweep_id.is_not(None), literal(SWEEP) + cast(first_sweep.c.sweep_id, Text)),
-        (filters.is_reproduced(), literal(REPRODUCTION) + cast(Run.task_id, Text)),
-        else_=cast(Run.id, Text),
-    ).label("key")
-    matching = (
-        select(Run.id, sorted_by, key, Run.latest_global_batch.label("batch"), Run.latest_loss.label("loss"))
-        .outerjoin(first_sweep, first_sweep.c.run_id == Run.id)
-        .where(*filters.conditions(wanted))
-        .subquery()
-    )
-    order = matching.c.sorted_by.desc() if is_descending else matching.c.sorted_by.asc()
-    placed = _placed(matching, order.nulls_last()).subquery()
-    first = select(placed, func.count().over().label("total")).where(placed.c.place == 1)
-    return first.subquery()
+    columns = (Run.latest_global_batch.label("batch"), Run.latest_loss.label("loss"))
+    matching = select(Run.id, sortable(sort).label("sorted_by"), Run.trial_of, *columns)
+    placed = _placed(matching.where(*where, filters.is_trial()).subquery(), sort).subquery()
+    first = select(placed).where(placed.c.place == 1)
+    if after is not None:
+        first = first.where(_is_behind(placed, sort, after))
+    found = await session.execute(first.order_by(*_ordered(placed, sort)).limit(limit))
+    return {row.id: Folded(row.trial_of, row.num_runs, row.batch_low, row.batch_high, row.loss) for row in found}
 
 
-def _placed(matching: Subquery, order: Any) -> Select[Any]:
-    fold = matching.c.key
+def _placed(matching: Subquery, sort: Sort) -> Select[Any]:
+    fold = matching.c.trial_of
+    order = matching.c.sorted_by.desc() if sort.is_descending else matching.c.sorted_by.asc()
     return select(
         matching.c.id,
         matching.c.sorted_by,
-        matching.c.key,
-        func.row_number().over(partition_by=fold, order_by=(order, matching.c.id)).label("place"),
+        fold,
+        func.row_number().over(partition_by=fold, order_by=(order.nulls_last(), matching.c.id)).label("place"),
         func.count().over(partition_by=fold).label("num_runs"),
         func.min(matching.c.batch).over(partition_by=fold).label("batch_low"),
         func.max(matching.c.batch).over(partition_by=fold).label("batch_high"),
         func.min(matching.c.loss).over(partition_by=fold).label("loss"),
-        func.count().over().label("num_all"),
     )
 
 
-def sortable(column: str, element: Any) -> Label[Any]:
+def sortable(sort: Sort) -> Sorted:
     """What a folded list is sorted by: trials come last where it goes by advice."""
-    of_runs = case((filters.is_trial(), null()), else_=element) if column in ADVISED else element
-    return of_runs.label("sorted_by")
+    value = SORTS[sort.column]
+    return case((filters.is_trial(), null()), else_=value) if sort.column in ADVISED else value
 
 
-async def named(session: AsyncSession, keys: Sequence[FoldKey], tasks: Sequence[str]) -> list[Fold | None]:
+def _ordered(of: Subquery, sort: Sort) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    ordered = of.c.sorted_by.desc() if sort.is_descending else of.c.sorted_by.asc()
+    return ordered.nulls_last(), of.c.id
+
+
+def _is_behind(of: Subquery, sort: Sort, after: After) -> ColumnElement[bool]:
+    column = of.c.sorted_by
+    if after.value is None:
+        return and_(column.is_(None), of.c.id > after.run_id)
+    further = column < after.value if sort.is_descending else column > after.value
+    return or_(further, and_(column == after.value, of.c.id > after.run_id), column.is_(None))
+
+
+async def named(
+    session: AsyncSession, rows: Sequence[tuple[Run, str]], found: Mapping[UUID, Folded]
+) -> list[Fold | None]:
     """The folds of rows in order, None of a run that is no trial.
 
     Args:
         session: Where names of sweeps are read.
-        keys: One a row.
-        tasks: The name of each row's task.
+        rows: Runs with the name of their task.
+        found: Folds by their first trials.
     """
-    wanted = [UUID(one.key.removeprefix(SWEEP)) for one in keys if one.key.startswith(SWEEP)]
-    rows = select(Sweep.id, Sweep.kind, Sweep.name).where(Sweep.id.in_(wanted))
-    sweeps = {row.id: row for row in await session.execute(rows)} if wanted else {}
-    return [_fold(one, task, sweeps) for one, task in zip(keys, tasks, strict=True)]
+    wanted = {one.trial_of for one in found.values()}
+    named = select(Sweep.id, Sweep.kind, Sweep.name).where(Sweep.id.in_(wanted))
+    sweeps = {row.id: row for row in await session.execute(named)} if wanted else {}
+    return [_fold(found[run.id], run, task, sweeps) if run.id in found else None for run, task in rows]
 
 
-def _fold(one: FoldKey, task: str, sweeps: dict[UUID, Any]) -> Fold | None:
+def _fold(one: Folded, run: Run, task: str, sweeps: Mapping[UUID, Any]) -> Fold:
     held = (one.num_runs, one.batch_low, one.batch_high, one.loss)
-    if one.key.startswith(REPRODUCTION):
+    if one.trial_of == run.task_id:
         return Fold("reproduction", None, task, *held)
-    if not one.key.startswith(SWEEP):
-        return None
-    sweep_id = UUID(one.key.removeprefix(SWEEP))
-    found = sweeps.get(sweep_id)
     # a sweep that is deleted meanwhile leaves its trials behind
-    return Fold("sweep", sweep_id, task, *held) if found is None else Fold(found.kind, sweep_id, found.name, *held)
+    sweep = sweeps.get(one.trial_of)
+    return Fold("sweep", one.trial_of, task, *held) if sweep is None else Fold(sweep.kind, sweep.id, sweep.name, *held)

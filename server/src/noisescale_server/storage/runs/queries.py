@@ -5,45 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Subquery, and_, case, delete, func, literal, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, case, delete, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.platform import row_tables
+from noisescale_server.storage.platform.driver import plan_anew
 from noisescale_server.storage.platform.tables import DeletedRun, Project, Run, Stream, StreamPlace, Table, Task
-from noisescale_server.storage.recommendation.decisions import CHANGES, decision_word
-from noisescale_server.storage.runs import folding
-from noisescale_server.storage.runs.filters import CONFIG, RunFilter, conditions, has_status
-from noisescale_server.storage.runs.folding import Fold, FoldKey
-
-SORT_COLUMNS: dict[str, InstrumentedAttribute[Any]] = {
-    "name": Run.name,
-    "created_at": Run.created_at,
-    "updated_at": Run.updated_at,
-    "last_step": Run.latest_step,
-    "loss": Run.latest_loss,
-    "noise_scale": Run.noise_scale_value,
-    "global_batch": Run.latest_global_batch,
-    "example_efficiency": Run.example_efficiency,
-}
-
-# the cost of a batch against the best one rises with this alone, for a reader who values steps and examples alike
-MISFIT: ColumnElement[Any] = case(
-    (
-        and_(Run.noise_scale_state == "resolved", Run.noise_scale_value > 0, Run.latest_global_batch > 0),
-        func.abs(func.ln(Run.latest_global_batch / Run.noise_scale_value)),
-    )
-)
-# of a run that is to change its batch; a divergence says nothing of the batch
-SAVING: ColumnElement[Any] = case((decision_word().in_(CHANGES), Run.decision_saving))
-SORTS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
-    **SORT_COLUMNS,
-    "misfit": MISFIT,
-    "saving": SAVING,
-}
-"""What a list of runs can be sorted by."""
+from noisescale_server.storage.recommendation.decisions import decision_word
+from noisescale_server.storage.runs import folding, listing, trials
+from noisescale_server.storage.runs.filters import CONFIG, RunFilter, conditions, has_status, is_no_trial
+from noisescale_server.storage.runs.folding import ADVISED, Fold, Folded
+from noisescale_server.storage.runs.listing import SORTS, After, Count, Sort
 
 GROUPS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "project": Project.name,
@@ -57,7 +32,6 @@ GROUPS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
 STATUS = "status"
 OPEN_STATUSES = ("running", "silent", "crashed")
 """What a run is called that has not said how it ended."""
-_FOLD = ("key", "num_runs", "batch_low", "batch_high", "loss")
 
 DELETE_TIMEOUT = "10min"
 INVALID_PATTERN = "2201B"
@@ -76,11 +50,10 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """Rows of a list, how many there are in all, and how many runs these stand for."""
+    """Rows of a list, and how many there are in all."""
 
     rows: list[RunRow]
-    total: int
-    num_runs: int
+    count: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +79,6 @@ class RunGroup:
     loss: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sort:
-    """A name of `SORTS` and its direction; nulls come last either way."""
-
-    column: str
-    is_descending: bool
-
-
-@dataclass(frozen=True, slots=True)
-class After:
-    """The last row of the page before: its value in the sorted column and its id."""
-
-    value: Any
-    run_id: UUID
-
-
 async def get_row(session: AsyncSession, run_id: UUID, *, is_locked: bool = False) -> RunRow | None:
     """The run with its names, or None; locked until the transaction ends when asked for."""
     query = _rows().where(Run.id == run_id)
@@ -141,38 +98,32 @@ async def list_page(
     is_folded: bool = False,
 ) -> RunRows:
     """Up to `limit` runs in order, those behind `after` only; folded: the trials of each sweep as one row."""
-    # Ids first: sorting whole rows would carry every config through the sort. Counted in the same pass over the runs,
-    # which costs more than either.
+    # each look is planned for what it asks: a search for a rare name goes another way than one for a common one
+    await plan_anew(session)
+    where = await conditions(session, wanted)
+    folds: dict[UUID, Folded] = {}
     if is_folded:
-        column = folding.sortable(sort.column, SORTS[sort.column])
-        matching = folding.folded(wanted, column, is_descending=sort.is_descending)
+        alone = [*where, is_no_trial()]
+        ids, num_known = await listing.ids_of_page(session, alone, sort, limit=limit, after=after)
+        # those come last in a list by advice
+        if sort.column not in ADVISED or num_known < limit:
+            folds = await folding.first_trials(session, where, sort, limit=limit, after=after)
+        column = folding.sortable(sort)
     else:
-        total = func.count().over().label("total")
-        columns = (SORTS[sort.column].label("sorted_by"), total, total.label("num_all"))
-        matching = select(Run.id, *columns).where(*conditions(wanted)).subquery()
-    page = select(matching).order_by(*_ordered(matching, sort)).limit(limit)
-    if after is not None:
-        page = page.where(_is_behind(matching, sort, after))
-    found = page.subquery()
-    extra = [found.c[name] for name in _FOLD] if is_folded else []
-    query = _rows().join(found, found.c.id == Run.id)
-    query = query.add_columns(found.c.sorted_by, found.c.total, found.c.num_all, *extra)
-    rows = (await session.execute(query.order_by(*_ordered(found, sort)))).all()
-    if not rows:
-        num_runs = await count(session, wanted) if after is not None else 0
-        return RunRows([], num_runs, num_runs)
-    folds: Sequence[Fold | None] = [None] * len(rows)
-    if is_folded:
-        keys = [FoldKey(**{name: getattr(row, name) for name in _FOLD}) for row in rows]
-        folds = await folding.named(session, keys, [row[2] for row in rows])
-    listed = [RunRow(*row[:4], fold) for row, fold in zip(rows, folds, strict=True)]
-    return RunRows(listed, rows[0].total, rows[0].num_all)
-
-
-async def count(session: AsyncSession, wanted: RunFilter) -> int:
-    """How many runs the filter lets through."""
-    found = await session.scalar(select(func.count()).select_from(Run).where(*conditions(wanted)))
-    return found or 0
+        ids, _ = await listing.ids_of_page(session, where, sort, limit=limit, after=after)
+        column = SORTS[sort.column]
+    sorted_by = column.label("sorted_by")
+    order = column.desc() if sort.is_descending else column.asc()
+    query = _rows().add_columns(sorted_by).where(Run.id.in_([*ids, *folds]))
+    rows = (await session.execute(query.order_by(order.nulls_last(), Run.id).limit(limit))).all()
+    found = await folding.named(session, [(row[0], row[2]) for row in rows], folds)
+    listed = [
+        RunRow(run, project, task, value, fold) for (run, project, task, value), fold in zip(rows, found, strict=True)
+    ]
+    if after is None and len(listed) < limit:
+        # all of them
+        return RunRows(listed, Count(len(listed), sum(1 if one is None else one.num_runs for one in found), True))
+    return RunRows(listed, await listing.count(session, where, is_folded=is_folded))
 
 
 async def is_pattern(session: AsyncSession, pattern: str) -> bool:
@@ -190,6 +141,8 @@ async def is_pattern(session: AsyncSession, pattern: str) -> bool:
 async def change(session: AsyncSession, run_id: UUID, values: dict[str, Any]) -> None:
     """Set columns of a run."""
     await session.execute(update(Run).where(Run.id == run_id).values(values))
+    if not values.keys().isdisjoint({"tags", "task_id"}):
+        await trials.file_anew(session, [run_id])
 
 
 async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> list[RunGroup]:
@@ -202,6 +155,7 @@ async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: i
         limit: Of the groups.
     """
     value = _grouped(by, wanted)
+    where = await conditions(session, wanted)
 
     def median(column: InstrumentedAttribute[Any], *, of_resolved: bool = False) -> ColumnElement[Any]:
         found = func.percentile_cont(0.5).within_group(column)
@@ -220,7 +174,7 @@ async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: i
         .select_from(Run)
         .join(Project, Project.id == Run.project_id)
         .join(Task, Task.id == Run.task_id)
-        .where(*conditions(wanted))
+        .where(*where)
         # by its place: the same expression with a bound key twice would not be the same for Postgres
         .group_by(text("1"))
         .order_by(func.count().desc(), text("1 NULLS LAST"))
@@ -298,14 +252,15 @@ async def remove(session: AsyncSession, run_id: UUID) -> bool:
     return True
 
 
-async def count_by_project(session: AsyncSession) -> list[tuple[str, int, list[str]]]:
-    """(project, number of runs, its task names in order) of every project, by name."""
+async def projects(session: AsyncSession, *, are_counted: bool) -> list[tuple[str, int | None, list[str]]]:
+    """(project, number of runs or None, its task names in order) of every project, by name."""
     # the table of runs by itself: it is on other nodes than small tables where there are several
     counts = select(Run.project_id, func.count()).group_by(Run.project_id)
-    num_runs = dict((await session.execute(counts)).all())
+    num_runs = dict((await session.execute(counts)).all()) if are_counted else {}
+    none = 0 if are_counted else None
     tasks = select(func.array_agg(Task.name)).where(Task.project_id == Project.id).correlate(Project).scalar_subquery()
     found = await session.execute(select(Project.id, Project.name, tasks).order_by(Project.name))
-    return [(name, num_runs.get(project_id, 0), sorted(tasks or [])) for project_id, name, tasks in found]
+    return [(name, num_runs.get(project_id, none), sorted(tasks or [])) for project_id, name, tasks in found]
 
 
 def _rows() -> Select[Run, str, str]:
@@ -314,16 +269,3 @@ def _rows() -> Select[Run, str, str]:
         .join(Project, Project.id == Run.project_id)
         .join(Task, Task.id == Run.task_id)
     )
-
-
-def _ordered(of: Subquery, sort: Sort) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    ordered = of.c.sorted_by.desc() if sort.is_descending else of.c.sorted_by.asc()
-    return ordered.nulls_last(), of.c.id
-
-
-def _is_behind(of: Subquery, sort: Sort, after: After) -> ColumnElement[bool]:
-    column = of.c.sorted_by
-    if after.value is None:
-        return and_(column.is_(None), of.c.id > after.run_id)
-    further = column < after.value if sort.is_descending else column > after.value
-    return or_(further, and_(column == after.value, of.c.id > after.run_id), column.is_(None))

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.platform.driver import fetch_row
 from noisescale_server.storage.platform.tables import DeletedRun, Project, Run, Task
+from noisescale_server.storage.runs import trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,8 @@ async def create_if_absent(session: AsyncSession, new: NewRun) -> bool:
     if await session.scalar(select(Run.id).where(Run.id == new.id)) is not None:
         return False
     project_id, task_id = await filed_under(session, new.project, new.task, unit=new.unit, family=new.family)
-    row = _row(new) | {"project_id": project_id, "task_id": task_id}
+    filed = {"project_id": project_id, "task_id": task_id, "trial_of": trials.of_task(task_id, new.tags)}
+    row = _row(new) | filed
     created = await session.scalar(
         insert(Run).values(row).on_conflict_do_nothing(index_elements=[Run.id]).returning(Run.id)
     )

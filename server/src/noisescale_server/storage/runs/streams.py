@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.platform.driver import fetch, fetch_row
 from noisescale_server.storage.platform.tables import Stream, StreamLoss, StreamPlace
+from noisescale_server.storage.runs.heard import MOVED_ON
 
 Kind = Literal["simple", "adam", "sign", "spectral", "hessian"]
 """Of which noise scale the sums of a stream are; each kind is a series of its own."""
@@ -204,7 +205,7 @@ async def store_losses(session: AsyncSession, *, run_id: UUID, stream_id: UUID, 
     await session.execute(insert(StreamLoss), rows)
 
 
-_TOUCH = "UPDATE run SET updated_at = statement_timestamp() WHERE id = $1::uuid"
+_TOUCH = f"UPDATE run SET updated_at = statement_timestamp(), {MOVED_ON} WHERE id = $1::uuid"  # noqa: S608 - words of ours
 _STANDING = """
 SELECT next_seq - 1, (SELECT id FROM epoch) FROM stream WHERE run_id = $1::uuid AND id = $2::uuid
 """

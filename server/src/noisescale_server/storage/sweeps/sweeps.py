@@ -16,6 +16,7 @@ from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.driver import read
 from noisescale_server.storage.platform.tables import Project, Run, Sweep, SweepRun, Task
 from noisescale_server.storage.recommendation import decisions as run_decisions
+from noisescale_server.storage.runs import trials
 from noisescale_server.storage.runs.runs import filed_under
 
 
@@ -158,7 +159,9 @@ async def remove(session: AsyncSession, sweep_id: UUID) -> bool:
     await placement.one_connection_a_node(session)
     # who attaches runs meanwhile holds the sweep: its runs are here once it is locked
     await session.execute(select(Sweep.id).where(Sweep.id == sweep_id).with_for_update())
+    run_ids = (await session.scalars(select(SweepRun.run_id).where(SweepRun.sweep_id == sweep_id))).all()
     await session.execute(delete(SweepRun).where(SweepRun.sweep_id == sweep_id))
+    await trials.file_anew(session, run_ids)
     project_id = await session.scalar(delete(Sweep).where(Sweep.id == sweep_id).returning(Sweep.project_id))
     if project_id is not None:
         await run_decisions.mark_project(session, project_id)
@@ -171,6 +174,7 @@ async def attach(session: AsyncSession, sweep_id: UUID, runs: Sequence[NewSweepR
     new = insert(SweepRun).values(rows)
     changed = {name: new.excluded[name] for name in NewSweepRun.__slots__ if name != "run_id"}
     await session.execute(new.on_conflict_do_update(index_elements=["run_id", "sweep_id"], set_=changed))
+    await trials.file_anew(session, [run.run_id for run in runs])
 
 
 async def runs_of(session: AsyncSession, sweep_id: UUID) -> Sequence[SweepRun]:

@@ -8,13 +8,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.access.visibility import projects_of
 from noisescale_server.storage.platform.driver import read
+from noisescale_server.storage.runs.heard import BEHIND
 
-# Archived runs are nobody's to watch. ix_run_unfinished is read from the newest on: how many live runs there are in all
-# would take a look at each of them.
+# Archived runs are nobody's to watch. ix_run_unfinished is read from the newest on, or ix_run_heard where few are live:
+# how many there are in all would take a look at each of them.
 _NEWEST = """
 WITH newest AS MATERIALIZED (
   SELECT id FROM run
-  WHERE finish_status IS NULL AND NOT archived AND updated_at > $2::timestamptz
+  WHERE finish_status IS NULL AND NOT archived AND updated_at > $2::timestamptz AND heard_at > $4::timestamptz
     AND ($1::uuid[] IS NULL OR project_id = ANY($1::uuid[]))
   ORDER BY created_at DESC LIMIT $3::bigint
 )
@@ -80,7 +81,7 @@ async def newest(session: AsyncSession, *, heard_after: datetime, limit: int) ->
         heard_after: By the server's clock.
         limit: Most of them.
     """
-    rows = await read(session, _NEWEST, projects_of(session), heard_after, limit)
+    rows = await read(session, _NEWEST, projects_of(session), heard_after, limit, heard_after - BEHIND)
     return [LiveRun(**dict(row)) for row in rows]
 
 

@@ -1,0 +1,153 @@
+"""One page of a list of runs, read along an index: no list is sorted as a whole, and none is counted to its end.
+
+A page takes two looks: at the runs whose sorted value is known, in its order, and, where these are not enough, at the
+others, which come last by their ids.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, not_, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+
+from noisescale_server.storage.platform.tables import Run
+from noisescale_server.storage.recommendation.decisions import CHANGES, is_one_of
+from noisescale_server.storage.runs.heard import BEHIND
+
+MOST_COUNTED: Final = 10_000
+"""Runs of a list that are counted; where there are more, a page says so."""
+
+SORT_COLUMNS: Final[dict[str, InstrumentedAttribute[Any]]] = {
+    "name": Run.name,
+    "created_at": Run.created_at,
+    "updated_at": Run.updated_at,
+    "last_step": Run.latest_step,
+    "loss": Run.latest_loss,
+    "noise_scale": Run.noise_scale_value,
+    "global_batch": Run.latest_global_batch,
+    "example_efficiency": Run.example_efficiency,
+}
+# the cost of a batch against the best one rises with the misfit alone, for a reader who values steps and examples alike
+BY_INDEX: Final[dict[str, InstrumentedAttribute[Any]]] = {
+    **SORT_COLUMNS,
+    "misfit": Run.misfit,
+    "saving": Run.decision_saving,
+}
+# of a run that is to change its batch; a divergence says nothing of the batch
+_SAVES: Final = is_one_of(CHANGES)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A name of `SORTS` and its direction; nulls come last either way."""
+
+    column: str
+    is_descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """The last row of the page before: its value in the sorted column and its id."""
+
+    value: Any
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Rows of a list, and the runs behind them; where `is_exact` is false, there are more of both."""
+
+    rows: int
+    runs: int
+    is_exact: bool
+
+
+SORTS: Final[dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]]] = {
+    **BY_INDEX,
+    "saving": case((_SAVES, Run.decision_saving)),
+}
+"""What a list of runs can be sorted by, as a page shows it."""
+
+
+async def ids_of_page(
+    session: AsyncSession, where: Sequence[ColumnElement[bool]], sort: Sort, *, limit: int, after: After | None
+) -> tuple[list[UUID], int]:
+    """Up to `limit` runs in order, those behind `after` only; and how many of them have a value to be sorted by.
+
+    Args:
+        session: Where to read.
+        where: Which runs.
+        sort: Their order.
+        limit: Most of them.
+        after: Where the page before ended.
+    """
+    known, unknown = _parts(sort)
+    found: list[UUID] = []
+    if after is None or after.value is not None:
+        query = select(Run.id).where(*where, *known, *_behind(sort, after))
+        query = query.where(*await _heard(session, query, sort, limit))
+        column = BY_INDEX[sort.column]
+        order = column.desc() if sort.is_descending else column.asc()
+        found += await session.scalars(query.order_by(order, Run.id).limit(limit))
+    num_known = len(found)
+    if unknown is not None and num_known < limit:
+        query = select(Run.id).where(*where, unknown)
+        if after is not None and after.value is None:
+            query = query.where(Run.id > after.run_id)
+        found += await session.scalars(query.order_by(Run.id).limit(limit - num_known))
+    return found, num_known
+
+
+def _parts(sort: Sort) -> tuple[list[ColumnElement[bool]], ColumnElement[bool] | None]:
+    column = BY_INDEX[sort.column]
+    if not column.property.columns[0].nullable:
+        return [], None
+    is_known = column.is_not(None)
+    if sort.column == "saving":
+        return [_SAVES, is_known], or_(not_(func.coalesce(_SAVES, False)), column.is_(None))
+    return [is_known], column.is_(None)
+
+
+def _behind(sort: Sort, after: After | None) -> list[ColumnElement[bool]]:
+    if after is None:
+        return []
+    column = BY_INDEX[sort.column]
+    further, not_before = (
+        (column < after.value, column <= after.value)
+        if sort.is_descending
+        else (column > after.value, column >= after.value)
+    )
+    # the second one is where an index begins
+    return [or_(further, and_(column == after.value, Run.id > after.run_id)), not_before]
+
+
+async def _heard(session: AsyncSession, query: Select[Any], sort: Sort, limit: int) -> list[ColumnElement[bool]]:
+    """Where the first of a list by the moment of the last data are along the index of when runs were heard of."""
+    if sort.column != "updated_at":
+        return []
+    column = Run.heard_at
+    order = column.desc() if sort.is_descending else column.asc()
+    moments = query.with_only_columns(column).order_by(order).offset(limit - 1).limit(1)
+    last = await session.scalar(moments)
+    if last is None:
+        return []
+    return [column >= last - BEHIND if sort.is_descending else column <= last + BEHIND]
+
+
+async def count(session: AsyncSession, where: Sequence[ColumnElement[bool]], *, is_folded: bool) -> Count:
+    """How many rows and runs there are, up to `MOST_COUNTED` runs.
+
+    Args:
+        session: Where to read.
+        where: Which runs.
+        is_folded: Whether the trials of a sweep or a task are one row.
+    """
+    some = select(Run.trial_of).where(*where).limit(MOST_COUNTED + 1).subquery()
+    num_folds = func.count(some.c.trial_of.distinct())
+    num_alone = func.count().filter(some.c.trial_of.is_(None))
+    runs, folded = (await session.execute(select(func.count(), num_folds + num_alone).select_from(some))).one()
+    counted = min(runs, MOST_COUNTED)
+    return Count(min(folded, MOST_COUNTED) if is_folded else counted, counted, runs <= MOST_COUNTED)
