@@ -10,12 +10,10 @@ from sqlalchemy import ColumnElement
 
 from noisescale_server.storage.platform.tables import Run
 
-_MOST_SECONDS_BEHIND: Final = 60
-BEHIND: Final = timedelta(seconds=_MOST_SECONDS_BEHIND + 1)
+BEHIND: Final = timedelta(seconds=61)
 """How much earlier than `updated_at` it may be, for a search along the index; it is never later."""
-MOVED_ON: Final = f"""heard_at = CASE WHEN heard_at < statement_timestamp() - interval '{_MOST_SECONDS_BEHIND} seconds'
-    THEN statement_timestamp() ELSE heard_at END"""
-"""What a statement says beside `updated_at = statement_timestamp()`."""
+MOVED_ON: Final = "heard_at = greatest(heard_at, date_trunc('minute', statement_timestamp()))"
+"""What a statement says beside `updated_at = statement_timestamp()`; Citus takes no clock inside a CASE."""
 
 
 def heard_since(moment: datetime) -> ColumnElement[bool]:
