@@ -2,10 +2,12 @@
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
 
+from noisescale.config import Config
 from noisescale_server.process.settings import Settings
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
@@ -44,7 +46,7 @@ def test_a_field_that_there_is_not_is_noticed() -> None:
 def test_the_kustomization_names_every_file() -> None:
     said = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
 
-    assert set(said["resources"]) | {"kustomization.yaml"} == {path.name for path in FOLDER.iterdir()}
+    assert set(said["resources"]) | {"kustomization.yaml"} == {path.name for path in FOLDER.glob("*.yaml")}
     assert {container["image"] for pod in PODS.values() for container in pod["containers"]} == {
         said["images"][0]["name"]
     }
@@ -97,6 +99,50 @@ def test_the_owner_of_the_tables_is_known_to_the_migration_alone() -> None:
     }
 
     assert secrets == {"Deployment": {"noisescale-server"}, "Job": {"noisescale-server", "noisescale-owner"}}
+
+
+TRAINING = {one["kind"]: one for one in yaml.safe_load_all((FOLDER / "training" / "job.yaml").read_text())}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", TRAINING)
+def test_the_example_of_a_training_job_is_what_the_published_schema_takes(kind: str, version: str) -> None:
+    kubernetes_validate.validate(TRAINING[kind], version, strict=True)
+
+
+def test_a_training_job_has_its_key_from_a_secret_and_its_records_on_a_volume_and_goes_on_in_the_same_run() -> None:
+    pod = TRAINING["Job"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    settings = {one["name"]: one.get("value") or one["valueFrom"] for one in container["env"]}
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+
+    assert settings["NOISESCALE_API_KEY"] == {
+        "secretKeyRef": {"name": "noisescale-write-key", "key": "NOISESCALE_API_KEY"}
+    }
+    kept = volumes[mounts[settings["NOISESCALE_DIR"]]]["persistentVolumeClaim"]["claimName"]
+    assert kept == TRAINING["PersistentVolumeClaim"]["metadata"]["name"]
+    # Kubernetes labels each pod of a Job with the Job's id, which is a UUID
+    same = "metadata.labels['batch.kubernetes.io/controller-uid']"
+    assert settings["NOISESCALE_RUN_ID"] == {"fieldRef": {"fieldPath": same}}
+    (host,) = ALL["Ingress"]["spec"]["tls"][0]["hosts"]
+    assert settings["NOISESCALE_URL"] == f"https://{host}"
+
+
+def test_the_client_reads_every_setting_of_a_training_job(tmp_path: Path) -> None:
+    (container,) = TRAINING["Job"]["spec"]["template"]["spec"]["containers"]
+    given = {"NOISESCALE_API_KEY": "a key", "NOISESCALE_DIR": str(tmp_path), "NOISESCALE_RUN_ID": str(uuid4())}
+    environ = {one["name"]: given.get(one["name"], one.get("value")) for one in container["env"]}
+
+    config = Config.from_env(environ)
+
+    assert set(environ) == {"NOISESCALE_URL", *given}
+    assert (config.url, config.api_key, config.run_id) == (
+        environ["NOISESCALE_URL"],
+        "a key",
+        environ["NOISESCALE_RUN_ID"],
+    )
+    assert config.folders[0].is_relative_to(tmp_path)
 
 
 def test_every_setting_is_one_of_the_server() -> None:
