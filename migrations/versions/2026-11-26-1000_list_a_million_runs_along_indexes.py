@@ -46,6 +46,8 @@ def upgrade() -> None:
     op.execute(FILLED)
     op.execute(TRIALS)
     op.create_index("ix_run_heard", "run", ["archived", "heard_at"])
+    op.create_index("ix_run_project", "run", ["project_id", "archived", "heard_at"])
+    op.drop_index("ix_run_project_id", table_name="run")
     is_no_trial = sa.text("trial_of IS NULL")
     op.create_index("ix_run_misfit", "run", ["archived", "misfit"], postgresql_where=is_no_trial)
     op.create_index("ix_run_saving", "run", ["archived", "decision_saving"], postgresql_where=is_no_trial)
@@ -56,7 +58,15 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '5s'")
-    for name in ("ix_run_name_parts", "ix_run_trial", "ix_run_saving", "ix_run_misfit", "ix_run_heard"):
+    op.create_index("ix_run_project_id", "run", ["project_id"])
+    for name in (
+        "ix_run_name_parts",
+        "ix_run_project",
+        "ix_run_trial",
+        "ix_run_saving",
+        "ix_run_misfit",
+        "ix_run_heard",
+    ):
         op.drop_index(name, table_name="run")
     for name in ("trial_of", "misfit", "heard_at"):
         op.drop_column("run", name)

@@ -33,7 +33,7 @@ async def test_overview_and_runs_understand_the_real_answers(app: FastAPI, clien
     listed = await api.runs(AS_LOCAL_USER, runs_view.query(VIEW, None))
     narrowed = {**VIEW, "decision": "increase", "batch_min": 5.0, "batch_max": 20.0, "noise_min": 1.0, "noise_max": 1e6}
     raised = await api.runs(AS_LOCAL_USER, runs_view.query(narrowed, None))
-    groups = await api.run_groups(AS_LOCAL_USER, {"by": "config.width", "archived": False})
+    groups = (await api.run_groups(AS_LOCAL_USER, {"by": "config.width", "archived": False})).groups
     changed = await api.change_runs(AS_LOCAL_USER, [first], archived=True, add_tags=["old"])
     archived = await api.runs(AS_LOCAL_USER, runs_view.query({**VIEW, "shelf": "archived", "tag": "old"}, None))
     await api.delete_run(AS_LOCAL_USER, first)

@@ -67,7 +67,7 @@ async def until_somebody_waits(app: FastAPI) -> None:
         # of several nodes none says who waits on another one: what waits for a socket while it inserts waits for a lock
         waiting = (
             "SELECT (SELECT count(*) FROM pg_locks WHERE NOT granted) + (SELECT count(*) FROM pg_stat_activity"
-            " WHERE wait_event_type = 'Extension' AND state = 'active' AND query LIKE '%FOR KEY SHARE%'"
+            " WHERE wait_event_type IN ('Extension', 'Client') AND state = 'active' AND query LIKE '%FOR KEY SHARE%'"
             " AND query_start < clock_timestamp() - interval '0.5 s')"
         )
         while not await session.scalar(text(waiting)):

@@ -218,9 +218,17 @@ class RunGroup:
     loss: float | None = None
 
 
-def run_groups(data: Json) -> tuple[RunGroup, ...]:
-    """The groups in `data`, largest first."""
-    return decoded(tuple[RunGroup, ...], data["groups"])
+@dataclass(frozen=True, slots=True)
+class RunGroups:
+    """Groups, largest first; of the newest runs alone where `is_exact` is false."""
+
+    groups: tuple[RunGroup, ...]
+    is_exact: bool = True
+
+
+def run_groups(data: Json) -> RunGroups:
+    """The groups in `data`."""
+    return RunGroups(decoded(tuple[RunGroup, ...], data["groups"]), data.get("is_exact", True))
 
 
 @dataclass(frozen=True, slots=True)

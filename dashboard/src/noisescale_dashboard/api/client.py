@@ -59,7 +59,7 @@ class ApiClient:
         """One page of runs, filtered and sorted by the server."""
         return answers.run_page(await self._api.get(visitor, f"{API}/runs", query))
 
-    async def run_groups(self, visitor: Mapping[str, str], query: Query) -> tuple[answers.RunGroup, ...]:
+    async def run_groups(self, visitor: Mapping[str, str], query: Query) -> answers.RunGroups:
         """Runs grouped by what `by` names, largest group first."""
         return answers.run_groups(await self._api.get(visitor, f"{API}/runs/summary", query))
 

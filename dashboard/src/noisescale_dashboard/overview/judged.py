@@ -113,6 +113,8 @@ def headline(judged: Sequence[Judged], total: int, *, scope: str, totals: Totals
         )
     off = totals.off if totals is not None else sum(one.decision in CHANGES for one in judged)
     which = _which(judged, total, scope=scope) if totals is None else _all(total, scope, totals.silent)
+    if totals is not None and not totals.is_exact:
+        which = f"the newest {which}"
     if off == 0:
         return f"None of {which} is known to need another batch size"
     its = "its" if off == 1 else "their"

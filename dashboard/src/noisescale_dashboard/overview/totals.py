@@ -22,6 +22,7 @@ class Totals:
         lowered: Too large.
         likely: Probably off.
         kept: Fine.
+        is_exact: Whether these are all; else they are the newest ones.
     """
 
     runs: int
@@ -30,6 +31,7 @@ class Totals:
     lowered: int
     likely: int
     kept: int
+    is_exact: bool = True
 
     @property
     def off(self) -> int:
@@ -60,11 +62,13 @@ async def totals(
     if preference != BALANCED:
         return None
     which = {name: value for name, value in asked.items() if name not in OF_A_PAGE}
-    groups = {group.value: group for group in await api.run_groups(visitor, {**which, "by": "decision"})}
+    found = await api.run_groups(visitor, {**which, "by": "decision"})
+    groups = {group.value: group for group in found.groups}
 
     def count(*decisions: str) -> int:
         return sum(groups[one].num_runs for one in decisions if one in groups)
 
     silent = sum(group.num_silent for group in groups.values()) if asked.get("status") else 0
     runs = max(runs, sum(group.num_runs for group in groups.values()))
-    return Totals(runs, silent, count("increase"), count("decrease"), count(*LIKELY), count(*KEPT))
+    kept, likely = count(*KEPT), count(*LIKELY)
+    return Totals(runs, silent, count("increase"), count("decrease"), likely, kept, found.is_exact)

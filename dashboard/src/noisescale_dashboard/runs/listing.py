@@ -90,13 +90,15 @@ async def _groups(
     api: ApiClient, visitor: Mapping[str, str], view: Mapping[str, Any], opened: Sequence[str]
 ) -> tuple[Listing, set[str]]:
     asked = {name: value for name, value in runs_view.query(view, None).items() if name not in NOT_OF_GROUPS}
-    groups = await api.run_groups(visitor, {**asked, "by": view["group"]})
+    found = await api.run_groups(visitor, {**asked, "by": view["group"]})
+    groups = found.groups
     label = runs_groups.label(view["group"])
     keys = [_key_of_group(group) for group in groups]
     rows = [
         runs_table.group_row(group, label, key, is_open=key in opened) for group, key in zip(groups, keys, strict=True)
     ]
-    return Listing(rows, (), (), len(groups), sum(group.num_runs for group in groups)), set(keys)
+    num_runs = sum(group.num_runs for group in groups)
+    return Listing(rows, (), (), len(groups), num_runs, is_total_exact=found.is_exact), set(keys)
 
 
 def key_of(run: Run, fold: Fold) -> str:

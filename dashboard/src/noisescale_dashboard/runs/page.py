@@ -264,7 +264,10 @@ def sentence(page: Listing, group: str | None) -> str:
     """What there is, and which are off; of groups, what their numbers are."""
     if group:
         by = runs_groups.label(group)
-        return f"Grouped by {by.lower() if group in runs_groups.OWN else by}, largest first; numbers are medians."
+        newest = "" if page.is_total_exact else f", the newest {count(page.num_runs)} runs"
+        return (
+            f"Grouped by {by.lower() if group in runs_groups.OWN else by}{newest}, largest first; numbers are medians."
+        )
     num_folds = sum(row.get("kind") == runs_table.FOLD for row in page.rows)
     return sentences.runs_sentence(page.runs, page.total - num_folds)
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from noisescale_server.storage.platform.engine import create_engine
-from noisescale_server.storage.platform.placement import ONE_CONNECTION_A_NODE
+from noisescale_server.storage.platform.placement import HAS_CITUS, ONE_CONNECTION_A_NODE
 
 EMBEDDED_ROLE: Final = "noisescale_app"
 INSUFFICIENT_PRIVILEGE: Final = "42501"
@@ -20,6 +20,14 @@ INSUFFICIENT_PRIVILEGE: Final = "42501"
 _IS_THERE: Final = text("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = :role)")
 # utility statements take no parameters: Postgres quotes them
 _CREATE: Final = text("SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', CAST(:role AS text), CAST(:password AS text))")
+# a role that was made in a database without Citus is at one node alone
+_CREATE_WHERE_MISSING: Final = text(
+    "SELECT format('DO %L', format('BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %L) THEN %s; END IF; END'"
+    ", CAST(:role AS text), CAST(:statement AS text)))"
+)
+_AT_EVERY_WORKER: Final = text(
+    "SELECT nodename, result FROM run_command_on_workers(CAST(:statement AS text)) WHERE NOT success"
+)
 _RIGHTS: Final = (
     "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -32,10 +40,11 @@ _RIGHTS: Final = (
 class NoRoleError(RuntimeError):
     """The role that the server is to work as cannot be made."""
 
-    def __init__(self, owner: URL, role: str) -> None:
+    def __init__(self, owner: URL, role: str, *, at: str = "the database", why: str = "") -> None:
         super().__init__(
-            f"the database has no role {role!r}, and {owner.username!r} of NOISESCALE_MIGRATION_DATABASE_URL may not "
-            f"create it: let its admin run CREATE ROLE {role} LOGIN PASSWORD '…', and migrate again"
+            f"{at} has no role {role!r}, and {owner.username!r} of NOISESCALE_MIGRATION_DATABASE_URL may not "
+            f"create it{f' ({why})' if why else ''}: let its admin run CREATE ROLE {role} LOGIN PASSWORD '…' there, "
+            "and migrate again"
         )
 
 
@@ -61,12 +70,22 @@ async def _admit(owner: URL, role: str, password: str) -> None:
         async with engine.begin() as connection:
             if not await connection.scalar(_IS_THERE, {"role": role}):
                 await _create(connection, owner, role, password)
+            elif await connection.scalar(HAS_CITUS):
+                await _create_at_workers(connection, owner, role, password)
             await connection.execute(ONE_CONNECTION_A_NODE)
             quoted = connection.dialect.identifier_preparer.quote_identifier(role)
             for statement in _RIGHTS:
                 await connection.execute(text(statement.format(role=quoted)))
     finally:
         await engine.dispose()
+
+
+async def _create_at_workers(connection: AsyncConnection, owner: URL, role: str, password: str) -> None:
+    create = await connection.scalar(_CREATE, {"role": role, "password": password})
+    statement = await connection.scalar(_CREATE_WHERE_MISSING, {"role": role, "statement": create})
+    refused = (await connection.execute(_AT_EVERY_WORKER, {"statement": statement})).first()
+    if refused is not None:
+        raise NoRoleError(owner, role, at=f"node {refused[0]} of the database", why=str(refused[1]))
 
 
 async def _create(connection: AsyncConnection, owner: URL, role: str, password: str) -> None:

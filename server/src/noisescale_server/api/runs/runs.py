@@ -89,7 +89,9 @@ async def summarize_runs(
 ) -> RunSummary:
     """The largest groups of runs: how many, and medians."""
     found = await runs.summary(session, run_filter(query, now, settings), query.by, limit=query.limit)
-    return RunSummary(by=query.by, groups=[RunGroupAnswer(**asdict(group)) for group in found])
+    return RunSummary(
+        by=query.by, groups=[RunGroupAnswer(**asdict(group)) for group in found.groups], is_exact=found.is_exact
+    )
 
 
 @router.post("/changes", response_model=ChangedRuns, openapi_extra=body_of(RunChanges))

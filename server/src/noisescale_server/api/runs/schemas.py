@@ -205,10 +205,11 @@ class RunGroupAnswer(Answer):
 
 
 class RunSummary(Answer):
-    """The largest groups of runs."""
+    """The largest groups of runs; where `is_exact` is false there are more, and these are of the newest 50,000."""
 
     by: str
     groups: list[RunGroupAnswer]
+    is_exact: bool
 
 
 class ChangedRuns(Answer):

@@ -25,7 +25,7 @@ from noisescale_server.storage.runs import queries as run_queries
 from noisescale_server.storage.runs import runs
 from noisescale_server.storage.runs.filters import CONFIG, RunFilter
 from noisescale_server.storage.runs.listing import After, Count, Sort
-from noisescale_server.storage.runs.queries import STATUS, RunGroup, RunRow
+from noisescale_server.storage.runs.queries import STATUS, RunGroups, RunRow
 from noisescale_server.storage.runs.runs import NewRun
 
 Status = Literal["running", "finished", "failed", "silent", "crashed"]
@@ -162,7 +162,7 @@ async def change(
     return await get(session, run_id, now=now, patience=patience)
 
 
-async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> list[RunGroup]:
+async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> RunGroups:
     """The largest groups of runs that agree in `by`.
 
     Raises:

@@ -14,7 +14,8 @@ RUN = "run"
 BY_ID = {RUN: "id", "stream_place": "stream_id"}
 """Tables whose rows are placed by a column of their own: those of a run's tables go where the run is."""
 
-_HAS_CITUS = text("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')")
+HAS_CITUS = text("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')")
+"""Whether the database is one of several nodes."""
 _PLACED = text("SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod <> 'n' OR repmodel = 't'")
 ONE_CONNECTION_A_NODE = text("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
 """In a transaction before all else: each node sees in order what is read and written; nothing to one Postgres."""
@@ -35,7 +36,7 @@ def place(connection: Connection, metadata: MetaData) -> None:
         connection: In the transaction that has created the tables.
         metadata: All tables.
     """
-    if not connection.scalar(_HAS_CITUS):
+    if not connection.scalar(HAS_CITUS):
         return
     placed = set(connection.scalars(_PLACED))
     new = [table for table in metadata.sorted_tables if table.name not in placed]
@@ -52,7 +53,7 @@ def place(connection: Connection, metadata: MetaData) -> None:
 
 async def is_distributed(session: AsyncSession) -> bool:
     """Whether the database is one of several nodes."""
-    return bool(await session.scalar(_HAS_CITUS))
+    return bool(await session.scalar(HAS_CITUS))
 
 
 async def one_connection_a_node(session: AsyncSession) -> None:

@@ -93,7 +93,7 @@ class Run(Table):
     __tablename__ = "run"
     # no index on what every batch changes: an update then stays on its page
     __table_args__ = (
-        Index(None, "project_id"),
+        Index("ix_run_project", "project_id", "archived", "heard_at"),
         Index(None, "task_id"),
         # an update leaves its page only when a run enters or leaves it
         Index("ix_run_stale", "id", postgresql_where=text("window_is_stale")),

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     Numeric,
+    Subquery,
     Text,
     and_,
     case,
@@ -199,29 +200,38 @@ def _where_it_belongs(wanted: RunFilter) -> list[ColumnElement[bool]]:
 def _names(wanted: RunFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = [not_(Run.name.icontains(one, autoescape=True)) for one in wanted.without]
     if wanted.text:
-        found.append(or_(_has_name(wanted.text), *_has_id(wanted.text)))
+        found.append(has_words(wanted.text))
     if wanted.pattern:
         found.append(Run.name.op("~*")(wanted.pattern))
     return found
 
 
-def _has_name(part: str) -> ColumnElement[bool]:
-    has_part = Run.name.icontains(part, autoescape=True)
-    letters = parts_of(part)
-    if not letters:
-        return has_part
-    # the index finds few runs that may have it; where Postgres goes another way, the quick look comes first
-    return and_(has_part, literal_column(f"({NAME_PARTS})").op("@>")(cast(letters, ARRAY(Text))))
+def has_words(words: str) -> ColumnElement[bool]:
+    """Whether the words are a part of a run's name, or the beginning of its id."""
+    has_part, letters = Run.name.icontains(words, autoescape=True), parts_of(words)
+    if letters:
+        # the index finds few runs that may have it; where Postgres goes another way, the quick look comes first
+        has_part = and_(has_part, literal_column(f"({NAME_PARTS})").op("@>")(cast(letters, ARRAY(Text))))
+    return or_(has_part, *_has_id(words, Run.id))
+
+
+def has_words_among(words: str, some: Subquery) -> ColumnElement[bool]:
+    """The same of a few runs that are looked through, by their columns `name` and `id`."""
+    return or_(some.c.name.icontains(words, autoescape=True), *_has_id(words, some.c.id))
 
 
 def parts_of(text: str) -> list[str]:
-    """The three letters in a row by which the index finds a text, whatever the database takes for a small letter."""
+    """Threes of letters by which the index finds a text, whatever the database takes for a small letter.
+
+    One beside the other, and the last one: more of them, which overlap, cost more to look up than they leave out.
+    """
     small = "".join(one.lower() if one.isascii() else one for one in text)
-    runs = {small[at : at + LETTERS_IN_A_ROW] for at in range(len(small) - LETTERS_IN_A_ROW + 1)}
+    last = len(small) - LETTERS_IN_A_ROW
+    runs = {small[at : at + LETTERS_IN_A_ROW] for at in (*range(0, last, LETTERS_IN_A_ROW), last) if at >= 0}
     return sorted(one for one in runs if one.isascii() and "|" not in one)
 
 
-def _has_id(beginning: str) -> list[ColumnElement[bool]]:
+def _has_id(beginning: str, column: ColumnElement[UUID] | InstrumentedAttribute[UUID]) -> list[ColumnElement[bool]]:
     """Whether an id begins so, as a range of ids."""
     if not BEGINNING_OF_ID.fullmatch(beginning):
         return []
@@ -230,7 +240,7 @@ def _has_id(beginning: str) -> list[ColumnElement[bool]]:
         return []
     first, last = UUID(digits.ljust(DIGITS_OF_ID, "0")), UUID(digits.ljust(DIGITS_OF_ID, "f"))
     # hyphens elsewhere than in ids
-    return [Run.id.between(first, last)] if str(last).startswith(beginning.lower()) else []
+    return [column.between(first, last)] if str(last).startswith(beginning.lower()) else []
 
 
 def _states(wanted: RunFilter) -> list[ColumnElement[bool]]:

@@ -15,10 +15,16 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.recommendation.decisions import CHANGES, is_one_of
+from noisescale_server.storage.runs.filters import has_words, has_words_among
 from noisescale_server.storage.runs.heard import BEHIND
 
 MOST_COUNTED: Final = 10_000
 """Runs of a list that are counted; where there are more, a page says so."""
+
+MOST_TRIED: Final = 3_000
+"""Runs of a list whose names are looked at before the index of names is asked."""
+
+Sorted = ColumnElement[Any] | InstrumentedAttribute[Any]
 
 SORT_COLUMNS: Final[dict[str, InstrumentedAttribute[Any]]] = {
     "name": Run.name,
@@ -65,7 +71,7 @@ class Count:
     is_exact: bool
 
 
-SORTS: Final[dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]]] = {
+SORTS: Final[dict[str, Sorted]] = {
     **BY_INDEX,
     "saving": case((_SAVES, Run.decision_saving)),
 }
@@ -73,7 +79,13 @@ SORTS: Final[dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]]] = {
 
 
 async def ids_of_page(
-    session: AsyncSession, where: Sequence[ColumnElement[bool]], sort: Sort, *, limit: int, after: After | None
+    session: AsyncSession,
+    where: Sequence[ColumnElement[bool]],
+    sort: Sort,
+    *,
+    limit: int,
+    after: After | None,
+    words: str | None = None,
 ) -> tuple[list[UUID], int]:
     """Up to `limit` runs in order, those behind `after` only; and how many of them have a value to be sorted by.
 
@@ -83,15 +95,21 @@ async def ids_of_page(
         sort: Their order.
         limit: Most of them.
         after: Where the page before ended.
+        words: What is searched for.
     """
     known, unknown = _parts(sort)
     found: list[UUID] = []
     if after is None or after.value is not None:
-        query = select(Run.id).where(*where, *known, *_behind(sort, after))
+        known = [*where, *known, *_behind(sort, after)]
+        if words and sort.column != "updated_at":
+            found = await _among_the_first(session, known, sort, words, limit)
+            if len(found) == limit:
+                return found, limit
+    where = [*where, has_words(words)] if words else where
+    if after is None or after.value is not None:
+        query = select(Run.id).where(*known, *([has_words(words)] if words else ()))
         query = query.where(*await _heard(session, query, sort, limit))
-        column = BY_INDEX[sort.column]
-        order = column.desc() if sort.is_descending else column.asc()
-        found += await session.scalars(query.order_by(order, Run.id).limit(limit))
+        found = list(await session.scalars(query.order_by(_order(BY_INDEX[sort.column], sort), Run.id).limit(limit)))
     num_known = len(found)
     if unknown is not None and num_known < limit:
         query = select(Run.id).where(*where, unknown)
@@ -99,6 +117,24 @@ async def ids_of_page(
             query = query.where(Run.id > after.run_id)
         found += await session.scalars(query.order_by(Run.id).limit(limit - num_known))
     return found, num_known
+
+
+async def _among_the_first(
+    session: AsyncSession, where: Sequence[ColumnElement[bool]], sort: Sort, words: str, limit: int
+) -> list[UUID]:
+    """Runs with the words among the first of the list: all of a page where the words are common.
+
+    How common they are Postgres does not know: it takes each three letters for a matter of their own.
+    """
+    value = BY_INDEX[sort.column]
+    first = select(Run.id, Run.name, value.label("value")).where(*where)
+    some = first.order_by(_order(value, sort), Run.id).limit(MOST_TRIED).subquery()
+    found = select(some.c.id).where(has_words_among(words, some))
+    return list(await session.scalars(found.order_by(_order(some.c.value, sort), some.c.id).limit(limit)))
+
+
+def _order(column: Sorted, sort: Sort) -> ColumnElement[Any]:
+    return column.desc() if sort.is_descending else column.asc()
 
 
 def _parts(sort: Sort) -> tuple[list[ColumnElement[bool]], ColumnElement[bool] | None]:
@@ -129,8 +165,7 @@ async def _heard(session: AsyncSession, query: Select[Any], sort: Sort, limit: i
     if sort.column != "updated_at":
         return []
     column = Run.heard_at
-    order = column.desc() if sort.is_descending else column.asc()
-    moments = query.with_only_columns(column).order_by(order).offset(limit - 1).limit(1)
+    moments = query.with_only_columns(column).order_by(_order(column, sort)).offset(limit - 1).limit(1)
     last = await session.scalar(moments)
     if last is None:
         return []

@@ -1,7 +1,7 @@
 """Reading runs in pages: sort, keyset cursor, groups; and the few changes a run allows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from noisescale_server.storage.platform import row_tables
-from noisescale_server.storage.platform.driver import plan_anew
+from noisescale_server.storage.platform.driver import plan_for_lists
 from noisescale_server.storage.platform.tables import DeletedRun, Project, Run, Stream, StreamPlace, Table, Task
 from noisescale_server.storage.recommendation.decisions import decision_word
 from noisescale_server.storage.runs import folding, listing, trials
-from noisescale_server.storage.runs.filters import CONFIG, RunFilter, conditions, has_status, is_no_trial
+from noisescale_server.storage.runs.filters import CONFIG, RunFilter, conditions, has_status, has_words, is_no_trial
 from noisescale_server.storage.runs.folding import ADVISED, Fold, Folded
 from noisescale_server.storage.runs.listing import SORTS, After, Count, Sort
 
@@ -56,6 +56,10 @@ class RunRows:
     count: Count
 
 
+MOST_GROUPED = 50_000
+"""Runs that are grouped: where there are more, the newest of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunGroup:
     """Runs that agree in something: how many, and the medians of what is known of them; in examples.
@@ -79,6 +83,14 @@ class RunGroup:
     loss: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunGroups:
+    """Groups of runs; of the newest ones where `is_exact` is false."""
+
+    groups: list[RunGroup]
+    is_exact: bool
+
+
 async def get_row(session: AsyncSession, run_id: UUID, *, is_locked: bool = False) -> RunRow | None:
     """The run with its names, or None; locked until the transaction ends when asked for."""
     query = _rows().where(Run.id == run_id)
@@ -98,19 +110,19 @@ async def list_page(
     is_folded: bool = False,
 ) -> RunRows:
     """Up to `limit` runs in order, those behind `after` only; folded: the trials of each sweep as one row."""
-    # each look is planned for what it asks: a search for a rare name goes another way than one for a common one
-    await plan_anew(session)
-    where = await conditions(session, wanted)
+    await plan_for_lists(session)
+    where = await conditions(session, replace(wanted, text=None))
+    of_words = [has_words(wanted.text)] if wanted.text else []
     folds: dict[UUID, Folded] = {}
     if is_folded:
         alone = [*where, is_no_trial()]
-        ids, num_known = await listing.ids_of_page(session, alone, sort, limit=limit, after=after)
+        ids, num_known = await listing.ids_of_page(session, alone, sort, limit=limit, after=after, words=wanted.text)
         # those come last in a list by advice
         if sort.column not in ADVISED or num_known < limit:
-            folds = await folding.first_trials(session, where, sort, limit=limit, after=after)
+            folds = await folding.first_trials(session, [*where, *of_words], sort, limit=limit, after=after)
         column = folding.sortable(sort)
     else:
-        ids, _ = await listing.ids_of_page(session, where, sort, limit=limit, after=after)
+        ids, _ = await listing.ids_of_page(session, where, sort, limit=limit, after=after, words=wanted.text)
         column = SORTS[sort.column]
     sorted_by = column.label("sorted_by")
     order = column.desc() if sort.is_descending else column.asc()
@@ -123,7 +135,7 @@ async def list_page(
     if after is None and len(listed) < limit:
         # all of them
         return RunRows(listed, Count(len(listed), sum(1 if one is None else one.num_runs for one in found), True))
-    return RunRows(listed, await listing.count(session, where, is_folded=is_folded))
+    return RunRows(listed, await listing.count(session, [*where, *of_words], is_folded=is_folded))
 
 
 async def is_pattern(session: AsyncSession, pattern: str) -> bool:
@@ -145,7 +157,7 @@ async def change(session: AsyncSession, run_id: UUID, values: dict[str, Any]) ->
         await trials.file_anew(session, [run_id])
 
 
-async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> list[RunGroup]:
+async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> RunGroups:
     """The largest groups of runs that agree in `by`; largest first.
 
     Args:
@@ -154,8 +166,11 @@ async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: i
         by: A name of `GROUPS`, "status", or "config." and a key.
         limit: Of the groups.
     """
+    await plan_for_lists(session)
     value = _grouped(by, wanted)
     where = await conditions(session, wanted)
+    # medians of a million take seconds
+    newest = select(Run.id).where(*where).order_by(Run.heard_at.desc()).limit(MOST_GROUPED)
 
     def median(column: InstrumentedAttribute[Any], *, of_resolved: bool = False) -> ColumnElement[Any]:
         found = func.percentile_cont(0.5).within_group(column)
@@ -170,17 +185,19 @@ async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: i
             median(Run.noise_scale_value, of_resolved=True),
             median(Run.latest_global_batch),
             median(Run.latest_loss),
+            func.sum(func.count()).over(),
         )
         .select_from(Run)
         .join(Project, Project.id == Run.project_id)
         .join(Task, Task.id == Run.task_id)
-        .where(*where)
+        .where(Run.id.in_(newest))
         # by its place: the same expression with a bound key twice would not be the same for Postgres
         .group_by(text("1"))
         .order_by(func.count().desc(), text("1 NULLS LAST"))
         .limit(limit)
     )
-    return [RunGroup(*found) for found in await session.execute(query)]
+    rows = (await session.execute(query)).all()
+    return RunGroups([RunGroup(*row[:7]) for row in rows], is_exact=not rows or rows[0][7] < MOST_GROUPED)
 
 
 def _grouped(by: str, wanted: RunFilter) -> ColumnElement[Any] | InstrumentedAttribute[Any]:
