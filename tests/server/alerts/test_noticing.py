@@ -212,7 +212,8 @@ async def test_savings_are_of_the_rest_of_the_plan_at_the_projects_price(
     planned = {"planned_steps": 4_501, "num_devices": 8, "decision_probability": 0.9, "decision_saving": 0.5}
     async with app.state.sessions.begin() as session:
         session.add(Stream(run_id=run_id, id=stream, started_at=started, first_step=0))
-        changed = {"newest_stream_id": stream, "newest_started_at": started, "updated_at": clock.now}
+        changed = {"newest_stream_id": stream, "newest_started_at": started}
+        changed |= {"updated_at": clock.now, "heard_at": clock.now}
         await session.execute(update(Run).where(Run.id == run_id).values(**planned, **changed))
     await posted(client, "/rules", {"name": "money", "kind": "saving", "usd": 7.9})
 

@@ -28,6 +28,8 @@ async def store_run(app: FastAPI, *, project: str = "demo", task: str = "digits"
     async with app.state.sessions() as session, session.begin():
         await runs.create_if_absent(session, NewRun(id=run_id, project=project, task=task, example="image"))
         await session.execute(update(Run).where(Run.id == run_id).values(updated_at=datetime.now(UTC)))
+        if "updated_at" in columns:
+            columns = {"heard_at": columns["updated_at"]} | columns
         if columns:
             await session.execute(update(Run).where(Run.id == run_id).values(columns))
             await session.execute(update(Run).where(Run.id == run_id).values(misfit=MISFIT))

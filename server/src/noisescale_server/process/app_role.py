@@ -20,10 +20,11 @@ INSUFFICIENT_PRIVILEGE: Final = "42501"
 _IS_THERE: Final = text("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = :role)")
 # utility statements take no parameters: Postgres quotes them
 _CREATE: Final = text("SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', CAST(:role AS text), CAST(:password AS text))")
-# a role that was made in a database without Citus is at one node alone
+# a role that was made in a database without Citus is at one node alone; a worker would tell the others of its own
 _CREATE_WHERE_MISSING: Final = text(
-    "SELECT format('DO %L', format('BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %L) THEN %s; END IF; END'"
-    ", CAST(:role AS text), CAST(:statement AS text)))"
+    "SELECT format('DO %L', format('BEGIN PERFORM set_config(''citus.enable_ddl_propagation'', ''off'', true);"
+    " IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %L) THEN %s; END IF; END',"
+    " CAST(:role AS text), CAST(:statement AS text)))"
 )
 _AT_EVERY_WORKER: Final = text(
     "SELECT nodename, result FROM run_command_on_workers(CAST(:statement AS text)) WHERE NOT success"

@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
+from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import runs
 from noisescale_server.storage.sweeps import sweeps as storage
@@ -57,6 +58,8 @@ async def gather(session: AsyncSession, run_id: UUID) -> UUID | None:
         session: Where to read and write.
         run_id: Of a run that no sweep has.
     """
+    # runs of every node are read before a sweep is written down
+    await placement.one_connection_a_node(session)
     run = await runs.get(session, run_id)
     if run is None or run.finish_status != "finished" or run.archived or _as_swept(run) is None:
         return None
