@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisescale_dashboard.api.client import BALANCED, ApiClient
+from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.api.questions.preference import BALANCED
 from noisescale_dashboard.words.decisions import KEPT, LIKELY
 
 OF_A_PAGE = ("sort", "limit")

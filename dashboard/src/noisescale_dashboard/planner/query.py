@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from noisescale_dashboard.api.client import BALANCED, PREFERENCES
 from noisescale_dashboard.api.question_fields import Fold, on_planner
+from noisescale_dashboard.api.questions.preference import BALANCED, PREFERENCES
 from noisescale_dashboard.api.transport import ApiProblem
 
 ROWS_PER_DOUBLING = 2

@@ -8,7 +8,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.answers.common import Decision, Run
-from noisescale_dashboard.api.client import BALANCED, ApiClient
+from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.api.questions.preference import BALANCED
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.runs import view as runs_view
 from noisescale_dashboard.shell import shell

@@ -1,0 +1,1 @@
+"""The questions of pages by what they are about; `ApiClient` asks them all."""
