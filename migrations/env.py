@@ -10,6 +10,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from noisescale_server.storage.access import tables as access_tables
 from noisescale_server.storage.alerts import tables as alert_tables
+from noisescale_server.storage.baselines import table as baselines_table
+from noisescale_server.storage.comments import table as comments_table
 from noisescale_server.storage.defaults import table as defaults_table
 from noisescale_server.storage.platform import reproduction_table as reproduction_table
 from noisescale_server.storage.platform import row_tables
@@ -21,6 +23,8 @@ from noisescale_server.storage.views import table as views_table
 
 assert access_tables, "its classes belong to the same metadata"
 assert alert_tables, "the same"
+assert baselines_table, "the same"
+assert comments_table, "the same"
 assert defaults_table, "the same"
 assert reproduction_table, "the same"
 assert retention_table, "the same"

@@ -21,8 +21,10 @@ from noisescale_server.api.access.rate_limit import BatchRate
 from noisescale_server.api.access.read_rate import ReadRate, Turns
 from noisescale_server.api.access.route import authorize
 from noisescale_server.api.alerts import routes as alerts
+from noisescale_server.api.baselines import routes as baselines
 from noisescale_server.api.calibration import calibrations, hindsight
 from noisescale_server.api.calibration.recalibration import Recalibrations
+from noisescale_server.api.comments import routes as comments
 from noisescale_server.api.comparison import comparison, equal_loss, reference_values
 from noisescale_server.api.comparison import runs as comparison_runs
 from noisescale_server.api.cost import cost
@@ -90,6 +92,8 @@ ROUTERS = (
     retention.router,
     alerts.router,
     views.router,
+    baselines.router,
+    comments.router,
     critical_batch.router,
     sweeps.router,
     sweep_plan.router,

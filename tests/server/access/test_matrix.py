@@ -64,6 +64,7 @@ GET    /projects/{project:path}/calibrations    -     +    +     0       +      
 GET    /projects/{project:path}/defaults        -     +    +     0       +      +      +       0            +
 GET    /projects/{project:path}/public          -     +    +     0       +      +      +       0            +
 GET    /projects/{project:path}/retention       -     +    +     0       +      +      +       0            +
+GET    /projects/{project:path}/baseline        -     +    +     0       +      +      +       0            +
 GET    /projects/{project:path}/tasks           -     +    +     0       +      +      +       0            +
 GET    /projects/{project:path}/tasks/{task:path}/recommendation
                                                 -     +    +     0       +      +      +       0            +
@@ -95,6 +96,12 @@ POST   /projects/{project:path}/calibrations    -     -    +     0       -      
 POST   /runs/changes                            -     -    +     +       -      +      +       +            +
 PATCH  /runs/{run_id}                           -     -    +     0       -      +      +       0            +
 PATCH  /sweeps/{sweep_id}                       -     -    +     0       -      +      +       0            +
+PUT    /projects/{project:path}/baseline        -     -    +     0       -      +      +       0            +
+DELETE /projects/{project:path}/baseline        -     -    +     0       -      +      +       0            +
+GET    /runs/{run_id}/comments                  -     +    +     0       +      +      +       0            +
+POST   /runs/{run_id}/comments                  -     -    +     0       -      +      +       0            +
+PATCH  /runs/{run_id}/comments/{comment_id}     -     -    -     0       -      +      -       0            -
+DELETE /runs/{run_id}/comments/{comment_id}     -     -    +     0       -      +      +       0            +
 GET    /runs/{run_id}/links                     -     -    +     0       -      -      +       0            +
 POST   /runs/{run_id}/links                     -     -    +     0       -      -      +       0            +
 DELETE /runs/{run_id}/links/{link_id}           -     -    +     0       -      -      +       0            +
@@ -255,6 +262,7 @@ class Things:
         self.run_id, self.stream_id, self.sweep_id, self.reproduction_id = uuid4(), uuid4(), uuid4(), uuid4()
         self.key_id, self.person_id = "", uuid4()
         self.rule_id, self.receiver_id, self.view_id, self.link_id = uuid4(), uuid4(), uuid4(), uuid4()
+        self.comment_id = uuid4()
 
     @classmethod
     async def made(cls, team: Team) -> "Things":
@@ -268,6 +276,9 @@ class Things:
             assert (await client.post("/api/v1/sweeps", json=sweep)).status_code == 201
             found = await client.post("/api/v1/reproductions", json=claim_body(project=OURS))
             things.reproduction_id = UUID(found.json()["id"])
+        async with team.client("member") as client:
+            said = await client.post(f"/api/v1/runs/{things.run_id}/comments", json={"text": "what a member says"})
+            things.comment_id = UUID(said.json()["id"])
         key = await new_key(team.app, "read", OURS)
         things.key_id = key.split("_")[2]
         things.person_id = await new_person(team.app, "somebody", {OURS: "viewer"})
@@ -314,6 +325,9 @@ class Things:
             ("PUT", "/projects/{project:path}/retention"): {"fold_after_days": 90},
             ("PUT", "/projects/{project:path}/public"): {"is_public": False},
             ("POST", "/runs/{run_id}/links"): {"hours": 1},
+            ("POST", "/runs/{run_id}/comments"): {"text": "said"},
+            ("PATCH", "/runs/{run_id}/comments/{comment_id}"): {"text": "said otherwise"},
+            ("PUT", "/projects/{project:path}/baseline"): {"run_id": str(self.run_id)},
             ("POST", "/projects/{project:path}/views"): {"name": str(uuid4()), "page": "runs", "query": "q=a"},
             ("PATCH", "/projects/{project:path}/views/{view_id}"): {"name": str(uuid4())},
             ("POST", "/projects/{project:path}/alerts/rules"): RULE,

@@ -44,6 +44,7 @@ GET    /published-sweeps                         -      +
 GET    /recommendation                           -      +
 GET    /projects                                 -      +
 GET    /projects/{project:path}/calibrations     -      +
+GET    /projects/{project:path}/baseline         -      +
 GET    /projects/{project:path}/defaults         -      +
 GET    /projects/{project:path}/tasks            -      +
 GET    /projects/{project:path}/tasks/{task:path}/recommendation

@@ -33,7 +33,7 @@ def settings_of(database_url: str) -> Settings:
 
 
 async def fill(client: httpx.AsyncClient) -> list[UUID]:
-    """Resumed, lossy, folded, of several kinds; with a sweep, a reproduction, views and settings."""
+    """Resumed, lossy, folded, of several kinds; with a sweep, a reproduction, views, comments, a pin and settings."""
     run_ids = [uuid4() for _ in range(3)]
     for number, run_id in enumerate(run_ids):
         for process in range(2):
@@ -69,6 +69,8 @@ async def fill(client: httpx.AsyncClient) -> list[UUID]:
         await client.put(f"/api/v1/projects/{PROJECT}/defaults", json={"preference": 0.3}),
         await client.put(f"/api/v1/projects/{PROJECT}/retention", json={"fold_after_days": 30}),
         await client.post(f"/api/v1/projects/{PROJECT}/views", json={"name": "v", "page": "runs", "query": "q=a"}),
+        await client.post(f"/api/v1/runs/{run_ids[0]}/comments", json={"text": "a first look\n“größer”"}),
+        await client.put(f"/api/v1/projects/{PROJECT}/baseline", json={"run_id": str(run_ids[1])}),
         await client.post(f"/api/v1/streams/{uuid4()}/batches", json=make_batch(run=make_run(project="other"))),
     ]
     assert {answer.status_code for answer in answers} <= {200, 201}, [answer.text for answer in answers]
@@ -161,6 +163,29 @@ async def test_a_project_of_the_same_name_takes_them_and_a_deleted_run_stays_del
     found = await everything(database_url, PROJECT)
     assert run_id not in {row[0] for row in found["measurement"]}
     assert len(found["project"]) == len(found["task"]) == 1
+
+
+async def test_a_run_that_was_deleted_here_is_not_pinned(filled: str, folder: Path, database_url: str) -> None:
+    run_id = (await everything(filled, PROJECT))["project_baseline"][0][columns_of("project_baseline").index("run_id")]
+    async with running_app(database_url) as app, app.state.sessions.begin() as session:
+        await session.execute(text("INSERT INTO deleted_run (id) VALUES (:id)"), {"id": run_id})
+
+    assert await taken_in(database_url, folder) == 0
+
+    assert (await everything(database_url, PROJECT))["project_baseline"] == []
+
+
+async def test_a_folder_of_a_release_without_comments_and_baselines_is_taken_in(
+    folder: Path, database_url: str, tmp_path: Path
+) -> None:
+    older = Path(shutil.copytree(folder, tmp_path / "older"))
+    for table in ("run_comment", "project_baseline"):
+        (older / f"{table}.parquet").unlink()
+
+    assert await taken_in(database_url, older) == 0
+
+    found = await everything(database_url, PROJECT)
+    assert (len(found["run"]), found["run_comment"], found["project_baseline"]) == (3, [], [])
 
 
 async def test_runs_go_on_where_the_other_server_had_stopped(filled: str, folder: Path, database_url: str) -> None:

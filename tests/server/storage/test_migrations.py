@@ -110,7 +110,7 @@ async def test_run_id_leads_every_key_but_those_of_small_tables_and_run(session:
     small = (
         {"alembic_version", "project", "task", "run", "stream_place", "deleted_run", "epoch", "sweep", "calibration"}
         | of_access
-        | {"project_default", "project_retention", "public_project", "run_link", "saved_view"}
+        | {"project_default", "project_baseline", "project_retention", "public_project", "run_link", "saved_view"}
     )
 
     of_alerts = {f"alert_{name}" for name in ("rule", "episode", "receiver", "event", "delivery")}

@@ -8,6 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.storage.access import tables as access_tables
 from noisescale_server.storage.alerts import tables as alert_tables
+from noisescale_server.storage.baselines import table as baselines_table
+from noisescale_server.storage.comments import table as comments_table
 from noisescale_server.storage.defaults import table as defaults_table
 from noisescale_server.storage.platform import placement, row_tables
 from noisescale_server.storage.platform import reproduction_table as reproduction_table
@@ -18,13 +20,14 @@ from noisescale_server.storage.views import table as views_table
 
 OF_A_RUN = {
     "stream", "stream_loss", "measurement", "rollup", "metric", "group_measurement", "group_rollup", "run_author",
-    "sweep_run", "late_arrival",
+    "sweep_run", "late_arrival", "run_comment",
 }  # fmt: skip
 BY_THEMSELVES = {"run": "id", "stream_place": "stream_id"}
 assert access_tables, reproduction_table
 assert alert_tables, defaults_table
 assert retention_table
 assert views_table
+assert baselines_table, comments_table
 assert row_tables
 
 _PLACES = """

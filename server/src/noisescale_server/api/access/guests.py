@@ -37,6 +37,7 @@ OF_PROJECTS: Final = OF_A_RUN | {
     "/recommendation",
     "/projects",
     "/projects/{project:path}/calibrations",
+    "/projects/{project:path}/baseline",
     "/projects/{project:path}/defaults",
     "/projects/{project:path}/tasks",
     "/projects/{project:path}/tasks/{task:path}/recommendation",
@@ -61,7 +62,10 @@ OF_PROJECTS: Final = OF_A_RUN | {
     "/cost/submissions",
     "/cost/growth",
 }
-"""Routes that everybody may read, of public projects: no people, keys, alerts, views, and nothing about the server."""
+"""Routes that everybody may read, of public projects.
+
+No people and what they say (comments), keys, alerts, views, and nothing about the server.
+"""
 
 DASH: Final = frozenset({"/_dash-layout", "/_dash-dependencies", "/_dash-update-component", "/_reload-hash"})
 PAGES: Final = frozenset({"", "runs", "compare", "sweeps", "planner", "cost", "reproduce", "record", "learn"})

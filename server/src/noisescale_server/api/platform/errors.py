@@ -28,6 +28,7 @@ from noisescale_server.api.platform.refusals import (
 from noisescale_server.services.platform.errors import (
     AlertReceiverNotFound,
     AlertRuleNotFound,
+    CommentNotFound,
     DatabaseNotDurable,
     DatabaseUnreachable,
     DomainError,
@@ -71,6 +72,7 @@ PROBLEMS: Mapping[type[DomainError], tuple[int, str, str]] = {
     ProjectNotFound: (404, "project-not-found", "Project not found"),
     TaskNotFound: (404, "task-not-found", "Task not found"),
     KeyNotFound: (404, "key-not-found", "Key not found"),
+    CommentNotFound: (404, "comment-not-found", "Comment not found"),
     ViewNotFound: (404, "view-not-found", "View not found"),
     LinkNotFound: (404, "link-not-found", "Link not found"),
     AlertRuleNotFound: (404, "alert-rule-not-found", "Rule not found"),

@@ -45,6 +45,7 @@ def run_answer(view: RunView) -> RunAnswer:
         family=run.family,
         planned_steps=run.planned_steps,
         archived=run.archived,
+        is_baseline=view.is_baseline,
         status=view.status,
         created_at=run.created_at,
         updated_at=run.updated_at,

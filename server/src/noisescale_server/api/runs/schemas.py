@@ -164,6 +164,7 @@ class RunAnswer(Answer):
     family: str | None
     planned_steps: int | None
     archived: bool
+    is_baseline: bool
     status: RunStatus
     created_at: datetime
     updated_at: datetime

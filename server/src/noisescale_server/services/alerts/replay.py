@@ -20,7 +20,7 @@ from noisescale_core.advice.evidence.evidence import Measured
 from noisescale_core.advice.question import NOTHING_ASKED
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.theory.cost import SECONDS_PER_HOUR
-from noisescale_server.services.alerts import episodes
+from noisescale_server.services.alerts import episodes, mentioning
 from noisescale_server.services.alerts.episodes import NEVER
 from noisescale_server.services.alerts.rules import Rule, Standing, sentence_of
 from noisescale_server.services.alerts.watch import usd_left
@@ -33,6 +33,7 @@ from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.sparklines import Sparkline
 from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.alerts import late, past_runs
+from noisescale_server.storage.comments import rows as comments
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import SIMPLE
@@ -89,6 +90,8 @@ async def replay(session: AsyncSession, whole_runs: WholeRuns, rule: Rule, *, da
         noted = await late.of_runs(session, [run.id for run in looked_at], after=began)
         late_ones = [one for run in looked_at for one in _late(rule, run, noted.get(run.id, ()))]
         return Replayed(tuple(sorted(late_ones, key=lambda one: one.at, reverse=True)), len(looked_at), has_more)
+    if rule.kind == "mentioned":
+        return Replayed(tuple(await _mentions(session, looked_at, began)), len(looked_at), has_more)
     lines = await sparklines.of_runs(session, [run.id for run in looked_at], max_points=MAX_POINTS)
     defaults = await of_project.of_id(session, rule.project_id)
     told: list[Told] = []
@@ -196,6 +199,15 @@ async def _with_history(rule: Rule, past: _Past, known: Standing, step: int) -> 
         odds=found.probability,
         usd_saving=saving,
     )
+
+
+async def _mentions(session: AsyncSession, runs: Sequence[Run], began: datetime) -> list[Told]:
+    """What would have been told of comments, newest first."""
+    names = {run.id: run.name for run in runs}
+    found = await comments.that_mention(session, list(names), since=began)
+    return [
+        Told(one.run_id, names[one.run_id], one.created_at, mentioning.sentence(one, one.mentions)) for one in found
+    ]
 
 
 def _late(rule: Rule, run: Run, noted: Sequence[tuple[datetime, float]]) -> Iterator[Told]:

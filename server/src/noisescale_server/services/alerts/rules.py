@@ -12,7 +12,15 @@ from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.uncertainty import Reason, State
 
 Kind = Literal[
-    "resolved", "batch_off", "saving", "stalled", "diverged", "spool_growing", "ranks_alike", "trace_cov_of_rounding"
+    "resolved",
+    "batch_off",
+    "saving",
+    "stalled",
+    "diverged",
+    "spool_growing",
+    "ranks_alike",
+    "trace_cov_of_rounding",
+    "mentioned",
 ]
 
 
@@ -56,6 +64,7 @@ KINDS: Final[Mapping[Kind, Mapping[str, RuleSetting]]] = MappingProxyType(
         },
         "ranks_alike": {},
         "trace_cov_of_rounding": {},
+        "mentioned": {},
     }
 )
 """The numbers that each kind takes."""
@@ -70,6 +79,7 @@ WORDS: Final[Mapping[Kind, str]] = MappingProxyType(
         "spool_growing": "Records wait on the training host",
         "ranks_alike": "Ranks see the same data",
         "trace_cov_of_rounding": "Gradient noise of rounding size",
+        "mentioned": "Somebody is mentioned",
     }
 )
 
@@ -217,6 +227,11 @@ def _of_rounding(_rule: Rule, run: Standing, _now: datetime) -> str | None:
     return "tr Σ is of the size of rounding: the small batches are all but the same, and there is no noise scale."
 
 
+def _mentioned(_rule: Rule, _run: Standing, _now: datetime) -> str | None:
+    """None: how a run stands says nothing of comments, which tell of themselves (`mentioning.py`)."""
+    return None
+
+
 _CASES: Final[Mapping[Kind, Case]] = MappingProxyType(
     {
         "resolved": _resolved,
@@ -227,6 +242,7 @@ _CASES: Final[Mapping[Kind, Case]] = MappingProxyType(
         "spool_growing": _spool_growing,
         "ranks_alike": _ranks_alike,
         "trace_cov_of_rounding": _of_rounding,
+        "mentioned": _mentioned,
     }
 )
 

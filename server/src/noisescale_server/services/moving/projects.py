@@ -16,6 +16,7 @@ from noisescale_server.storage.moving.rows import Connection
 from noisescale_server.storage.moving.tables import NAMES, OF_PROJECT
 
 BY_SWEEP = frozenset({"sweep_run", "calibration"})
+ADDED_LATER = frozenset({"project_baseline", "run_comment"})
 
 
 async def export(connection: Connection, project: str, folder: Path, *, revision: str) -> dict[str, int]:
@@ -85,7 +86,7 @@ async def take_in(connection: Connection, folder: Path) -> TakenIn:
     Raises:
         FolderError: When the folder is none of ours, or holds a stream that here belongs to another run.
     """
-    readers = {table: TableReader(folder, table) for table in NAMES}
+    readers = {table: TableReader(folder, table) for table in NAMES if _is_to_be_read(folder, table)}
     taken = TakenIn(readers["project"].project)
     try:
         async with connection.transaction():
@@ -106,12 +107,14 @@ async def _take_in(connection: Connection, readers: dict[str, TableReader], take
     def is_new(table: str, row: dict[str, Any]) -> bool:
         if table == "run":
             return row["id"] not in left
+        if table == "project_baseline":
+            return row["run_id"] not in deleted
         if table in BY_SWEEP:
             return row["sweep_id"] not in sweeps
         return table in OF_PROJECT or row["run_id"] not in left
 
-    for table in NAMES:
-        reader, num_new = readers[table], 0
+    for table, reader in readers.items():
+        num_new = 0
         for part in reader.parts():
             named = [dict(zip(reader.columns, row, strict=True)) for row in part]
             new = [_with_ids_of_here(row, renamed) for row in named if is_new(table, row)]
@@ -120,6 +123,11 @@ async def _take_in(connection: Connection, readers: dict[str, TableReader], take
             if table in ("project", "task"):
                 renamed |= await _ids_of_here(connection, table, new)
         taken.rows[table] = num_new
+
+
+def _is_to_be_read(folder: Path, table: str) -> bool:
+    # releases before these tables wrote folders without them
+    return table not in ADDED_LATER or (folder / f"{table}.parquet").is_file()
 
 
 def _ids_of(reader: TableReader) -> list[UUID]:

@@ -12,6 +12,7 @@ DomainError
 │   ├── KeyNotFound
 │   ├── AlertRuleNotFound
 │   ├── ViewNotFound
+│   ├── CommentNotFound
 │   ├── LinkNotFound
 │   ├── AlertReceiverNotFound
 │   └── PersonNotFound
@@ -140,6 +141,14 @@ class ViewNotFound(NotFound):
     def __init__(self, view_id: UUID) -> None:
         super().__init__(f"no view has the id {view_id}: list them with GET /api/v1/projects/…/views")
         self.view_id = view_id
+
+
+class CommentNotFound(NotFound):
+    """The run has no comment of this id."""
+
+    def __init__(self, comment_id: UUID) -> None:
+        super().__init__(f"no comment has the id {comment_id}: list them with GET /api/v1/runs/…/comments")
+        self.comment_id = comment_id
 
 
 class LinkNotFound(NotFound):

@@ -20,6 +20,7 @@ from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.platform.errors import RunDeleted, RunIdTaken, RunNotFound, refuse
 from noisescale_server.services.recommendation import decisions, known_kappa
 from noisescale_server.services.series.so_far import run_so_far
+from noisescale_server.storage.baselines import rows as baselines
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import queries as run_queries
 from noisescale_server.storage.runs import runs
@@ -56,6 +57,7 @@ class RunView:
         kappa: What its project knows of κ, by which it is decided.
         notices: What to know of the latest window's measurement.
         divergence: Since when its loss or gradients are not finite; None where they are.
+        is_baseline: Others of its project are compared to it.
     """
 
     row: RunRow
@@ -68,6 +70,7 @@ class RunView:
     kappa: Kappa
     notices: tuple[Caution, ...]
     divergence: Divergence | None
+    is_baseline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,11 @@ async def list_page(
     found = await run_queries.list_page(session, wanted, sort, limit=limit + 1, after=after, is_folded=is_folded)
     shown = found.rows[:limit]
     kappas = await known_kappa.of_runs(session, [row.run for row in shown])
-    views = [view(row, kappa, now=now, patience=patience) for row, kappa in zip(shown, kappas, strict=True)]
+    pinned = await baselines.of_projects(session, {row.run.project_id for row in shown})
+    views = [
+        view(row, kappa, now=now, patience=patience, is_baseline=row.run.id in pinned)
+        for row, kappa in zip(shown, kappas, strict=True)
+    ]
     return Page(views, found.count, has_more=len(found.rows) > limit)
 
 
@@ -234,10 +241,12 @@ async def _seen(session: AsyncSession, row: RunRow, *, now: datetime, patience: 
     """One run as people see it now, with all its rows."""
     await stale_windows.show_all_rows(session, row.run)
     await decisions.show_newest(session, row.run)
-    return view(row, await known_kappa.of_run(session, row.run), now=now, patience=patience)
+    is_baseline = row.run.id in await baselines.of_projects(session, [row.run.project_id])
+    kappa = await known_kappa.of_run(session, row.run)
+    return view(row, kappa, now=now, patience=patience, is_baseline=is_baseline)
 
 
-def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience) -> RunView:
+def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience, is_baseline: bool) -> RunView:
     """The run as people see it now, with what its project knows of κ."""
     so_far = run_so_far(row.run)
     batch, scale = so_far.batch_size, so_far.noise_scale
@@ -252,6 +261,7 @@ def view(row: RunRow, kappa: Kappa, *, now: datetime, patience: Patience) -> Run
         kappa=kappa,
         notices=notices(so_far.flags),
         divergence=so_far.divergence,
+        is_baseline=is_baseline,
     )
 
 

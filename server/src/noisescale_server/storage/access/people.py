@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from asyncpg import Record
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -107,6 +107,13 @@ async def members(session: AsyncSession, project_ids: Sequence[UUID] | None) -> 
     if project_ids is not None:
         query = query.where(Membership.project_id.in_(project_ids))
     return [(person_id, name, project_id, role) for person_id, name, project_id, role in await session.execute(query)]
+
+
+async def names_of_project(session: AsyncSession, project_id: UUID, *, limit: int) -> list[str]:
+    """What the people are called who may enter the project, each name once, in order; without who is disabled."""
+    is_member = exists().where(Membership.person_id == Person.id, Membership.project_id == project_id)
+    query = select(Person.name).where(Person.disabled_at.is_(None), or_(Person.is_administrator, is_member))
+    return list(await session.scalars(query.distinct().order_by(Person.name).limit(limit)))
 
 
 async def set_role(session: AsyncSession, project_id: UUID, person_id: UUID, role: str) -> None:

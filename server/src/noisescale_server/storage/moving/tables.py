@@ -5,15 +5,24 @@ from typing import Final
 from sqlalchemy import Table as SqlTable
 
 from noisescale_server.storage.alerts import tables as alert_tables
+from noisescale_server.storage.baselines import table as baselines_table
+from noisescale_server.storage.comments import table as comments_table
 from noisescale_server.storage.defaults import table as defaults_table
 from noisescale_server.storage.platform import reproduction_table, row_tables
 from noisescale_server.storage.platform.tables import Table
 from noisescale_server.storage.retention import table as retention_table
 from noisescale_server.storage.views import table as views_table
 
-assert all((alert_tables, defaults_table, reproduction_table, row_tables, retention_table, views_table)), (
-    "their classes belong to the same metadata"
+_ROOMS = (
+    alert_tables,
+    baselines_table,
+    comments_table,
+    defaults_table,
+    reproduction_table,
+    retention_table,
+    row_tables,
 )
+assert all((*_ROOMS, views_table)), "their classes belong to the same metadata"
 
 OF_PROJECT: Final = {
     "project": "id = $1::uuid",
@@ -22,6 +31,7 @@ OF_PROJECT: Final = {
     "project_retention": "project_id = $1::uuid",
     "saved_view": "project_id = $1::uuid",
     "run": "project_id = $1::uuid",
+    "project_baseline": "project_id = $1::uuid",
     "sweep": "project_id = $1::uuid",
     "sweep_run": "sweep_id IN (SELECT id FROM sweep WHERE project_id = $1::uuid)",
     "calibration": "project_id = $1::uuid",
@@ -34,6 +44,7 @@ OF_RUN: Final = (
     "stream",
     "stream_loss",
     "late_arrival",
+    "run_comment",
     "measurement",
     "metric",
     "group_measurement",

@@ -1,0 +1,1 @@
+"""HTTP for the run that a project compares its others to."""

@@ -1,0 +1,1 @@
+"""HTTP for what people say about runs."""

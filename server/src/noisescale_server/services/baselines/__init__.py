@@ -1,0 +1,1 @@
+"""The run that a project compares its others to."""

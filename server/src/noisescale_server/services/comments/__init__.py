@@ -1,0 +1,1 @@
+"""What people say about runs, and whom they mention."""

@@ -1,0 +1,36 @@
+"""Reading and writing which run is the baseline of its project."""
+
+from collections.abc import Collection
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from noisescale_server.storage.baselines.table import ProjectBaseline
+
+
+async def of_projects(session: AsyncSession, project_ids: Collection[UUID]) -> set[UUID]:
+    """Runs that are the baseline of one of these projects."""
+    query = select(ProjectBaseline.run_id).where(ProjectBaseline.project_id.in_(project_ids))
+    return set(await session.scalars(query))
+
+
+async def get(session: AsyncSession, project_id: UUID) -> ProjectBaseline | None:
+    """The project's baseline, or None."""
+    return await session.get(ProjectBaseline, project_id, populate_existing=True)
+
+
+async def pin(session: AsyncSession, project_id: UUID, run_id: UUID, at: datetime) -> None:
+    """Let this run be the project's baseline, instead of the one that is."""
+    values = {"run_id": run_id, "pinned_at": at}
+    row = insert(ProjectBaseline).values(project_id=project_id, **values)
+    await session.execute(row.on_conflict_do_update(index_elements=[ProjectBaseline.project_id], set_=values))
+
+
+async def unpin(session: AsyncSession, project_id: UUID) -> UUID | None:
+    """The run that was the project's baseline; None where it had none."""
+    gone = delete(ProjectBaseline).where(ProjectBaseline.project_id == project_id)
+    found: UUID | None = await session.scalar(gone.returning(ProjectBaseline.run_id))
+    return found
