@@ -47,7 +47,16 @@ def asked() -> Iterator[tuple[str, str, dict[str, Any]]]:
         ("/audit", {}),
     ):
         yield path, path, query
-    for name in ("defaults", "retention", "public", "views", "alerts/rules", "alerts/receivers", "alerts/events"):
+    for name in (
+        "defaults",
+        "retention",
+        "public",
+        "baseline",
+        "views",
+        "alerts/rules",
+        "alerts/receivers",
+        "alerts/events",
+    ):
         yield f"/projects/{{project}}/{name}", f"/projects/vision/{name}", {}
     for run in api.runs:
         names = (
@@ -57,6 +66,7 @@ def asked() -> Iterator[tuple[str, str, dict[str, Any]]]:
             "/metrics",
             "/streams",
             "/links",
+            "/comments",
             "/recommendation",
             "/forecast",
             "/learning-rate",

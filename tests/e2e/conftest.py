@@ -11,6 +11,7 @@ import pytest
 
 from app_in_process import LOCAL_TOKEN
 from served_app import wait_until_ready
+from served_demo import served_demo
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +35,13 @@ def live_server(new_database: Callable[[], str], tmp_path_factory: pytest.TempPa
     finally:
         process.terminate()
         process.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def demo_url(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with dashboard and the demo's data, for files that only look at it."""
+    with served_demo(new_database(), tmp_path_factory.mktemp("state")) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,10 @@
 """Every page of the dashboard with the demo's data: full, without an error, and without anybody having trained."""
 
-from collections.abc import Callable, Iterator
-
 import httpx
 import pytest
 from playwright.async_api import Browser
 
-from noisescale.commands import main
-from noisescale_dashboard.app import mount
-from served_app import TOKEN, served_app
+from served_app import TOKEN
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.slow]
 
@@ -28,20 +24,9 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def url(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with dashboard and the demo's data."""
-    with served_app(new_database(), extend=mount) as address, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NOISESCALE_URL", address)
-        patch.setenv("NOISESCALE_API_KEY", TOKEN)
-        patch.setenv("NOISESCALE_DIR", str(tmp_path_factory.mktemp("state")))
-        assert main(["demo", "--data"]) == 0
-        yield address
-
-
-@pytest.fixture(scope="module")
-def names(url: str) -> dict[str, str]:
+def names(demo_url: str) -> dict[str, str]:
     """Ids that are part of addresses."""
-    with httpx.Client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
+    with httpx.Client(base_url=f"{demo_url}/api/v1", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
         run = http.get("/runs", params={"q": "characters-b128"}).json()["runs"][0]["id"]
         sweeps = {
             kind: http.get("/sweeps", params={"project": "demo", "kind": kind}).json()["sweeps"][-1]["id"]
@@ -51,14 +36,14 @@ def names(url: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("address", PAGES)
-async def test_a_page_is_full(url: str, names: dict[str, str], browser: Browser, address: str) -> None:
+async def test_a_page_is_full(demo_url: str, names: dict[str, str], browser: Browser, address: str) -> None:
     context = await browser.new_context(viewport={"width": 1440, "height": 1000})
     page = await context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    await page.goto(f"{url}/login?token={TOKEN}&next=/learn")
+    await page.goto(f"{demo_url}/login?token={TOKEN}&next=/learn")
 
-    await page.goto(url + address.format(**names))
+    await page.goto(demo_url + address.format(**names))
     await page.wait_for_selector(PAGES[address], state="attached", timeout=60_000)
 
     empty = [one for one in await page.locator(".empty").all() if await one.is_visible()]

@@ -1,16 +1,14 @@
 """The questions of docs/questions.md: each path from the first page, click by click, to words that stand there."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from noisescale.commands import main
-from noisescale_dashboard.app import mount
-from served_app import TOKEN, served_app
+from served_app import TOKEN
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.slow]
 
@@ -35,22 +33,11 @@ def questions() -> list[Question]:
 
 
 @pytest.fixture(scope="module")
-def url(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with dashboard and the demo's data."""
-    with served_app(new_database(), extend=mount) as address, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NOISESCALE_URL", address)
-        patch.setenv("NOISESCALE_API_KEY", TOKEN)
-        patch.setenv("NOISESCALE_DIR", str(tmp_path_factory.mktemp("state")))
-        assert main(["demo", "--data"]) == 0
-        yield address
-
-
-@pytest.fixture(scope="module")
-async def reader(url: str, browser: Browser) -> AsyncIterator[Page]:
+async def reader(demo_url: str, browser: Browser) -> AsyncIterator[Page]:
     """A reader who is logged in."""
     context = await browser.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
     page = await context.new_page()
-    await page.goto(f"{url}/login?token={TOKEN}&next=/")
+    await page.goto(f"{demo_url}/login?token={TOKEN}&next=/")
     yield page
     await context.close()
 
@@ -71,8 +58,8 @@ def test_the_twenty_questions_and_ten_more_are_at_most_two_clicks_away() -> None
 
 
 @pytest.mark.parametrize("question", questions(), ids=lambda one: one.text)
-async def test_a_question_is_answered_where_the_table_says(url: str, reader: Page, question: Question) -> None:
-    await reader.goto(url, wait_until="domcontentloaded")
+async def test_a_question_is_answered_where_the_table_says(demo_url: str, reader: Page, question: Question) -> None:
+    await reader.goto(demo_url, wait_until="domcontentloaded")
 
     for words in question.clicks:
         await what_says(reader, words).click()

@@ -13,10 +13,10 @@ from axe_core_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 import thousand_runs
-from noisescale.commands import main
 from noisescale_dashboard.app import mount
 from page_geometry import complaints
 from served_app import TOKEN, served_app
+from served_demo import load_demo
 from thousand_runs import Made
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.processes]
@@ -74,13 +74,9 @@ def team(new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFacto
     made = tuple(thousand_runs.fill(database))
     with (
         served_app(database, extend=mount, **thousand_runs.SETTINGS) as url,
-        pytest.MonkeyPatch.context() as patch,
         httpx.Client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http,
     ):
-        patch.setenv("NOISESCALE_URL", url)
-        patch.setenv("NOISESCALE_API_KEY", TOKEN)
-        patch.setenv("NOISESCALE_DIR", str(tmp_path_factory.mktemp("state")))
-        assert main(["demo", "--data"]) == 0
+        load_demo(url, tmp_path_factory.mktemp("state"))
         yield Team(url, made, ids_of(made, http))
 
 

@@ -71,7 +71,15 @@ test("the name of a run is text, whatever is in it", () => {
   const link = RunName({ data: { id: "a/b", name, tags: [], status: "crashed", statusWords: "" } }).children[1]
     .children[0];
 
-  assert.deepEqual([link.props.href, link.children], ["/runs/a%2Fb", [name]]);
+  assert.deepEqual([link.props.href, link.children], ["/runs/a%2Fb", [name, null]]);
+});
+
+test("a pinned run bears a mark with its word, and no other one does", () => {
+  const row = { id: "a", name: "b2048", tags: [], status: "finished", statusWords: "" };
+  const markOf = (data) => RunName({ data }).children[1].children[0].children[1];
+
+  assert.match(markOf({ ...row, baseline: true }).props["aria-label"], /^Baseline/);
+  assert.equal(markOf({ ...row, baseline: false }), null);
 });
 
 test("what stays as it is is drawn as one tree, one inside another too", () => {

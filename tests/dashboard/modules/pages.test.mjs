@@ -161,6 +161,18 @@ test("a run that is made the base comes first and keeps its colour", () => {
   assert.equal(compare(["compare-pick.value"], { pick: ["b"], view })[0].colors[0], second);
 });
 
+test("the address says which run was made the base, until that run is taken out", () => {
+  goTo("/compare?runs=a,b");
+  const view = stored(COMPARE.read("?runs=a,b"));
+  assert.equal(view.base, null);
+
+  const [now] = compare(["compare-base.value"], { base: "b", view });
+  assert.deepEqual([now.base, COMPARE.read("?runs=b,a&base=b").base], ["b", "b"]);
+  assert.match(entries[entries.length - 1], /base=b/);
+  assert.equal(compare(["compare-pick.value"], { pick: ["b", "a", "c"], view: now })[0].base, "b");
+  assert.equal(compare(["compare-pick.value"], { pick: ["a"], view: now })[0].base, null);
+});
+
 test("a task is compared under its project, and one part shows at a time", () => {
   goTo("/compare");
   const view = stored(COMPARE.read("tab=runs"));

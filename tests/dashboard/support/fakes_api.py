@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from fakes_access import add_access_routes
 from fakes_advice import FLAGS, recommendation_json
+from fakes_comments import FOREIGN, add_comment_routes
 from fakes_compare import TASKS, FakeTask, compared_runs_json, comparison_json, model_sizes_json, sized_tasks_json
 from fakes_cost import growth_json, leaderboard_json, search_cost_json, submissions_json, time_json
 from fakes_laws import forecast_json, learning_rate_json, learning_rates_json, run_forecast_json
@@ -54,6 +55,8 @@ class FakeApi:
         self.failing_ends: tuple[str, ...] = ()
         self.delay_seconds = 0.0
         self.views: list[dict[str, Any]] = []
+        self.comments: list[dict[str, Any]] = [dict(FOREIGN)]
+        self.baseline_id: str | None = None
         self.folds: dict[str, dict[str, Any]] = {}
         self.refused_groups: tuple[str, ...] = ()
         self.archived: set[str] = set()
@@ -146,7 +149,8 @@ class FakeApi:
     def with_changes(self, run: FakeRun) -> dict[str, Any]:
         tags = self.tags.get(run.id, list(run.tags))
         said = self.said.get(run.id, {})
-        return {**run_json(run), "archived": run.id in self.archived, "tags": tags, **said}
+        state = {"archived": run.id in self.archived, "is_baseline": run.id == self.baseline_id}
+        return {**run_json(run), **state, "tags": tags, **said}
 
     async def change_run(self, run_id: str, body: dict[str, Any]) -> Any:
         run = self.find(run_id)
@@ -345,6 +349,7 @@ def shared_routes() -> tuple[BaseRoute, ...]:
     """The routes of all stand-ins: FastAPI takes longer to make them than most tests take to ask them."""
     app = FastAPI(openapi_url=None)
     add_access_routes(app)
+    add_comment_routes(app)
     app.get("/api/v1/runs")(answered_by(FakeApi.list_runs))
     app.post("/api/v1/runs/changes")(answered_by(FakeApi.change_runs))
     app.delete("/api/v1/runs/{run_id}")(answered_by(FakeApi.delete_run))

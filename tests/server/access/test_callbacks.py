@@ -43,6 +43,11 @@ run-law-figures.data           run-slow-pulse.data        reads
 run-rate-figure.data           run-slow-pulse.data        reads
 run-time-words.children        run-slow-pulse.data        reads
 run-change.data                run-save.n_clicks          changes
+shell.className                shell.id                   reads
+run-comments-box.hidden        run-slow-pulse.data        reads
+run-comment-done.data          run-comment-change.data    changes
+run-pin-done.data              run-pin.n_clicks           changes
+runs-done.data                 runs-pin.n_clicks          changes
 run-figures.data               run-series-view.data       reads
 run-beside-figures.data        run-beside-asked.data      reads
 run-records.children           run-records-asked.data     reads

@@ -138,6 +138,7 @@ class Run:
     family: str | None = None
     planned_steps: int | None = None
     archived: bool = False
+    is_baseline: bool = False
     finished_at: str | None = None
     optimizer: str | None = None
     estimator: str | None = None

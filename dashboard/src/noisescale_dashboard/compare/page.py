@@ -190,6 +190,7 @@ def _still_there(chosen: Chosen, missing: tuple[str, ...]) -> Chosen:
         tuple(chosen.names[place] for place in kept),
         tuple(chosen.slots[place] for place in kept),
         (*chosen.unknown, *missing),
+        is_base_named=chosen.is_base_named,
     )
 
 

@@ -1,7 +1,7 @@
 """Runs side by side: noise scale, loss, batch or efficiency over one axis, and the ratio of their noise scales."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from noisescale_dashboard.answers.common import Interval, Run
 from noisescale_dashboard.answers.comparisons import ComparedRuns
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem
+from noisescale_dashboard.baseline.pin import BASELINE
 from noisescale_dashboard.compare import words as compare_sentences
 from noisescale_dashboard.figures.comparison import noise_scale_ratio, runs_side_by_side
 from noisescale_dashboard.figures.comparison.runs_side_by_side import Axes, RunMark
@@ -44,12 +45,21 @@ WHERE = {"step": "step", "units": "{unit} seen", "time": "time since each start"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The runs of a view that exist, with their names here and their slots of colour; `unknown`: ids without a run."""
+    """The runs of a view that exist, the one first that the others are compared to.
+
+    Attributes:
+        runs: In order.
+        names: As they are called here.
+        slots: Of their colours; None: grey.
+        unknown: Ids without a run.
+        is_base_named: Whether the address says which is first.
+    """
 
     runs: tuple[Run, ...]
     names: tuple[str, ...]
     slots: tuple[int | None, ...]
     unknown: tuple[str, ...] = ()
+    is_base_named: bool = False
 
     @property
     def unit(self) -> str:
@@ -126,7 +136,10 @@ def _base_choice() -> html.Div:
 
 
 async def read(api: ApiClient, visitor: Mapping[str, str], view: Mapping[str, Any]) -> Chosen:
-    """The runs of the view, in its order.
+    """The runs of the view, in its order, but for the one that the others are compared to: it comes first.
+
+    That is the run that the address names, else the pinned baseline of the project, also where it is none of the
+    chosen ones, else the first with a clear estimate.
 
     Raises:
         ApiProblem: When the API does not answer; a run that does not exist is none.
@@ -134,16 +147,36 @@ async def read(api: ApiClient, visitor: Mapping[str, str], view: Mapping[str, An
     ids = [str(run_id) for run_id in view["runs"]][:MAX_RUNS]
     found = await asyncio.gather(*(_run_or_none(api, visitor, run_id) for run_id in ids))
     known = [(run, slot) for run, slot in zip(found, slots_of(view, len(ids)), strict=True) if run is not None]
-    known.sort(key=_is_no_baseline(known))
+    named = next((run for run, _ in known if run.id == view.get("base")), None)
+    if named is None and len(ids) < MAX_RUNS:
+        free = next((slot for slot in range(len(RUN_COLORS)) if slot not in [taken for _, taken in known]), None)
+        known += [(run, free) for run in await _pinned(api, visitor, [run for run, _ in known])]
+    base = named or base_of([run for run, _ in known])
+    known.sort(key=lambda one: one[0] is not base)
     runs = tuple(run for run, _ in known)
     unknown = tuple(run_id for run_id, run in zip(ids, found, strict=True) if run is None)
-    return Chosen(runs, tuple(names_of(runs)), tuple(slot for _, slot in known), unknown)
+    slots = tuple(slot for _, slot in known)
+    return Chosen(runs, tuple(names_of(runs)), slots, unknown, is_base_named=named is not None)
 
 
-def _is_no_baseline(known: Sequence[tuple[Run, int | None]]) -> Callable[[tuple[Run, int | None]], bool]:
-    """A key that puts the first run with a clear estimate first, and leaves the others in their order."""
-    base = next((run for run, _ in known if is_clear(run)), known[0][0] if known else None)
-    return lambda one: one[0] is not base
+def base_of(runs: Sequence[Run]) -> Run | None:
+    """The run that others are compared to where nobody says which: a pinned one, the first clear one, or the first."""
+    clear = [run for run in runs if is_clear(run)]
+    return next((run for run in clear if run.is_baseline), next(iter([*clear, *runs]), None))
+
+
+async def _pinned(api: ApiClient, visitor: Mapping[str, str], runs: Sequence[Run]) -> list[Run]:
+    """The baseline of the project of all these runs, where it is none of them and counts in the same."""
+    projects = {run.project for run in runs}
+    if len(projects) != 1 or any(run.is_baseline for run in runs):
+        return []
+    try:
+        pinned = await api.baseline(visitor, projects.pop())
+    except ApiProblem:
+        # who may read the runs reads it; without it there is a page, too
+        return []
+    found = None if pinned is None else await _run_or_none(api, visitor, pinned.run_id)
+    return [] if found is None or {noun_of(run) for run in runs} != {noun_of(found)} else [found]
 
 
 def is_clear(run: Run) -> bool:
@@ -200,7 +233,7 @@ def changes(chosen: Chosen, found: ComparedRuns, view: Mapping[str, Any], *, nar
         "compare-head.children": compare_sentences.runs_headline(
             chosen.names, found.ratios, where, are_alike=len({noun_of(run) for run in chosen.runs}) < 2
         ),
-        "compare-lede.children": _lede(chosen),
+        "compare-lede.children": lede(chosen),
         "compare-run-figures.data": {"runs": runs_side_by_side.runs_side_by_side(found, looks, by), "ratio": ratio},
         "compare-runs-card-title.children": f"{TITLES[by.y]} over {WHERE[by.x].format(unit=chosen.unit)}",
         "compare-runs-card-subtitle.children": subtitle(by),
@@ -229,13 +262,25 @@ def is_live(run: Run) -> bool:
     return run.status in ("running", "silent")
 
 
-def _lede(chosen: Chosen) -> str:
+def lede(chosen: Chosen) -> str:
+    """How many runs, of what, and which the others are compared to where nobody has said it."""
     tasks = {f"{run.project} · {run.task}" for run in chosen.runs}
     nouns = {noun_of(run) for run in chosen.runs}
     said = f"{len(chosen.runs)} runs of {tasks.pop() if len(tasks) == 1 else f'{len(tasks)} tasks'}."
     if len(nouns) > 1:
         said += f" They count different things ({', '.join(sorted(nouns))}): each noise scale is in its own examples."
-    return said
+    return said + _said_of_baseline(chosen)
+
+
+def _said_of_baseline(chosen: Chosen) -> str:
+    """That the others are compared to a pinned run, or why they are not."""
+    places = [place for place, run in enumerate(chosen.runs) if run.is_baseline]
+    if not places or chosen.is_base_named:
+        return ""
+    name = chosen.names[places[0]]
+    if places[0] == 0:
+        return f" Compared to the project's baseline, {name}."
+    return f" The project's baseline, {name}, has no clear estimate: compared to {chosen.names[0]}."
 
 
 def subtitle(by: Axes) -> str:
@@ -270,7 +315,8 @@ def table(chosen: Chosen, *, narrow: bool) -> html.Table:
 
 
 def _name(run: Run, name: str, slot: int | None) -> list[Child]:
-    return [swatch(slot), status_dot(run), link(name[:120], f"/runs/{run.id}", title=run.name)]
+    mark = [html.Span("Baseline", className="chip baseline", title=BASELINE)] if run.is_baseline else []
+    return [swatch(slot), status_dot(run), link(name[:120], f"/runs/{run.id}", title=run.name), *mark]
 
 
 def _row(run: Run, name: str, slot: int | None, *, alone: bool) -> html.Tr:

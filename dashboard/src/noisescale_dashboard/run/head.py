@@ -7,8 +7,9 @@ from dash import html
 from noisescale_dashboard.answers.advice import Waste
 from noisescale_dashboard.answers.common import Interval, Run
 from noisescale_dashboard.answers.series import NoiseScaleSeries
+from noisescale_dashboard.baseline.pin import BASELINE
 from noisescale_dashboard.shell.explained import Child
-from noisescale_dashboard.shell.parts import fact, note, status_dot
+from noisescale_dashboard.shell.parts import fact, icon, note, status_dot
 from noisescale_dashboard.words import sentences
 from noisescale_dashboard.words.number_format import NOTHING, count, money, share, share_span, si, significant
 
@@ -21,6 +22,8 @@ def head(run: Run) -> list[Child]:
     chips = [html.Span(tag, className="chip") for tag in run.tags[:MAX_TAGS]]
     if run.units_per_example != 1:
         chips.insert(0, html.Span(f"{run.example} = {count(run.units_per_example)} {run.unit}", className="chip"))
+    if run.is_baseline:
+        chips.insert(0, html.Span([icon("pin", "xs"), "Baseline"], className="chip baseline", title=BASELINE))
     return [
         html.Div([status_dot(run), html.H1(run.name, className="h1")], className="row"),
         *([note(run.divergence.text)] if run.divergence is not None else []),

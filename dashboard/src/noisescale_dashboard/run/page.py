@@ -10,6 +10,9 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard.answers.common import Run
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
+from noisescale_dashboard.baseline import pin
+from noisescale_dashboard.comments import callbacks as comments
+from noisescale_dashboard.comments import card as comments_card
 from noisescale_dashboard.figures.over_training import noise_scale_over_training
 from noisescale_dashboard.run import beside as run_beside
 from noisescale_dashboard.run import figures as run_figures
@@ -79,8 +82,14 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
                 [
                     html.Div(id="run-head"),
                     html.Div(
-                        [*run_remarks.form(run_id), report_address.link("run-report"), run_sharing.menu()],
-                        className="row wrap run-actions",
+                        [
+                            *run_remarks.form(run_id),
+                            *pin.button(),
+                            report_address.link("run-report"),
+                            run_sharing.menu(),
+                        ],
+                        id="run-actions",
+                        className=comments.ACTIONS,
                     ),
                 ],
                 className="head row apart mb16",
@@ -98,6 +107,7 @@ def layout(run_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child]:
                 ],
                 id="run-parts",
             ),
+            comments_card.layout(),
             html.Div(id="run-moment-words", className="pinned", role="status"),
             html.Div(id="run-announcement", className="sr-only", role="status"),
         ],
@@ -173,6 +183,7 @@ def register(app: Dash, api: ApiClient) -> None:
     run_time.register(app, api)
     run_remarks.register(app, api)
     run_sharing.register(app, api)
+    comments.register(app, api)
 
     @app.callback(
         *CHANGED,

@@ -36,7 +36,9 @@ def form(run_id: str) -> list[Child]:
     compare = f"/compare?tab=runs&runs={run_id}"
     return [
         html.Details(
-            [html.Summary([icon("tag", "sm"), "Edit"], className="btn"), fields], id="run-edit", className="details"
+            [html.Summary([icon("tag", "sm"), "Edit"], className="btn"), fields],
+            id="run-edit",
+            className="details for-writers",
         ),
         html.A([icon("compare", "sm"), "Compare"], href=compare, className="btn", **aria({"data-go": "page"})),
         html.Button(

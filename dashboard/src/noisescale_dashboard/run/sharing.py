@@ -10,7 +10,7 @@ from noisescale_dashboard.answers.keeping import RunLink
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, is_own_site, visitor_headers
 from noisescale_dashboard.shell.explained import Child
-from noisescale_dashboard.shell.parts import note
+from noisescale_dashboard.shell.parts import icon, note
 
 LIVES = (("24", "for a day"), ("168", "for a week"), ("720", "for 30 days"))
 
@@ -30,7 +30,9 @@ def menu() -> html.Details:
         html.Button("End all links", id="run-share-end", type="button", className="btn"),
     ]
     body = html.Div([html.Div(form, className="settings-form"), html.Div(id="run-share-said", role="status")])
-    return html.Details([html.Summary("Share", className="btn"), body], className="run-share")
+    return html.Details(
+        [html.Summary([icon("share", "sm"), "Share"], className="btn"), body], className="run-share for-admins"
+    )
 
 
 def register(app: Dash, api: ApiClient) -> None:

@@ -10,6 +10,7 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, is_own_site, visitor_headers
+from noisescale_dashboard.baseline import pin
 from noisescale_dashboard.shell import shell
 from noisescale_dashboard.shell.explained import aria
 from noisescale_dashboard.shell.parts import icon
@@ -60,6 +61,7 @@ def bar() -> html.Div:
                 **aria({"data-go": "page"}),
             ),
             tag,
+            _button("runs-pin", "pin", "Pin as baseline"),
             _button("runs-archive", "archive", "Archive"),
             _button("runs-restore", "archive", "Restore"),
             _button("runs-delete", "x", "Delete"),
@@ -96,6 +98,7 @@ def register(app: Dash, api: ApiClient) -> None:
     """Callbacks: the bar, the changes and their undoing, the deletion that follows."""
     _register_bar(app)
     _register_changes(app, api)
+    _register_pin(app, api)
     app.clientside_callback(
         ClientsideFunction(shell.NAMESPACE, "purgeLater"),
         Output("runs-purge", "data"),
@@ -123,12 +126,24 @@ def _register_bar(app: Dash) -> None:
         Output("runs-archive", "hidden"),
         Output("runs-restore", "hidden"),
         Output("runs-compare", "href"),
+        Output("runs-pin", "hidden"),
+        Output("runs-pin", "children"),
         Input("runs-grid", "selectedRows"),
         State("runs-view", "data"),
     )
-    def show_bar(rows: list[Row] | None, view: dict[str, Any] | None) -> tuple[bool, str, bool, bool, str]:
+    def show_bar(rows: list[Row] | None, view: dict[str, Any] | None) -> tuple[Any, ...]:
         is_archive = view is not None and view["shelf"] == "archived"
-        return not rows, f"{len(rows or ())} chosen", is_archive, not is_archive, compare_address(rows or [])
+        chosen = rows or []
+        return (
+            not rows,
+            f"{len(chosen)} chosen",
+            is_archive,
+            not is_archive,
+            compare_address(chosen),
+            # a project has one
+            len(chosen) != 1,
+            pin.words(is_baseline=len(chosen) == 1 and bool(chosen[0].get("baseline"))),
+        )
 
     @app.callback(
         Output("runs-done-words", "children"),
@@ -140,6 +155,28 @@ def _register_bar(app: Dash) -> None:
         if not done:
             raise PreventUpdate
         return done["words"], not done.get("undo"), []
+
+
+def _register_pin(app: Dash, api: ApiClient) -> None:
+    @app.callback(
+        Output("runs-done", "data", allow_duplicate=True),
+        Input("runs-pin", "n_clicks"),
+        State("runs-grid", "selectedRows"),
+        prevent_initial_call=True,
+    )
+    async def pin_chosen(clicks: int | None, rows: list[Row] | None) -> dict[str, Any]:
+        if not clicks or not rows or len(rows) != 1 or not is_own_site(ctx.headers):
+            raise PreventUpdate
+        row = rows[0]
+        return {
+            "words": await pin.pinned(
+                api,
+                visitor_headers(ctx.headers),
+                str(row.get("project", "")),
+                str(row["id"]),
+                is_baseline=bool(row.get("baseline")),
+            )
+        }
 
 
 def _register_changes(app: Dash, api: ApiClient) -> None:

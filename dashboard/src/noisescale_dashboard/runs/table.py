@@ -86,6 +86,7 @@ def row(run: Run, chosen: Sequence[str] = ()) -> dict[str, Any]:
         "tags": [tag[:NAME_LIMIT] for tag in run.tags],
         "project": run.project,
         "archived": run.archived,
+        "baseline": run.is_baseline,
         "stamp": run.updated_at,
         "noise": si(estimate.value) if estimate.value is not None else _bound(estimate.low),
         "state": estimate.state,

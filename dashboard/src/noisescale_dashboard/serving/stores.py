@@ -64,7 +64,7 @@ LAYERS_ASKED: Final = _store(
 COMPARE_VIEW: Final = _store(
     "CompareView",
     {"tab": str, "runs": list[str], "x": str, "y": str, "size": str, "same": bool, **_ADDRESSED},
-    {"colors": list[int | None] | None},
+    {"colors": list[int | None] | None, "base": Word},
 )
 PLANNER_VIEW: Final = _store(
     "PlannerView",
@@ -110,6 +110,11 @@ STORES: Final[Mapping[str, Any]] = {
     "run-id.data": str,
     "run-said.data": _store("RunSaid", _RUN_SAID) | None,
     "run-change.data": _store("LastChange", {}, {"undo": _store("RunChange", {}, _RUN_SAID, is_closed=True)}) | None,
+    "run-pinned.data": _store("Pinned", {"project": str, "is_baseline": bool}) | None,
+    "run-comment-change.data": _store(
+        "CommentChange", {"do": Literal["add", "edit", "delete"]}, {"id": str, "text": str}
+    )
+    | None,
     "run-series-view.data": RUN_VIEW | None,
     "run-beside-asked.data": _store("BesideAsked", {"view": RUN_VIEW}) | None,
     "run-pref-view.data": _store("RunPreference", {"pref": Share}) | None,

@@ -24,6 +24,7 @@ KINDS = (
     ("spool_growing", "Records … minutes late", "minutes"),
     ("ranks_alike", "Two ranks alike", None),
     ("trace_cov_of_rounding", "tr Σ of rounding size", None),
+    ("mentioned", "Somebody mentioned in a comment", None),
 )
 """Kind, its words, and the number that the form says; the others are as by default."""
 SHAPES = (("webhook", "Webhook, signed"), ("slack", "Slack"), ("email", "E-mail gateway"))

@@ -283,6 +283,7 @@ HOW: Final[Mapping[str, How]] = MappingProxyType(
 NOTHING_COMPUTED: Final = frozenset(
     {
         "planner-limits-card",
+        "run-comments-card",
         "reproduce-stored-card",
         "settings-connection-title",
         "settings-defaults-title",

@@ -1,6 +1,6 @@
 """The frame of every page: side bar, top bar, and the state that belongs to the reader (theme, width)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import dash_mantine_components as dmc
@@ -8,6 +8,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html
 from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.api.client import ApiClient
+from noisescale_dashboard.api.questions.access import GUESTS
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.figures.parts.theme import FONT, dark_of_light
 from noisescale_dashboard.shell import team_views
@@ -63,9 +64,32 @@ def layout() -> dmc.MantineProvider:
                 html.Div(id="page", className="main"),
                 tips(),
             ],
+            id="shell",
             className="shell",
         ),
     )
+
+
+async def shell_class(api: ApiClient, visitor: Mapping[str, str]) -> str:
+    """The class of the frame: what would be refused to guests is not shown to them (assets/34-comments.css).
+
+    Args:
+        api: Asked who is looking.
+        visitor: Headers of the call.
+    """
+    try:
+        await api.me(visitor)
+    except ApiProblem as problem:
+        if problem.status not in GUESTS:
+            return "shell"
+    else:
+        return "shell"
+    try:
+        await api.projects(visitor)
+    except ApiProblem:
+        # a link shows one run, and no list
+        return "shell guest by-link"
+    return "shell guest"
 
 
 def _side_bar() -> list[Child]:
@@ -167,6 +191,10 @@ def register(app: Dash, api: ApiClient) -> None:
         Input("project", "value"),
         Input("project", "data"),
     )
+
+    @app.callback(Output("shell", "className"), Input("shell", "id"))
+    async def tell_guests_apart(_component_id: str) -> str:
+        return await shell_class(api, visitor_headers(ctx.headers))
 
     team_views.register(app, api, NAMESPACE)
 

@@ -26,7 +26,9 @@ def form() -> html.Details:
         ],
         className="dropdown",
     )
-    return html.Details([html.Summary([icon("tag", "sm"), "Rename"], className="btn"), fields], className="details")
+    return html.Details(
+        [html.Summary([icon("tag", "sm"), "Rename"], className="btn"), fields], className="details for-writers"
+    )
 
 
 def register(app: Dash, api: ApiClient) -> None:

@@ -6,6 +6,10 @@ from urllib.parse import quote
 
 from noisescale_dashboard.answers import access as access_answers
 from noisescale_dashboard.api.questions.asking import API, Questions, checked_id
+from noisescale_dashboard.api.transport import ApiProblem
+
+GUESTS = (401, 403)
+"""What the API answers to those whom it knows nothing of when they ask who they are."""
 
 
 class AccessQuestions(Questions):
@@ -14,6 +18,20 @@ class AccessQuestions(Questions):
     async def me(self, visitor: Mapping[str, str]) -> access_answers.Me:
         """Who is looking."""
         return access_answers.me(await self._api.get(visitor, f"{API}/me"))
+
+    async def rights(self, visitor: Mapping[str, str], project: str) -> frozenset[str]:
+        """What the visitor may do in the project; nothing that a guest may not, who has no login and no key.
+
+        Raises:
+            ApiProblem: When the API does not answer.
+        """
+        try:
+            me = await self.me(visitor)
+        except ApiProblem as problem:
+            if problem.status in GUESTS:
+                return frozenset()
+            raise
+        return me.everywhere.union(*(rights for name, rights in me.projects if name == project))
 
     async def keys(self, visitor: Mapping[str, str]) -> tuple[access_answers.Key, ...]:
         """API keys of the visitor, and of whom they manage."""

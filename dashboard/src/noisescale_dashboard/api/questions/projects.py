@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from noisescale_dashboard.answers import alerts as alert_answers
+from noisescale_dashboard.answers import comments as comment_answers
 from noisescale_dashboard.answers import defaults as default_answers
 from noisescale_dashboard.answers import keeping as keeping_answers
 from noisescale_dashboard.answers import views as view_answers
@@ -94,6 +95,23 @@ class ProjectQuestions(Questions):
         """The secret of a new receiver's signatures."""
         return str((await self._api.send("POST", visitor, f"{_alerts(project)}/receivers", dict(fields)))["secret"])
 
+    async def tells_of_mentions(self, visitor: Mapping[str, str], project: str) -> bool:
+        """Whether a comment that mentions somebody is sent to anybody."""
+        found = await self.alerts(visitor, project)
+        return bool(found.receivers) and any(rule.kind == "mentioned" for rule in found.rules)
+
+    async def baseline(self, visitor: Mapping[str, str], project: str) -> comment_answers.Baseline | None:
+        """The run that others of the project are compared to."""
+        return comment_answers.baseline(await self._api.get(visitor, _baseline(project)))
+
+    async def pin_baseline(self, visitor: Mapping[str, str], project: str, run_id: str) -> None:
+        """Let others of the project be compared to this run."""
+        await self._api.send("PUT", visitor, _baseline(project), {"run_id": run_id})
+
+    async def unpin_baseline(self, visitor: Mapping[str, str], project: str) -> None:
+        """Let the project have no baseline."""
+        await self._api.send("DELETE", visitor, _baseline(project), None)
+
     async def shared_views(self, visitor: Mapping[str, str], project: str) -> tuple[view_answers.SharedView, ...]:
         """The views that a project's team shares, by name."""
         return view_answers.shared_views(await self._api.get(visitor, _views(project)))
@@ -109,6 +127,10 @@ class ProjectQuestions(Questions):
     async def delete_shared_view(self, visitor: Mapping[str, str], project: str, view_id: str) -> None:
         """Share a view no more."""
         await self._api.send("DELETE", visitor, f"{_views(project)}/{checked_id(view_id, 'view')}", None)
+
+
+def _baseline(project: str) -> str:
+    return f"{API}/projects/{quote(project, safe='')}/baseline"
 
 
 def _views(project: str) -> str:

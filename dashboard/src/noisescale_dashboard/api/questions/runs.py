@@ -5,13 +5,14 @@ from typing import Any
 from urllib.parse import quote
 
 from noisescale_dashboard.answers import advice
+from noisescale_dashboard.answers import comments as comment_answers
 from noisescale_dashboard.answers import common as answers
 from noisescale_dashboard.answers import cost as cost_answers
 from noisescale_dashboard.answers import keeping as keeping_answers
 from noisescale_dashboard.answers import laws as law_answers
 from noisescale_dashboard.answers import rates as rate_answers
 from noisescale_dashboard.answers import series as series_answers
-from noisescale_dashboard.api.questions.asking import API, Questions, run_path
+from noisescale_dashboard.api.questions.asking import API, Questions, checked_id, run_path
 from noisescale_dashboard.api.questions.preference import question
 from noisescale_dashboard.api.transport import ApiProblem, Query
 
@@ -110,6 +111,24 @@ class RunQuestions(Questions):
     async def time_of_run(self, visitor: Mapping[str, str], run_id: str) -> cost_answers.TimeOfRun:
         """Where a run's time goes."""
         return cost_answers.time_of_run(await self._api.get(visitor, f"{run_path(run_id)}/time"))
+
+    async def comments(self, visitor: Mapping[str, str], run_id: str, limit: int) -> comment_answers.Comments:
+        """What was said about the run, newest first, at most so many."""
+        return comment_answers.comments(await self._api.get(visitor, f"{run_path(run_id)}/comments", {"limit": limit}))
+
+    async def add_comment(self, visitor: Mapping[str, str], run_id: str, text: str) -> None:
+        """Say something about the run."""
+        await self._api.send("POST", visitor, f"{run_path(run_id)}/comments", {"text": text})
+
+    async def edit_comment(self, visitor: Mapping[str, str], run_id: str, comment_id: str, text: str) -> None:
+        """Put what the visitor has said in other words."""
+        path = f"{run_path(run_id)}/comments/{checked_id(comment_id, 'comment')}"
+        await self._api.send("PATCH", visitor, path, {"text": text})
+
+    async def delete_comment(self, visitor: Mapping[str, str], run_id: str, comment_id: str) -> None:
+        """Take a comment away."""
+        path = f"{run_path(run_id)}/comments/{checked_id(comment_id, 'comment')}"
+        await self._api.send("DELETE", visitor, path, None)
 
     async def make_run_link(self, visitor: Mapping[str, str], run_id: str, hours: str) -> keeping_answers.RunLink:
         """A link that shows the run alone for so many hours."""

@@ -4,6 +4,7 @@ import { watchMenus } from "./card/menu.js";
 import { watchRaisedRun } from "./overview/raised-run.js";
 import { watchSheet } from "./planner/sheet.js";
 import { register } from "./register.js";
+import { watchComments } from "./run/comments.js";
 import { watchMoments } from "./run/moment.js";
 import { watchCopies } from "./runs/copy.js";
 import { watchListKeys } from "./runs/keys.js";
@@ -38,6 +39,7 @@ watchRaisedRun();
 watchMenus();
 watchCopies();
 watchTeamViews();
+watchComments();
 /* in this order: the letter after g is not for the list of runs, too */
 watchKeys();
 watchListKeys();

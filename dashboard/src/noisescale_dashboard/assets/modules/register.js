@@ -6,6 +6,7 @@ import { goToAnchor } from "./learn/anchor.js";
 import { openClicked, overviewView } from "./overview/view.js";
 import { plannerSliders } from "./planner/sliders.js";
 import { plannerAsked, plannerView } from "./planner/view.js";
+import { commentCancelled, commentDone, commentWanted } from "./run/comments.js";
 import { besideAsked, layerClicked, layersAsked, partShown, recordsAsked, wasteLine } from "./run/asked.js";
 import { copyFlags, limitsApplied, limitsShown } from "./run/limits.js";
 import { momentPinned, momentSeries, momentWords } from "./run/moment.js";
@@ -30,6 +31,9 @@ const CALLBACKS = {
   addCondition,
   announce,
   besideAsked,
+  commentCancelled,
+  commentDone,
+  commentWanted,
   compareSearch,
   compareTab,
   compareView,

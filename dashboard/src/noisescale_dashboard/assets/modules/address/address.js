@@ -141,6 +141,7 @@ const COMPARE_WORDS = address({
   task: text(),
   size: text("num_parameters"),
   same: onOff(false),
+  base: text(),
 });
 const usualTab = (runs) => (runs.length ? "runs" : "tasks");
 

@@ -12,7 +12,8 @@ function withRuns(view, runs) {
   view.runs.forEach((id, place) => {
     if (view.colors[place] !== null) had[id] = view.colors[place];
   });
-  return { ...view, runs, colors: slotsOf(runs, had) };
+  const base = runs.includes(view.base) ? view.base : null;
+  return { ...view, runs, colors: slotsOf(runs, had), base };
 }
 
 function ofTask(view, of) {
@@ -33,7 +34,7 @@ export function compareView(search, tab, x, y, pick, of, isSame, base, view) {
   if (by.includes("compare-of.value")) now = ofTask(now, of);
   if (by.includes("compare-pick.value")) now = withRuns(now, pick || []);
   if (isOfBase && base && view.runs.includes(base)) {
-    now = withRuns(now, [base].concat(view.runs.filter((id) => id !== base)));
+    now = { ...withRuns(now, [base].concat(view.runs.filter((id) => id !== base))), base };
   }
   if (same(view, now)) return skips(8);
   write(COMPARE.said(now));

@@ -22,6 +22,14 @@ function status(d) {
   return h("span", { className: "dot " + style, title: d.statusWords, role: "img", "aria-label": d.statusWords });
 }
 
+const BASELINE = "Baseline: Compare sets the other runs of its project against this one";
+
+/* A word for those who hear the page, and a mark for those who see it. */
+function baseline(d) {
+  if (!d.baseline) return null;
+  return h("span", { className: "i xs i-pin pinned-run", role: "img", title: BASELINE, "aria-label": BASELINE });
+}
+
 const pageOf = (d) => ({ href: "/runs/" + encodeURIComponent(d.id), "data-go": "page" });
 
 /* What stands beside the name in its cell, and a letter, in pixels: a wide column shows the whole name. */
@@ -41,7 +49,7 @@ export function RunName({ data: d, column }) {
   if (isFold(d)) return h(FoldName, { data: d, column });
   const words = d.tags.join(" · ");
   const tags = words ? h("span", { className: "tags", title: words }, words) : null;
-  const name = h("a", { ...pageOf(d), title: d.name }, nameThatFits(d, column));
+  const name = h("a", { ...pageOf(d), title: d.name }, nameThatFits(d, column), baseline(d));
   const both = h("span", { className: "named" }, name, tags);
   return h("span", { className: d.child ? "run-name child" : "run-name" }, status(d), both);
 }
@@ -98,7 +106,7 @@ export function RunLine({ data: d }) {
   const two = h(
     "span",
     { className: "two" },
-    h("span", { className: "nm", title: d.name }, d.short || d.name),
+    h("span", { className: "nm", title: d.name }, d.short || d.name, baseline(d)),
     noiseLine(d),
     batchLine(d),
     more,

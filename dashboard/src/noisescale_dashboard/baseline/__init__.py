@@ -1,0 +1,1 @@
+"""The run that others of a project are compared to."""

@@ -1,0 +1,1 @@
+"""What people say about a run, at the foot of its page."""

@@ -1,0 +1,38 @@
+"""A served dashboard that is full: the demo's data are loaded as a reader would load them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from noisescale.commands import main
+from noisescale_dashboard.app import mount
+from served_app import TOKEN, served_app
+
+
+@contextmanager
+def served_demo(database_url: str, state: Path) -> Iterator[str]:
+    """The address of a server with dashboard and the demo's data.
+
+    Args:
+        database_url: An empty database.
+        state: Folder for what the command keeps.
+    """
+    with served_app(database_url, extend=mount) as address:
+        load_demo(address, state)
+        yield address
+
+
+def load_demo(address: str, state: Path) -> None:
+    """Load the demo's data into a server.
+
+    Args:
+        address: Of the server.
+        state: Folder for what the command keeps.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOISESCALE_URL", address)
+        patch.setenv("NOISESCALE_API_KEY", TOKEN)
+        patch.setenv("NOISESCALE_DIR", str(state))
+        assert main(["demo", "--data"]) == 0
