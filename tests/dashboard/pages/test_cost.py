@@ -1,6 +1,7 @@
 """The page of time and cost: what its tables and sentences say of a board and of the growth of compute."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from fakes_cost import growth_json, leaderboard_json, search_cost_json, submissions_json, time_json
@@ -21,9 +22,14 @@ def words(part: Any) -> str:
 
 def test_the_first_sentence_names_the_fastest_and_the_cheapest_and_counts_those_without_a_price():
     assert page.sentence(PUBLISHED) == (
-        "top5Accuracy 93: the fastest took 30 min (ResNet50 · half of a pod), the cheapest $358 "
-        "(ResNet50 · p3.16xlarge). 3 trainings, 1 of them without a price."
+        "To 93 % top-5 accuracy: 30 min on ResNet50 · half of a pod, $358 on ResNet50 · p3.16xlarge. "
+        "3 trainings, 1 of them without a price."
     )
+
+
+def test_the_headline_says_how_fast_and_how_cheap():
+    assert page.headline(PUBLISHED) == "Fastest 30 min, cheapest $358"
+    assert page.headline(replace(PUBLISHED, rows=())) == page.TITLE
 
 
 def test_every_training_has_a_row_and_who_is_not_on_the_front_for_want_of_a_price_says_so():
@@ -144,7 +150,7 @@ def test_the_cheapest_lever_is_named_first_and_a_run_without_shares_is_told_what
     silent = time_of_run({**time_json(), "shares": {}, "levers": [], "missing": ["time/accelerator"]})
 
     assert run_time.words(found).startswith(
-        "The cheapest lever is data, a setting: more loader workers. It brings 1.3 × at most. A pass holds 32.0 "
+        "The cheapest lever is data, a setting: more loader workers. It brings 1.3 × at most. A pass holds 32 "
         "examples on 80 GB of a A100."
     )
     assert "log_metrics({'time/accelerator': 0.6})" in run_time.words(silent)

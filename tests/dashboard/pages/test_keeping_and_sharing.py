@@ -20,7 +20,7 @@ async def test_the_form_shows_what_the_project_says(callbacks: Callbacks) -> Non
     shown = await callbacks.post("settings-keeping-days.value", {"settings-defaults-project.value": "vision"})
 
     assert shown["settings-keeping-days"]["value"] == 90
-    assert shown["settings-keeping-public"] == {"checked": False, "disabled": False}
+    assert shown["settings-keeping-public"] == {"checked": False, "disabled": False, "description": ""}
 
 
 async def test_saving_sends_both_and_says_what_holds_then(callbacks: Callbacks, fake_api: FakeApi) -> None:

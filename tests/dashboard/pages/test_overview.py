@@ -266,7 +266,9 @@ def test_a_silent_run_is_an_event() -> None:
     assert [event.words for event in found] == ["No data for a minute"]
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(5, "just now"), (1560, "26 min"), (40_680, "11.3 h")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(5, "just now"), (1560, "26 min ago"), (40_680, "11 h ago"), (454_000, "5 days ago")]
+)
 def test_ages_are_short(seconds: float, words: str) -> None:
     assert age_words(seconds) == words
 

@@ -179,3 +179,17 @@ async def test_the_page_stands_in_the_navigation_where_a_reproduction_is_stored(
     assert (there, empty, silent) == (True, False, False)
     assert "Reproduce" in await links(True)
     assert "Reproduce" not in await links(False)
+
+
+async def test_a_table_that_would_hold_dashes_alone_is_left_out(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    first = fake_api.reproductions[0]
+    series = [
+        {**one, "agreement": one["agreement"] if one["average"] == "published" else None}
+        for one in first["claim"]["series"]
+    ]
+    fake_api.reproductions = ({**first, "claim": {**first["claim"], "series": series}},)
+
+    page = await shown(callbacks)
+
+    assert "Every choice of tasks" not in json.dumps(page, ensure_ascii=False)
+    assert "Targets" in json.dumps(page, ensure_ascii=False)

@@ -1,14 +1,17 @@
 """The page of settings: who one is, keys, members and the log."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from dashboard_callbacks import Callbacks
 from fakes_access import ADA, LOGIN_LINK, ME, MOMENT, NEW_KEY, PEOPLE
 from fakes_api import FakeApi
-from noisescale_dashboard.answers.access import Me
+from noisescale_dashboard.answers.access import AuditEntry, Me
 from noisescale_dashboard.app import page_at
 from noisescale_dashboard.serving.settings import DashboardSettings
 from noisescale_dashboard.settings import page as settings
+from noisescale_dashboard.settings import people
 
 VIEWING = frozenset({"identity", "read", "cursor"})
 MEMBERS = frozenset({"append", "change", "own_keys"})
@@ -189,3 +192,15 @@ async def test_who_is_disabled_is_shown_as_that(callbacks: Callbacks, monkeypatc
 
     assert "disabled: cannot log in" in str(people["settings-people"])
     assert "admin of all projects" not in str(people["settings-people"])
+
+
+def test_an_entry_of_the_log_links_its_run_and_shortens_other_ids() -> None:
+    run, comment = "1acbf597-40b5-4292-aea4-c1b9d101b1df", "28d5104d-8b92-4e86-8aad-07c0bf504217"
+    details = (("run", run), ("comment", comment), ("author", "Ada"))
+
+    said = str(people.details_of(AuditEntry(datetime(2026, 11, 26, tzinfo=UTC), "Ada", "comment added", details)))
+
+    assert f"href='/runs/{run}'" in said
+    assert f"title='{comment}'" in said
+    assert "'28d5104d'" in said
+    assert "'Ada'" in said

@@ -100,3 +100,14 @@ async def test_a_receiver_is_tested_and_deleted(
 )
 def test_the_form_says_what_the_api_takes(kind: str, number: Any, body: dict[str, Any]) -> None:
     assert settings_alerts.rule_of(kind, number) == json.loads(json.dumps(body))
+
+
+@pytest.mark.parametrize(("chosen", "shown"), [(None, "demo"), ("vision", "vision")])
+async def test_the_alerts_of_one_project_are_shown_before_anybody_chooses(
+    callbacks: Callbacks, chosen: str | None, shown: str
+) -> None:
+    values = {"settings-defaults-project.data": ["demo", "vision"], "settings-alerts-project.value": chosen}
+
+    offered = (await callbacks.post("settings-alerts-project.data", values))["settings-alerts-project"]
+
+    assert offered == {"data": ["demo", "vision"], "value": shown}

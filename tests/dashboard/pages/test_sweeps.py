@@ -62,7 +62,7 @@ async def test_the_sweeps_are_asked_together_for_their_hardest_targets(callbacks
     (asked,) = [request.query_params["ids"] for request in fake_api.requests if "critical-batch" in request.url.path]
     assert asked.split(",") == [sweep.id for sweep in SWEEPS if sweep.ladder]
     (table,) = (value["children"] for value in changed.values())
-    for words in ("992", "841 – 1,170", "12, 16 to 32,768", "> 4,100", "all batch sizes below B_crit"):
+    for words in ("992", "841 – 1,170", "16 – 32,768, 12 sizes", "> 4,100", "all batch sizes below B_crit"):
         assert words in said(table)
 
 

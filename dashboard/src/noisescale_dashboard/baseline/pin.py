@@ -8,7 +8,7 @@ from dash.exceptions import PreventUpdate
 
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, is_own_site, visitor_headers
-from noisescale_dashboard.shell.explained import Child
+from noisescale_dashboard.shell.explained import Child, aria
 from noisescale_dashboard.shell.parts import icon
 
 MEANING = "Compare sets the other runs of the project against its baseline"
@@ -22,6 +22,11 @@ def button() -> list[Child]:
         dcc.Store(id="run-pinned"),
         dcc.Store(id="run-pin-done"),
     ]
+
+
+def mark() -> html.Span:
+    """Beside the name of a run that is a baseline."""
+    return html.Span(className="i xs i-pin pinned-run", title=BASELINE, role="img", **aria({"aria-label": BASELINE}))
 
 
 def words(*, is_baseline: bool) -> list[Child]:

@@ -13,7 +13,7 @@ from noisescale_dashboard.figures.comparison import configurations
 from noisescale_dashboard.figures.comparison.configurations import Line, Setting, Value
 from noisescale_dashboard.runs.columns import config_words
 from noisescale_dashboard.shell.explained import aria
-from noisescale_dashboard.shell.parts import card, decision_label, figure_box, link
+from noisescale_dashboard.shell.parts import card, decision_label, figure_box, labelled, link
 from noisescale_dashboard.words.number_format import count, exactly
 
 GRAPHS = ("config",)
@@ -132,14 +132,17 @@ def _table(chosen: Chosen, settings: Sequence[Setting]) -> html.Table:
         html.Tr(
             [
                 html.Th(setting.name[:DISPLAYED], scope="row", className="" if setting.varies else "dim"),
-                *(html.Td(_cell(value), className="" if setting.varies else "dim") for value in setting.values),
+                *labelled(
+                    [html.Td(_cell(value), className="" if setting.varies else "dim") for value in setting.values],
+                    [name[:DISPLAYED] for name in chosen.names],
+                ),
             ]
         )
         for setting in settings
     ]
     return html.Table(
         [html.Thead(html.Tr([html.Th("Setting", scope="col"), *heads])), html.Tbody(rows)],
-        className="tb differing",
+        className="tb differing fold",
         **aria({"aria-label": "Settings by run"}),
     )
 

@@ -12,7 +12,7 @@ from noisescale_dashboard.answers.common import Interval, Run
 from noisescale_dashboard.answers.comparisons import ComparedRuns
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem
-from noisescale_dashboard.baseline.pin import BASELINE
+from noisescale_dashboard.baseline import pin
 from noisescale_dashboard.compare import words as compare_sentences
 from noisescale_dashboard.figures.comparison import noise_scale_ratio, runs_side_by_side
 from noisescale_dashboard.figures.comparison.runs_side_by_side import Axes, RunMark
@@ -315,7 +315,7 @@ def table(chosen: Chosen, *, narrow: bool) -> html.Table:
 
 
 def _name(run: Run, name: str, slot: int | None) -> list[Child]:
-    mark = [html.Span("Baseline", className="chip baseline", title=BASELINE)] if run.is_baseline else []
+    mark = [pin.mark()] if run.is_baseline else []
     return [swatch(slot), status_dot(run), link(name[:120], f"/runs/{run.id}", title=run.name), *mark]
 
 

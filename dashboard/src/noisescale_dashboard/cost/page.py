@@ -25,6 +25,8 @@ SECONDS = 3600
 SUBMISSIONS = ("ImageNet", "CIFAR10", "SQuAD")
 TABS = (("ImageNet", "ImageNet"), ("CIFAR10", "CIFAR10"), ("SQuAD", "SQuAD"), ("own", "Yours"), ("growth", "Compute"))
 FIELDS = ("metric", "target", "goal", "price", "spot")
+METRICS = {"top5Accuracy": "{} % top-5 accuracy", "top1Accuracy": "{} % accuracy", "f1Score": "an F1 of {}"}
+"""DAWNBench's metrics in words."""
 LEDE = "Who reached a target fastest and cheapest, and what made the difference."
 ASK = (
     "Set a target for your runs: a logged metric (empty: the training loss) and its value. Hours "
@@ -46,6 +48,7 @@ CHANGED = (
     Output("cost-devices", "children"),
     Output("cost-source", "children"),
     *(Output(f"{figure}-sentence", "children") for figure in CARDS.values()),
+    Output("cost-head", "children"),
 )
 NOT_DRAWN = (no_update, no_update, no_update)
 
@@ -62,7 +65,9 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
         **aria({"aria-label": "Which trainings"}),
     )
     body = [
-        html.Div([html.H1(TITLE, className="h1"), html.Span(className="sp"), tabs], className="row wrap"),
+        html.Div(
+            [html.H1(TITLE, id="cost-head", className="h1"), html.Span(className="sp"), tabs], className="row wrap"
+        ),
         html.P(LEDE, id="cost-sentence", className="lede mb12"),
         html.Div(_form(), id="cost-form", className="row wrap mb12", hidden=True),
         html.Div(id="cost-empty"),
@@ -189,15 +194,17 @@ def register(app: Dash, api: ApiClient) -> None:
             raise PreventUpdate
         visitor, tab = visitor_headers(ctx.headers), view["tab"]
         if tab == "own" and view["target"] is None:
-            return _nothing(ASK, has_form=True)
+            return *_nothing(ASK, has_form=True), TITLE
         try:
             if tab == "growth":
-                return of_growth(await api.compute_growth(visitor, {}), narrow=narrow)
+                return *of_growth(await api.compute_growth(visitor, {}), narrow=narrow), TITLE
             if tab == "own":
-                return of_board(await api.leaderboard(visitor, own_query(view)), narrow=narrow, is_own=True)
-            return of_board(await api.submissions(visitor, {"task": tab}), narrow=narrow, is_own=False)
+                board = await api.leaderboard(visitor, own_query(view))
+            else:
+                board = await api.submissions(visitor, {"task": tab})
+            return *of_board(board, narrow=narrow, is_own=tab == "own"), headline(board)
         except ApiProblem as problem:
-            return _nothing(LEDE, has_form=tab == "own", empty=states.not_loaded(problem))
+            return *_nothing(LEDE, has_form=tab == "own", empty=states.not_loaded(problem)), TITLE
 
 
 def own_query(view: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,16 +254,29 @@ def of_board(board: Board, *, narrow: bool, is_own: bool) -> tuple[Any, ...]:
     )
 
 
+def headline(board: Board) -> str:
+    """How fast and how cheap the target was reached; the page's name where nothing has reached it."""
+    if not board.rows:
+        return TITLE
+    said = f"Fastest {duration(min(one.hours for one in board.rows) * SECONDS)}"
+    prices = [one.usd for one in board.rows if one.usd is not None]
+    return f"{said}, cheapest {money(min(prices))}" if prices else said
+
+
+def target_words(board: Board) -> str:
+    """The target as people say it: "93 % top-5 accuracy"; a metric of one's own under its own name."""
+    words = METRICS.get(board.metric)
+    return f"{board.metric} {exactly(board.target)}" if words is None else words.format(exactly(board.target))
+
+
 def sentence(board: Board) -> str:
     """Who is fastest, who is cheapest."""
     fastest = min(board.rows, key=lambda one: one.hours)
     priced = [one for one in board.rows if one.usd is not None]
-    said = (
-        f"{board.metric} {exactly(board.target)}: the fastest took {duration(fastest.hours * SECONDS)} ({fastest.name})"
-    )
+    said = f"To {target_words(board)}: {duration(fastest.hours * SECONDS)} on {fastest.name}"
     if priced:
         cheapest = min(priced, key=lambda one: one.usd or 0.0)
-        said += f", the cheapest {money(cheapest.usd)} ({cheapest.name})"
+        said += f", {money(cheapest.usd)} on {cheapest.name}"
     shown = f" {count(len(board.rows))} trainings, {count(len(board.rows) - len(priced))} of them without a price."
     return f"{said}.{shown}"
 

@@ -16,7 +16,7 @@ from noisescale_dashboard.answers.cost import (
     Training,
 )
 from noisescale_dashboard.shell.explained import Child
-from noisescale_dashboard.shell.parts import link
+from noisescale_dashboard.shell.parts import labelled, link
 from noisescale_dashboard.words.number_format import NOTHING, count, duration, money, ratio, significant, span
 
 SECONDS = 3600
@@ -31,7 +31,7 @@ MARKS = {"yes": "✓", "no": "–", "unknown": "?"}
 def of_trainings(rows: Sequence[Training]) -> html.Table:
     """A row a training, in the order of the server."""
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in TRAINING_HEADS]))
-    return html.Table([head, html.Tbody([_training(one) for one in rows])], className="tb list cost-rows")
+    return html.Table([head, html.Tbody([_training(one) for one in rows])], className="tb list cost-rows fold")
 
 
 def _training(one: Training) -> html.Tr:
@@ -56,7 +56,8 @@ def _training(one: Training) -> html.Tr:
         devices,
         one.day,
     ]
-    return html.Tr([html.Td(cell) for cell in cells])
+    # the name stands alone in its line on a phone
+    return html.Tr([html.Td(cells[0]), *labelled([html.Td(cell) for cell in cells[1:]], TRAINING_HEADS[1:])])
 
 
 def _techniques(one: Training) -> list[Child]:

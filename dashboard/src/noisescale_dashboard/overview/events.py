@@ -13,7 +13,7 @@ from noisescale_dashboard.figures.parts.labels import event_words
 from noisescale_dashboard.shell.explained import Child, aria
 from noisescale_dashboard.shell.parts import icon, link
 from noisescale_dashboard.words.names import short_names
-from noisescale_dashboard.words.number_format import count, duration, si, significant
+from noisescale_dashboard.words.number_format import count, si, significant
 from noisescale_dashboard.words.sentences import short_noun_of, state_of
 
 NAME_LIMIT = 30
@@ -25,6 +25,7 @@ STATUS_WORDS = {
     "diverged": ("warn", "Diverged: loss or gradients not finite"),
 }
 JUST_NOW_SECONDS = 120
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +149,9 @@ def _item(one: Happening, name: str, *, now: float) -> html.Li:
 
 
 def age_words(seconds: float) -> str:
-    """How long ago: "just now", "12 min", "5.3 days"."""
-    return "just now" if seconds < JUST_NOW_SECONDS else duration(seconds)
+    """How long ago, in whole units: "just now", "12 min ago", "11 h ago", "5 days ago"."""
+    if seconds < JUST_NOW_SECONDS:
+        return "just now"
+    if seconds < 2 * HOUR:
+        return f"{seconds / MINUTE:.0f} min ago"
+    return f"{seconds / HOUR:.0f} h ago" if seconds < 2 * DAY else f"{seconds / DAY:.0f} days ago"

@@ -101,7 +101,10 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
                 [
                     html.H1("Planner", id="planner-head", className="h1"),
                     html.P(id="planner-lede", className="lede"),
-                    html.P(link("A language model's first batch, before any run", "/planner/first"), className="small"),
+                    html.P(
+                        link("A language model's first batch, before any run", "/planner/first", class_name="inline"),
+                        className="small",
+                    ),
                 ]
             ),
             actions,

@@ -217,7 +217,10 @@ def claim_tables(claim: Json) -> list[Child]:
         )
         for one in reproduce_tables.CLAIMS
     ]
-    return [targets, series, html.Div(small, className="grid cols two")]
+    # a table of dashes says nothing: fewer than five tasks have none of these figures
+    own = [one for one in claim["series"] if one["average"] != "published"]
+    known = [series] if any(one["agreement"] is not None for one in own) else []
+    return [targets, *known, html.Div(small, className="grid cols two")]
 
 
 def advice_tables(advice: Json) -> list[Child]:

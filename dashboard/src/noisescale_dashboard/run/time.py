@@ -11,7 +11,7 @@ from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
 from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.shell.parts import card
-from noisescale_dashboard.words.number_format import ratio, share, significant
+from noisescale_dashboard.words.number_format import count, ratio, share
 
 CARD = "run-time-card"
 HEADS = ("Part", "Of a step", "Speed-up at most", "What to do")
@@ -59,7 +59,7 @@ def words(found: TimeOfRun) -> str:
         most = ratio(first.most_times)
         said = f"The cheapest lever is {first.share_of}, {first.effort_said}: {first.what}. It brings {most} at most."
     memory = found.memory
-    held = "" if memory.micro_batch is None else f" A pass holds {significant(memory.micro_batch)} examples"
+    held = "" if memory.micro_batch is None else f" A pass holds {count(memory.micro_batch)} examples"
     size = "" if memory.memory_gb is None else f" on {memory.memory_gb:g} GB of a {memory.device}"
     return f"{said}{held}{size if held else ''}{'.' if held else ''} {memory.said}"
 

@@ -94,9 +94,11 @@ def layout() -> html.Section:
         html.Div(id="settings-alerts-said", role="status"),
         html.H3("New rule", className="tt"),
         html.Div(rule, className="settings-form"),
+        html.H3("Test, mute or delete a rule", className="tt"),
         html.Div(chosen, className="settings-form"),
         html.H3("New receiver", className="tt"),
         html.Div(receiver, className="settings-form"),
+        html.H3("Test or delete a receiver", className="tt"),
         html.Div(told, className="settings-form"),
     ]
     return card(
@@ -110,9 +112,15 @@ def layout() -> html.Section:
 def register(app: Dash, api: ApiClient) -> None:
     """Callbacks: projects, the lists, rules, receivers."""
 
-    @app.callback(Output("settings-alerts-project", "data"), Input("settings-defaults-project", "data"))
-    async def offer(projects: list[str] | None) -> list[str]:
-        return projects or []
+    @app.callback(
+        Output("settings-alerts-project", "data"),
+        Output("settings-alerts-project", "value"),
+        Input("settings-defaults-project", "data"),
+        State("settings-alerts-project", "value"),
+    )
+    def offer(projects: list[str] | None, chosen: str | None) -> tuple[list[str], str | None]:
+        # one of them is shown at once, as under Prices and defaults
+        return projects or [], chosen or next(iter(projects or []), None)
 
     @app.callback(
         Output("settings-alerts", "children"),

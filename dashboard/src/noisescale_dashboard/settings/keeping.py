@@ -13,6 +13,7 @@ from noisescale_dashboard.shell.explained import Child
 from noisescale_dashboard.shell.parts import card, note
 
 MOST_DAYS = 36_500
+NOT_ALLOWED = "Only where the server is started with NOISESCALE_PUBLIC_PROJECTS=true"
 
 
 def layout() -> html.Section:
@@ -27,7 +28,12 @@ def layout() -> html.Section:
             allowDecimal=False,
             size="xs",
         ),
-        dmc.Switch(id="settings-keeping-public", label="Everybody may read it", size="xs"),
+        dmc.Switch(
+            id="settings-keeping-public",
+            label="Everybody may read it",
+            description=NOT_ALLOWED,
+            size="xs",
+        ),
         html.Button("Save", id="settings-keeping-save", type="button", className="btn"),
     ]
     body = [
@@ -55,18 +61,19 @@ def register(app: Dash, api: ApiClient) -> None:
         Output("settings-keeping-days", "value"),
         Output("settings-keeping-public", "checked"),
         Output("settings-keeping-public", "disabled"),
+        Output("settings-keeping-public", "description"),
         Output("settings-keeping-missing", "children"),
         Input("settings-defaults-project", "value"),
     )
     async def load_keeping(project: str | None) -> tuple[Any, ...]:
         if not project:
-            return "", False, True, None
+            return "", False, True, "", None
         try:
             found = await api.keeping(visitor_headers(ctx.headers), project)
         except ApiProblem as problem:
-            return "", False, True, note(problem.detail)
+            return "", False, True, "", note(problem.detail)
         is_closed = not (found.is_allowed or found.is_public)
-        return found.days or "", found.is_public, is_closed, None
+        return found.days or "", found.is_public, is_closed, NOT_ALLOWED if is_closed else "", None
 
     @app.callback(
         Output("settings-keeping-said", "children"),

@@ -11,13 +11,16 @@ from dash.exceptions import PreventUpdate
 from noisescale_dashboard.answers.access import AuditEntry, Person
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem, visitor_headers
+from noisescale_dashboard.serving.page_routes import is_id
 from noisescale_dashboard.settings import logins as settings_logins
 from noisescale_dashboard.shell.explained import Child
-from noisescale_dashboard.shell.parts import card, note
+from noisescale_dashboard.shell.parts import card, link, note
 
 T = TypeVar("T")
 ROLES = (("viewer", "Viewer: reads"), ("member", "Member: writes too"), ("admin", "Admin: keys, members, deleting"))
 NUM_ENTRIES = 50
+SHORT_ID = 8
+"""Characters of an id; the whole stands in its tooltip."""
 
 
 def members() -> html.Section:
@@ -56,7 +59,12 @@ def members() -> html.Section:
 def log() -> html.Section:
     """The card of the audit log before its first data."""
     body = html.Div(id="settings-audit", className="scrollx-in scrolly tall", tabIndex="0")
-    return card("Audit log", "Keys, roles and logins, newest first", body, card_id="settings-audit-title")
+    return card(
+        "Audit log",
+        "Keys, roles, logins, alerts, baselines and comments, newest first",
+        body,
+        card_id="settings-audit-title",
+    )
 
 
 def register(app: Dash, api: ApiClient) -> None:
@@ -162,9 +170,9 @@ def log_table(entries: Sequence[AuditEntry]) -> Child:
     rows = [
         html.Tr(
             [
-                html.Td(f"{one.at:%Y-%m-%d %H:%M}"),
+                html.Td(f"{one.at:%Y-%m-%d %H:%M}", className="nb"),
                 html.Td(one.actor),
-                html.Td([one.action, html.Span(details_text(one), className="below")]),
+                html.Td([one.action, html.Span(details_of(one), className="below")]),
             ]
         )
         for one in entries
@@ -173,6 +181,12 @@ def log_table(entries: Sequence[AuditEntry]) -> Child:
     return html.Table([head, html.Tbody(rows)], className="tb list")
 
 
-def details_text(entry: AuditEntry) -> str:
-    """What an entry says beside its action."""
-    return ", ".join(f"{name} {value}" for name, value in entry.details)
+def details_of(entry: AuditEntry) -> list[Child]:
+    """What an entry says beside its action; a run is a link, and of other ids the beginning stands there."""
+    parts: list[Child] = []
+    for name, value in entry.details:
+        short = value[:SHORT_ID] if is_id(value) else value
+        is_run = name == "run" and short != value
+        shown = link(short, f"/runs/{value}", class_name="inline") if is_run else html.Span(short, title=value)
+        parts += [", " if parts else "", f"{name} ", shown]
+    return [part for part in parts if part != ""]

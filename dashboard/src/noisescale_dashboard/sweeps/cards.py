@@ -224,11 +224,11 @@ def plan_table(plan: SweepPlan, unit: str) -> Child:
         [
             html.Td("Together"),
             *[html.Td("") for _ in range(3)],
-            html.Td(f"{si(plan.examples)} {unit[:20]}", className="s"),
+            *labelled([html.Td(f"{si(plan.examples)} {unit[:20]}", className="s")], PLAN_COLUMNS[4:5]),
             html.Td(""),
         ]
     )
-    return html.Table([head, html.Tbody([*rows, total])], className="tb plan")
+    return html.Table([head, html.Tbody([*rows, total])], className="tb plan fold")
 
 
 def _proposal_row(one: Proposal) -> html.Tr:
@@ -240,4 +240,4 @@ def _proposal_row(one: Proposal) -> html.Tr:
         si(one.examples),
         one.reason,
     ]
-    return html.Tr([html.Td(word) for word in words])
+    return html.Tr(labelled([html.Td(word) for word in words], PLAN_COLUMNS))

@@ -64,7 +64,7 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
             className="row",
         ),
         html.P("Critical batch sizes, measured by training.", id="sweeps-sentence", className="lede"),
-        html.P(link("How often were we right here?", "/record"), className="small mb12"),
+        html.P(link("How often were we right here?", "/record", class_name="inline"), className="small mb12"),
         html.Div(id="sweeps-empty"),
         html.Div(table, id="sweeps-own"),
         html.Div(published_sweeps.layout(narrow=narrow), id="sweeps-published", hidden=True),
@@ -233,7 +233,7 @@ def _narrow_row(sweep: Sweep, said: Said) -> html.Tr:
 
 
 def sizes_words(sizes: Sequence[float]) -> str:
-    """In short: "12, 16 to 32,768"."""
+    """In short: "16 – 32,768, 12 sizes"."""
     if not sizes:
         return "–"
-    return f"{len(sizes)}, {count(min(sizes))} to {count(max(sizes))}" if len(sizes) > 1 else count(sizes[0])
+    return f"{count(min(sizes))} – {count(max(sizes))}, {len(sizes)} sizes" if len(sizes) > 1 else count(sizes[0])

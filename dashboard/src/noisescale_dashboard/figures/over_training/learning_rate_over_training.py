@@ -12,6 +12,9 @@ HEIGHT = 232
 FARTHEST = 4
 """Octaves that are always shown; a verdict reaches to three, its interval may go on."""
 
+ROOM_FOR_WORDS = 62
+"""Right of the axis, where no line runs through them; in pixels."""
+
 RIGHT = 1.0
 """Octaves within which a rate is as good as right: a factor 2."""
 
@@ -20,7 +23,7 @@ TICKS = {-3: "÷ 8", -2: "÷ 4", -1: "÷ 2", 0: "best", 1: "× 2", 2: "× 4", 3:
 
 def learning_rate_over_training(found: RateVerdict, *, narrow: bool) -> go.Figure:
     """log₂(rate ÷ best rate) with its 95 % band over the steps; shaded where it is within a factor 2 of the best."""
-    figure = blank_figure(height=HEIGHT, right=16, top=10, bottom=40, left=52)
+    figure = blank_figure(height=HEIGHT, right=ROOM_FOR_WORDS, top=10, bottom=40, left=52)
     points = [point for point in found.points if point.octaves is not None]
     steps = [float(point.step) for point in found.points]
     along = axes.Progress("step", tuple(steps), "optimizer step", "step %{x:,.0f}")
@@ -40,7 +43,7 @@ def learning_rate_over_training(found: RateVerdict, *, narrow: bool) -> go.Figur
         marks.add_end_dot(figure, at[-1], points[-1].octaves or 0.0, LIGHT.text_1)
     for y, text in ((FARTHEST - 0.5, "too high"), (0.0, "right"), (0.5 - FARTHEST, "too low")):
         figure.add_annotation(
-            x=0.99, y=y, xref="paper", text=text, xanchor="right", yanchor="middle", showarrow=False,
+            x=1, xshift=8, y=y, xref="paper", text=text, xanchor="left", yanchor="middle", showarrow=False,
             font={"size": 12, "color": LIGHT.text_3, "family": FONT},
         )  # fmt: skip
     labels.write_x_title(figure, "optimizer step")
