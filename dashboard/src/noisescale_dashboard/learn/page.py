@@ -69,7 +69,8 @@ def layout(*, narrow: bool, refresh_seconds: float) -> list[Child]:
 
 def _contents() -> html.Nav:
     links = [link(one.title, f"/learn#{key}") for key, one in SECTIONS.items()]
-    others = [link("Words", "/learn#words"), link("Sources", "/learn#sources")]
+    documentation = html.A("Documentation", href="/docs/", title="Tutorials, how-to, reference, REST")
+    others = [link("Words", "/learn#words"), link("Sources", "/learn#sources"), documentation]
     return html.Nav([*links, *others], className="learn-contents", **aria({"aria-label": "On this page"}))
 
 

@@ -120,6 +120,25 @@ SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(
                 "stays as it is.",
             ),
         ),
+        "trainers": Section(
+            "Does it work with my trainer, and with what I have logged?",
+            (
+                "Two lines go into a loop of your own, on one device or many; Hugging Face's Trainer, Accelerate and "
+                "Lightning take a callback, and Megatron, torchtitan, DeepSpeed and JAX have recipes. A mirror writes "
+                "the same numbers to W&B, MLflow or TensorBoard.",
+                "“noisescale import” brings runs that W&B, MLflow, TensorBoard or a CSV file have already.",
+            ),
+        ),
+        "together": Section(
+            "How do we work on a run together?",
+            (
+                "Comments stand at the foot of a run's page, for the people of its project; an @ and a name mentions "
+                "somebody. “Pin as baseline” lets Compare set the project's other runs against one run. “Views” shares "
+                "what a page shows, under a name.",
+                "For somebody outside, “Share” on a run's page makes a link that shows this run alone, for a time, and "
+                "Report is one page to print. Alerts (Settings) tell a channel when a run goes wrong.",
+            ),
+        ),
         "data": Section(
             "Who can see this, where is it, how do I delete it?",
             (
