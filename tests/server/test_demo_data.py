@@ -154,6 +154,13 @@ def test_a_run_that_was_deleted_stays_deleted_and_the_rest_is_there(
     assert answer(server, "/runs?q=digits-b256&project=demo")["runs"]
 
 
+def test_what_a_server_has_refused_altogether_was_not_there_already() -> None:
+    refused = demo.Loaded(left_out=["left out: this needs a key"])
+
+    assert demo.told(refused, 0.1) == "nothing was loaded"
+    assert demo.told(demo.Loaded(num_known=1200), 0.1) == "all 1,200 records were there already: nothing is new"
+
+
 def test_without_data_the_command_says_what_it_could_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 2
     assert "demo --data" in capsys.readouterr().err

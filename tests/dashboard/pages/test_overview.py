@@ -1,5 +1,6 @@
 """The overview: its answer, what it sums, its events, and what it says when there is nothing."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from noisescale_dashboard.answers.advice import recommendation
 from noisescale_dashboard.answers.common import run
 from noisescale_dashboard.answers.series import ShortSeries, noise_scale_series
 from noisescale_dashboard.overview import facts as overview_facts
-from noisescale_dashboard.overview.events import age_words, happenings
+from noisescale_dashboard.overview.events import age_words, earlier, happenings
 from noisescale_dashboard.overview.judged import Judged, headline, hours_to_gain, lede, usd_to_save
 from noisescale_dashboard.overview.totals import Totals
 
@@ -271,6 +272,24 @@ def test_a_silent_run_is_an_event() -> None:
 )
 def test_ages_are_short(seconds: float, words: str) -> None:
     assert age_words(seconds) == words
+
+
+def test_a_run_that_ended_before_its_first_step_says_so() -> None:
+    finished = next(one for one in RUNS if one.status == "finished" and one.diverged_at is None)
+    ended = run(run_json(finished) | {"last_step": None})
+
+    assert [event.detail for event in happenings(ended, None)] == ["no step"]
+
+
+def test_what_has_happened_before_is_folded_away() -> None:
+    found = [event for fake in RUNS for event in happenings(run(run_json(fake)), short(fake))]
+
+    folded = str(earlier(found, now=time.time(), after=4))
+
+    assert len(found) > 4
+    assert f"{len(found) - 4} earlier" in folded
+    assert folded.count("className='what'") == len(found) - 4
+    assert earlier(found, now=time.time(), after=len(found)) is None
 
 
 async def test_an_empty_server_waits_for_the_first_step_and_opens_its_run(

@@ -89,13 +89,25 @@ def _load_and_tell(api: Api, file: Path) -> int:
     loaded = load(api, requests)
     for sentence in loaded.left_out:
         print(sentence)
-    if loaded.num_records or loaded.num_others:
-        seconds = time.monotonic() - began
-        print(f"{loaded.num_records:,} records and {loaded.num_others} other rows are new, after {seconds:.1f} s")
-    else:
-        print(f"all {loaded.num_known:,} records were there already: nothing is new")
+    print(told(loaded, time.monotonic() - began))
+    if not (loaded.num_records or loaded.num_others or loaded.num_known):
+        return 1
     print(f"projects demo, examples and reproduce at {api.url}")
     return 1 if loaded.left_out else 0
+
+
+def told(loaded: Loaded, seconds: float) -> str:
+    """What became of the data, in a sentence.
+
+    Args:
+        loaded: What the server has taken.
+        seconds: That it took.
+    """
+    if loaded.num_records or loaded.num_others:
+        return f"{loaded.num_records:,} records and {loaded.num_others} other rows are new, after {seconds:.1f} s"
+    if loaded.num_known:
+        return f"all {loaded.num_known:,} records were there already: nothing is new"
+    return "nothing was loaded"
 
 
 def load(api: Api, requests: Sequence[Request]) -> Loaded:

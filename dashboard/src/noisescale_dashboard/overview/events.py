@@ -26,6 +26,8 @@ STATUS_WORDS = {
 }
 JUST_NOW_SECONDS = 120
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
+MOST_EARLIER = 60
+"""That are folded away; older ones stand on the pages of their runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def happenings(run: Run, series: ShortSeries | None) -> list[Happening]:
 def _since(run: Run) -> str:
     if run.divergence is not None:
         return f"since step {si(run.divergence.step)}"
-    return f"last step {si(run.last_step)}"
+    return "no step" if run.last_step is None else f"last step {si(run.last_step)}"
 
 
 def _first_resolved(run: Run, series: ShortSeries) -> Iterator[Happening]:
@@ -122,9 +124,25 @@ def _moment(series: ShortSeries, step: int) -> float | None:
 
 def listed(found: Sequence[Happening], *, now: float, at_most: int) -> Child:
     """The newest events, newest first."""
-    newest = sorted(found, key=lambda one: -one.at)[:at_most]
+    newest = _newest_first(found)[:at_most]
     if not newest:
         return html.P("Nothing has happened in these runs yet.", className="t2")
+    return _list(newest, now=now)
+
+
+def earlier(found: Sequence[Happening], *, now: float, after: int) -> Child | None:
+    """What stands behind the newest ones, folded away; None where they are all."""
+    older = _newest_first(found)[after:]
+    if not older:
+        return None
+    return html.Details([html.Summary(f"{len(older)} earlier"), _list(older[:MOST_EARLIER], now=now)])
+
+
+def _newest_first(found: Sequence[Happening]) -> list[Happening]:
+    return sorted(found, key=lambda one: -one.at)
+
+
+def _list(newest: Sequence[Happening], *, now: float) -> html.Ul:
     short = short_names([one.run.name for one in newest], at_most=NAME_LIMIT)
     return html.Ul([_item(one, name, now=now) for one, name in zip(newest, short, strict=True)], className="events")
 

@@ -244,11 +244,10 @@ def _with_series(
     ]
     events = [event for run in runs for event in overview_events.happenings(run, series.get(run.id))]
     num_events = _events_beside(min(len(runs), MAX_NARROW_ROWS) if narrow else len(runs))
-    earlier = len(events) - num_events
     return (
         {"small": small_multiples.small_multiples(panels, narrow=narrow)},
         overview_events.listed(events, now=now.timestamp(), at_most=num_events),
-        f"{earlier} earlier" if earlier > 0 else None,
+        overview_events.earlier(events, now=now.timestamp(), after=num_events),
         small_sentence(panels),
         _style(small_multiples.height_of(len(panels), narrow=narrow)),
         overview_cards.SMALL_SUBTITLE,

@@ -51,7 +51,10 @@ def register(app: Dash, api: ApiClient) -> None:
 def words(found: TimeOfRun) -> str:
     """The cheapest lever, or what to log; then what the memory allows."""
     if not found.shares:
-        said = f"This run logs no shares of its time: log_metrics({{'{found.missing[0]}': 0.6}}), one for each part."
+        said = (
+            f"Not logged by this run. Log the share of each part, log_metrics({{'{found.missing[0]}': 0.6}}), and the "
+        )
+        said += "cheapest lever stands here."
     elif not found.levers:
         said = "No part of a step is large enough to be worth a change."
     else:
@@ -83,11 +86,14 @@ def _levers(found: TimeOfRun) -> list[Child]:
     return [html.Table([head, html.Tbody([*rows, *rest])], className="tb cost-words cost-levers")]
 
 
-def _techniques(found: Sequence[Technique]) -> html.Table:
-    """The checklist, each with what says so."""
+def _techniques(found: Sequence[Technique]) -> html.Details:
+    """The checklist, each with what says so; folded away, as most runs say little of it."""
     rows: list[Any] = [
         html.Tr([html.Th(one.name, scope="row"), html.Td(ANSWERS.get(one.answer, one.answer)), html.Td(one.basis)])
         for one in found
     ]
     head = html.Thead(html.Tr([html.Th(word, scope="col") for word in ("Technique", "Here", "What says so")]))
-    return html.Table([head, html.Tbody(rows)], className="tb cost-words cost-parts mt16")
+    table = html.Table([head, html.Tbody(rows)], className="tb cost-words cost-parts")
+    used, unknown = (sum(one.answer == answer for one in found) for answer in ("yes", "unknown"))
+    summary = f"{len(found)} ways to train faster: {used} used here, {unknown} not known"
+    return html.Details([html.Summary(summary), table], className="mt16")
