@@ -1,7 +1,7 @@
 """Keep comments on runs, and the run that each project compares its others to.
 
 Revision ID: 5a1c0e7d2d10
-Revises: 5a1c0e7d2cb0
+Revises: 5a1c0e7d2cc0
 """
 
 import sqlalchemy as sa
