@@ -81,6 +81,8 @@ async def page(browser: Browser, place: Place) -> AsyncIterator[Page]:
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     await opened.goto(f"{place.url}/settings")
     await expect(opened.locator("#settings-logins")).to_be_visible()
+    # a list of choices that is opened before the people are there closes when they come
+    await expect(opened.locator("#settings-people tbody tr")).to_have_count(len(place.people))
     yield opened
     await context.close()
     assert complaints == []
