@@ -44,6 +44,7 @@ def test_it_is_a_valid_notebook_without_outputs_of_its_own():
     assert [cell.outputs for cell in notebook.cells if cell.cell_type == "code" and cell.outputs] == []
 
 
+@pytest.mark.slow
 def test_the_run_shows_itself(executed):
     shown = shown_by(executed, "run")
 
@@ -52,6 +53,7 @@ def test_the_run_shows_itself(executed):
     assert shown["text/plain"].startswith("<noisescale.Run notebook/products ")
 
 
+@pytest.mark.slow
 def test_the_recommendation_shows_itself(executed):
     shown = shown_by(executed, "run.recommendation(examples_per_step=500)")
 
@@ -59,6 +61,7 @@ def test_the_recommendation_shows_itself(executed):
     assert "All of it" in shown["text/html"]
 
 
+@pytest.mark.slow
 def test_no_cell_warns_of_anything(executed):
     streams = [output.text for cell in executed.cells for output in cell.get("outputs", []) if "text" in output]
 

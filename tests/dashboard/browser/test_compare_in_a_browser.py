@@ -37,6 +37,7 @@ async def colors_of_swatches(page: Page) -> list[str]:
     return await page.eval_on_selector_all("#compare-table .sw", "all => all.map((one) => one.className)")
 
 
+@pytest.mark.slow
 async def test_across_tasks_the_answer_and_its_figures_are_there_with_equal_decades(visit: Visit) -> None:
     page = await visit.open("/compare")
 

@@ -32,7 +32,8 @@ async def visit(page: Page, address: str) -> Visit:
     return Visit(page, address)
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1440])
 async def test_an_address_leads_to_its_term_below_the_top_bar_and_no_card_lies_over_another(
     visit: Visit, width: int
 ) -> None:
@@ -75,6 +76,7 @@ async def test_a_term_of_a_card_leads_to_where_it_is_explained(visit: Visit) -> 
     await expect(page.locator("#run-noise-card-title")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_the_slider_moves_the_batch_and_what_is_said_of_it(visit: Visit) -> None:
     page = await visit.open("/learn")
     before = await page.locator("#learn-told").inner_text()

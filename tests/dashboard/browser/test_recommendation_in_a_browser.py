@@ -65,6 +65,7 @@ async def cards_that_say_too_much(page: Page, address: str, runs: tuple[FakeRun,
     return {name: seen for name, seen in found.items() if seen[0] > 420 or seen[1] > 14}
 
 
+@pytest.mark.slow
 async def test_the_card_of_a_change_is_at_most_420_pixels_high_and_says_at_most_14_numbers(
     page: Page, address: str
 ) -> None:

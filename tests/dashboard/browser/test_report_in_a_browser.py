@@ -53,7 +53,13 @@ async def num_pages(page: Page) -> int:
 
 
 @pytest.mark.parametrize(
-    ("run", "query"), [(CROWDED, FULL), (UNRESOLVED, ""), (HOSTILE_RUN, "")], ids=["crowded", "open", "hostile"]
+    ("run", "query"),
+    [
+        pytest.param(CROWDED, FULL, marks=pytest.mark.slow),
+        pytest.param(UNRESOLVED, "", marks=pytest.mark.slow),
+        (HOSTILE_RUN, ""),
+    ],
+    ids=["crowded", "open", "hostile"],
 )
 async def test_a_file_shows_everything_without_a_request_and_prints_on_two_pages(
     first_page: Page, tmp_path: Path, run: FakeRun, query: str

@@ -270,6 +270,7 @@ CUT_CELLS = """() => [...document.querySelectorAll('.ag-row .ag-right-aligned-ce
 """Numbers in the table that reach beyond their cell, which cuts them."""
 
 
+@pytest.mark.slow
 async def test_no_number_in_the_table_is_cut(
     visit: Visit, served_api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:

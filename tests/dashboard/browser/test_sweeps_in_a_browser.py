@@ -114,6 +114,7 @@ async def test_a_branch_shows_its_arms(reader: BrowserContext, address: str) -> 
     await page.close()
 
 
+@pytest.mark.slow
 async def test_enter_saves_a_name_and_cards_that_wait_have_lines(page: Page, address: str) -> None:
     visit = Visit(page, address)
     waiting = asyncio.Event()

@@ -38,7 +38,7 @@ def train(start, **arguments):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("start", [16, 768])
+@pytest.mark.parametrize("start", [pytest.param(16, marks=pytest.mark.slow), 768])
 def test_a_run_that_starts_eight_times_off_ends_at_the_right_batch(start):
     seen, right, follower, _ = train(start)
 
