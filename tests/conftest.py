@@ -51,10 +51,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests that stay are not looked through again at each collection of garbage, and that is rarer."""
+    """Thousands of tests that stay are not looked through again at each collection of garbage."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 10, 10)
 
 
 @pytest.fixture(scope="session", autouse=True)

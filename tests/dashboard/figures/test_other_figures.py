@@ -130,6 +130,7 @@ def test_the_ranking_is_sorted_and_an_unresolved_layer_shows_its_bound() -> None
     opened = next(layer for layer in layers if layer.estimate.value is None)
     assert trace(figure, "not resolved").x[0] == opened.estimate.low
     assert "not resolved" in trace(figure, "not resolved").hovertemplate
+    assert figure.layout.xaxis.type == "log", "its range is given in decades"
 
 
 def test_colours_of_layers_span_most_of_the_values() -> None:

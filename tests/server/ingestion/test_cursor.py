@@ -72,6 +72,21 @@ async def test_an_older_batch_sent_again_changes_nothing(
     assert await stored(shared_app, stream_id) == before
 
 
+async def test_a_batch_of_which_the_last_record_alone_is_new_stores_it(
+    shared_app: FastAPI, shared_client: httpx.AsyncClient, stream_id: object
+) -> None:
+    first = make_batch()
+    await post(shared_client, stream_id, first)
+    one_more = make_measurements(first_seq=6, steps=[4])
+
+    answer = await post(
+        shared_client, stream_id, make_batch(run_id=first["run_id"], first_seq=6, measurements=one_more)
+    )
+
+    assert answer.json()["acked_seq"] == 6
+    assert [row[:2] for row in (await stored(shared_app, stream_id)) if row[0] == 6] == [(6, 4)]
+
+
 async def test_of_a_partly_replayed_batch_only_the_new_end_is_stored_and_folded(
     shared_app: FastAPI, shared_client: httpx.AsyncClient, stream_id: object
 ) -> None:
