@@ -182,7 +182,8 @@ class TestChange:
 
 class TestDelete:
     async def test_all_its_data_go_and_no_one_elses(self, client: httpx.AsyncClient, app: FastAPI) -> None:
-        gone, kept = await store_run(app), await store_run(app)
+        # of two projects: each has one baseline
+        gone, kept = await store_run(app, project="a"), await store_run(app, project="b")
         tables = [table for table in Table.metadata.sorted_tables if "run_id" in table.columns]
         for run_id in (gone, kept):
             await fill_every_table(app, run_id)
