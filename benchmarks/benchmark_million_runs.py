@@ -34,14 +34,16 @@ from noisescale_dashboard.runs import listing, to_change
 from noisescale_dashboard.runs.view import NO_VIEW
 
 SHARES = size(Shares(runs=1_000_000, live=2_000, trials=100_000), Shares(runs=2_000, live=50, trials=200))
-REPEATS, SLOW_REPEATS = size((60, 6), (2, 1))
-SECONDS_OF_A_TURN = size(20.0, 1.0)
+REPEATS, SLOW_REPEATS = size((40, 5), (2, 1))
+SECONDS_OF_A_TURN = size(10.0, 0.5)
 SENDERS = 4
-DELETED = size(1_000, 10)
+DELETED = size(500, 10)
 VISITOR = AS_LOCAL_USER
 OVERVIEW = {"project": None, "scope": "running", "pref": "0.5"}
 TABLES = ("run", "stream", "stream_place", "measurement", "rollup", "sweep_run")
 AT_MOST = {"runs": "at most 60", "search": "at most 100", "overview": "at most 150"}
+
+OF_TWO_CALLS = ("Runs, next page", "Overview, panels and events")
 
 Ask = Callable[[int], Awaitable[object]]
 
@@ -110,9 +112,9 @@ async def _overview_of(api: ApiClient, scope: str) -> object:
     return await overview.find(api, VISITOR, page.runs, asked, total=page.total, preference=0.5)
 
 
-async def time_pages(url: str) -> list[Figure]:
-    """p50 and p99 of each, in turns, after a round that warms up."""
-    api = ApiClient(base_url=url, timeout_seconds=60)
+async def time_pages(place: Served) -> list[Figure]:
+    """p50 and p99 of each, in turns, after a round that warms up; and what each takes of a processor."""
+    api = ApiClient(base_url=place.url, timeout_seconds=60)
     asked = pages(api)
     seconds: dict[str, list[float]] = {name: [] for name in asked}
     for number in range(REPEATS + 1):
@@ -127,6 +129,13 @@ async def time_pages(url: str) -> list[Figure]:
     for name, (target, _) in asked.items():
         figures.append(Figure(f"{name}: p50", 1e3 * percentile(seconds[name], 0.5), "ms", target))
         figures.append(Figure(f"{name}: p99", 1e3 * percentile(seconds[name], 0.99), "ms"))
+    for name, (target, ask) in asked.items():
+        if target and name not in OF_TWO_CALLS:
+            spent = place.use().cpu_seconds
+            for number in range(REPEATS):
+                await ask(number)
+            taken = 1e3 * (place.use().cpu_seconds - spent) / REPEATS
+            figures.append(Figure(f"{name}: of a processor, server and Postgres", taken, "ms"))
     return figures
 
 
@@ -153,20 +162,35 @@ async def ingest(url: str) -> float:
     return sum(rows) / (time.monotonic() - began)
 
 
+async def turn(place: Served) -> tuple[float, float]:
+    """Rows a second, and rows that server and Postgres store in a second of one processor, however busy it is."""
+    spent = place.use().cpu_seconds
+    rate = await ingest(place.url)
+    return rate, rate * SECONDS_OF_A_TURN / (place.use().cpu_seconds - spent)
+
+
 async def ingestion(full: Served, empty: Served) -> list[Figure]:
-    """Full, empty, empty, full; and what the rows that came take on disk."""
-    await ingest(empty.url), await ingest(full.url)
+    """Full, empty, empty, full, twice; and what the rows that came take on disk."""
+    await turn(empty), await turn(full)
     before = await sizes(full.database)
-    rates = [await ingest(place.url) for place in (full, empty, empty, full)]
-    after = await sizes(full.database)
-    num_rows = SECONDS_OF_A_TURN * (rates[0] + rates[3])
-    many, none = fmean((rates[0], rates[3])), fmean(rates[1:3])
-    grown = sum(after.values()) - sum(before.values())
+    found: dict[Served, list[tuple[float, float]]] = {full: [], empty: []}
+    for place in 2 * (full, empty, empty, full):
+        found[place].append(await turn(place))
+    grown = sum((await sizes(full.database)).values()) - sum(before.values())
+    many, none = (fmean(rate for rate, _ in found[place]) for place in (full, empty))
+    per_cpu, per_cpu_of_none = (fmean(rows for _, rows in found[place]) for place in (full, empty))
     return [
         Figure("ingestion, a million runs there", many, "rows/s"),
         Figure("ingestion, an empty database", none, "rows/s"),
         Figure("ingestion, full ÷ empty, in turns A-B-B-A", many / none, "", "at least 0.9"),
-        Figure("disk that ingestion takes a row, all tables and indexes", grown / num_rows, "bytes/row"),
+        Figure("ingestion, a million runs there, of one processor", per_cpu, "rows/s"),
+        Figure("ingestion, an empty database, of one processor", per_cpu_of_none, "rows/s"),
+        Figure("ingestion, full ÷ empty, of one processor", per_cpu / per_cpu_of_none, "", "at least 0.9"),
+        Figure(
+            "disk that ingestion takes a row, all tables and indexes",
+            grown / (SECONDS_OF_A_TURN * sum(rate for rate, _ in found[full])),
+            "bytes/row",
+        ),
     ]
 
 
@@ -209,7 +233,10 @@ async def keeping(place: Served) -> list[Figure]:
     figures = [Figure("retention of a project, nothing to fold", await _retain(place), "s")]
     await connection.execute("DELETE FROM project_retention")
     ids: list[UUID] = [
-        row[0] for row in await connection.fetch("SELECT id FROM run WHERE finish_status = 'failed' LIMIT $1", DELETED)
+        row[0]
+        for row in await connection.fetch(
+            "SELECT id FROM run WHERE finish_status = 'failed' AND trial_of IS NULL LIMIT $1", DELETED
+        )
     ]
     async with httpx.AsyncClient(base_url=place.url, headers=AS_LOCAL_USER, timeout=60) as client:
         began = time.perf_counter()
@@ -266,10 +293,11 @@ async def heard_now(database: str) -> None:
 async def measure(full: Served, empty: Served, figures: list[Figure]) -> Sequence[Figure]:
     """All of it; pages first, as the rest changes the database."""
     await heard_now(full.database)
-    figures += await disk(full.database)
-    figures += await time_pages(full.url)
-    figures += await ingestion(full, empty)
-    figures += await keeping(full)
+    for ask in (disk(full.database), time_pages(full), ingestion(full, empty), keeping(full)):
+        found = await ask
+        for one in found:
+            print(f"{one.name}: {one.value:,.4g} {one.unit}", flush=True)
+        figures += found
     return figures
 
 
@@ -287,7 +315,8 @@ def main() -> None:
         figures = [] if is_there else asyncio.run(load(full))
         if folder is not None:
             (folder / "stored.json").touch()
-        write("million_runs", asyncio.run(measure(full, empty, figures)))
+        command = "python benchmarks/benchmark_million_runs.py" + (" --folder FOLDER" if folder is not None else "")
+        write("million_runs", asyncio.run(measure(full, empty, figures)), command=command)
 
 
 if __name__ == "__main__":

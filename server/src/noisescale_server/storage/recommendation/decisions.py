@@ -5,9 +5,10 @@ judge by; so does whatever else it rests on, such as a sweep of the task.
 """
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, case, func, not_, or_, update
+from sqlalchemy import ColumnElement, and_, case, func, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.parts.parts import Decision
@@ -18,6 +19,9 @@ from noisescale_server.storage.platform.tables import Run
 UNDECIDED = "insufficient_evidence"
 CHANGES = ("increase", "decrease", "probably_increase", "probably_decrease")
 """Decisions for another batch."""
+
+MOST_MARKED: Final = 5_000
+"""Runs of a project that are judged again at once."""
 
 _STALE = """
 SELECT id FROM run WHERE decision_is_stale AND first_step IS NOT NULL AND NOT window_is_stale
@@ -75,8 +79,13 @@ def columns_of(found: Decision) -> dict[str, str | float | None]:
 
 
 async def mark_project(session: AsyncSession, project_id: UUID) -> None:
-    """Let every run of a project be judged again: what is known of κ has changed."""
-    await session.execute(update(Run).where(Run.project_id == project_id).values(decision_is_stale=True))
+    """Let the runs of a project be judged again, as what is known of κ has changed: the newest ones, if there are many.
+
+    To mark 50,000 takes longer than a request may; what is older keeps what was said of it.
+    """
+    in_use = select(Run.id).where(Run.project_id == project_id, not_(Run.archived), not_(Run.decision_is_stale))
+    ids = (await session.scalars(in_use.order_by(Run.heard_at.desc()).limit(MOST_MARKED))).all()
+    await session.execute(update(Run).where(Run.id.in_(ids)).values(decision_is_stale=True))
 
 
 def decision_word() -> ColumnElement[str]:
