@@ -51,10 +51,10 @@ def register(app: Dash, api: ApiClient) -> None:
 def words(found: TimeOfRun) -> str:
     """The cheapest lever, or what to log; then what the memory allows."""
     if not found.shares:
+        each = f"log_metrics({{'{found.missing[0]}': 0.6}})"
         said = (
-            f"Not logged by this run. Log the share of each part, log_metrics({{'{found.missing[0]}': 0.6}}), and the "
+            f"This run logs no shares of its time: log that of each part, {each}, and the cheapest lever stands here."
         )
-        said += "cheapest lever stands here."
     elif not found.levers:
         said = "No part of a step is large enough to be worth a change."
     else:
