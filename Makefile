@@ -123,7 +123,8 @@ test-gpu: setup  ## what needs a CUDA device
 
 # Builds Citus beside a copy of the PostgreSQL that PG_CONFIG names, once, in a temporary folder; CITUS_SOURCE is a git
 # address or a folder with its history. Left out is what asks for the embedded Postgres itself.
-CITUS_TESTS := tests/server/storage tests/server/ingestion tests/server/series tests/server/api tests/server/alerts tests/server/cost
+CITUS_TESTS := tests/server/storage tests/server/ingestion tests/server/series tests/server/api tests/server/alerts tests/server/cost \
+	tests/server/retention tests/server/access/test_sharing.py
 OF_ONE_POSTGRES := --ignore tests/server/storage/test_migrations.py --ignore tests/server/storage/test_plans.py \
 	--ignore tests/server/ingestion/test_postgres_killed.py --ignore tests/server/ingestion/test_frozen_postgres.py --ignore tests/server/ingestion/test_upgrade_under_a_job.py \
 	--ignore tests/server/ingestion/test_restore_under_a_job.py \

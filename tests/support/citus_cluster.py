@@ -173,7 +173,7 @@ class CitusCluster:
         finally:
             cluster.close()
             # some million files after a thousand databases: nobody waits for it, least of all the last test
-            subprocess.Popen(["rm", "-rf", str(folder)], start_new_session=True)
+            subprocess.run(["sh", "-c", 'rm -rf "$0" &', str(folder)], check=True, start_new_session=True)
 
     @property
     def nodes(self) -> list[Node]:

@@ -21,6 +21,7 @@ async def put(session: AsyncSession, project_id: UUID, days: int | None) -> None
     if days is None:
         await session.execute(delete(ProjectRetention).where(ProjectRetention.project_id == project_id))
         return
-    stored = insert(ProjectRetention).values(project_id=project_id, fold_after_days=days)
-    changed = {"fold_after_days": days, "changed_at": func.now()}
+    # a distributed Postgres takes no clock of its own behind a conflict
+    stored = insert(ProjectRetention).values(project_id=project_id, fold_after_days=days, changed_at=func.now())
+    changed = {"fold_after_days": stored.excluded.fold_after_days, "changed_at": stored.excluded.changed_at}
     await session.execute(stored.on_conflict_do_update(index_elements=[ProjectRetention.project_id], set_=changed))
