@@ -82,7 +82,7 @@ check: $(VENV)/installed $(NODE_MODULES)/installed  ## formatting, lint, types, 
 # parts at once fill two cores; the part `others` is whatever no other names, so that no test is forgotten.
 JOBS ?= 4
 QUICK := -m "not slow and not gpu" --quiet
-PARTS := browser access capture api others server formulas
+PARTS := others browser access capture api server formulas
 PART_browser := tests/dashboard/browser tests/e2e
 PART_access := tests/server/access tests/contract
 PART_capture := tests/client/capture tests/client/kernels
