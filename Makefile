@@ -112,10 +112,10 @@ test: setup  ## check, and what a change can break, browser tests included
 test-fast: setup  ## the inner loop: no browser, no database, no processes, nothing that takes a third of a second
 	$(BIN)/pytest -m "not slow and not gpu and not browser and not processes and not thorough" --numprocesses 2 --dist loadfile
 
-# Three at once fill two cores, as most wait for pages and processes; then by themselves the few that hold answers to a
-# clock.
+# Two at once: with three, pages are now and then slower than their tests wait. Then by themselves the few that hold
+# answers to a clock.
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	$(BIN)/pytest -m "slow and not alone" --numprocesses 3 --dist loadfile
+	$(BIN)/pytest -m "slow and not alone" --numprocesses 2 --dist loadfile
 	$(BIN)/pytest -m "slow and alone"
 
 test-gpu: setup  ## what needs a CUDA device
