@@ -220,7 +220,7 @@ def main() -> None:
         try:
             row = check()
         except Exception as fault:
-            row = {"misses": f"{type(fault).__name__}: {str(fault)[:300]}"}
+            row = {"misses": f"{type(fault).__name__}: {str(fault)[:300]}".replace(f"{ROOT}/", "")}
         rows.append({"part": part, "case": case, **row, "seconds": time.monotonic() - began})
         if row.get("misses"):
             print(f"{part}: {case}: {row['misses']}", flush=True)

@@ -109,6 +109,14 @@ def test_an_example_needs_no_memory_for_its_product_where_the_kernel_makes_it(mo
     torch.testing.assert_close(found, outer_products.directly(g.float(), a.float()))
 
 
+def test_positions_that_lie_too_far_apart_for_32_bits_are_put_together():
+    far = torch.empty(1024, 900, 50_257, dtype=torch.bfloat16, device="meta")
+    positions_first = far.as_strided(far.shape, (50_257, 1024 * 50_257, 1))
+
+    assert launch._side_by_side(far) is far
+    assert launch._side_by_side(positions_first).stride() == far.stride()
+
+
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("tile", [launch.LARGE, launch.SMALL], ids=["large", "small"])

@@ -36,8 +36,8 @@ def nothing_compiled(monkeypatch):
     monkeypatch.setattr(started, "_COMPILED", {})
 
 
-def start(kernel, sort, *arguments):
-    start_again(kernel, (7,), arguments, {"BLOCK": 64, "SCALE": True}, {"num_warps": 8}, sort=sort)
+def start(kernel, sort, *arguments, block=64, num_warps=8):
+    start_again(kernel, (7,), arguments, {"BLOCK": block, "SCALE": True}, {"num_warps": num_warps}, sort=sort)
 
 
 def test_the_second_call_of_a_sort_runs_the_kernel_of_the_first_with_its_own_arguments():
@@ -60,6 +60,16 @@ def test_another_sort_and_another_kernel_are_compiled_by_themselves():
     start(other, "aligned", 1)
 
     assert [call[0] for call in kernel.calls + other.calls] == ["first"] * 3
+
+
+def test_other_constants_and_other_options_are_compiled_by_themselves():
+    kernel = Kernel()
+
+    start(kernel, "aligned", 1)
+    start(kernel, "aligned", 1, block=128)
+    start(kernel, "aligned", 1, num_warps=4)
+
+    assert [call[0] for call in kernel.calls] == ["first"] * 3
 
 
 def test_what_triton_interprets_is_called_as_ever():

@@ -28,11 +28,12 @@ def start_again(
         arguments: Its arguments before the constants, in order.
         constants: Its constants by name, in order, all of them at its end.
         options: Of compiling.
-        sort: All that the compiled kernel depends on: device, types, constants, and whether addresses are multiples of
-            16 bytes. Calls of one sort run the kernel of the first.
+        sort: What the compiled kernel depends on beside constants and options: device, types, and whether addresses are
+            multiples of 16 bytes. Calls that agree in all of these run the kernel of the first.
     """
-    compiled = _COMPILED.get((kernel, sort))
+    key = kernel, (sort, tuple(constants.values()), tuple(options.values()))
+    compiled = _COMPILED.get(key)
     if compiled is None:
-        _COMPILED[kernel, sort] = kernel[grid](*arguments, **constants, **options)  # None where Triton interprets
+        _COMPILED[key] = kernel[grid](*arguments, **constants, **options)  # None where Triton interprets
         return
     compiled[(*grid, 1, 1)[:3]](*arguments, *constants.values())
