@@ -88,6 +88,7 @@ async def test_what_printing_does_to_the_width_for_a_moment_draws_nothing_again(
 async def test_keys_open_pages_menus_and_their_own_list(opened: Visit) -> None:
     page = opened.page
 
+    await page.locator("#sweep-target").focus()  # a value is chosen there, not typed
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     await page.keyboard.press("Escape")

@@ -4,7 +4,6 @@ import { go } from "../shell/history.js";
 import { isTaken } from "../shell/keys.js";
 import { neighbourOf } from "./list.js";
 
-const FIELDS = "input:not([type=checkbox]), textarea, select, [role=listbox], [role=slider], dialog";
 const ROW = "#runs-grid .ag-row";
 
 const numberOf = (row) => Number(row.getAttribute("row-index"));
@@ -55,7 +54,7 @@ function keysHere() {
 }
 
 function pressed(event) {
-  if (isTaken(event, FIELDS)) return;
+  if (isTaken(event)) return;
   const act = keysHere()[event.key];
   /* a link or a button does by itself what Enter is for */
   if (!act || (act === open && !event.target.matches(".ag-cell"))) return;

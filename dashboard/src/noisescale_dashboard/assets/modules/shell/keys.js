@@ -13,7 +13,9 @@ const HELP = [
   ["Esc", "close; release a pinned moment"],
   ["?", "this list"],
 ];
-const FIELDS = "input, textarea, select, [contenteditable], [role=listbox], [role=slider], dialog";
+/* a chosen value is not typed: what is chosen from a closed list, ticked or picked leaves the keys to the page */
+const TYPED = "input:not([readonly], [type=checkbox], [type=radio]), input[aria-expanded=true], textarea, select";
+const FIELDS = TYPED + ", [contenteditable], [role=listbox], [role=slider], dialog";
 let waitsForPage = false;
 
 function openMenu() {
@@ -45,11 +47,11 @@ function goTo(letter) {
 const KEYS = { "/": search, e: openMenu, t: () => document.getElementById("theme-toggle").click(), "?": showHelp };
 
 /** Whether a key is the browser's, or that of a field that someone types in. */
-export const isTaken = (event, fields) =>
-  event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || Boolean(closestOf(event, fields));
+export const isTaken = (event) =>
+  event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || Boolean(closestOf(event, FIELDS));
 
 function pressed(event) {
-  if (isTaken(event, FIELDS)) return;
+  if (isTaken(event)) return;
   if (waitsForPage) {
     waitsForPage = false;
     /* the letter means nothing else now: c would also compare the chosen runs */
