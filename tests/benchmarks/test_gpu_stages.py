@@ -22,6 +22,7 @@ def test_each_stage_runs_scripts_that_are_there():
     assert all(abs(sum(part.share for part in parts) - 1) < 1e-9 for parts in run_all.STAGES.values())
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("arguments", "said"),

@@ -129,6 +129,7 @@ def test_a_ratio_of_two_rounds_has_the_interval_of_student():
     assert math.log(interval.high / interval.value) == pytest.approx(12.7062 * 0.1, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_reading_kernel_compiles_for_a_hopper_with_wide_loads(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
@@ -152,6 +153,7 @@ def test_a_table_says_which_device_and_versions_it_was_measured_with():
     assert results_table.results_name("kernels", CPU) == "kernels-cpu"
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES[:4], ids=lambda mode: mode.name)
 def test_a_watched_training_is_measured_beside_an_unwatched_one(mode):

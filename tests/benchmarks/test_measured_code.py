@@ -61,6 +61,7 @@ def test_a_figure_does_not_go_stale_with_what_it_does_not_drive(what, measured_c
     ] == []
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_every_figure_counts_its_own_script_and_not_how_results_are_kept(measured_code):
     for what, one in measured_code.MEASURED.items():

@@ -140,6 +140,7 @@ def test_shockwave_adds_norms_that_are_not_squared() -> None:
     assert peer.noise_scale() == pytest.approx([2 * BATCH_SIZE * (norm - mean_norm) / (2 * mean_norm - norm)])
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_formulas_have_the_published_errors_within_15_percent() -> None:
     rows = {row["estimator"]: row for row in peers_table.rows_of(peers_table.PUBLISHED[0], 160, 3)}

@@ -15,6 +15,7 @@ from digits_truth import exact_terms
 POINT = digits_mlp.Point(batch_size=256, learning_rate=0.5, steps=20)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("variances", [GAUSSIAN, HEAVY_TAILED], ids=["gaussian", "heavy_tailed"])
 def test_squared_norms_of_a_power_law_have_their_expectations(variances: tuple[tuple[float, float], ...]) -> None:
@@ -37,6 +38,7 @@ def test_squared_norms_of_a_power_law_have_their_expectations(variances: tuple[t
         assert abs(measured.mean() - (1 + 50 / examples)) < 5 * error, count
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_fourth_moment_of_a_heavy_tail_is_that_of_its_examples() -> None:
     """Var |g|² of examples drawn one by one, against the variance of means of 64 from class means and chi-squares."""
@@ -126,6 +128,7 @@ def test_gradients_of_every_sequence_are_those_of_one_backward_each(small: bool)
         assert gradients[index] == pytest.approx(expected.numpy(), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_training_of_the_transformer_knows_the_truth_at_each_step() -> None:
     target = characters.CharacterTraining("characters", 0, learning_rate=0.1, num_steps=2, num_examples=32)

@@ -38,6 +38,7 @@ def advice() -> dict[str, object]:
     return advice_summary(Tables({("held out", "constant"): scores}, [row]))
 
 
+@pytest.mark.slow
 async def test_the_findings_of_both_commands_are_stored_once_and_drawn(address: str) -> None:
     summaries = {"claim": claim_summary(), "advice": advice()}
 

@@ -35,6 +35,7 @@ def commands() -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "place"), [(number, place) for number, _, place in ROWS])
 def test_a_place_is_there_when_it_is_opened(number: str, place: str):
     place = place.strip("`")

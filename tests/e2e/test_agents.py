@@ -164,6 +164,7 @@ def differences(found: Any, recorded: Any, at: str = "") -> list[str]:
     return [] if is_same else [f"{at}: {found!r}, recorded {recorded!r}"]
 
 
+@pytest.mark.slow
 def test_ten_questions_are_answered_as_recorded_and_each_within_two_seconds(
     assistant: Assistant, live_server: str, runs: Mapping[str, noisescale.Run], pytestconfig: pytest.Config
 ) -> None:

@@ -58,6 +58,7 @@ def check(imports, offline_run, tmp_path, num_files, seed):
     return num_runs
 
 
+@pytest.mark.slow
 def test_a_few_damaged_files_crash_nothing_bring_no_wrong_number_and_are_named(imports, offline_run, tmp_path):
     assert check(imports, offline_run, tmp_path, 14, seed=1) >= 5
 

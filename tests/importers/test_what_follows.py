@@ -185,6 +185,7 @@ def test_where_nothing_follows_the_sentence_says_what_is_missing(imports, tmp_pa
     assert sentence in said.text
 
 
+@pytest.mark.slow
 def test_a_table_with_one_row_a_run_gives_sweeps_at_equal_loss(imports, tmp_path):
     """Of the kind of the Step Law's table: size, tokens, batch, rate and the loss at the end."""
     critical, lines = 2e6, ["size,tokens,batch_tokens,lr,loss"]

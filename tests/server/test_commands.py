@@ -293,6 +293,7 @@ class TestServeAndMigrate:
         assert exit_code == 1
         assert "set NOISESCALE_DATABASE_URL=postgresql://" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_serve_answers_from_the_database_that_migrate_has_prepared(self, start, monkeypatch, capsys):
         with EmbeddedPostgres.throw_away() as postgres:
             monkeypatch.setenv("NOISESCALE_DATABASE_URL", postgres.url(driver="postgresql"))

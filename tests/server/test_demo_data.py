@@ -65,6 +65,7 @@ def answer(server: httpx.Client, path: str) -> Mapping[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "name"), LISTS.items(), ids=LISTS)
 def test_every_list_has_rows(server: httpx.Client, loading: float, path: str, name: str) -> None:
     assert answer(server, path)[name]

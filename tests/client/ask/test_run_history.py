@@ -91,6 +91,7 @@ def test_steps_between_the_measured_ones_and_their_time_are_counted():
     assert {(moment.num_steps, moment.seconds) for moment in others} == {(10, 20.0)}
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_moment_is_resolved_by_the_windows_before_it_as_the_latest_window_is():
     generator = random.Random(5)

@@ -105,6 +105,7 @@ def test_examples_that_are_mixed_or_compared_are_flagged_with_about_the_factor(l
     assert about == pytest.approx(factor if is_too_small else 1 / factor, rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lr", [0.0, 0.1])
 @pytest.mark.parametrize("way", WAYS, ids=["examples", "split"])
 def test_independent_examples_are_not(way, lr):

@@ -12,6 +12,7 @@ from client_runs import KeptRecords, make_batch, make_model
 from noisescale.config import Config
 from noisescale.description import RunDescription
 from noisescale.run.run import Run
+from quick import quick_or_slow
 
 MODES = {
     "micro-batches": {},
@@ -23,6 +24,9 @@ MODES = {
     "kinds": {"kinds": ("adam", "sign", "spectral")},
     "scaler": {"scaler": torch.amp.GradScaler("cpu", enabled=False)},
 }
+
+
+QUICK = ("micro-batches", "examples", "kinds")
 
 
 class Forgetful(KeptRecords):
@@ -125,7 +129,7 @@ def test_watching_again_and_again_leaves_nothing(mode):
     assert (loop.hooks(), list(loop.model.state_dict()), sorted(vars(loop.model))) == before
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "split"])
+@pytest.mark.parametrize("mode", quick_or_slow([mode for mode in MODES if mode != "split"], QUICK))
 def test_weights_after_a_hundred_steps_are_the_same_to_the_last_bit(mode):
     watched, plain, run = Loop(), Loop(), make_run()
     run.watch(watched.model, watched.optimizer, **MODES[mode])

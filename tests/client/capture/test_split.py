@@ -377,6 +377,7 @@ def test_copies_pickles_and_state_dicts_are_unharmed():
     assert kept.rows()[0].num_micro_batches == 0
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_pickled_model_loads_where_this_package_is_missing():
     model = make_model()

@@ -120,6 +120,7 @@ def test_a_copy_of_a_watched_model_is_not_watched():
     assert kept.rows()[0].num_micro_batches == 0
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_saved_model_loads_where_this_package_is_missing():
     model = make_model()

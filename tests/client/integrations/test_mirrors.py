@@ -111,6 +111,7 @@ def test_wandb_shows_the_values_and_keeps_every_row_and_step_of_the_user(wandb_r
     assert [row.get("noisescale/step") for row in rows] == [None, 10, 30, 40]
 
 
+@pytest.mark.slow
 def test_wandb_without_a_run_is_left_alone(caplog):
     import wandb
 
@@ -139,6 +140,7 @@ def history(client, run_id, name):
     return [(point.step, point.value) for point in client.get_metric_history(run_id, name)]
 
 
+@pytest.mark.slow
 def test_mlflow_shows_the_values_in_the_active_run(mlflow_store):
     import mlflow
 

@@ -35,6 +35,7 @@ def shown_by(notebook, code):
     return shown
 
 
+@pytest.mark.slow
 def test_it_is_a_valid_notebook_without_outputs_of_its_own():
     import nbformat
 

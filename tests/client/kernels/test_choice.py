@@ -163,6 +163,7 @@ def test_squared_norms_go_through_the_kernels_that_the_process_prefers(monkeypat
     assert len(used) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_triton_is_not_loaded_before_it_is_wanted():
     code = (

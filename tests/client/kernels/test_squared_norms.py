@@ -23,6 +23,7 @@ def test_every_size_and_dtype_is_right_to_a_millionth(size, dtype):
     assert relative_error(tensor) <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_largest_gpt2_matrix_keeps_its_precision():
     """PyTorch's own fp32 norm is 5.5e-3 low here."""

@@ -50,6 +50,7 @@ def test_status_names_a_wrong_setting(capsys):
     assert "nonsense" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.thorough
 def test_a_call_of_a_command_warns_of_nothing():
@@ -61,6 +62,7 @@ def test_a_call_of_a_command_warns_of_nothing():
     assert (found.stderr, "up " in found.stdout) == ("", True)
 
 
+@pytest.mark.slow
 def test_without_a_command_the_help_is_shown(capsys):
     assert commands.main([]) == 2
     assert "status" in capsys.readouterr().out

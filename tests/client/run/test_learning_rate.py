@@ -37,6 +37,7 @@ class Training:
         return self
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lr", "word"), [(3e-4, "too_low"), (1e-3, "about_right"), (0.15, "too_high")])
 def test_a_rate_is_told_at_the_end_of_the_plan(lr, word):
     training = Training(lr).steps(199)

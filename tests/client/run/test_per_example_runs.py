@@ -262,6 +262,7 @@ def test_the_proxy_measures_the_normalisations_and_says_so():
     assert loop.stream.estimator == "layer_norm_proxy"
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_proxy_is_calibrated_by_the_micro_batches_of_the_same_steps(caplog):
     """The note holds the ratio of the noise scales, as exact sums over the same steps give it."""

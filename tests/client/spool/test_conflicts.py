@@ -246,8 +246,11 @@ def test_a_new_folder_that_failed_keeps_no_descriptor(tmp_path, disk):
 
     assert not stream.start_anew()
 
-    opened = [path for path in map(opened_as, os.listdir("/proc/self/fd")) if path.startswith(str(tmp_path))]
-    assert [path for path in opened if stream.stream_id not in path] == []
+    def opened():
+        paths = [path for path in map(opened_as, os.listdir("/proc/self/fd")) if path.startswith(str(tmp_path))]
+        return [path for path in paths if stream.stream_id not in path]
+
+    wait_until(lambda: not opened())  # who brings files to the disk opens the run's folder for a moment
     disk.num_free = 1 << 30
     stream.end(5)
 

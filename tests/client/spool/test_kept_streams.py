@@ -113,6 +113,7 @@ def test_beyond_256_mib_the_oldest_delivered_streams_go(stub, server, tmp_path, 
     assert [one.path for one in beyond_the_window(folders)] == [one.path for one in folders[num_kept:]]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_beyond_a_thousand_the_oldest_delivered_streams_go(stub, server, tmp_path):
     [newer, older] = delivered(stub, server, tmp_path, 2)

@@ -20,6 +20,7 @@ def is_good(story, outcome) -> bool:
     return outcome.is_good and (not story.is_foreign or outcome.num_stored == outcome.num_logged)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_behind_a_proxy_that_answers_anything_every_record_is_stored_once_or_declared(tmp_path):
     quick = [story for story in stories(2 * FEW, seed=7) if story.body_limit != BODY_LIMITS[1]]

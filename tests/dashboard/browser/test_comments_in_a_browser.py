@@ -63,6 +63,7 @@ async def test_a_run_is_pinned_and_says_so(visit: Visit, served_api: FakeApi) ->
     await expect(page.locator(".pinned-run")).to_have_count(1)
 
 
+@pytest.mark.slow
 async def test_guests_see_no_button_that_would_be_refused_them(visit: Visit, served_api: FakeApi) -> None:
     served_api.failing_ends, served_api.failing_status = ("/me", "/comments", "/projects"), 403
 

@@ -33,6 +33,7 @@ async def test_what_did_not_come_beside_the_main_figure_is_asked_for_again(
     await expect(records).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_a_page_says_until_when_it_is_true_and_goes_on(page: Page, address: str, served_api: FakeApi) -> None:
     await Visit(page, address).open(RUN)
     banner, chart = page.locator("#outage"), page.locator("#run-noise .scatterlayer .trace").first

@@ -7,15 +7,14 @@ import pytest
 from axe_core_python.async_playwright import Axe
 from playwright.async_api import BrowserContext, Page, Request, expect
 
-from dashboard_visit import COMPARED, FINISHED, NO_PAGE, PAGES, PLANNER, REPORT, RUN, Visit
+from dashboard_visit import FINISHED, NO_PAGE, PAGES, REPORT, RUN, Visit
 from fakes_api import FakeApi
 from fakes_runs import RUNS
 from quick import quick_or_slow
 
 pytestmark = pytest.mark.browser
-QUICK = ("/runs", RUN, COMPARED, PLANNER)
-"""A table, figures, figures of several runs, fields; the others, and pages that show that there is none, in
-`make test-full`."""
+QUICK = ("/runs", RUN)
+"""A table and figures; the others, and pages that show that there is none, in `make test-full`."""
 LETTERS = {"o": "/", "r": "/runs", "c": "/compare", "s": "/sweeps", "p": "/planner", ",": "/settings"}
 ALL_RULES: dict[str, object] = {}
 COLOURS_ONLY: dict[str, object] = {"runOnly": ["color-contrast"]}
@@ -186,6 +185,7 @@ async def test_a_header_sorts_on_the_server_and_search_narrows(visit: Visit) -> 
     assert page.url.endswith("/runs?q=gpt&sort=-loss")
 
 
+@pytest.mark.slow
 async def test_a_name_opens_its_run_and_back_returns(visit: Visit) -> None:
     page = await visit.open("/runs")
 

@@ -84,6 +84,7 @@ def best_of_a_sweep(task: Task) -> float:
     return min((2.0**power for power in range(-9, 3)), key=final)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_the_range_holds_the_best_rate_of_a_sweep(name: str) -> None:
     task = TASKS[name]()

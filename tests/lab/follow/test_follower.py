@@ -58,6 +58,7 @@ def test_a_batch_does_not_shrink_unless_that_is_allowed():
     assert shrunk.rate < 0.1
 
 
+@pytest.mark.slow
 def test_the_rate_does_not_ratchet_over_twenty_changes(monkeypatch):
     monkeypatch.setattr("noisescale_lab.follow.look.STEPS_BETWEEN_LOOKS", 0.0)
     loop = Loop().follow()

@@ -112,6 +112,7 @@ def test_the_rate_is_the_trainer_s_schedule_times_the_factor(tmp_path):
     assert script.rates == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_stream_trains_the_planned_steps_at_multiples_of_the_first_batch(tmp_path):
     """But for two: one is cut in two where the first batches would have ended, the last is as large as the first."""
@@ -161,6 +162,7 @@ def test_a_dry_run_leaves_the_trainer_alone(tmp_path):
     assert trainer.args.gradient_accumulation_steps == FIRST_COUNT
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("rows", [Stream(), [{"row": number} for number in range(3000)]])
 def test_a_resumed_training_goes_on_with_its_decisions(tmp_path, rows):

@@ -63,6 +63,7 @@ class Training:
         return self.optimizer.param_groups[0]["lr"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rate"), [(torch.optim.SGD, 0.002), (torch.optim.AdamW, 1e-4)])
 def test_a_rate_that_is_far_too_low_is_raised_by_one_line_and_the_loss_falls_further(kind, rate):
     kept = Training(rate, kind, dry_run=True).steps(NUM_STEPS)

@@ -70,6 +70,7 @@ def test_a_finished_sweep_trains_nothing_when_called_again(tmp_path):
     assert (second.points, second.sweep_id) == (first.points, first.sweep_id)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_an_interrupted_sweep_ends_as_one_that_ran_through(tmp_path):
     whole, _ = sweep(batch_sizes=(256, 1024))

@@ -23,6 +23,7 @@ from noisescale.agents.server import make_server
 from noisescale.agents.serving import http_app
 from noisescale.config import Config
 from principals import OURS, PUBLIC_URL, SECRET, Team, running_team
+from quick import quick_or_slow
 from served_app import served_app
 from served_in_thread import served_by
 from stored_runs import resolved, store_run
@@ -148,9 +149,9 @@ async def mark_of(client: Client, things: Things, tool: str, written: dict[str, 
 
 
 @pytest.mark.parametrize(
-    # what is no key at all is known by the REST API's own matrix: one of the four is asked quickly
+    # each key is known by the REST API's own matrix: three are asked quickly
     "key",
-    [pytest.param(key, marks=pytest.mark.slow) if key in KEYS[1:4] else key for key in KEYS],
+    quick_or_slow(KEYS, ("nobody", "read key", "admin key")),
 )
 async def test_every_tool_gives_each_key_what_the_table_says(things: Things, key: str) -> None:
     async with client_of(things, key) as client:
@@ -186,6 +187,7 @@ def over_http(url: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
 
 
+@pytest.mark.slow
 async def test_over_http_each_request_may_what_its_own_key_may(things: Things, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has started the process has a key, too: it is nobody else's."""
     monkeypatch.setenv("NOISESCALE_API_KEY", things.keys["admin key"] or "")

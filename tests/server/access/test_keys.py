@@ -92,6 +92,7 @@ async def test_a_revoked_key_is_refused_at_once_here(client: httpx.AsyncClient) 
     assert_problem(await client.get("/api/v1/runs", headers=bearer(key)), 401, "not-authenticated")
 
 
+@pytest.mark.slow
 async def test_another_server_process_refuses_a_revoked_key_after_five_seconds(
     new_database: Callable[[], str],
 ) -> None:

@@ -232,6 +232,7 @@ def unbounded(description: dict[str, Any]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 async def test_no_query_can_ask_for_any_amount(client: httpx.AsyncClient) -> None:
     description = (await client.get("/openapi.json")).json()
 

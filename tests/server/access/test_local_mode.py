@@ -164,6 +164,7 @@ async def test_logging_out_ends_it_in_this_browser(browser: httpx.AsyncClient) -
     assert (await browser.get("/api/v1/runs")).status_code == 401
 
 
+@pytest.mark.slow
 async def test_every_answer_keeps_browsers_from_guessing_framing_and_storing(stranger: httpx.AsyncClient) -> None:
     for path in ("/api/v1/runs", "/livez", "/login", "/nothing", "/openapi"):
         headers = (await stranger.get(path, headers=AS_LOCAL_USER)).headers

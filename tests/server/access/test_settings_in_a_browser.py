@@ -121,6 +121,7 @@ async def test_a_person_is_disabled_and_enabled_again(place: Place, page: Page) 
     assert place.status_of("Grace Hopper") == 401
 
 
+@pytest.mark.slow
 async def test_a_role_and_administration_are_taken_away_and_the_last_admin_stays(page: Page) -> None:
     await choose(page, "Grace Hopper")
     await page.locator("#settings-person-project").fill(OURS)

@@ -332,6 +332,7 @@ class TestLink:
     async def test_only_admins_of_the_project_make_one(self, shared: Shared, who: str, status: int) -> None:
         assert (await shared.link(who=who)).status_code == status
 
+    @pytest.mark.slow
     async def test_who_guesses_is_slowed_down(self, shared: Shared) -> None:
         wrong = shared.team.app.state.credentials._wrong
         usual, wrong.most = wrong.most, 3

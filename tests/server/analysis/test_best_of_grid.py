@@ -110,6 +110,7 @@ def test_a_grid_too_narrow_for_large_batches_is_found_by_the_fit():
     assert 4096 in fit.lack_of_fit.grid_edge_batch_sizes
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "setting",
@@ -122,6 +123,7 @@ def test_a_grid_that_ends_too_early_is_found_in_8_of_10_sweeps(setting):
     assert np.mean([Finding.GRID_EDGE in one for one in found]) >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_grid_that_goes_far_enough_is_seldom_suspected():
     found = findings(GridSetting(beyond=-2), sweeps=40, seed=3)

@@ -43,6 +43,7 @@ def coverage(level: str, count: int, *, num_runs: int, trials: int, between: tup
     return hits / trials
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("count", quick_or_slow([1, 2, 3, 10], [1]))
 @pytest.mark.parametrize("level", ["task", "family"])

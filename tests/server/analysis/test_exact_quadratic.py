@@ -25,6 +25,7 @@ def test_in_a_quadratic_with_one_curvature_the_integrals_are_logarithms(monkeypa
     assert found.min_examples == pytest.approx(12 * 16 * (1 / last - 1 / first) / (4 * 0.5 * 0.1), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_values_known_from_gradient_noise_and_curvature_lie_inside_the_intervals():
     exact = quadratic_flow.truth(SHARE)
@@ -38,6 +39,7 @@ def test_the_values_known_from_gradient_noise_and_curvature_lie_inside_the_inter
     assert all(fit.critical_batch.high / fit.critical_batch.low < 1.2 for fit in fits)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_what_is_left_falls_with_the_size_of_the_steps():
     """The integrals are the limit of small steps: at f of the best rate S_min is off by some f / 2."""

@@ -79,6 +79,7 @@ class TestPowerLaw:
         assert law.at(3.0).curve.value == pytest.approx(1.069e6, rel=1e-3)
         assert law.choice.verdict == "changes_on"
 
+    @pytest.mark.slow
     @pytest.mark.thorough
     @pytest.mark.parametrize(("num_runs", "noise_of_loss"), [(6, 0.0), (6, 0.2)])
     def test_intervals_hold_with_errors_in_clusters_and_a_noisy_loss(self, num_runs: int, noise_of_loss: float) -> None:
@@ -176,6 +177,7 @@ class TestForecast:
         assert (points[0].x, points[-1].x) == (pytest.approx(2.0), pytest.approx(law.highest))
         assert all(point.window.low is None or point.window.low <= point.curve.low for point in points)
 
+    @pytest.mark.slow
     @pytest.mark.thorough
     def test_a_further_window_falls_into_its_band(self) -> None:
         rng, inside = np.random.default_rng(10), 0
@@ -206,6 +208,7 @@ class TestChoice:
         assert levels_off.get("levels_off", 0) >= 15
         assert levels_off.get("changes_on", 0) <= 1
 
+    @pytest.mark.slow
     @pytest.mark.thorough
     def test_a_plateau_over_the_loss_is_seen(self) -> None:
         found = self.verdicts(Axis.LOSS, lambda loss: 10 + np.log(-np.expm1(-((3.4 / loss) ** 15))))
@@ -303,6 +306,7 @@ class TestTooLittle:
             LawObservations(np.array([1.0, -1.0]), np.zeros(2), np.ones(2), np.zeros(2), np.arange(2))
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_with_a_cluster_each_the_errors_are_those_of_unequal_variances() -> None:
     """CR2 with clusters of one is HC2, which is unbiased for equal variances: the usual formula on average."""

@@ -109,6 +109,7 @@ def test_a_turn_is_no_reason_to_ask_for_larger_batches():
     assert fit.critical_batch.value == pytest.approx(CRITICAL_BATCH, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_sharper_bend_than_the_hyperbolas_is_seldom_taken_for_a_turn():
     rng = np.random.default_rng(4)
@@ -131,6 +132,7 @@ def test_four_batch_sizes_are_too_few_for_a_turn():
     assert not turned(TurningSetting(rise=0.5, scatter=0, num_batch_sizes=4, critical_place=2).sweep())
 
 
+@pytest.mark.slow
 def test_repeats_that_scatter_more_at_small_batches_are_no_misfit_of_a_turn():
     setting, rng = TurningSetting(rise=0.3, scatter=0), np.random.default_rng(5)
     pairs = zip(setting.sweep(), np.geomspace(0.2, 0.01, 7), strict=True)

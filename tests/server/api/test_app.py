@@ -154,6 +154,7 @@ class TestDocumentation:
                 assert f"{method.upper()} {path}" in page
         assert not re.search(r"<script|<link|<img|https?://", page)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("path", ["/openapi.json", "/openapi"])
     async def test_it_is_written_once_for_all_requests(
         self, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, path: str

@@ -104,6 +104,7 @@ class TestReading:
         assert_problem(answer, 413, "body-too-large")
         assert "524288 bytes: send smaller batches, or without gzip" in answer.json()["detail"]
 
+    @pytest.mark.slow
     @pytest.mark.thorough
     async def test_numbers_that_pack_well_are_inflated_up_to_the_limit(
         self, http: httpx.AsyncClient, app: FastAPI

@@ -37,6 +37,7 @@ def test_postgres_stops_by_itself_when_its_owner_is_killed(data_dir, start_owner
     assert not owner.postmaster.is_running()
 
 
+@pytest.mark.slow
 async def test_no_acknowledged_row_is_lost_when_the_owner_is_killed(data_dir, start_owner):
     owner = start_owner(data_dir)
     acknowledged = owner.acknowledged(200)

@@ -86,6 +86,7 @@ def closed_installation(folder: Path) -> Binaries:
     return Binaries(closed / package.name / binaries.locate().folder.name)
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_an_ordinary_user_runs_postgres_as_itself(open_folder, start_owner):
     home = open_folder / "home"

@@ -150,6 +150,7 @@ async def test_another_run_has_room_of_its_own(shared_client: httpx.AsyncClient)
     assert answer["rejected"] == []
 
 
+@pytest.mark.slow
 async def test_a_plan_from_the_time_when_there_were_no_values_does_not_count_ten_thousand_names_for_seconds(
     client: httpx.AsyncClient, owner_url: str
 ) -> None:

@@ -109,6 +109,7 @@ async def test_a_run_that_somebody_writes_to_is_left_for_the_next_round(
         assert run.window_is_stale
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 async def test_a_run_whose_window_cannot_be_computed_leaves_no_other_one_stale(
     shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -216,6 +216,7 @@ async def test_nine_tenths_of_the_rows_go_and_every_figure_stays(
         assert not (await ledger.audit(session)).wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("low", "high", "max_points", "window"),
     [(3_000, 3_900, 500, None), (8_345, 12_765, 1_000, 100), (19_000, 27_000, 300, 300), (0, 45_055, 1_000, 8)],

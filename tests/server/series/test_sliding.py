@@ -56,6 +56,7 @@ def test_windows_of_points_and_the_four_before_them_equal_brute_force(window: in
         assert one.is_widened == (low < number - window + 1 and sums.num_blocks > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("window", [3, 32, 50])
 def test_windows_of_parts_of_blocks_are_cut_at_the_point_and_before_them_are_whole_blocks(window: int) -> None:

@@ -278,6 +278,7 @@ def test_an_optimizer_of_copies_is_refused_in_a_sentence():
         AdamKind(parameters, optimizer)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_both_terms_are_unbiased():
     """400 steps against tr(D⁻¹ΣD⁻¹) and |D⁻¹G|², each by itself, within 5 standard errors."""

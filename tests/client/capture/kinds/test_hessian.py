@@ -87,6 +87,7 @@ def exact_terms(model, inputs, classes):
     return float((deviation @ hessian * deviation).sum() / len(each)), float(mean @ hessian @ mean)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("has_curvature_loss", [True, False], ids=["independent", "leave one out"])
 def test_both_terms_are_unbiased(has_curvature_loss):

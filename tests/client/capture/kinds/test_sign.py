@@ -162,6 +162,7 @@ def test_the_numerator_is_unbiased_for_gaussian_small_batches(sizes):
     assert error < 0.01 * value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [1.0, 3.0, 10.0, 100.0])
 def test_the_denominator_is_right_where_signal_and_noise_are_alike_in_all_coordinates(ratio):
     """From one to 100 times the noise scale; the plug-in |ḡ|₁² would be 1.64 to 1.006 times too large."""

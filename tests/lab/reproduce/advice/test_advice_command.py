@@ -79,6 +79,7 @@ def test_replays_draw_with_other_seeds_than_the_sweep(tmp_path):
         assert not set(effort.sweep_seeds) & set(effort.replay_seeds)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_tables_are_printed_and_written(tmp_path, little, capsys):
     lines = []

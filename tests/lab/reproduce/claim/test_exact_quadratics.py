@@ -22,6 +22,7 @@ def test_examples_have_the_gradient_and_the_covariance_that_are_called_exact(pro
     assert record.grad_sq_norm[0, 0] == pytest.approx(float(gradient.square().sum()), abs=5 * spread)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_measured_noise_scales_of_an_isotropic_quadratic_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_quadratics, "QUADRATICS", QUADRATICS[:1])
