@@ -210,10 +210,10 @@ def test_a_record_logged_while_logging_comes_after():
     spool = stream._spool
     append = spool.append
 
-    def append_and_log(frame):
+    def append_and_log(frame, seq):
         spool.append = append
         stream.append(metric(2))
-        return append(frame)
+        return append(frame, seq)
 
     stream.append(metric(0))
     spool.append = append_and_log

@@ -108,7 +108,7 @@ def test_what_is_given_up_while_a_batch_is_read_keeps_its_reason():
 
     def interrupted(*arguments, **limits):
         del spool._frames[1]
-        spool._losses.append(LostRange(3, 3, "spool_full"))
+        spool.unsaid.append(LostRange(3, 3, "spool_full"))
         return oldest(*arguments, **limits)
 
     spool.oldest = interrupted
@@ -177,7 +177,7 @@ def test_what_is_given_up_while_a_conflict_is_settled_is_lost_under_its_new_numb
     def interrupted(*arguments, **limits):
         [frame] = [one for one in spool._frames if seq_of(one) == 4]
         spool._frames.remove(frame)
-        spool._losses.append(LostRange(4, 4, "spool_full"))
+        spool.unsaid.append(LostRange(4, 4, "spool_full"))
         return oldest(*arguments, **limits)
 
     spool.oldest = interrupted
@@ -298,8 +298,8 @@ def test_a_signal_that_logs_while_records_are_numbered_comes_after_them():
     append = stream._spool.append
     inner = []
 
-    def interrupted(frame):
-        append(frame)
+    def interrupted(frame, seq):
+        append(frame, seq)
         if len(inner) < 3 and rng.random() < 0.5:
             inner.append(stream.append(metric(100 + len(inner))))
 
@@ -315,7 +315,7 @@ def test_what_is_on_its_way_is_not_declared_lost_meanwhile():
     """The server may have stored it: then it would be both."""
     stream = logged(4)
     batch_of(stream, max_records=3)
-    stream._spool._losses += [LostRange(2, 3, "memory_full"), LostRange(5, 5, "memory_full")]
+    stream._spool.unsaid += [LostRange(2, 3, "memory_full"), LostRange(5, 5, "memory_full")]
 
     stream.append(metric(4))
 
@@ -326,8 +326,8 @@ def test_what_signals_log_meanwhile_keeps_its_order():
     stream = logged(0)
     append, others = stream._spool.append, [7, 8, 9]
 
-    def interrupted(frame):
-        append(frame)
+    def interrupted(frame, seq):
+        append(frame, seq)
         while others:
             stream.append(metric(others.pop(0)))
 

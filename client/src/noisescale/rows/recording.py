@@ -98,14 +98,16 @@ class RowSoFar:
 def row_of(update: Update) -> Measurement:
     """The row of one update, which most rows are: as by `RowSoFar`, without sums on the way."""
     (step, wall_time, lr, examples, _, _), num_small, small_size, batch_size, terms, _, loss, flags, path = update
-    moments: Moments = NO_MOMENTS
-    if terms is not None:
-        x, y = terms.trace_cov, terms.grad_sq_norm
-        moments = x, y, x * x, y * y, x * y
+    sizes = step, 1, wall_time, examples, small_size, num_small, batch_size
     num_loss = 0 if loss is None else 1
-    known = step, 1, wall_time, examples, small_size, num_small, batch_size, *moments, loss, num_loss, lr, int(flags)
+    new_of_path = NO_PATH if path is None else path
     # as `Measurement(…)`, without naming each column on the way
-    return tuple.__new__(Measurement, known + (NO_PATH if path is None else path))
+    if terms is None:
+        known = (*sizes, *NO_MOMENTS, loss, num_loss, lr, int(flags), *new_of_path)
+    else:
+        x, y = terms
+        known = (*sizes, x, y, x * x, y * y, x * y, loss, num_loss, lr, int(flags), *new_of_path)
+    return tuple.__new__(Measurement, known)
 
 
 class Recording:

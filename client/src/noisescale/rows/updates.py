@@ -206,6 +206,13 @@ def update_from_two_batches(
     """
     if small_sq_norm < 0 or big_sq_norm < 0:
         raise _not_squares(small_sq_norm, big_sq_norm)
+    if layers is None and small_batch_size < big_batch_size:
+        trace_cov, grad_sq_norm = solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size)
+        if abs(trace_cov) < MAX_TERM and abs(grad_sq_norm) < MAX_TERM and (loss is None or abs(loss) < math.inf):
+            # as most steps are; the same as below, without a call for each question
+            known = tuple.__new__(Terms, (trace_cov, grad_sq_norm))
+            num = round(big_batch_size / small_batch_size) if num_small is None else num_small
+            return tuple.__new__(Update, (logged, num, small_batch_size, big_batch_size, known, None, loss, 0, None))
     of_layers, are_finite = None, True
     if layers is not None:
         sizes, packed = (small_batch_size, big_batch_size), packed_columns(*layers)

@@ -42,7 +42,7 @@ class PathLog:
         self.start = 0
         self._keeper = keeper
         self._total = NOTHING
-        self._parts: deque[tuple[int, PathPart]] = deque()
+        self.parts: deque[tuple[int, PathPart]] = deque()
         self._last: Look | None = None
         self._generation = 1
         self._kept: Kept | None = None
@@ -94,8 +94,8 @@ class PathLog:
             step: Number of the row's step.
         """
         found: PathPart | None = None
-        while self._parts and self._parts[0][0] < step:
-            part = self._parts.popleft()[1]
+        while self.parts and self.parts[0][0] < step:
+            part = self.parts.popleft()[1]
             found = part if found is None else found.then(part)
         return found
 
@@ -103,7 +103,7 @@ class PathLog:
         """Another model is trained from here on."""
         self._total, self._last, self._generation = NOTHING, None, 1
         self._kept, self._has_begun = None, False
-        self._parts.clear()
+        self.parts.clear()
 
     def _add(self, look: "Look", path: "UpdatePath", number_of: Callable[[int], int]) -> None:
         if not all(one < MAX_TERM for one in (look.sq_norm, look.sq_distance, look.moved_sq)):
@@ -141,7 +141,7 @@ class PathLog:
             momentum=look.momentum,
         )
         total = self._total
-        self._parts.append((number_of(look.number), part))
+        self.parts.append((number_of(look.number), part))
         self._total = Path(
             total.num_updates + part.num_updates,
             total.sum_sq_norm + part.sum_sq_norm,

@@ -82,7 +82,7 @@ class Recorder:
         self._outlook = Outlook(self._notices)
         self._has_ended = False
         self._started_at = time.time()
-        self._started_clock = time.monotonic()
+        self._clock_to_unix = self._started_at - time.monotonic()
         self._kinds = FurtherKinds(
             self._open_outbox_of,
             self._run_record,
@@ -308,7 +308,7 @@ class Recorder:
 
     def now(self) -> float:
         """Unix seconds: the start by the wall clock, the rest by one that never jumps."""
-        return self._started_at + (time.monotonic() - self._started_clock)
+        return self._clock_to_unix + time.monotonic()
 
     def _run_record(self, kind: str) -> RunRecord:
         self._stream.batch_size_source = self._log.batch_size_source or self._stream.batch_size_source

@@ -5,6 +5,8 @@ import operator
 
 from noisescale_core.errors import ConfigError
 
+LARGEST = 1 << 53
+
 
 class StepCounter:
     """Step numbers, also where the caller gives some, and cumulative examples.
@@ -102,7 +104,7 @@ def checked_step(step: int) -> int:
         ConfigError: Unless 0 ≤ step < 2^53: beyond it JSON readers lose digits.
     """
     number = operator.index(step)
-    if not 0 <= number < 1 << 53:
+    if not 0 <= number < LARGEST:
         raise ConfigError(f"step must be at least 0 and below 2^53, got {number}: count optimizer steps from 0")
     return number
 
@@ -113,6 +115,8 @@ def checked_size(name: str, size: float, *, may_be_zero: bool = False) -> float:
     Raises:
         ConfigError: For one that is not positive and finite.
     """
+    if type(size) is int and 0 < size < LARGEST:  # as nearly all are
+        return float(size)
     number = float(size)
     if 0 < number < math.inf and not isinstance(size, bool):
         return number

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from noisescale.transport.limits import Durability, Limits
+from noisescale.transport.spool import held_write
 from noisescale.transport.spool.frames import encode_loss, encode_seal, seq_of
 from noisescale.transport.spool.held_frames import first_held, held_frames
 from noisescale.transport.spool.loss_book import LossBook
@@ -48,6 +49,7 @@ class DiskSpool:
         folder: Where the stream lies; None before the first record, and where no folder can be written to.
         num_failed_syncs: How often the disk did not confirm what was written.
         is_loss_unknown: What was given up could not be written down: who finds the folder does not learn of it.
+        unsaid: What was given up since `take_losses` was last called.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class DiskSpool:
         self._io = threading.Lock()  # of writing; the caller never waits for it
         self._waiting = WaitingFrames(max_bytes=self._limits.memory_bytes, max_frames=self._limits.memory_records)
         self._losses = LossBook()
+        self.unsaid = self._losses.unsaid
         self._speed = WriteSpeed()
         on_a_network = self._durability == "auto" and folder is not None and is_on_a_network(folder.path)
         self._is_async = self._durability == "async" or on_a_network
@@ -123,14 +126,14 @@ class DiskSpool:
         self._see_who_writes()
         self._segments.add(path, segment)
 
-    def append(self, frame: bytes) -> None:
+    def append(self, frame: bytes, seq: int = 0) -> None:
         """Take a frame: into the file at once, or into memory where the disk cannot have it now."""
         if not self._head:
             self._head = frame  # the run's own record heads every file
-        self._newest_seq = seq = seq_of(frame)
+        self._newest_seq = seq = seq or seq_of(frame)
         if self._is_direct and self._io.acquire(False):
             try:
-                if not self._waiting and self._write(frame, seq):
+                if not self._waiting.frames and self._write(frame, seq, seq, held_write.write):
                     if not self._is_dirty or self._thread is None:
                         self._start_thread()
                     return
@@ -169,18 +172,25 @@ class DiskSpool:
 
     def take_losses(self) -> Sequence[LostRange]:
         """What was given up since the last call: to make room, or because the disk could not have it."""
-        return self._losses.take_unsaid() if self._losses.unsaid else ()
+        return self._losses.take_unsaid()
 
     # ---- writing, by whoever holds the lock
 
-    def _write(self, frame: bytes, seq: int, *, is_record: bool = True) -> bool:
-        """Whether the kernel has a frame now."""
+    def _write(self, frame: bytes, seq: int, number: int, at_once: held_write.Write | None = None) -> bool:
+        """Whether the kernel has a frame now.
+
+        Args:
+            frame: Whole.
+            seq: What it is about.
+            number: Its own, 0 for a loss, which has none.
+            at_once: See `Segment.append`.
+        """
         start = time.perf_counter()
         try:
             try:
-                self._put(frame, seq if is_record else 0)
+                self._put(frame, number, at_once)
             except ClosedByOthers:
-                self._put(frame, seq if is_record else 0)  # into a new file
+                self._put(frame, number, at_once)  # into a new file
         except NoRoom:
             self._losses.give_up(LostRange(seq, seq, "spool_full"))
             self._complain(f"the spool is full: records from {seq} on are given up until there is room")
@@ -194,7 +204,7 @@ class DiskSpool:
             self._see_who_writes()
         return True
 
-    def _put(self, frame: bytes, seq: int) -> None:
+    def _put(self, frame: bytes, seq: int, at_once: held_write.Write | None) -> None:
         # the few bytes of a loss, which has no number of its own, have room in any file that takes frames
         newest = self._segments.taking(len(frame) if seq else 0)
         if newest is None:
@@ -202,7 +212,7 @@ class DiskSpool:
             newest = self._segments.newest
         if newest.size == 0 and frame is not self._head:
             newest.append(self._head, 0)
-        newest.append(frame, seq)
+        newest.append(frame, seq, at_once)
 
     def _next_segment(self) -> None:
         assert self.folder is not None
@@ -266,13 +276,13 @@ class DiskSpool:
         while self._waiting:
             with self._io:
                 frame = self._waiting.take()
-                is_written = frame is None or self._write(frame, seq_of(frame))
+                is_written = frame is None or self._write(frame, seq_of(frame), seq_of(frame))
                 self._waiting.give_back(is_written=is_written)
                 if not is_written:
                     return
         while lost := self._losses.take_unwritten():
             with self._io:
-                if not self._write(encode_loss(lost), lost.first, is_record=False):
+                if not self._write(encode_loss(lost), lost.first, 0):
                     self._losses.give_back(lost)
                     return
 

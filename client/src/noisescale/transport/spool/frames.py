@@ -30,9 +30,11 @@ MAGIC = b"\xf5\xb1MS"  # F5 never occurs in UTF-8
 VERSION = 1
 
 _HEADER = struct.Struct("<4sBBHIQ")
+_KNOWN_BUT_SEQ = struct.Struct("<12sQ")
+_KNOWN_WITH_CRC = struct.Struct("<12sQI")
 _SEQ = struct.Struct("<Q")  # the header's last field
 _CRC = struct.Struct("<I")
-_pack_seq, _pack_crc, _crc32 = _SEQ.pack, _CRC.pack, zlib.crc32
+_pack_header, _pack_header_and_crc, _crc32 = _KNOWN_BUT_SEQ.pack, _KNOWN_WITH_CRC.pack, zlib.crc32
 HEADER_BYTES = _HEADER.size + _CRC.size
 
 _MEASUREMENT = struct.Struct("<qqdqdq7dqdq")  # in the order of the columns
@@ -119,8 +121,7 @@ def _frame_of_row(seq: int, row: Measurement) -> bytes:
     except struct.error:  # most rows hold numbers only, and are not searched for others
         known = row if row.examples is not None else row._replace(examples=-1)
         payload = pack(*(math.nan if value is None else value for value in known[: len(values)]))
-    header = start + _pack_seq(seq)
-    return header + _pack_crc(_crc32(payload, _crc32(header))) + payload
+    return _pack_header_and_crc(start, seq, _crc32(payload, _crc32(_pack_header(start, seq)))) + payload
 
 
 def frames_in(data: bytes) -> Iterator[Found]:

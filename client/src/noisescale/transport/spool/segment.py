@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from noisescale.transport.spool.frames import encode_seal
+from noisescale.transport.spool.held_write import Write
 from noisescale.transport.spool.stream_folder import FAULTS, READ_FLAGS, out_of_the_way
 
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW
@@ -56,8 +57,13 @@ class Segment:
         """
         self._descriptor = out_of_the_way(os.open(self.path, FLAGS, 0o600))
 
-    def append(self, frame: bytes, seq: int) -> None:
-        """Write a frame in one call; seq 0 for what is no record of its own.
+    def append(self, frame: bytes, seq: int, at_once: Write | None = None) -> None:
+        """Write a frame in one call.
+
+        Args:
+            frame: Whole.
+            seq: Its number; 0 for what is no record of its own.
+            at_once: Writes while no other thread runs; None: others may run meanwhile.
 
         Raises:
             ClosedByOthers: Where the program has closed the descriptor; the file is sealed then.
@@ -66,11 +72,14 @@ class Segment:
         descriptor = self._descriptor
         if descriptor is None:
             raise self._closed_by_others()
-        try:
-            num_written = os.write(descriptor, frame)
-        except OSError as error:
-            raise self._seen(error) from error
-        if num_written != len(frame):
+        num_bytes = len(frame)
+        num_written = -1 if at_once is None else at_once(descriptor, frame, num_bytes)
+        if num_written < 0:
+            try:
+                num_written = os.write(descriptor, frame)  # which says why, where it fails again
+            except OSError as error:
+                raise self._seen(error) from error
+        if num_written != num_bytes:
             self.is_sealed = True  # until it is known that the torn frame is gone
             os.ftruncate(descriptor, self.size)
             self.is_sealed = False

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,10 @@ class Held:
 class Spool(Protocol):
     """Numbered frames of one stream, with limits. One thread appends, another one reads and acknowledges."""
 
+    @property
+    def unsaid(self) -> Collection[LostRange]:
+        """What was given up since `take_losses` was last called."""
+
     def begin(self, run_id: str, stream_id: str) -> str | None:
         """Start a new, empty stream; a sentence where its records are less safe than they should be."""
 
@@ -40,8 +44,13 @@ class Spool(Protocol):
         The server has an account of the stream before up to `acked_seq`.
         """
 
-    def append(self, frame: bytes) -> None:
-        """Take a frame. What has to be given up for it is in `take_losses`."""
+    def append(self, frame: bytes, seq: int = 0) -> None:
+        """Take a frame. What has to be given up for it is in `take_losses`.
+
+        Args:
+            frame: Whole.
+            seq: Its number; 0 where the caller does not know it.
+        """
 
     def take_losses(self) -> Sequence[LostRange]:
         """What was given up since the last call, and why."""
@@ -90,7 +99,7 @@ class MemorySpool:
         self._frames: deque[bytes] = deque()
         self._bytes = 0
         self._acked_seq = 0
-        self._losses: list[LostRange] = []
+        self.unsaid: list[LostRange] = []
         self._lock = threading.Lock()
 
     def begin(self, run_id: str, stream_id: str) -> str | None:
@@ -107,20 +116,20 @@ class MemorySpool:
             self.append(frame)
         return True
 
-    def append(self, frame: bytes) -> None:
+    def append(self, frame: bytes, seq: int = 0) -> None:
         """Take a frame, unless that would pass a limit; the run's own record, the first, is held by the stream."""
         if seq_of(frame) == 1:
             return
         with self._lock:
             if len(self._frames) >= self._max_records or self._bytes + len(frame) > self._max_bytes:
-                self._losses.append(LostRange(seq_of(frame), seq_of(frame), "memory_full"))
+                self.unsaid.append(LostRange(seq_of(frame), seq_of(frame), "memory_full"))
                 return
             self._frames.append(frame)
             self._bytes += len(frame)
 
     def take_losses(self) -> Sequence[LostRange]:
         """What was refused since the last call."""
-        losses, self._losses = self._losses, []
+        losses, self.unsaid = self.unsaid, []
         return losses
 
     def lose(self, lost: LostRange) -> None:

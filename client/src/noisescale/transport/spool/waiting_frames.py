@@ -12,35 +12,38 @@ class WaitingFrames:
     Args:
         max_bytes: Of all frames.
         max_frames: How many they may be.
+
+    Attributes:
+        frames: In order; to be looked at, not changed.
     """
 
     def __init__(self, *, max_bytes: int, max_frames: int) -> None:
         self._max_bytes = max_bytes
         self._max_frames = max_frames
         self._lock = threading.Lock()
-        self._frames: deque[bytes] = deque()
+        self.frames: deque[bytes] = deque()
         self._bytes = 0
         self._in_flight: bytes | None = None
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self.frames)
 
     def put(self, frame: bytes) -> list[int]:
         """Take a frame; the numbers of those that had to go for it."""
         gone = []
         with self._lock:
-            self._frames.append(frame)
+            self.frames.append(frame)
             self._bytes += len(frame)
-            while self._bytes > self._max_bytes or len(self._frames) > self._max_frames:
+            while self._bytes > self._max_bytes or len(self.frames) > self._max_frames:
                 gone.append(self._drop_oldest())
         return gone
 
     def take(self) -> bytes | None:
         """The oldest frame, which counts as waiting until it is given back."""
         with self._lock:
-            if not self._frames:
+            if not self.frames:
                 return None
-            self._in_flight = self._frames.popleft()
+            self._in_flight = self.frames.popleft()
             self._bytes -= len(self._in_flight)
             return self._in_flight
 
@@ -49,26 +52,26 @@ class WaitingFrames:
         with self._lock:
             frame, self._in_flight = self._in_flight, None
             if frame is not None and not is_written:
-                self._frames.appendleft(frame)
+                self.frames.appendleft(frame)
                 self._bytes += len(frame)
 
     def listed(self) -> list[bytes]:
         """All of them, in order."""
         with self._lock:
-            return [*([] if self._in_flight is None else [self._in_flight]), *self._frames]
+            return [*([] if self._in_flight is None else [self._in_flight]), *self.frames]
 
     def drop_all(self) -> list[int]:
         """Forget all frames; their numbers."""
         with self._lock:
-            return [self._drop_oldest() for _ in range(len(self._frames))]
+            return [self._drop_oldest() for _ in range(len(self.frames))]
 
     def drop_until(self, seq: int) -> None:
         """Forget frames up to and including this number: the server has them."""
         with self._lock:
-            while self._frames and seq_of(self._frames[0]) <= seq:
+            while self.frames and seq_of(self.frames[0]) <= seq:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> int:
-        frame = self._frames.popleft()
+        frame = self.frames.popleft()
         self._bytes -= len(frame)
         return seq_of(frame)

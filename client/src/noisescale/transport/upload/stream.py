@@ -145,7 +145,7 @@ class Stream:
             self._run_frame = encode(1, noted(self._describe(), note))
         self._id = stream_id
         self._last_seq = 1
-        self._spool.append(self._run_frame)
+        self._spool.append(self._run_frame, 1)
 
     def _number(self, record: Record) -> None:
         self._last_seq = seq = self._last_seq + 1
@@ -155,13 +155,13 @@ class Stream:
             reason = "too_large"
             if len(frame) <= MAX_FRAME_BYTES:
                 reason = "not_stored"
-                self._spool.append(frame)
+                self._spool.append(frame, seq)
                 reason = ""
         finally:
             if reason:
                 self._declare_lost(LostRange(seq, seq, reason))
-            for lost in self._spool.take_losses():
-                self._declare_lost(lost)
+            if self._spool.unsaid:
+                self._take_losses()
 
     def _take_losses(self) -> None:
         for lost in self._spool.take_losses():
