@@ -18,8 +18,6 @@ def mean_of_small(
     Raises:
         ConfigError: Unless exactly one of mean (or list) and sum was given, and the sum with a number.
     """
-    if type(small_sq_norm) is float and sum_small_sq_norm is None:
-        return small_sq_norm, num_small  # as most are, before dearer questions
     if (small_sq_norm is None) == (sum_small_sq_norm is None):
         raise ConfigError("log_norms() needs small_sq_norm (a mean or a list) or sum_small_sq_norm, and not both")
     if small_sq_norm is None:

@@ -105,7 +105,10 @@ class LogCalls:
             if not self.is_recording:
                 self.leave_out("log_norms")
                 return
-            mean, num_small = mean_of_small(small_sq_norm, sum_small_sq_norm, num_small)
+            if type(small_sq_norm) is float and sum_small_sq_norm is None:
+                mean = small_sq_norm  # as most are, before dearer questions
+            else:
+                mean, num_small = mean_of_small(small_sq_norm, sum_small_sq_norm, num_small)
             main = self._main
             with main.lock:
                 # by place: names cost a microsecond

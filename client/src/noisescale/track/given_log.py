@@ -55,13 +55,15 @@ class GivenLog:
         if layers is not None:
             self._log.name_groups(list(layers))
             columns = columns_of(layers)
+        log = self._log
         big = checked_size("big_batch_size", big_batch_size)
         small = checked_size("small_batch_size", small_batch_size)
-        big_number = plain_number(big_sq_norm)
-        logged = self._log.given(step, lr, self._log.steps.count(big))
-        known_loss = None if loss is None else plain_number(loss)
+        # most numbers are plain ones, and a call to find that out takes a hundredth of this one
+        big_number = big_sq_norm if type(big_sq_norm) is float else plain_number(big_sq_norm)
+        known_loss = loss if loss is None or type(loss) is float else plain_number(loss)
+        logged = log.given(step, lr, log.steps.count(big))
         update = update_from_two_batches(logged, small, big, small_sq_norm, big_number, num_small, known_loss, columns)
-        self._log.add(update)
+        log.add(update)
         self._show(logged.step)
 
     def log_nested_norms(

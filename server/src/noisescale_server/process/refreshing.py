@@ -17,6 +17,12 @@ SECONDS_BETWEEN_ROUNDS = 1.0
 SECONDS_FOR_DECISIONS = 0.2
 """Of a round: some ten runs, a fifth of a core."""
 
+LATE_SECONDS = 0.02
+"""A round that begins so much later than it should finds a process that others wait for: batches and pages."""
+
+MOST_LEFT_OUT = 15
+"""Rounds in a row without a decision: lists show one that is so much older at most, a run's page always the newest."""
+
 SECONDS_WHILE_MANY_WAIT = 0.1
 """Runs that somebody writes to stay in the next round: it must not be asked for without end."""
 
@@ -35,16 +41,40 @@ async def kept_fresh(sessions: async_sessionmaker[AsyncSession]) -> AsyncIterato
 
 
 async def _refresh_for_ever(sessions: async_sessionmaker[AsyncSession]) -> None:
+    turns = Turns()
+    late = 0.0
     while True:
         seconds = SECONDS_BETWEEN_ROUNDS
         try:
             if await _refresh_some(sessions) == stale_windows.AT_ONCE:
                 seconds = SECONDS_WHILE_MANY_WAIT
-            await _decide_some(sessions)
+            if turns.has_time(late):
+                await _decide_some(sessions)
         except DATABASE_ERRORS as error:
             # requests say what is wrong with the database; a round that failed leaves the runs marked
             log.debug("stale runs wait for the next round: %s", error)
+        asleep_since = time.monotonic()
         await asyncio.sleep(seconds)
+        late = time.monotonic() - asleep_since - seconds
+
+
+class Turns:
+    """Which rounds have time for decisions: not those that begin late, but one of sixteen all the same."""
+
+    def __init__(self) -> None:
+        self._num_left_out = 0
+
+    def has_time(self, late_seconds: float) -> bool:
+        """Whether this round has time.
+
+        Args:
+            late_seconds: That it began after its time.
+        """
+        if late_seconds < LATE_SECONDS or self._num_left_out >= MOST_LEFT_OUT:
+            self._num_left_out = 0
+            return True
+        self._num_left_out += 1
+        return False
 
 
 async def _refresh_some(sessions: async_sessionmaker[AsyncSession]) -> int:
