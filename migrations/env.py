@@ -16,7 +16,7 @@ from noisescale_server.storage.defaults import table as defaults_table
 from noisescale_server.storage.platform import reproduction_table as reproduction_table
 from noisescale_server.storage.platform import row_tables
 from noisescale_server.storage.platform.engine import async_url
-from noisescale_server.storage.platform.placement import place
+from noisescale_server.storage.platform.placement import ONE_CONNECTION_A_NODE, place
 from noisescale_server.storage.platform.tables import Table
 from noisescale_server.storage.retention import table as retention_table
 from noisescale_server.storage.views import table as views_table
@@ -65,6 +65,8 @@ def migrate(connection: Connection) -> None:
         connection=connection, target_metadata=Table.metadata, include_name=is_ours, compare_server_default=True
     )
     with context.begin_transaction():
+        # one migration may change a table of every node, and the next one a small table that it refers to
+        connection.execute(ONE_CONNECTION_A_NODE)
         context.run_migrations()
         if is_newest():
             place(connection, Table.metadata)

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection
+from sqlalchemy import Connection, MetaData, inspect
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from noisescale_server.embedded import EmbeddedPostgres
@@ -42,12 +42,19 @@ async def placed(url: str) -> None:
     """As `noisescale migrate` of that release left it."""
 
     def put(connection: Connection) -> None:
-        place(connection, Table.metadata)
+        there = set(inspect(connection).get_table_names())
+        of_then = MetaData()  # tables that came later are not there to be placed
+        for table in Table.metadata.sorted_tables:
+            if table.name in there:
+                table.to_metadata(of_then)
+        place(connection, of_then)
 
     engine = create_async_engine(async_url(url))
-    async with engine.begin() as connection:
-        await connection.run_sync(put)
-    await engine.dispose()
+    try:
+        async with engine.begin() as connection:
+            await connection.run_sync(put)
+    finally:
+        await engine.dispose()
 
 
 @pytest.fixture
