@@ -103,14 +103,30 @@ async def under_load(database_url: str, jobs: list[Job], faults: Callable[[], Aw
     return answers
 
 
-async def compared(url: str, jobs: list[Job]) -> tuple[int, int, int]:
-    """Records that were acknowledged, those of them that are not stored, and rows that are there twice."""
+async def compared(url: str, jobs: list[Job]) -> tuple[int, int, int, int]:
+    """Records that were acknowledged; those not seen at once, and never; and rows that are there twice.
+
+    A worker that dies between the two halves of a commit has the rows, and shows them once Citus has ended the commit.
+    It looks for such commits once a minute, and here when it is told to.
+    """
     connection = await asyncpg.connect(url)
-    rows = await connection.fetch("SELECT stream_id, seq FROM measurement")
-    await connection.close()
-    stored = Counter((row["stream_id"], row["seq"]) for row in rows)
     expected = {(job.stream_id, seq) for job in jobs for seq in range(2, job.acked + 1)}
-    return len(expected), len(expected - set(stored)), sum(stored.values()) - len(stored)
+    at_once = await stored(connection)
+    await connection.execute("SELECT recover_prepared_transactions()")
+    in_the_end = await stored(connection)
+    await connection.close()
+    return (
+        len(expected),
+        len(expected - set(at_once)),
+        len(expected - set(in_the_end)),
+        sum(in_the_end.values()) - len(in_the_end),
+    )
+
+
+async def stored(connection: asyncpg.Connection) -> Counter[tuple[UUID, int]]:
+    """How often each record is there."""
+    rows = await connection.fetch("SELECT stream_id, seq FROM measurement")
+    return Counter((row["stream_id"], row["seq"]) for row in rows)
 
 
 class Campaign:
@@ -131,11 +147,12 @@ class Campaign:
         self._note(name, answers, self._owner_url, time.monotonic() - began)
 
     def _note(self, name: str, answers: Counter[str], url: str, seconds: float) -> None:
-        accepted, lost, doubled = asyncio.run(compared(url.replace("+asyncpg", ""), self.jobs))
+        accepted, late, lost, doubled = asyncio.run(compared(url.replace("+asyncpg", ""), self.jobs))
         audit = upkeep.audit(Settings(database_url=app_role.address(url), allow_unsafe_database=True))
         found = [Figure(f"{name}: {what}", number, "") for what, number in sorted(answers.items())]
         found += [
             Figure(f"{name}: records accepted so far", accepted, "records"),
+            Figure(f"{name}: records seen only when Citus has ended their commit", late, "records"),
             Figure(f"{name}: records lost", lost, "records", "0"),
             Figure(f"{name}: records doubled", doubled, "records", "0"),
             Figure(f"{name}: exit code of `noisescale audit`", audit, "", "0"),
