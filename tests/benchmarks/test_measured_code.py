@@ -43,6 +43,7 @@ def measured_code(monkeypatch):
     return measured_code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", COUNTED)
 def test_a_figure_knows_of_all_that_it_drives(what, measured_code):
     paths = [str(path) for path in measured_code.code_of(what)]

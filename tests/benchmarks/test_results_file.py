@@ -16,6 +16,7 @@ def results_file(monkeypatch, tmp_path):
     return results_file
 
 
+@pytest.mark.slow
 def test_each_row_says_commit_machine_load_date_command_and_code(results_file):
     results_file.write_rows("reproduce", [{"a": 1.0}, {"b": "x, y"}], command="python x.py", about={"device": "CPU"})
 

@@ -26,6 +26,7 @@ ALL = manifests()
 PODS = {kind: ALL[kind]["spec"]["template"]["spec"] for kind in ("Deployment", "Job")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("kind", ALL)
 def test_every_manifest_is_what_the_published_schema_takes(kind: str, version: str) -> None:

@@ -13,12 +13,13 @@ SERVER = "import noisescale_server.app, noisescale_dashboard.app"
 COMMAND = str(Path(sys.executable).with_name("noisescale"))
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize(
     "command",
     [
         pytest.param([COMMAND, "--help"], id="the command"),
-        pytest.param([sys.executable, "-c", SERVER], id="the server", marks=pytest.mark.slow),
+        pytest.param([sys.executable, "-c", SERVER], id="the server"),
     ],
 )
 def test_nothing_of_a_library_warns(command: list[str]) -> None:

@@ -191,6 +191,7 @@ def test_ten_questions_are_answered_as_recorded_and_each_within_two_seconds(
     assert wrong == [], f"where the new answers are right, record them: cp {written} {CONVERSATION}"
 
 
+@pytest.mark.slow
 def test_what_is_explained_is_computed_again(assistant: Assistant, live_server: str) -> None:
     found = assistant.call("explain_number", run="mlp-b64")
 
@@ -207,6 +208,7 @@ def test_every_number_has_a_page_of_the_documentation(number: Any) -> None:
     assert (ROOT / FORMULAS[number].page).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [name for name in FORMULAS if name != "noise_scale"])
 def test_every_number_of_a_run_is_explained_with_its_value(assistant: Assistant, live_server: str, number: str) -> None:
     found = assistant.call("explain_number", run="mlp-b64", what=number)
@@ -217,6 +219,7 @@ def test_every_number_of_a_run_is_explained_with_its_value(assistant: Assistant,
     assert answer["documentation"] in text_of(found)
 
 
+@pytest.mark.slow
 def test_what_is_not_known_is_said_and_not_made_up(assistant: Assistant) -> None:
     scale = assistant.call("explain_number", run="only-smoke")
     odds = assistant.call("explain_number", run="only-smoke", what="probability")
@@ -228,6 +231,7 @@ def test_what_is_not_known_is_said_and_not_made_up(assistant: Assistant) -> None
     assert run.structured_content["noise_scale"]["reason"] == "too few updates so far"
 
 
+@pytest.mark.slow
 def test_a_long_series_is_sampled_and_says_so(assistant: Assistant) -> None:
     found = assistant.call("noise_scale", run="mlp-b64", points=200)
     whole = assistant.call("noise_scale", run="only-smoke")
@@ -238,6 +242,7 @@ def test_a_long_series_is_sampled_and_says_so(assistant: Assistant) -> None:
     assert "every measured step is a point" in text_of(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "arguments", "sentence"),
     [
@@ -294,6 +299,7 @@ def test_a_key_that_is_none_is_not_repeated(live_server: str) -> None:
     assert "secret" not in text_of(found)
 
 
+@pytest.mark.slow
 def test_changes_are_made_where_it_was_started_for_them(live_server: str, runs: Mapping[str, noisescale.Run]) -> None:
     caller = Caller.of_process(lambda: Config(url=live_server, api_key=LOCAL_TOKEN))
     ids = [runs["mlp-b64"].id, runs["mlp-b4096"].id]
@@ -379,6 +385,7 @@ def test_a_port_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], port
     assert f"must be a port from 1 to 65535, got '{port}'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_assistant_reads_what_each_tool_is_for_in_few_words(assistant: Assistant) -> None:
     tools = assistant.tools()
 

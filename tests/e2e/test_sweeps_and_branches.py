@@ -12,6 +12,7 @@ from app_in_process import AS_LOCAL_USER
 pytestmark = pytest.mark.processes
 
 
+@pytest.mark.slow
 def test_a_sweep_sends_its_curves_and_comes_back_with_the_critical_batch(live_server):
     said = []
 

@@ -19,6 +19,7 @@ SHELL_ONLY = "a_team_server"
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(page.stem for page in TUTORIALS.glob("*.md") if page.stem != SHELL_ONLY))
 def test_the_code_of_a_tutorial_runs_and_prints_what_the_page_says(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,7 @@ from noisescale.commands import demo, main
 from noisescale_server.demo import requests_file
 from served_app import TOKEN, served_app
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 CLIFF_SECONDS = 30.0
 """Of processors, client and server together: 8 on a busy machine. A guard against a cliff, no measurement."""
@@ -65,7 +65,6 @@ def answer(server: httpx.Client, path: str) -> Mapping[str, Any]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("path", "name"), LISTS.items(), ids=LISTS)
 def test_every_list_has_rows(server: httpx.Client, loading: float, path: str, name: str) -> None:
     assert answer(server, path)[name]
@@ -76,7 +75,6 @@ def test_it_is_there_before_anybody_has_read_the_page(loading: float) -> None:
     assert loading < CLIFF_SECONDS
 
 
-@pytest.mark.slow
 def test_every_run_has_ended_and_every_record_has_arrived(
     server: httpx.Client, loading: float, recorded: list[Mapping[str, Any]]
 ) -> None:
@@ -132,7 +130,6 @@ def test_a_second_time_nothing_is_new(server: httpx.Client, loading: float, caps
     assert "nothing is new" in said
 
 
-@pytest.mark.slow
 def test_what_a_team_has_set_since_stays(server: httpx.Client, loading: float) -> None:
     server.put("/projects/demo/defaults", json={"device_hour_price": 3.5}).raise_for_status()
 
@@ -140,7 +137,6 @@ def test_what_a_team_has_set_since_stays(server: httpx.Client, loading: float) -
     assert answer(server, "/projects/demo/defaults")["device_hour_price"] == 3.5
 
 
-@pytest.mark.slow
 def test_a_run_that_was_deleted_stays_deleted_and_the_rest_is_there(
     server: httpx.Client, loading: float, capsys: pytest.CaptureFixture[str]
 ) -> None:

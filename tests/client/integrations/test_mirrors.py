@@ -157,6 +157,7 @@ def test_mlflow_shows_the_values_in_the_active_run(mlflow_store):
     assert mlflow_store.get_run(run.info.run_id).info.status == "FINISHED"
 
 
+@pytest.mark.slow
 def test_mlflow_without_a_run_starts_none(mlflow_store, caplog):
     import mlflow
 
@@ -236,6 +237,7 @@ def test_an_object_of_ones_own_is_taken_as_it_is():
     assert open_mirror(mirror) is mirror
 
 
+@pytest.mark.slow
 def test_a_run_of_wandb_is_recognised_though_its_log_takes_other_arguments(wandb_run):
     open_mirror(wandb_run).log(7, VALUES)
 

@@ -173,6 +173,7 @@ def test_processes_that_share_a_run_id_have_streams_of_their_own(tmp_path, stub)
     assert len(stub.ledger.stored) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick_or_slow(["three_lines", "accumulation"], ["three_lines"]))
 def test_an_example_trains_and_logs(name, tmp_path, stub):
     process = python(ROOT / "examples" / f"{name}.py", tmp_path, NOISESCALE_URL=stub.url, NUM_STEPS="5")

@@ -36,6 +36,7 @@ LOOKED_AT_EVERY_STEP = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("setting", AT_FIXED_STEPS, ids=str)
 def test_the_set_holds_the_truth_in_about_95_percent_of_2000_windows(setting):

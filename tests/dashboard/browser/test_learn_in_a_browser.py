@@ -48,8 +48,9 @@ async def test_an_address_leads_to_its_term_below_the_top_bar_and_no_card_lies_o
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize("path", [RUN, pytest.param("/learn", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [RUN, "/learn"])
+@pytest.mark.parametrize("width", [390, 1440])
 async def test_every_tooltip_of_a_page_opens_by_keyboard_and_within_the_page(
     visit: Visit, path: str, width: int
 ) -> None:

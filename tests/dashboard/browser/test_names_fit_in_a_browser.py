@@ -38,7 +38,8 @@ async def of_run(visit: Visit, run_id: str) -> Page:
     return visit.page
 
 
-@pytest.mark.parametrize("width", [1440, *(pytest.param(width, marks=pytest.mark.slow) for width in (700, 390))])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1440, 700, 390])
 async def test_no_text_is_cut_without_a_word_and_no_labels_overlap(visit: Visit, team: FakeApi, width: int) -> None:
     await visit.page.set_viewport_size({"width": width, "height": 1000})
 

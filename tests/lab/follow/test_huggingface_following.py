@@ -134,6 +134,7 @@ class MeanOfRows(Mean):
         return {"loss": super().forward(row)}
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_training_that_is_measured_and_followed_ends_at_the_right_batch(tmp_path):
     run, kept = make_kept_run()

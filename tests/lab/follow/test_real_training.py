@@ -49,6 +49,7 @@ def test_a_run_that_starts_eight_times_off_ends_at_the_right_batch(start):
     assert follower.faults.count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_batch_that_only_grows_stays_near_the_right_one():
     seen, right, _, optimizer = train(16, may_shrink=False)

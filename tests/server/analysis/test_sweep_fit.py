@@ -130,8 +130,8 @@ def test_coverage_over_1000_sweeps_with_censored_points_is_within_92_5_and_97_5(
 @pytest.mark.parametrize(
     "setting",
     [
-        Setting(exponent=0.7),
-        pytest.param(Setting(exponent=1.4), marks=pytest.mark.slow),  # takes five times as long as the others
+        pytest.param(Setting(exponent=0.7), marks=pytest.mark.slow),
+        pytest.param(Setting(exponent=1.4), marks=pytest.mark.slow),
         Setting(scatter=(0.02, 0.2)),
     ],
     ids=["ν = 0.7", "ν = 1.4", "unequal noise"],

@@ -24,7 +24,8 @@ def test_at_the_critical_batch_steps_and_examples_are_twice_their_minimum():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("sweeps", [60, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sweeps", [60, 200])
 def test_the_band_of_one_run_holds_one_more_run_and_that_of_the_curve_the_curve_in_95_of_100_sweeps(sweeps):
     rng = np.random.default_rng(1)
     setting, batch_size = Setting(repeats=2), 3000.0

@@ -133,6 +133,7 @@ async def test_a_reused_pid_in_the_pid_file_is_neither_believed_nor_killed(data_
     assert new_pid != stranger.pid
 
 
+@pytest.mark.slow
 def test_a_postgres_that_outlived_its_owner_is_stopped_first(data_dir):
     """Without a death signal, as on macOS, it goes on; it is told by its command line."""
     arguments = cluster.postmaster_arguments(

@@ -31,7 +31,8 @@ def test_the_first_resolved_latest_window_holds_the_truth(first_step: int) -> No
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("window", "level"), [(40, 0), pytest.param(300, 1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("window", "level"), [(40, 0), (300, 1)])
 def test_the_first_resolved_point_of_a_chart_holds_the_truth(window: int, level: int) -> None:
     """Deep in the noise: z of a window is about 5, so that many windows are not resolved."""
     setting = Setting(0.75 * window**0.5, 8, "30 equal")

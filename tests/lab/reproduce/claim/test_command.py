@@ -25,6 +25,7 @@ def command(*arguments: str) -> int:
     return status
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_figures_of_what_is_there_and_writes_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
