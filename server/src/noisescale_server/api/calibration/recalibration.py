@@ -49,4 +49,4 @@ class Recalibrations:
         async with self._turn:
             # from here on its runs are read: one that finishes now has to ask again
             self._waiting.remove(sweep_id)
-            await commit_with_retry(sessions, lambda session: calibration.refresh(session, sweep_id))
+            await commit_with_retry(sessions, lambda session: calibration.after_finish(session, sweep_id))

@@ -12,7 +12,7 @@ from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.calibration.measurement import observed_kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.services.runs import runs
-from noisescale_server.services.sweeps import noise_scale_behind, sweeps
+from noisescale_server.services.sweeps import gathered, noise_scale_behind, sweeps
 from noisescale_server.services.sweeps.measured import MeasuredSweep, last_step, measure
 from noisescale_server.services.sweeps.noise_scale_behind import Behind, RunBehind
 from noisescale_server.services.sweeps.sweeps import GivenRun, SweepView
@@ -56,6 +56,13 @@ async def remove_run(session: AsyncSession, run_id: UUID) -> None:
 async def sweeps_with(session: AsyncSession, run_id: UUID) -> Sequence[UUID]:
     """Sweeps that the stored run belongs to."""
     return await storage.sweeps_with(session, run_id)
+
+
+async def after_finish(session: AsyncSession, sweep_id: UUID) -> None:
+    """Renew what a sweep says once a run of it has finished; one that made itself holds no run whose batch changed."""
+    if await storage.lock(session, sweep_id):
+        await gathered.leave_changed(session, (await sweeps.row(session, sweep_id)).sweep)
+        await refresh(session, sweep_id)
 
 
 async def refresh(session: AsyncSession, sweep_id: UUID) -> None:

@@ -2,7 +2,7 @@
 
 What calibrates κ without being asked for. Runs whose configs differ in anything else are of another sweep, those whose
 configs say nothing else are of none, and a batch size counts once two learning rates were tried there: one rate alone
-says nothing of the steps that a tuned run takes.
+says nothing of the steps that a tuned run takes. A run whose batch changed while it trained is of no batch size.
 """
 
 import json
@@ -15,8 +15,10 @@ from uuid import UUID, uuid5
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
+from noisescale_server.analysis.series.steady_batch import is_same_batch
+from noisescale_server.services.sweeps import steady_batch
 from noisescale_server.storage.platform import placement
-from noisescale_server.storage.platform.tables import Run
+from noisescale_server.storage.platform.tables import Run, Sweep
 from noisescale_server.storage.runs import runs
 from noisescale_server.storage.sweeps import sweeps as storage
 from noisescale_server.storage.sweeps.sweeps import NewSweep, NewSweepRun
@@ -48,6 +50,9 @@ RATES = ("lr", "learning_rate", "max_lr", "peak_lr", "base_lr")
 EVALUATIONS = ("val_loss", "eval_loss", "validation_loss", "test_loss", "val/loss", "eval/loss", "validation/loss")
 """Metrics that a sweep is compared by, before the training loss."""
 
+GATHERED = "gathered"
+"""Among the details of a sweep that made itself."""
+
 OF_GATHERED = UUID("5b3f1f6e-7f0a-4a53-9d0c-7f5b5c0f2d11")
 
 
@@ -61,17 +66,20 @@ async def gather(session: AsyncSession, run_id: UUID) -> UUID | None:
     # runs of every node are read before a sweep is written down
     await placement.one_connection_a_node(session)
     run = await runs.get(session, run_id)
-    if run is None or run.finish_status != "finished" or run.archived or _as_swept(run) is None:
+    if run is None or run.finish_status != "finished" or run.archived:
+        return None
+    own = (await _as_swept_each(session, [run])).get(run.id)
+    if own is None:
         return None
     rest = _rest(run.config)
     if not rest:  # nothing says that runs of the task train the same
         return None
     alike = await storage.unswept_runs(session, run, MOST_RUNS)
-    found = swept([one for one in alike if _rest(one.config) == rest])
+    each = await _as_swept_each(session, [one for one in alike if _rest(one.config) == rest])
+    found = swept(list(each.values()))
     key = json.dumps([str(run.task_id), optimizer_kind(run.optimizer), rest], sort_keys=True, default=str)
     sweep_id = uuid5(OF_GATHERED, key)
-    own = _as_swept(run)
-    if own not in found and own is not None:
+    if own not in found:
         # one more of a sweep that there is counts at any size; alone it makes none
         found = [own] if await storage.hold(session, sweep_id) else []
     if not found:
@@ -82,17 +90,27 @@ async def gather(session: AsyncSession, run_id: UUID) -> UUID | None:
     return sweep_id
 
 
-def swept(runs: Sequence[Run]) -> list[NewSweepRun]:
+async def leave_changed(session: AsyncSession, sweep: Sweep) -> None:
+    """Take the runs whose batch changed out of a sweep that made itself, as of one that was resumed at another."""
+    if not sweep.details.get(GATHERED):
+        return
+    attached = {run.run_id: run.batch_size for run in await storage.runs_of(session, sweep.id) if run.is_stored}
+    batches = await steady_batch.of_runs(session, attached)
+    changed = [
+        run_id for run_id, batch in batches.items() if batch is None or not is_same_batch(batch, attached[run_id])
+    ]
+    await storage.detach(session, sweep.id, changed)
+
+
+def swept(runs: Sequence[NewSweepRun]) -> list[NewSweepRun]:
     """Those at batch sizes where several learning rates were tried, if there are enough such sizes; else none.
 
     Args:
         runs: Alike but for batch size, learning rate and seed.
     """
     at_size: defaultdict[float, list[NewSweepRun]] = defaultdict(list)
-    for run in runs:
-        one = _as_swept(run)
-        if one is not None:
-            at_size[one.batch_size].append(one)
+    for one in runs:
+        at_size[one.batch_size].append(one)
     tuned = [some for some in at_size.values() if len({one.lr for one in some}) >= FEWEST_RATES]
     return [one for some in tuned for one in some] if len(tuned) >= FEWEST_BATCH_SIZES else []
 
@@ -112,7 +130,7 @@ async def _described(session: AsyncSession, run: Run, sweep_id: UUID) -> NewSwee
         targets=[],
         unit=run.unit,
         optimizer=run.optimizer,
-        details={"gathered": True},
+        details={GATHERED: True},
     )
 
 
@@ -120,9 +138,21 @@ def _rest(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name.lower() not in VARIED}
 
 
-def _as_swept(run: Run) -> NewSweepRun | None:
-    """The run as one of a sweep; None without a batch size or a learning rate."""
-    rate, batch = _rate(run), run.latest_global_batch
+async def _as_swept_each(session: AsyncSession, runs: Sequence[Run]) -> dict[UUID, NewSweepRun]:
+    """The runs as those of a sweep, by id, without those whose batch changed or is not known."""
+    newest = {run.id: run.latest_global_batch for run in runs if run.latest_global_batch}
+    batches = await steady_batch.of_runs(session, newest)
+    return {run.id: one for run in runs if (one := as_swept(run, batches.get(run.id))) is not None}
+
+
+def as_swept(run: Run, batch: float | None) -> NewSweepRun | None:
+    """The run as one of a sweep; None without a batch size or a learning rate.
+
+    Args:
+        run: As stored.
+        batch: That it trained at all along, in examples.
+    """
+    rate = _rate(run)
     if rate is None or batch is None or not batch > 0:
         return None
     seed = run.config.get("seed")

@@ -12,12 +12,11 @@ from noisescale_core.theory.temperature import windows_to_use
 from noisescale_server.analysis.calibration.measurement import TypicalNoiseScale, typical_noise_scale
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.series.averages import Window, averages
+from noisescale_server.analysis.series.steady_batch import is_same_batch
 from noisescale_server.services.series import averages as task_averages
 from noisescale_server.storage.comparison import comparison
 from noisescale_server.storage.comparison.comparison import MeasuredRun
 
-SAME_BATCH = 1.05
-"""A batch that was logged may differ from the one a sweep names by 5 %: by a last, smaller step of an epoch."""
 KEPT = 1_000
 """Runs whose windows are kept, at most as many each as an average is taken over."""
 
@@ -65,7 +64,7 @@ async def of_runs(session: AsyncSession, runs: Sequence[RunBehind]) -> Behind:
     for run in runs:
         stored = known.get(run.run_id)
         resolved = [] if stored is None else await resolved_windows(session, stored, run.to_step)
-        if run.batch_size is not None and any(not _is_same(one.batch_size, run.batch_size) for one in resolved):
+        if run.batch_size is not None and any(not is_same_batch(one.batch_size, run.batch_size) for one in resolved):
             counted_otherwise.append((run.batch_size, resolved[0].batch_size))
             continue
         average = averages(resolved)
@@ -109,10 +108,6 @@ async def _computed(session: AsyncSession, run: MeasuredRun, to_step: int | None
     used = windows_to_use([peak if rate is None else rate for rate in rates], peak_learning_rate=peak)
     kept = [one if is_used else NOTHING_MEASURED for one, is_used in zip(found.estimates, used, strict=True)]
     return task_averages.resolved_windows(found.points, kept)
-
-
-def _is_same(logged: float, named: float) -> bool:
-    return 1 / SAME_BATCH <= logged / named <= SAME_BATCH
 
 
 def _why_not(counted_otherwise: Sequence[tuple[float, float]]) -> str:

@@ -1,6 +1,6 @@
 """Life cycle of a sweep: created once, runs attached, listed, removed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.services.platform.errors import RunNotFound, SweepIdTaken, SweepNotFound, refuse
+from noisescale_server.services.sweeps import steady_batch
 from noisescale_server.storage.calibration.calibration import IMPORTED
 from noisescale_server.storage.platform import placement
 from noisescale_server.storage.platform.tables import Run, SweepRun
@@ -21,6 +22,11 @@ Status = Literal["complete", "infeasible", "incomplete"]
 BETWEEN_RUNS = "noise_scale_between_runs"
 """Where the details of a sweep keep it."""
 
+CHANGED = (
+    "is required: the batch of this run changed while it trained, and this is only its newest. Give the batch size "
+    "that its steps shall count for, or attach runs that trained at one batch"
+)
+
 MAX_RUNS = 10_000
 """Runs of one sweep: grids of published studies have some thousands."""
 
@@ -32,7 +38,7 @@ class GivenRun:
     Attributes:
         run_id: Of the run; of a curve its name for repeated requests.
         is_stored: Whether the run's own metric is read.
-        batch_size: In examples; None: as the run has logged it.
+        batch_size: In examples; None: as the run has logged it, where it trained at one batch.
         lr: Learning rate; None: as the run has logged it last.
         seed: Which repeat it is, or None.
         status: Complete; infeasible since it diverged; incomplete, then what is missing may change the result.
@@ -143,7 +149,8 @@ async def attach(session: AsyncSession, sweep_id: UUID, given: Sequence[GivenRun
     Raises:
         SweepNotFound: When no sweep has this id.
         RunNotFound: For a stored run that the sweep's project does not have.
-        InvalidInput: Where a batch size or learning rate is neither given nor logged, or there are too many runs.
+        InvalidInput: Where a batch size or learning rate is neither given nor logged, where the batch of a run without
+            one changed, or there are too many runs.
     """
     # held first: a sweep that is deleted meanwhile would be a broken foreign key
     row = await sweeps.get_row(session, sweep_id) if await sweeps.hold(session, sweep_id) else None
@@ -153,7 +160,9 @@ async def attach(session: AsyncSession, sweep_id: UUID, given: Sequence[GivenRun
         raise refuse("sweep_id", "was measured by another server and imported: begin a sweep of its own", str(sweep_id))
     ids = [run.run_id for run in given if run.is_stored]
     stored = {run.id: run for run in await sweeps.stored_runs(session, row.project, ids)}
-    await sweeps.attach(session, sweep_id, [_complete(run, place, stored) for place, run in enumerate(given)])
+    batches = await _own_batches(session, given, stored)
+    new = [_complete(run, place, stored, batches) for place, run in enumerate(given)]
+    await sweeps.attach(session, sweep_id, new)
     attached = await sweeps.runs_of(session, sweep_id)
     # counted afterwards: those that were there are replaced, and a source may be imported again
     if len(attached) > MAX_RUNS:
@@ -161,13 +170,26 @@ async def attach(session: AsyncSession, sweep_id: UUID, given: Sequence[GivenRun
     return SweepView(replace(row, num_runs=len(attached)), attached)
 
 
-def _complete(given: GivenRun, place: int, stored: dict[UUID, Run]) -> NewSweepRun:
+async def _own_batches(
+    session: AsyncSession, given: Sequence[GivenRun], stored: Mapping[UUID, Run]
+) -> dict[UUID, float | None]:
+    """Of stored runs that come without a batch size the one that they trained at, None where it changed."""
+    asked = [stored[one.run_id] for one in given if one.batch_size is None and one.run_id in stored]
+    newest = {run.id: run.latest_global_batch for run in asked if run.latest_global_batch}
+    return await steady_batch.of_runs(session, newest)
+
+
+def _complete(
+    given: GivenRun, place: int, stored: Mapping[UUID, Run], batches: Mapping[UUID, float | None]
+) -> NewSweepRun:
     run = stored.get(given.run_id)
     if given.is_stored and run is None:
         raise RunNotFound(given.run_id)
     batch_size, lr = given.batch_size, given.lr
     if run is not None:
-        batch_size, lr = batch_size or run.latest_global_batch, lr or run.latest_lr
+        if batch_size is None and batches.get(run.id, 0.0) is None:
+            raise refuse(f"runs[{place}].batch_size", CHANGED, run.latest_global_batch)
+        batch_size, lr = batch_size or batches.get(run.id), lr or run.latest_lr
     for name, value in (("batch_size", batch_size), ("lr", lr)):
         if value is None or value <= 0:
             raise refuse(f"runs[{place}].{name}", "is required: the run has logged none", value)

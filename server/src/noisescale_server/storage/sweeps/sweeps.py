@@ -177,6 +177,13 @@ async def attach(session: AsyncSession, sweep_id: UUID, runs: Sequence[NewSweepR
     await trials.file_anew(session, [run.run_id for run in runs])
 
 
+async def detach(session: AsyncSession, sweep_id: UUID, run_ids: Sequence[UUID]) -> None:
+    """Take runs out of the sweep; those that are stored stay."""
+    if run_ids:
+        await session.execute(delete(SweepRun).where(SweepRun.sweep_id == sweep_id, SweepRun.run_id.in_(run_ids)))
+        await trials.file_anew(session, run_ids)
+
+
 async def runs_of(session: AsyncSession, sweep_id: UUID) -> Sequence[SweepRun]:
     """Runs by batch size, learning rate and seed."""
     order = (SweepRun.batch_size, SweepRun.lr, SweepRun.seed, SweepRun.run_id)
