@@ -134,6 +134,25 @@ async def test_the_training_loss_counts_where_no_metric_is_named(shared_client: 
     assert (missed["num_runs"], missed["num_reached"]) == (1, 0)
 
 
+async def test_batch_and_algorithm_are_parted_where_each_trained_at_one_batch_up_to_the_target(
+    shared_client: httpx.AsyncClient,
+) -> None:
+    """By the newest batch a run that ramped from 256 to 4,096 would have paid for 4,096 from its first step on."""
+    said = {}
+    for name, batches in {
+        "steady": [1024.0], "ramped": [256.0] * 8 + [4096.0], "later": [1024.0] * 16 + [4096.0],
+    }.items():  # fmt: skip
+        about: dict[str, Any] = {"project": f"cost {uuid4()}", "num_devices": 1, "device": "A100", "seconds": 900}
+        await costed_run(shared_client, accuracy=[0.1] * 31 + [0.95], batches=[256.0], **about)
+        fast = [0.1] * 15 + [0.95] * 2
+        await costed_run(shared_client, accuracy=fast, batches=batches, began=STARTED_AT + 86_400.0, **about)
+        (step,) = (await board(shared_client, project=about["project"], critical_batch=512))["steps"]
+        said[name] = {part["cause"]: part["basis"] for part in step["parts"]}
+
+    assert "batch 256 → 1,024" in said["steady"]["larger batch"] == said["later"]["larger batch"]
+    assert "changed" in said["ramped"]["batch and algorithm"]
+
+
 async def test_the_checklist_is_filled_from_config_and_what_was_logged(shared_client: httpx.AsyncClient) -> None:
     project = f"cost {uuid4()}"
     config = {"trainer": {"bf16": True}, "engineering_hours": 6, "change": "mixed precision"}

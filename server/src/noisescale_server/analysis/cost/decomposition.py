@@ -143,7 +143,7 @@ def _of_passes(before: Training, after: Training, times: float, critical_batch: 
     if critical_batch is None:
         return [Part("batch and algorithm", times, f"{counts}; no critical batch is known to part the two")]
     if before.batch_size is None or after.batch_size is None:
-        return [Part("batch and algorithm", times, f"{counts}; the batch of one is not known")]
+        return [Part("batch and algorithm", times, f"{counts}; the batch of one is not known or changed")]
     of_batch = (1 + before.batch_size / critical_batch) / (1 + after.batch_size / critical_batch)
     batches = f"{before.batch_size:,.4g} → {after.batch_size:,.4g}"
     return [

@@ -29,7 +29,7 @@ class Training:
         price_said: Where the price comes from.
         device: Kind of device; None where nobody said.
         num_devices: How many; None where nobody said.
-        batch_size: Examples per step.
+        batch_size: Examples per step; of a run on a board its newest batch, in a step along the records its only one.
         passes: Epochs, or examples, to the target: in one unit over all trainings that are compared.
         software: Framework and version.
         model: What was trained.

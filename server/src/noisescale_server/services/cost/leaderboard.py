@@ -24,6 +24,7 @@ from noisescale_server.analysis.cost.records import (
 from noisescale_server.analysis.cost.trainings import Training
 from noisescale_server.services.cost import board_rows
 from noisescale_server.services.cost.board_rows import BoardRow, Wanted
+from noisescale_server.services.sweeps import steady_batch
 from noisescale_server.storage.cost import reached
 from noisescale_server.storage.cost.reached import CostedRun
 
@@ -138,7 +139,7 @@ _VALUES: Final[Mapping[SortedBy, Callable[[BoardRow], float | None]]] = MappingP
 async def _with_passes(
     session: AsyncSession, rows: Sequence[BoardRow], records: Sequence[Record]
 ) -> tuple[Training, ...]:
-    """The records with their examples to the target."""
+    """The records with their examples to the target, and the one batch that they took up to there."""
     broke = {one.training.key for one in records}
     keys = {
         row.training.key: (row.run.run_id, row.run.streams_written, row.reached.step)
@@ -151,4 +152,12 @@ async def _with_passes(
         places = [(run_id, step) for run_id, _, step in unknown.values()]
         for run_id, examples in (await reached.examples_at(session, places)).items():
             _kept_passes[unknown[run_id]] = passes[unknown[run_id]] = examples
-    return tuple(replace(one.training, passes=passes.get(keys[one.training.key])) for one in records)
+    # a board shows a run's newest batch, at which one that changed it has not trained all along
+    newest = {row.run.run_id: row.run.batch for row in rows if row.training.key in broke and row.run.batch}
+    batches = await steady_batch.of_runs(session, newest, to_step={run_id: step for run_id, _, step in keys.values()})
+    return tuple(
+        replace(
+            one.training, passes=passes.get(keys[one.training.key]), batch_size=batches.get(keys[one.training.key][0])
+        )
+        for one in records
+    )
