@@ -160,6 +160,23 @@ class TestRecommendation:
         assert " steps; " in found["next_step"]
         assert "uncalibrated" in [one["code"] for one in found["warnings"]]
 
+    async def test_a_run_whose_batch_grew_is_a_plan_of_its_examples_at_the_batch_of_its_largest_rate(
+        self, shared_client: httpx.AsyncClient
+    ) -> None:
+        """200 steps of 64 and 200 of 256 are no 400 steps of 256: that would be 1.6 times the examples."""
+        project = f"grown {uuid4()}"
+        rows = rows_of(num_steps=400, noise_scale=NOISE_SCALE)
+        rows |= {"global_batch": [64.0] * 200 + [256.0] * 200, "lr": [0.1] * 200 + [0.05] * 200}
+        batch = make_batch(
+            run_id=str(uuid4()), run=make_run(project=project, task="one"), stream=make_stream(), measurements=rows
+        )
+        (await shared_client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)).raise_for_status()
+
+        found = (await advice(shared_client, project))["changed_from"]
+
+        assert (found["batch_size"], found["lr"], found["is_tuned"]) == (64.0, 0.1, False)
+        assert found["steps"] == pytest.approx((200 * 64 + 200 * 256) / 64, rel=0.01)
+
     async def test_what_a_family_knows_helps_a_task_that_was_never_swept(
         self, shared_client: httpx.AsyncClient
     ) -> None:

@@ -31,7 +31,7 @@ from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.services.tasks import evidence as task_evidence
 from noisescale_server.services.tasks import schedule as task_schedule
 from noisescale_server.services.tasks.evidence import TaskEvidence, TaskSweep
-from noisescale_server.services.tasks.schedule import TrainedWith
+from noisescale_server.services.tasks.schedule import TrainedWith, trained_with
 from noisescale_server.storage.runs import runs
 from noisescale_server.storage.tasks import tasks
 
@@ -142,10 +142,7 @@ def _setting(evidence: TaskEvidence, past: RunSoFar | None) -> TrainedWith | Non
         center = math.log(evidence.critical_batch.value)
         nearest = min(tuned, key=lambda one: abs(math.log(one["batch_size"]) - center))
         return TrainedWith(nearest["batch_size"], nearest["lr"], max(round(nearest["steps"]), 1), is_tuned=True)
-    if past is None or past.batch_size is None:
-        return None
-    rates = [one.learning_rate for one in past.spent if one.learning_rate]
-    return TrainedWith(past.batch_size, max(rates, default=None), max(past.steps_done, 1), is_tuned=False)
+    return None if past is None else trained_with(past)
 
 
 def _start(evidence: TaskEvidence, past: RunSoFar | None, setting: TrainedWith | None, asked: Question) -> RunSetting:

@@ -11,6 +11,7 @@ from noisescale_core.theory import schedule as theory
 from noisescale_core.theory.efficiency import step_efficiency
 from noisescale_core.theory.learning_rate import rescale
 from noisescale_core.theory.stages import HYSTERESIS, Bounds, stages
+from noisescale_server.analysis.series.steady_batch import BatchWindow, steady_batch
 from noisescale_server.services.tasks.evidence import TaskEvidence
 
 MIN_STRETCHES = 8
@@ -35,6 +36,25 @@ class TrainedWith:
     learning_rate: float | None
     num_steps: int
     is_tuned: bool
+
+
+def trained_with(past: RunSoFar) -> TrainedWith | None:
+    """What an earlier run trained with; None without a batch.
+
+    Where its batch changed: the one of its largest learning rate, which belongs to it, for as many steps as take the
+    run's examples. All of its steps at its newest batch would be another training.
+    """
+    if past.batch_size is None:
+        return None
+    known = [(one.batch_size, one.num_steps or 0.0, one.learning_rate or 0.0) for one in past.spent if one.batch_size]
+    rate = max((rate for _, _, rate in known if rate), default=None)
+    num_steps = sum(steps for _, steps, _ in known)
+    batch = steady_batch([BatchWindow(size, size) for size, _, _ in known], past.batch_size)
+    if batch is not None or not num_steps:
+        return TrainedWith(batch or past.batch_size, rate, max(past.steps_done, 1), is_tuned=False)
+    batch = past.batch_size if rate is None else max(known, key=lambda one: one[2])[0]
+    mean = sum(size * steps for size, steps, _ in known) / num_steps
+    return TrainedWith(batch, rate, max(round(past.steps_done * mean / batch), 1), is_tuned=False)
 
 
 def replayed(
