@@ -43,7 +43,7 @@ class Kappa:
     Attributes:
         log_mean: Mean of log κ.
         log_sd: Standard deviation of log κ for the run that is asked about.
-        measurements: Sweeps and branches of one's own behind it; 0 is the published spread alone.
+        measurements: Sweeps, branches and followed runs of one's own behind it; 0 is the published spread alone.
         said: Where it comes from, as a sentence.
     """
 

@@ -291,7 +291,7 @@ class Calibration:
     """How the noise scale is tied to a critical batch size.
 
     Attributes:
-        state: Calibrated from one sweep or branch of one's own on.
+        state: Calibrated from one sweep, branch or followed run of one's own on.
         kappa: κ = B_crit / B_simple.
         kappa_log10_sd: Standard deviation of log₁₀ κ.
         measurements: Sweeps and branches behind it.

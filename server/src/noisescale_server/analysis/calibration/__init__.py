@@ -1,1 +1,1 @@
-"""Statistics for calibration: κ from sweeps and branches, and how often the advice came true."""
+"""Statistics for calibration: κ from sweeps, branches and followed runs, and how often the advice came true."""

@@ -1,14 +1,15 @@
-"""κ for the next run: from its task's sweeps and branches, from other tasks of its family, or as it is published.
+"""κ for the next run: from its task's sweeps, branches and followed runs, from other tasks of its family, or the table.
 
 Tasks of one family that are trained by one kind of optimizer share a mean, which they differ from; runs of a task
 differ as well. Both spreads start from what published tasks show and follow one's own measurements.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 from noisescale_core.theory.learning_rate import RuleFamily, family_of
 from noisescale_server.analysis.calibration.calibration import PUBLISHED_LOG10_SD, UNCALIBRATED, Kappa
@@ -16,7 +17,12 @@ from noisescale_server.analysis.calibration.levels import Levels, Observation, S
 
 KEPT = 1_024
 
-Kind = Literal["sweep", "branch"]
+Kind = Literal["sweep", "branch", "followed"]
+"""What measures κ: a sweep, branches of a run, or a run whose batch changed, held against a sweep."""
+
+NAMES: Final[Mapping[Kind, tuple[str, str]]] = MappingProxyType(
+    {"sweep": ("sweep", "sweeps"), "branch": ("branch", "branches"), "followed": ("followed run", "followed runs")}
+)
 
 BETWEEN_TASKS = Spread(median=0.55, log_sd=0.6)
 """Of one family: ×/÷ 1.7, between 1.2 and 6 with 95 % probability.
@@ -39,10 +45,10 @@ PUBLISHED = Levels(
 
 @dataclass(frozen=True, slots=True)
 class KappaMeasurement:
-    """log κ as one sweep or branch measured it.
+    """log κ as one sweep, branch or followed run measured it.
 
     Attributes:
-        kind: Which of the two.
+        kind: Which of them.
         observation: The logarithm.
     """
 
@@ -73,13 +79,8 @@ def kappa_of(own: tuple[KappaMeasurement, ...], others: tuple[tuple[KappaMeasure
 
 
 def _said(used: Sequence[KappaMeasurement], mean: float, sd: float, *, is_own: bool) -> str:
-    counts = [(kind, sum(one.kind == kind for one in used)) for kind in ("sweep", "branch")]
-    named = " and ".join(f"{count} {_plural(kind, count)}" for kind, count in counts if count)
+    counts = [(sum(one.kind == kind for one in used), names) for kind, names in NAMES.items()]
+    *others, last = [f"{count} {names[count > 1]}" for count, names in counts if count]
+    named = f"{', '.join(others)} and {last}" if others else last
     where = f"here on {named}" if is_own else f"on {named} of other tasks of this family"
     return f"Calibrated {where}: κ {math.exp(mean):.2g}, ×/÷ {math.exp(sd):.2g}."
-
-
-def _plural(kind: str, count: int) -> str:
-    if count == 1:
-        return kind
-    return "branches" if kind == "branch" else "sweeps"

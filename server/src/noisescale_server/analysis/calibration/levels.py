@@ -63,7 +63,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one sweep or branch says of its task's logarithm: a value, or an interval that it lies in.
+    """What one sweep, branch or followed run says of its task's logarithm: a value, or an interval that it lies in.
 
     Attributes:
         low: The value, or the lower end; minus infinity where it is open.

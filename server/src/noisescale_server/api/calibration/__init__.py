@@ -1,1 +1,1 @@
-"""HTTP for calibration: κ from sweeps and branches, and how often the advice came true."""
+"""HTTP for calibration: κ from sweeps, branches and followed runs, and how often the advice came true."""

@@ -1,4 +1,4 @@
-"""/api/v1/projects/{project}/calibrations: what sweeps and branches say of κ, from one server to another."""
+"""/api/v1/projects/{project}/calibrations: what sweeps, branches and followed runs say of κ, for another server."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -15,7 +15,7 @@ from noisescale_server.api.platform.schemas import Answer, Body, Name
 from noisescale_server.api.sweeps.schemas import BatchSize, Value
 from noisescale_server.services.calibration import exchange as exchange
 from noisescale_server.services.calibration.exchange import Carried
-from noisescale_server.services.sweeps.sweeps import Kind
+from noisescale_server.services.sweeps.sweeps import AnyKind
 from noisescale_server.storage.calibration.calibration import IMPORTED, StoredCalibration
 from noisescale_server.storage.sweeps.sweeps import NewSweep
 
@@ -35,7 +35,7 @@ Spread = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 
 class CalibrationBody(Body):
-    """What one sweep or branch says of B_crit and κ = B_crit / noise scale; batches and noise scale in examples.
+    """What one sweep, branch or followed run says of B_crit and κ = B_crit / noise scale; batches in examples.
 
     `log_kappa_low` and `log_kappa_high` are one value, or the ends of an interval, null where it is open. `error` is
     the standard error of the value, null where no noise scale is known.
@@ -45,7 +45,7 @@ class CalibrationBody(Body):
     task: Name
     family: Name | None = None
     optimizer: Annotated[Name | Literal[""], Field(description="its kind: sgd, adam, or the name of another; or empty")]
-    kind: Kind = "sweep"
+    kind: AnyKind = "sweep"
     name: Name
     metric: Name | None = None
     target: Value | None = None
@@ -96,13 +96,13 @@ class CalibrationsBody(Body):
 
 
 class CalibrationAnswer(Answer):
-    """One sweep or branch; see `CalibrationBody`."""
+    """One sweep, branch or followed run; see `CalibrationBody`."""
 
     id: UUID
     task: str
     family: str | None
     optimizer: str
-    kind: Kind
+    kind: AnyKind
     name: str
     metric: str | None
     target: float | None
@@ -138,7 +138,7 @@ class ImportedAnswer(Answer):
 
 @router.get("")
 async def list_calibrations(project: ProjectName, session: ReadSession) -> CalibrationList:
-    """What the project's sweeps and branches say of κ, for another server to import."""
+    """What the project's sweeps, branches and followed runs say of κ, for another server to import."""
     found = await exchange.export(session, project)
     return CalibrationList(calibrations=[_answer(one) for one in found])
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from noisescale_server.api.platform.transactions import commit_with_retry
-from noisescale_server.services.calibration import calibration
+from noisescale_server.services.calibration import calibration, followed
 from noisescale_server.services.sweeps import gathered as gathered_sweeps
 
 _logger = logging.getLogger(__name__)
@@ -34,6 +34,10 @@ class Recalibrations:
             if not touched and self._gathers:
                 gathered = await commit_with_retry(sessions, lambda session: gathered_sweeps.gather(session, run_id))
                 touched = [] if gathered is None else [gathered]
+            if not touched:
+                async with sessions() as session:
+                    held_against = await followed.sweep_for(session, run_id)
+                touched = [] if held_against is None else [held_against]
             for sweep_id in touched:
                 await self._measure(sessions, sweep_id)
         except SQLAlchemyError:

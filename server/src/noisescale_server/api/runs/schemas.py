@@ -116,7 +116,7 @@ class RowDecision(Answer):
 
 
 class RunKappa(Interval):
-    """κ of the run, with the number of sweeps and branches behind it; 0: the published spread alone."""
+    """κ of the run, with the number of sweeps, branches and followed runs behind it; 0: the published spread."""
 
     level: float
     measurements: int

@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 
 from noisescale_server.api.platform.deps import MAX_INT64, Number, Step
 from noisescale_server.api.platform.schemas import Answer, Body, Config, Name
-from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, Goal, Kind, Status
+from noisescale_server.api.sweeps.followed import FollowedRunAnswer
+from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, AnyKind, Goal, Kind, Status
 
 MAX_TARGETS = 32
 MAX_POINTS = 2_000
@@ -176,7 +177,7 @@ class SweepAnswer(Answer):
     project: str
     task: str
     name: str
-    kind: Kind
+    kind: AnyKind
     run_id: UUID | None
     metric: str | None
     goal: Goal
@@ -190,9 +191,10 @@ class SweepAnswer(Answer):
 
 
 class SweepWithRuns(SweepAnswer):
-    """One sweep and its runs, by batch size, learning rate and seed."""
+    """One sweep and its runs, by batch size, learning rate and seed; and the newest runs that are held against it."""
 
     runs: list[SweepRunAnswer]
+    followed: list[FollowedRunAnswer]
 
 
 class SweepList(Answer):

@@ -1,5 +1,6 @@
 """/api/v1/sweeps: create, list, read, rename, attach runs, delete."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from noisescale_server.api.access.route import enter_if_there, enter_project, principal_of
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
+from noisescale_server.api.sweeps.followed import followed_answer
 from noisescale_server.api.sweeps.schemas import (
     BetweenRuns,
     NewSweepBody,
@@ -24,7 +26,7 @@ from noisescale_server.api.sweeps.schemas import (
 from noisescale_server.services.calibration import calibration
 from noisescale_server.services.sweeps import sweeps
 from noisescale_server.services.sweeps.sweeps import BETWEEN_RUNS, GivenRun, Kind, SweepView
-from noisescale_server.storage.platform.tables import SweepRun
+from noisescale_server.storage.platform.tables import Calibration, Sweep, SweepRun
 from noisescale_server.storage.sweeps.sweeps import NewSweep, SweepFilter, SweepRow, called
 
 router = APIRouter(prefix="/sweeps", tags=["sweeps"])
@@ -76,8 +78,9 @@ async def list_sweeps(query: Annotated[SweepQuery, Query()], session: ReadSessio
 
 @router.get("/{sweep_id}")
 async def get_sweep(sweep_id: SweepId, session: ReadSession) -> SweepWithRuns:
-    """One sweep with its runs."""
-    return sweep_answer(await sweeps.get(session, sweep_id))
+    """One sweep with its runs, and those that are held against it."""
+    view = await sweeps.get(session, sweep_id)
+    return sweep_answer(view, await calibration.held_against(session, sweep_id))
 
 
 @router.patch("/{sweep_id}", response_model=SweepAnswer, openapi_extra=body_of(SweepPatch))
@@ -90,7 +93,7 @@ async def rename_sweep(sweep_id: SweepId, request: Request, session: Session) ->
 @router.delete("/{sweep_id}", status_code=204)
 async def delete_sweep(sweep_id: SweepId, session: Session) -> None:
     """Delete the sweep with the curves that were given; runs that are stored stay."""
-    await sweeps.remove(session, sweep_id)
+    await calibration.remove_sweep(session, sweep_id)
 
 
 @router.post("/{sweep_id}/runs", response_model=SweepWithRuns | WrittenSweep, openapi_extra=body_of(SweepRunsBody))
@@ -98,7 +101,9 @@ async def attach_runs(sweep_id: SweepId, request: Request, session: Session) -> 
     """Attach runs that are stored, or curves; a run that the sweep has already is replaced."""
     body = parse(SweepRunsBody, await read_body(request))
     view = await calibration.attach(session, sweep_id, [given_run(run) for run in body.runs])
-    return _written(view.row) if principal_of(request).reads_only_its_own else sweep_answer(view)
+    if principal_of(request).reads_only_its_own:
+        return _written(view.row)
+    return sweep_answer(view, await calibration.held_against(session, sweep_id))
 
 
 def given_run(body: SweepRunBody) -> GivenRun:
@@ -115,9 +120,15 @@ def given_run(body: SweepRunBody) -> GivenRun:
     )
 
 
-def sweep_answer(view: SweepView) -> SweepWithRuns:
-    """A sweep as JSON."""
-    return SweepWithRuns(**_fields(view.row), runs=[_run_answer(run) for run in view.runs])
+def sweep_answer(view: SweepView, held: Sequence[tuple[Calibration, Sweep]] = ()) -> SweepWithRuns:
+    """A sweep as JSON.
+
+    Args:
+        view: The sweep.
+        held: Runs that are held against it.
+    """
+    runs, followed = [_run_answer(run) for run in view.runs], [followed_answer(*one) for one in held]
+    return SweepWithRuns(**_fields(view.row), runs=runs, followed=followed)
 
 
 def _written(row: SweepRow) -> WrittenSweep:

@@ -10,6 +10,7 @@ from noisescale_core.advice.answer import Recommendation
 from noisescale_core.advice.parts.parts import Interval, LatestNoiseScale
 from noisescale_server.api.platform.schemas import Answer
 from noisescale_server.api.recommendation.schemas import AS_JSON
+from noisescale_server.api.sweeps.followed import FollowedRunAnswer
 
 
 class KnownCriticalBatch(Answer):
@@ -62,6 +63,7 @@ class TaskAnswer(Answer):
     num_branches: int
     kappas: list[TaskKappa]
     sweeps: list[TaskSweepAnswer]
+    followed: list[FollowedRunAnswer]
     latest_run_average: TaskRunAverage | None
 
 

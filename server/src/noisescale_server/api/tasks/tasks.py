@@ -17,6 +17,7 @@ from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.api.platform.deps import KnownWholeRuns, ReadSession, Text
 from noisescale_server.api.recommendation.query import RecommendationQuery
 from noisescale_server.api.recommendation.schemas import as_said
+from noisescale_server.api.sweeps.followed import followed_answer
 from noisescale_server.api.tasks.schemas import (
     EarlierRun,
     KnownCriticalBatch,
@@ -111,6 +112,7 @@ def task_answer(found: TaskSummary) -> TaskAnswer:
         num_branches=row.num_branches,
         kappas=[_kappa(kind, kappa) for kind, kappa in found.kappas.items()],
         sweeps=[_sweep(one, row.name) for one in found.sweeps],
+        followed=[followed_answer(one.row, one.sweep) for one in found.followed],
         latest_run_average=None
         if latest is None
         else TaskRunAverage(run_id=latest.run_id, noise_scale=LatestNoiseScale.of(latest.noise_scale, None)),

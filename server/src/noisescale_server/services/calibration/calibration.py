@@ -1,4 +1,4 @@
-"""κ of the project's own sweeps and branches, measured when their runs change."""
+"""κ of the project's own sweeps, branches and followed runs, measured when their runs change."""
 
 import math
 from collections.abc import Sequence
@@ -11,16 +11,22 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.calibration.measurement import observed_kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
+from noisescale_server.services.calibration import followed
 from noisescale_server.services.runs import runs
 from noisescale_server.services.sweeps import gathered, noise_scale_behind, sweeps
 from noisescale_server.services.sweeps.measured import MeasuredSweep, last_step, measure
 from noisescale_server.services.sweeps.noise_scale_behind import Behind, RunBehind
 from noisescale_server.services.sweeps.sweeps import GivenRun, SweepView
 from noisescale_server.storage.calibration import calibration as storage
+from noisescale_server.storage.calibration import followed as followed_rows
 from noisescale_server.storage.calibration.calibration import NewCalibration
-from noisescale_server.storage.platform.tables import Sweep
+from noisescale_server.storage.calibration.followed import FOLLOWED
+from noisescale_server.storage.platform import placement
+from noisescale_server.storage.platform.tables import Calibration, Sweep
 
 LEVEL = 0.95
+MAX_HELD = 50
+"""Runs held against one sweep that are shown."""
 MAX_REPEATS = 4
 """Runs of one setting that are read."""
 
@@ -36,9 +42,16 @@ async def attach(session: AsyncSession, sweep_id: UUID, given: Sequence[GivenRun
         RunNotFound: For a stored run that the sweep's project does not have.
         InvalidInput: Where a batch size or learning rate is neither given nor logged, or there are too many runs.
     """
+    await placement.one_connection_a_node(session)
     view = await sweeps.attach(session, sweep_id, given)
+    await _let_go(session, [run.run_id for run in given if run.is_stored])
     await refresh(session, sweep_id)
     return view
+
+
+async def _let_go(session: AsyncSession, run_ids: Sequence[UUID]) -> None:
+    """What a sweep has now says nothing by itself any more: a run counts once."""
+    await followed_rows.forget(session, [followed.row_of(run_id) for run_id in run_ids])
 
 
 async def remove_run(session: AsyncSession, run_id: UUID) -> None:
@@ -47,10 +60,31 @@ async def remove_run(session: AsyncSession, run_id: UUID) -> None:
     Raises:
         RunNotFound: When no run has this id.
     """
-    touched = await sweeps_with(session, run_id)
+    await placement.one_connection_a_node(session)
+    touched = {*await sweeps_with(session, run_id), *await followed_rows.sweeps_behind(session, run_id)}
     await runs.remove(session, run_id)
-    for sweep_id in touched:
+    for sweep_id in sorted(touched):
         await refresh(session, sweep_id)
+
+
+async def remove_sweep(session: AsyncSession, sweep_id: UUID) -> None:
+    """Delete a sweep; runs that were held against it are held against the newest that is left for them.
+
+    Raises:
+        SweepNotFound: When no sweep has this id.
+    """
+    await placement.one_connection_a_node(session)
+    held = await followed_rows.runs_against(session, sweep_id)
+    await followed_rows.forget(session, list(held.values()))
+    await sweeps.remove(session, sweep_id)
+    others = {await followed.sweep_for(session, run_id) for run_id in held}
+    for other in sorted(one for one in others if one is not None):
+        await refresh(session, other)
+
+
+async def held_against(session: AsyncSession, sweep_id: UUID) -> list[tuple[Calibration, Sweep]]:
+    """What runs say that are held against the sweep, the newest 50, each with its row of kind followed."""
+    return await followed_rows.newest(session, MAX_HELD, sweep_id=sweep_id)
 
 
 async def sweeps_with(session: AsyncSession, run_id: UUID) -> Sequence[UUID]:
@@ -60,36 +94,50 @@ async def sweeps_with(session: AsyncSession, run_id: UUID) -> Sequence[UUID]:
 
 async def after_finish(session: AsyncSession, sweep_id: UUID) -> None:
     """Renew what a sweep says once a run of it has finished; one that made itself holds no run whose batch changed."""
+    await placement.one_connection_a_node(session)
     if await storage.lock(session, sweep_id):
         await gathered.leave_changed(session, (await sweeps.row(session, sweep_id)).sweep)
         await refresh(session, sweep_id)
 
 
 async def refresh(session: AsyncSession, sweep_id: UUID) -> None:
-    """Renew what a sweep or branch says by what its runs say now. A sweep that is gone says nothing."""
+    """Renew what a sweep or branch says by what its runs say now, and what runs say that are held against it.
+
+    A sweep that is gone says nothing.
+    """
+    await placement.one_connection_a_node(session)
     if not await storage.lock(session, sweep_id):
         return
     view = await sweeps.get(session, sweep_id)
     sweep = view.row.sweep
     if storage.IMPORTED in sweep.details:
         return
+    if sweep.kind == FOLLOWED:
+        return  # it is measured with the sweep that it is held against
     if sweep.kind == "branch":
-        found, behind = await _of_branch(session, sweep)
-    else:
-        found, behind = await _of_sweep(session, view)
+        await _keep(session, sweep, *await _of_branch(session, sweep))
+        return
+    measured = await measure(session, sweep.id)
+    optimizer = await _keep(session, sweep, *await _of_sweep(session, view, measured))
+    await followed.refresh(session, sweep, measured, optimizer)
+
+
+async def _keep(session: AsyncSession, sweep: Sweep, found: dict[str, Any], behind: Behind) -> str:
+    """Keep what was found as the sweep's row; the kind of its optimizer."""
+    optimizer = optimizer_kind(sweep.optimizer or behind.optimizer)
     row = NewCalibration(
         sweep_id=sweep.id,
         project_id=sweep.project_id,
         task_id=sweep.task_id,
-        optimizer=optimizer_kind(sweep.optimizer or behind.optimizer),
+        optimizer=optimizer,
         family=await storage.family_of_task(session, sweep.task_id),
         **found,
     )
     await storage.keep(session, row)
+    return optimizer
 
 
-async def _of_sweep(session: AsyncSession, view: SweepView) -> tuple[dict[str, Any], Behind]:
-    sweep = await measure(session, view.row.sweep.id)
+async def _of_sweep(session: AsyncSession, view: SweepView, sweep: MeasuredSweep) -> tuple[dict[str, Any], Behind]:
     reached = [point for point in sweep.points if point.average.steps.steps is not None]
     behind = await noise_scale_behind.of_runs(session, _tuned_runs(view, sweep))
     tuned = [

@@ -1,4 +1,4 @@
-"""Calibrations that go from one server to another: what sweeps and branches say of κ, without their runs.
+"""Calibrations that go from one server to another: what sweeps, branches and followed runs say of κ, without runs.
 
 A calibration keeps the id of its sweep, so that the same file twice changes nothing, and a server that has measured the
 sweep itself is not told otherwise.
@@ -50,7 +50,7 @@ class Imported:
 
 
 async def export(session: AsyncSession, project: str) -> list[StoredCalibration]:
-    """What a project's sweeps and branches say of κ, the newest 1,000; those that say nothing are left out.
+    """What a project's sweeps, branches and followed runs say of κ, the newest 1,000, without those that say nothing.
 
     Args:
         session: Where to read.

@@ -1,4 +1,4 @@
-"""What is known of κ for runs: read from what the project's sweeps and branches have measured."""
+"""What is known of κ for runs: read from what the project's sweeps, branches and followed runs have measured."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.calibration.calibration import Kappa
-from noisescale_server.analysis.calibration.kappa import KappaMeasurement, kappa_of, optimizer_kind
+from noisescale_server.analysis.calibration.kappa import NAMES, KappaMeasurement, kappa_of, optimizer_kind
 from noisescale_server.analysis.calibration.levels import Observation
 from noisescale_server.storage.calibration import calibration as storage
 from noisescale_server.storage.calibration.calibration import StoredKappa, WantedKappa
@@ -40,4 +40,4 @@ def _measurement(row: StoredKappa) -> KappaMeasurement:
     low = -math.inf if row.log_kappa_low is None else row.log_kappa_low
     high = math.inf if row.log_kappa_high is None else row.log_kappa_high
     observation = Observation(low, high, row.error, row.num_runs, row.squares, row.run_error)
-    return KappaMeasurement("branch" if row.kind == "branch" else "sweep", observation)
+    return KappaMeasurement(row.kind if row.kind in NAMES else "sweep", observation)  # type: ignore[arg-type]

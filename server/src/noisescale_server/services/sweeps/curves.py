@@ -46,7 +46,7 @@ async def of_sweep(session: AsyncSession, sweep: Sweep, attached: Sequence[Sweep
         if run.status == "infeasible":
             continue
         if run.is_stored:
-            read = await _stored(session, run.run_id, sweep.metric)
+            read = await of_stored_run(session, run.run_id, sweep.metric)
             found.append(RunCurve(run, [step for step, _ in read], [value for _, value in read]))
         else:
             found.append(RunCurve(run, run.curve_steps, run.curve_values))
@@ -76,7 +76,7 @@ def settings(attached: Sequence[SweepRun], curves: Sequence[RunCurve], goal: Goa
     return settings_of([*diverged, *evaluated])
 
 
-async def _stored(session: AsyncSession, run_id: UUID, metric: str | None) -> list[tuple[int, float]]:
+async def of_stored_run(session: AsyncSession, run_id: UUID, metric: str | None) -> list[tuple[int, float]]:
     """(steps taken, value): step 0 is the first, so one has been taken after it; of a deleted run nothing."""
     if await runs.get(session, run_id) is None:
         return []

@@ -71,11 +71,11 @@ async def gather(session: AsyncSession, run_id: UUID) -> UUID | None:
     own = (await _as_swept_each(session, [run])).get(run.id)
     if own is None:
         return None
-    rest = _rest(run.config)
+    rest = rest_of(run.config)
     if not rest:  # nothing says that runs of the task train the same
         return None
-    alike = await storage.unswept_runs(session, run, MOST_RUNS)
-    each = await _as_swept_each(session, [one for one in alike if _rest(one.config) == rest])
+    alike = await storage.unswept_runs(session, run.task_id, MOST_RUNS, of_optimizer=run)
+    each = await _as_swept_each(session, [one for one in alike if rest_of(one.config) == rest])
     found = swept(list(each.values()))
     key = json.dumps([str(run.task_id), optimizer_kind(run.optimizer), rest], sort_keys=True, default=str)
     sweep_id = uuid5(OF_GATHERED, key)
@@ -134,7 +134,8 @@ async def _described(session: AsyncSession, run: Run, sweep_id: UUID) -> NewSwee
     )
 
 
-def _rest(config: Mapping[str, Any]) -> dict[str, Any]:
+def rest_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config says of the training beside what runs of one sweep may differ in."""
     return {name: value for name, value in config.items() if name.lower() not in VARIED}
 
 

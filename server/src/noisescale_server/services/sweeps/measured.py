@@ -50,6 +50,7 @@ class MeasuredSweep:
         min_steps: S_min; None where the fit was refused.
         points: Steps at the best learning rate of each batch size.
         curve: Of the fit; empty where it was refused.
+        fit: The whole of it; None where it was refused.
     """
 
     sweep_id: UUID
@@ -65,6 +66,7 @@ class MeasuredSweep:
     min_steps: Estimate | None
     points: tuple[TargetPoint, ...]
     curve: tuple[CurvePoint, ...]
+    fit: SweepFit | None = None
 
 
 async def measure(session: AsyncSession, sweep_id: UUID) -> MeasuredSweep:
@@ -101,6 +103,7 @@ def _measured(view: SweepView, settings: Sequence[Setting], targets: Sequence[fl
         min_steps=None if fit is None else fit.min_steps,
         points=() if found is None else found.points,
         curve=() if found is None else found.curve,
+        fit=fit,
     )
 
 

@@ -1,7 +1,7 @@
 """The noise scale behind a measured critical batch: of the tuned runs of a sweep, or of the run that branches left."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from cachetools import LRUCache
@@ -14,6 +14,7 @@ from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.series.averages import Window, averages
 from noisescale_server.analysis.series.steady_batch import is_same_batch
 from noisescale_server.services.series import averages as task_averages
+from noisescale_server.services.series.windows import Windows
 from noisescale_server.storage.comparison import comparison
 from noisescale_server.storage.comparison.comparison import MeasuredRun
 
@@ -99,15 +100,21 @@ async def resolved_windows(session: AsyncSession, run: MeasuredRun, to_step: int
 
 
 async def _computed(session: AsyncSession, run: MeasuredRun, to_step: int | None) -> list[Window]:
+    found = await all_windows(session, run, to_step)
+    return task_averages.resolved_windows(found.points, found.estimates)
+
+
+async def all_windows(session: AsyncSession, run: MeasuredRun, to_step: int | None) -> Windows:
+    """The run's windows up to a step; those whose learning rate is below a tenth of the largest are unresolved."""
     found = await task_averages.read_windows(session, run, to_step)
     rates = found.points.lr_last
     peak = max((rate for rate in rates if rate), default=None)
     if peak is None:
-        return task_averages.resolved_windows(found.points, found.estimates)
+        return found
     # a rate that was not logged says nothing against its window
     used = windows_to_use([peak if rate is None else rate for rate in rates], peak_learning_rate=peak)
     kept = [one if is_used else NOTHING_MEASURED for one, is_used in zip(found.estimates, used, strict=True)]
-    return task_averages.resolved_windows(found.points, kept)
+    return replace(found, estimates=kept)
 
 
 def _why_not(counted_otherwise: Sequence[tuple[float, float]]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,6 +16,9 @@ from noisescale_server.storage.sweeps import sweeps
 from noisescale_server.storage.sweeps.sweeps import NewSweep, NewSweepRun, SweepFilter, SweepRow
 
 Kind = Literal["sweep", "branch"]
+AnyKind = Literal["sweep", "branch", "followed"]
+"""With the one that nobody creates by hand: what one run says of κ that is held against a sweep."""
+
 Goal = Literal["min", "max"]
 Status = Literal["complete", "infeasible", "incomplete"]
 
@@ -158,6 +161,8 @@ async def attach(session: AsyncSession, sweep_id: UUID, given: Sequence[GivenRun
         raise SweepNotFound(sweep_id)
     if IMPORTED in row.sweep.details:
         raise refuse("sweep_id", "was measured by another server and imported: begin a sweep of its own", str(sweep_id))
+    if row.sweep.kind not in get_args(Kind):
+        raise refuse("sweep_id", "is what one run says of κ, and no sweep: begin a sweep", str(sweep_id))
     ids = [run.run_id for run in given if run.is_stored]
     stored = {run.id: run for run in await sweeps.stored_runs(session, row.project, ids)}
     batches = await _own_batches(session, given, stored)

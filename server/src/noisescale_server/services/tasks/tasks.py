@@ -14,6 +14,7 @@ from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.services.tasks.evidence import TaskSweep
 from noisescale_server.storage.calibration import calibration as stored_calibration
+from noisescale_server.storage.calibration import followed as followed_calibration
 from noisescale_server.storage.calibration.calibration import WantedKappa
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE
@@ -21,6 +22,8 @@ from noisescale_server.storage.tasks import tasks
 from noisescale_server.storage.tasks.tasks import TaskRow
 
 MAX_TASKS = 200
+MAX_FOLLOWED = 50
+"""Runs of one task that are shown; κ is from all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,16 @@ class TaskSummary:
 
     Attributes:
         row: Name, unit, family and counts.
-        kappas: κ of the next run by kind of optimizer, as far as its own sweeps and branches tell.
+        kappas: κ of the next run by kind of optimizer, as far as its own sweeps, branches and followed runs tell.
         sweeps: Sweeps over batch sizes, newest first.
+        followed: Runs whose batch changed that are held against a sweep, newest first.
         latest: Of its resolved run that was active last; None where there is none.
     """
 
     row: TaskRow
     kappas: dict[str, Kappa]
     sweeps: Sequence[TaskSweep]
+    followed: Sequence[TaskSweep]
     latest: RunAverage | None
 
 
@@ -68,10 +73,14 @@ async def of_project(session: AsyncSession, whole_runs: WholeRuns, project: str)
 
 async def _summary(session: AsyncSession, whole_runs: WholeRuns, row: TaskRow, newest: UUID | None) -> TaskSummary:
     stored = await stored_calibration.of_task(session, row.task_id)
-    kinds = sorted({one.optimizer for one, _ in stored if one.error is not None})
+    held = await followed_calibration.newest(session, MAX_FOLLOWED, task_id=row.task_id)
+    kinds = sorted({one.optimizer for one, _ in [*stored, *held] if one.error is not None})
     kappas = {kind: await _kappa(session, row, kind) for kind in kinds}
     sweeps = [TaskSweep(one, sweep) for one, sweep in stored if sweep.kind == "sweep"]
-    return TaskSummary(row, kappas, sweeps, None if newest is None else await _latest(session, whole_runs, newest))
+    followed = [TaskSweep(one, sweep) for one, sweep in held]
+    return TaskSummary(
+        row, kappas, sweeps, followed, None if newest is None else await _latest(session, whole_runs, newest)
+    )
 
 
 async def _kappa(session: AsyncSession, row: TaskRow, kind: str) -> Kappa:

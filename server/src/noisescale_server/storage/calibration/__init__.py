@@ -1,1 +1,1 @@
-"""SQL for calibration: κ from sweeps and branches, and how often the advice came true."""
+"""SQL for calibration: κ from sweeps, branches and followed runs, and how often the advice came true."""

@@ -1,4 +1,4 @@
-"""What sweeps and branches say of B_crit and κ, one row each."""
+"""What sweeps, branches and followed runs say of B_crit and κ, one row each."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -57,7 +57,7 @@ class StoredCalibration:
 
 @dataclass(frozen=True, slots=True)
 class StoredKappa:
-    """log κ of one sweep or branch, with its task."""
+    """log κ of one sweep, branch or followed run, with its task."""
 
     task_id: UUID
     kind: str
@@ -130,7 +130,7 @@ async def keep(session: AsyncSession, new: NewCalibration) -> None:
 
 
 async def kappas(session: AsyncSession, wanted: Sequence[WantedKappa]) -> list[list[StoredKappa]]:
-    """κ of every sweep and branch of each wanted task and of its family, by task; one statement for all."""
+    """κ of every sweep, branch and followed run of each wanted task and its family, by task; one statement for all."""
     columns = zip(*((one.project_id, one.optimizer, one.task_id, one.family) for one in wanted), strict=True)
     found: list[list[StoredKappa]] = [[] for _ in wanted]
     for place, *row in await read(session, _KAPPAS, *map(list, columns)) if wanted else ():
@@ -166,7 +166,7 @@ async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibr
     rows = (
         select(Calibration, Sweep)
         .join(Sweep, Sweep.id == Calibration.sweep_id)
-        .where(Sweep.task_id == task_id)
+        .where(Sweep.task_id == task_id, Sweep.kind.in_(("sweep", "branch")))
         .order_by(Sweep.created_at.desc(), Sweep.id.desc())
         .limit(MAX_SWEEPS)
     )
@@ -174,7 +174,7 @@ async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibr
 
 
 async def of_project(session: AsyncSession, project: str, limit: int) -> list[StoredCalibration]:
-    """What a project's sweeps and branches say of B_crit or κ, newest first.
+    """What a project's sweeps, branches and followed runs say of B_crit or κ, newest first.
 
     Args:
         session: Where to read.

@@ -285,7 +285,8 @@ class StreamLoss(Table):
 class Sweep(Table):
     """Runs of one task at several batch sizes, or branches of one run: what they are compared by.
 
-    `metric` is the name of a logged metric, null for the training loss; `run_id` the run that branches left.
+    `metric` is the name of a logged metric, null for the training loss; `run_id` the run that branches left. Of kind
+    `followed` it is no sweep, but the run `run_id` whose batch changed, held against the sweep that `details` name.
     """
 
     __tablename__ = "sweep"
@@ -326,7 +327,7 @@ class SweepRun(Table):
 
 
 class Calibration(Table):
-    """What a sweep or branch says of B_crit and of κ = B_crit / noise scale; computed when its runs change.
+    """What a sweep, branch or followed run says of B_crit and κ = B_crit / noise scale; computed when its runs change.
 
     Batches and noise scale in examples. `log_kappa_*` are one value, or the ends of an interval, null where open; both
     null where no noise scale is known, and `missing` says why. `tuned` lists the best settings: batch_size, lr, steps;

@@ -70,6 +70,7 @@ WHERE metric.run_id = $1::uuid AND metric.stream_id = $2::uuid AND metric.seq = 
 _SWEPT = """
 SELECT DISTINCT sweep.metric FROM sweep_run JOIN sweep ON sweep.id = sweep_run.sweep_id
 WHERE sweep_run.run_id = $1::uuid AND sweep_run.is_stored AND sweep.metric IS NOT NULL
+UNION SELECT metric FROM sweep WHERE run_id = $1::uuid AND kind = 'followed' AND metric IS NOT NULL
 """
 _FOLDED = """
 UPDATE stream SET folded = $3::bigint[], folded_groups = $4::bigint[], num_folded = num_folded + $5::bigint

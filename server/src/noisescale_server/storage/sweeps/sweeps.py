@@ -197,22 +197,26 @@ async def stored_runs(session: AsyncSession, project: str, run_ids: Sequence[UUI
     return found.all()
 
 
-async def unswept_runs(session: AsyncSession, like: Run, limit: int) -> list[Run]:
-    """Finished runs of a run's task and optimizer that no sweep has, the run itself among them, newest first.
+async def unswept_runs(
+    session: AsyncSession, task_id: UUID, limit: int, *, of_optimizer: Run | None = None
+) -> list[Run]:
+    """Finished runs of a task that no sweep has, newest first.
 
     Args:
         session: Where to read.
-        like: The run.
+        task_id: The task.
         limit: Of the runs.
+        of_optimizer: A run whose optimizer they share; None: any.
     """
     is_swept = select(SweepRun.run_id).where(SweepRun.run_id == Run.id).exists()
     rows = (
         select(Run)
-        .where(Run.task_id == like.task_id, Run.project_id == like.project_id, Run.finish_status == "finished")
-        .where(~Run.archived, Run.optimizer.is_not_distinct_from(like.optimizer), ~is_swept)
+        .where(Run.task_id == task_id, Run.finish_status == "finished", ~Run.archived, ~is_swept)
         .order_by(Run.finished_at.desc().nulls_last(), Run.id)
         .limit(limit)
     )
+    if of_optimizer is not None:
+        rows = rows.where(Run.optimizer.is_not_distinct_from(of_optimizer.optimizer))
     return list(await session.scalars(rows))
 
 
@@ -250,8 +254,8 @@ def _rows() -> Select[Sweep, str, str]:
 
 
 def _conditions(wanted: SweepFilter) -> list[ColumnElement[bool]]:
-    # what another server has measured has no runs here to show
-    conditions: list[ColumnElement[bool]] = [~Sweep.details.has_key(IMPORTED)]
+    # what another server has measured has no runs here to show, and what one followed run says is no sweep
+    conditions: list[ColumnElement[bool]] = [~Sweep.details.has_key(IMPORTED), Sweep.kind.in_(("sweep", "branch"))]
     if wanted.project is not None:
         conditions.append(Project.name == wanted.project)
     if wanted.task is not None:
