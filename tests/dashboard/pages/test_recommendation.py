@@ -70,7 +70,7 @@ def test_a_calibrated_answer_says_kappa_its_interval_and_how_many_sweeps() -> No
 
     said = bottom_of(advised(calibration=known, warnings=[]))
 
-    assert "Calibrated here on 3 sweeps and branches: κ 0.970, 0.740 – 1.26, 95 %." in said
+    assert "Calibrated here on 3 measurements: κ 0.970, 0.740 – 1.26, 95 %." in said
 
 
 def test_where_kappa_is_not_one_the_card_says_by_what_its_rows_and_its_curve_go() -> None:

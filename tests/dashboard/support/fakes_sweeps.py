@@ -36,6 +36,7 @@ class FakeSweep:
     findings: tuple[str, ...] = ()
     turns: bool = False
     between: dict[str, Any] | None = None
+    followed: tuple[dict[str, Any], ...] = ()
 
     @property
     def id(self) -> str:
@@ -87,7 +88,7 @@ def sweep_json(sweep: FakeSweep, *, with_runs: bool = False) -> dict[str, Any]:
         "num_runs": len(runs_json(sweep)),
         "of_the_future": 1,
     }
-    return {**data, "runs": runs_json(sweep)} if with_runs else data
+    return {**data, "runs": runs_json(sweep), "followed": list(sweep.followed)} if with_runs else data
 
 
 def best_rate(sweep: FakeSweep, batch_size: float) -> float:

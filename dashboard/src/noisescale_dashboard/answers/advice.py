@@ -39,7 +39,10 @@ class Waste:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well the noise scale is tied to a measured critical batch here; `measurements` are sweeps and branches."""
+    """How well the noise scale is tied to a measured critical batch here.
+
+    `measurements` are sweeps, branches and followed runs.
+    """
 
     state: str = "uncalibrated"
     kappa: Interval = UNKNOWN

@@ -86,7 +86,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """κ of a run; without `measurements` (sweeps and branches) it is the spread over published tasks."""
+    """κ of a run; without `measurements` (sweeps, branches and followed runs) it is the spread over published tasks."""
 
     value: float | None = None
     low: float | None = None

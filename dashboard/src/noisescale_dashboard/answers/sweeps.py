@@ -37,6 +37,19 @@ class BetweenRuns:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowedRun:
+    """A run whose batch changed, held against the sweep: κ by the steps that it took, or why it says nothing."""
+
+    id: str
+    name: str
+    run_id: str | None = None
+    steps: float | None = None
+    min_steps: float | None = None
+    kappa: Interval | None = None
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Runs of one task at several batch sizes (kind sweep), or short branches of one run (kind branch)."""
 
@@ -56,6 +69,7 @@ class Sweep:
     noise_scale_between_runs: BetweenRuns | None = None
     num_runs: int = 0
     runs: tuple[SweepRun, ...] = ()
+    followed: tuple[FollowedRun, ...] = ()
 
     @property
     def hardest_target(self) -> float | None:

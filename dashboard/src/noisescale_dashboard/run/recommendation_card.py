@@ -302,8 +302,8 @@ def calibration_words(advice: Recommendation) -> str | None:
     known, kappa = advice.calibration, advice.calibration.kappa
     if known.state != "calibrated" or kappa.value is None:
         return known.text
-    sources = "one sweep or branch" if known.measurements == 1 else f"{known.measurements} sweeps and branches"
-    # the API says whether they were measured here or on other tasks of the family
+    sources = "one measurement" if known.measurements == 1 else f"{known.measurements} measurements"
+    # the API says what they were, and whether they were measured here or on other tasks of the family
     told, is_told, _ = (known.text or "").partition(": κ")
     where = told if is_told else f"Calibrated here on {sources}"
     return f"{where}: κ {significant(kappa.value)}, {span(kappa.low, kappa.high)}, {share(kappa.level or 0.95)}."

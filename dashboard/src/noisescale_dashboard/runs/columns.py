@@ -88,7 +88,7 @@ def choices(runs: Iterable[Run], also: Iterable[str] = ()) -> list[dict[str, str
 
 TOOLTIPS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "kappa": "critical batch ÷ noise scale, measured by your own sweeps and branches",
+        "kappa": "critical batch ÷ noise scale, measured by your own sweeps and branches, and followed runs",
         "hours": "from the creation of the run to its newest data, pauses included",
         "cost": "hours × devices × price of a device; at most, as pauses are included",
     }

@@ -51,7 +51,7 @@ COLUMNS: Final[Mapping[str, Callable[[Run], Any]]] = MappingProxyType(
         "kappa": lambda run: run.kappa.value,
         "kappa, lower end 95 %": lambda run: run.kappa.low,
         "kappa, upper end 95 %": lambda run: run.kappa.high,
-        "sweeps and branches behind kappa": lambda run: run.kappa.measurements,
+        "sweeps, branches and followed runs behind kappa": lambda run: run.kappa.measurements,
         "optimizer": lambda run: run.optimizer,
         "learning rate": lambda run: run.lr,
         "examples": lambda run: run.examples,

@@ -9,6 +9,7 @@ from noisescale_dashboard.words.terms import TERM_OF
 MCCANDLISH = "McCandlish et al. 2018, arXiv:1812.06162"
 SECTION_OF_PAGE: Final = MappingProxyType(
     {
+        "calibration.md": "sweeps-and-branches",
         "cost.md": "small-and-large-batches",
         "dashboard.md": "over-training",
         "deciding.md": "how-sure",

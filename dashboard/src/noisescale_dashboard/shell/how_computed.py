@@ -82,6 +82,12 @@ SWEEPS: Final[Mapping[str, How]] = MappingProxyType(
             "tr Σ. The runs' parameters differ, for which at least 15 % are allowed; the interval is Fieller's.",
             "estimators.md", ("noise_scale",), f"{MCCANDLISH}, appendix A.1",
         ),
+        "sweep-followed-card": How(
+            "A step at batch B makes 1 ÷ (1 + κ φ ÷ B) of the progress of a step of unlimited batch, and S_min of "
+            "those reach the target. Summed over a run's windows up to the target, that is solved for κ. A run whose "
+            "learning rate at the target was more than 2 × off the sweep's best says nothing.",
+            "calibration.md", ("kappa", "calibrated", "target"), f"{MCCANDLISH}, appendix D.1",
+        ),
         "sweep-quality-card": How(
             "Metric at the best rate of each batch size minus that of the smallest one, at equal steps, at equal "
             "examples, and with all the time that was given. Intervals are Welch's, over seeds.",

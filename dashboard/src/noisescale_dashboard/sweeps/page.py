@@ -16,6 +16,7 @@ from noisescale_dashboard.sweeps import between as sweep_between
 from noisescale_dashboard.sweeps import branch as sweep_branch
 from noisescale_dashboard.sweeps import cards as sweep_cards
 from noisescale_dashboard.sweeps import figures as sweep_figures
+from noisescale_dashboard.sweeps import followed as sweep_followed
 from noisescale_dashboard.sweeps import laws as sweep_laws
 from noisescale_dashboard.sweeps import rename as sweep_rename
 from noisescale_dashboard.sweeps import words as sweep_sentences
@@ -60,6 +61,7 @@ CHANGED = (
     Output("sweep-targets-sentence", "children"),
     Output("sweep-residuals-sentence", "children"),
     Output("sweep-between", "children"),
+    Output("sweep-followed", "children"),
 )
 """What the callback of the sweep sets; what it does not name stays as it is."""
 
@@ -78,6 +80,7 @@ def layout(sweep_id: str, *, narrow: bool, refresh_seconds: float) -> list[Child
             html.Div(id="sweep-note"),
             html.Div(sweep_cards.layout(narrow=narrow), id="sweep-cards", className="sweep-grid"),
             html.Div(id="sweep-between"),
+            html.Div(id="sweep-followed"),
             html.Div(id="sweep-branch"),
             html.Div(sweep_branch.figure_card(), id="sweep-branch-card-box", hidden=True),
         ],
@@ -193,6 +196,7 @@ def _shown(sweep: Sweep, found: CriticalBatch, target: TargetFit, *, from_slopes
         "sweep-fit.children": sweep_cards.fit_table(found, target),
         "sweep-fit-card-footer.children": sweep_cards.fit_footer(target),
         **sweep_between.changes(sweep),
+        **sweep_followed.changes(sweep),
     }
 
 
@@ -222,6 +226,7 @@ def _without_targets(sweep: Sweep, *, narrow: bool) -> dict[str, Any]:
         "sweep-choices.hidden": True,
         "sweep-note.children": None,
         **sweep_between.changes(sweep),
+        **sweep_followed.changes(sweep),
     }
     if sweep.kind == "branch":
         return {**changes, **sweep_branch.changes(sweep, narrow=narrow)}

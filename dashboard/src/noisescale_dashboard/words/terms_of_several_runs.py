@@ -121,7 +121,7 @@ COMPARED: Final[Mapping[str, Term]] = MappingProxyType(
         ),
         "calibrated": Term(
             "calibrated",
-            "A sweep or a branch on this server has measured the critical batch itself, so the odds are sharper.",
+            "A sweep, a branch or a followed run on this server tells the critical batch itself, so odds are sharper.",
             "Without one the interval holds the spread over published tasks, a factor of 7 either way.",
             named=("calibrated", "uncalibrated"),
         ),
