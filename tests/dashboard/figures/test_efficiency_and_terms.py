@@ -46,13 +46,17 @@ def test_the_two_efficiencies_add_up_and_a_point_without_noise_scale_has_neither
 
 
 def test_the_band_of_the_efficiency_is_that_of_the_noise_scale() -> None:
-    columns = attached_columns(efficiency_over_training(make_series(), SeriesView()))
+    figure = efficiency_over_training(make_series(), SeriesView())
+    columns = attached_columns(figure)
 
     for low, used, high in zip(
         columns["example efficiency, lower end"], columns["example efficiency"],
         columns["example efficiency, upper end"], strict=True,
     ):  # fmt: skip
         assert used is None or low < used < high
+    ends = (columns["example efficiency, lower end"], columns["example efficiency, upper end"])
+    drawn = [y for y in trace(figure, "interval").y if y is not None]
+    assert sorted(drawn) == sorted(y for end in ends for y in end if y is not None)
 
 
 def test_what_is_redundant_reaches_from_the_line_to_the_whole() -> None:

@@ -152,6 +152,16 @@ async def test_where_nothing_runs_the_newest_runs_are_shown(callbacks: Callbacks
     assert RUNS[4].name in str(changed["overview-figures"]["data"])
 
 
+async def test_the_newest_runs_are_those_of_the_project(callbacks: Callbacks, fake_api: FakeApi) -> None:
+    fake_api.runs = (RUNS[4],)
+
+    await callbacks.post("overview-figures.data", view(project=RUNS[4].project))
+
+    lists = [one for one in fake_api.requests if one.url.path.endswith("/runs")]
+    assert {one.query_params.get("project") for one in lists} == {RUNS[4].project}
+    assert any("status" not in one.query_params for one in lists)
+
+
 async def test_a_scope_without_runs_says_where_to_look(callbacks: Callbacks, fake_api: FakeApi) -> None:
     fake_api.runs = (RUNS[4],)
 
