@@ -230,6 +230,8 @@ async def test_a_run_that_is_gone_is_said_and_nothing_is_copied(callbacks: Callb
     [
         (0.97, 0.24, "saves 24 %, sure (97 %)"),
         (0.91, 0.24, "saves 24 %, likely (91 %)"),
+        (0.947, 0.24, "saves 24 %, likely (94 %)"),
+        (0.995, 0.24, "saves 24 %, sure (more than 99 %)"),
         (0.7, None, "probably (70 %)"),
         (None, 0.24, "saves 24 %"),
         (None, None, ""),

@@ -25,7 +25,7 @@ from noisescale_dashboard.shell.parts import (
 )
 from noisescale_dashboard.words.decisions import MOVES, RAISED
 from noisescale_dashboard.words.names import short_names
-from noisescale_dashboard.words.number_format import count, share
+from noisescale_dashboard.words.number_format import chance, count, share
 from noisescale_dashboard.words.trainers import CHOICES, PLAIN, TRAINERS, in_plain_words
 
 MAX_LISTED, FIRST = 20, 3
@@ -201,4 +201,4 @@ def gain(decision: Decision) -> str:
     if odds is None:
         return saves
     word = "sure" if odds >= SURE else "likely" if odds >= LIKELY else "probably"
-    return ", ".join(part for part in (saves, f"{word} ({share(odds)})") if part)
+    return ", ".join(part for part in (saves, f"{word} ({chance(odds)})") if part)
