@@ -176,3 +176,14 @@ async def test_enter_in_the_name_of_a_run_saves_it(visit: Visit, team: FakeApi) 
 
     await expect(page.locator("#run-change-words")).to_have_text("Saved: name.")
     team.said.clear()
+
+
+async def test_the_first_steps_of_an_empty_server_fit_on_a_phone(visit: Visit, team: FakeApi) -> None:
+    team.runs = ()
+    page = visit.page
+    await page.set_viewport_size({"width": 390, "height": 1000})
+
+    await page.goto(visit.address)
+
+    await expect(page.get_by_text("Waiting for the first step")).to_be_visible()
+    assert "the page scrolls sideways" not in await complaints(page)
