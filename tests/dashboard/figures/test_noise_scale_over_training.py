@@ -224,6 +224,18 @@ def test_the_live_axis_grows_in_steps_of_five_percent() -> None:
     assert all(end >= steps - 1 for end, steps in zip(ends, range(100_000, 104_000, 500), strict=True))
 
 
+def test_a_long_bound_has_the_room_that_its_words_need() -> None:
+    series = make_series()
+    end = replace(series.latest, value=None, low=26_336.0, high=None, state="unresolved")
+    at_end = SeriesView(ends_in_latest=True)
+
+    usual, wide = (noise_scale_over_training(one, at_end) for one in (series, replace(series, latest=end)))
+
+    assert "> 26,300 noise scale" in texts(wide)
+    # about 118 pixels in Inter, 8 away from the line
+    assert wide.layout.margin.r > max(126, usual.layout.margin.r)
+
+
 def test_narrow_figures_are_lower_and_have_their_labels_inside() -> None:
     wide, narrow = (noise_scale_over_training(make_series(), SeriesView(narrow=n)) for n in (False, True))
 

@@ -60,6 +60,19 @@ def test_loss_over_more_than_a_decade_is_logarithmic() -> None:
     assert loss_over_training(series, SeriesView()).layout.yaxis.type == "log"
 
 
+def test_a_small_last_loss_has_the_room_that_its_digits_need() -> None:
+    usual, wide = (
+        loss_over_training(
+            replace(SERIES, points=replace(SERIES.points, loss=(last,) * len(SERIES.points.step))), SeriesView()
+        )
+        for last in (2.5, 0.09032)
+    )
+
+    assert "<b>0.09032</b>" in [a.text for a in wide.layout.annotations]
+    # 50 pixels in Inter, 8 away from the line
+    assert wide.layout.margin.r > 58 > usual.layout.margin.r
+
+
 def test_a_logged_loss_is_drawn_as_labelled_points_and_other_metrics_are_not() -> None:
     figure = loss_over_training(SERIES, SeriesView(), METRICS)
 

@@ -15,7 +15,7 @@ from noisescale_dashboard.figures.parts.theme import LIGHT, blank_figure
 from noisescale_dashboard.words.number_format import significant, span
 
 HEIGHT = 232
-RIGHT, PIXELS_PER_CHARACTER = 56, 6.6
+RIGHT = 56
 
 
 def loss_over_training(series: NoiseScaleSeries, view: SeriesView, metrics: Sequence[Metric] = ()) -> go.Figure:
@@ -24,7 +24,7 @@ def loss_over_training(series: NoiseScaleSeries, view: SeriesView, metrics: Sequ
     kind = "step" if view.kind == "loss" else view.kind
     along = axes.progress(points, kind, unit=view.unit, units_per_example=series.units_per_example)
     ends = _end_labels(series, logged)
-    figure = blank_figure(height=HEIGHT, right=_right_margin(ends), top=10, bottom=40)
+    figure = blank_figure(height=HEIGHT, right=labels.room_for(ends, at_least=RIGHT), top=10, bottom=40)
     figure.update_layout(uirevision=view.revision)
     axes.set_progress_axis(figure, along, is_live=view.is_live, is_zoomed=view.is_zoomed, narrow=True)
     low, high = _set_loss_axis(figure, series, logged)
@@ -89,8 +89,3 @@ def _end_labels(series: NoiseScaleSeries, logged: Sequence[Metric]) -> list[labe
         return beside
     # the name is needed only where another loss stands beside it
     return [labels.EndLabel(last, f"<b>{significant(last, 4)}</b>", LIGHT.text_2, "loss" if beside else None), *beside]
-
-
-def _right_margin(ends: Sequence[labels.EndLabel]) -> int:
-    widest = max((len(label.detail or "") for label in ends), default=0)
-    return max(RIGHT, round(14 + PIXELS_PER_CHARACTER * widest))

@@ -81,7 +81,8 @@ def noise_scale_over_training(series: NoiseScaleSeries, view: SeriesView) -> go.
     along = axes.progress(series.points, view.kind, unit=view.unit, units_per_example=series.units_per_example)
     low, high = visible_range(series.points, shows_all=view.shows_all)
     frame = MarkFrame(series.points, along, low, high, view, _end(series, view))
-    figure = blank_figure(height=view.pixels, right=18 if view.narrow else 124, top=26, bottom=40)
+    right = 18 if view.narrow else labels.room_for(_end_labels(frame), at_least=124)
+    figure = blank_figure(height=view.pixels, right=right, top=26, bottom=40)
     figure.update_layout(uirevision=view.revision)
     axes.set_progress_axis(figure, along, is_live=view.is_live, is_zoomed=view.is_zoomed, narrow=view.narrow)
     axes.set_log_axis(figure, low, high)
@@ -189,9 +190,6 @@ def _words_of_point(frame: MarkFrame, i: int) -> str:
         return f"<b>> {si(points.low[i])}</b>  not resolved"
     said = f"<b>{si(points.value[i])}</b>  [{span(points.low[i], points.high[i], dense=True)}]"
     return said if points.state[i] == "resolved" else f"{said}  tentative"
-
-
-_HOVER = "noise scale <b>%{customdata[0]}</b>  [%{customdata[1]}]"
 
 
 def _stroke(points: Points, i: int, peak_lr: float) -> str:
@@ -304,7 +302,8 @@ def _add_dots(figure: go.Figure, frame: MarkFrame) -> None:
                 "arrayminus": [(points.value[i] or 0) - (points.low[i] or 0) for i in own],
             },
             customdata=[_hover_row(frame, i) for i in own],
-            hovertemplate="step %{customdata[2]:,}, loss %{x:.4~g}<br>" + _HOVER + "<extra></extra>",
+            hovertemplate="step %{customdata[2]:,}, loss %{x:.4~g}<br>"
+            "noise scale <b>%{customdata[0]}</b>  [%{customdata[1]}]<extra></extra>",
         )  # fmt: skip
     figure.add_scatter(
         x=frame.along.at, y=points.global_batch, name="batch", mode="markers", hoverinfo="skip",

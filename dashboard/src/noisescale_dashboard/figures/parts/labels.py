@@ -3,6 +3,7 @@
 import html
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ LINE_PIXELS, BETWEEN_PIXELS = 14, 5
 EVENTS_WITH_WORDS = 6
 SPREAD_ROUNDS = 12
 NEAR_AN_END = 0.08
+BESIDE_LABELS, PIXELS_PER_CHARACTER = 14, 6.6
+TAG = re.compile(r"</?b>")
 
 
 def plain(text: str, limit: int = NAME_LIMIT) -> str:
@@ -61,6 +64,12 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
             placed[below] -= overlap / 2
             placed[above] += overlap / 2
     return placed
+
+
+def room_for(labels: Sequence[EndLabel], *, at_least: int) -> int:
+    """Pixels of a right margin in which no line of `labels` is cut; `at_least` so many."""
+    lines = [TAG.sub("", line) for label in labels for line in (label.head, label.detail or "")]
+    return max(at_least, round(BESIDE_LABELS + PIXELS_PER_CHARACTER * max(map(len, lines), default=0)))
 
 
 def write_end_labels(figure: go.Figure, labels: Sequence[EndLabel], *, low: float, high: float, is_log: bool) -> None:
