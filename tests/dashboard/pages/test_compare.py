@@ -217,6 +217,18 @@ class TestRuns:
         assert "They count different things (observations, sequences)" in changed["compare-lede"]["children"]
         assert changed["compare-runs-card-subtitle"]["children"].startswith("Examples, log")
 
+    async def test_no_ratio_is_drawn_or_said_of_runs_that_count_other_things(self, callbacks: Callbacks) -> None:
+        mixed = await shown(callbacks, RUNS[0].id, RUNS[1].id, RUNS[3].id, tab="runs")
+        other = await shown(callbacks, RUNS[0].id, RUNS[3].id, tab="runs")
+
+        footer = said(mixed["compare-ratio-card-footer"]["children"])
+        assert "6.2 × [4.4 – 8.6]" in footer
+        assert ": counts observations, not sequences" in footer
+        assert RUNS[1].name in traces(mixed, "compare-run-figures", "ratio")
+        assert RUNS[3].name not in traces(mixed, "compare-run-figures", "ratio")
+        assert traces(other, "compare-run-figures", "ratio") == []
+        assert other["compare-ratio-sentence"]["children"] == "No other run counts sequences."
+
     async def test_names_that_are_markup_stay_text(self, callbacks: Callbacks) -> None:
         changed = await shown(callbacks, RUNS[8].id, RUNS[9].id, tab="runs")
 

@@ -13,6 +13,7 @@ from noisescale_dashboard.answers.comparisons import ComparedRuns
 from noisescale_dashboard.api.client import ApiClient
 from noisescale_dashboard.api.transport import ApiProblem
 from noisescale_dashboard.baseline import pin
+from noisescale_dashboard.compare import ratios as compare_ratios
 from noisescale_dashboard.compare import words as compare_sentences
 from noisescale_dashboard.figures.comparison import noise_scale_ratio, runs_side_by_side
 from noisescale_dashboard.figures.comparison.runs_side_by_side import Axes, RunMark
@@ -227,11 +228,14 @@ def changes(chosen: Chosen, found: ComparedRuns, view: Mapping[str, Any], *, nar
         for name, slot, run in zip(chosen.names, chosen.slots, chosen.runs, strict=True)
     ]
     where = compare_sentences.axis_words(found.x, chosen.unit)
-    ratio = noise_scale_ratio.noise_scale_ratio(found.ratios, looks[1:], by, reference=chosen.names[0])
-    said = compare_sentences.ratios_sentence(chosen.names, found.ratios, where)
+    same = compare_ratios.alike(chosen.runs)
+    ratio = noise_scale_ratio.noise_scale_ratio(
+        [found.ratios[i] for i in same], [looks[1:][i] for i in same], by, reference=chosen.names[0]
+    )
+    said = compare_ratios.sentence(chosen.runs, chosen.names, found.ratios, where)
     return {
         "compare-head.children": compare_sentences.runs_headline(
-            chosen.names, found.ratios, where, are_alike=len({noun_of(run) for run in chosen.runs}) < 2
+            chosen.names, found.ratios, where, are_alike=len(same) == len(found.ratios)
         ),
         "compare-lede.children": lede(chosen),
         "compare-run-figures.data": {"runs": runs_side_by_side.runs_side_by_side(found, looks, by), "ratio": ratio},
@@ -240,10 +244,7 @@ def changes(chosen: Chosen, found: ComparedRuns, view: Mapping[str, Any], *, nar
         "compare-runs-card-footer.children": _legend(chosen) if narrow or len(chosen.runs) > len(RUN_COLORS) else None,
         "compare-runs-sentence.children": f"{TITLES[by.y]} of {', '.join(chosen.names)} at {where}. {said}",
         "compare-ratio-card-subtitle.children": f"To {chosen.names[0]}, at {where}, log · band: 95 % interval",
-        "compare-ratio-card-footer.children": [
-            html.Div([html.B(name), f": {compare_sentences.ratio_words(one.mean)}"])
-            for name, one in zip(chosen.names[1:], found.ratios, strict=True)
-        ],
+        "compare-ratio-card-footer.children": compare_ratios.footer(chosen.runs, chosen.names, found.ratios),
         "compare-ratio-sentence.children": said,
         "compare-base.data": baselines(chosen),
         "compare-base-box.hidden": len(chosen.runs) < 3,

@@ -22,12 +22,16 @@ HEIGHT = 226
 TENTATIVE_OPACITY = 0.5
 LEAST_REACH = 1.5
 TALLEST = 30.0
+NOTHING_TO_COMPARE = "No other run counts in the same unit"
 
 
 def noise_scale_ratio(ratios: Sequence[Ratio], looks: Sequence[RunMark], by: Axes, *, reference: str) -> go.Figure:
     """The ratio to the run named `reference` over `by.x`, log, with 95 % bands; on the line at 1 they are equal."""
     figure = blank_figure(height=HEIGHT, right=16, top=10, bottom=40)
     figure.update_layout(hovermode="closest", hoverdistance=14, uirevision=by.x)
+    if not ratios:
+        labels.say_nothing(figure, NOTHING_TO_COMPARE)
+        return figure
     along = along_axis([ratio.x for ratio in ratios], by.x, unit=by.unit)
     axes.set_progress_axis(figure, along, is_live=any(look.is_live for look in looks), is_zoomed=False, narrow=True)
     figure.update_xaxes(showspikes=False)
