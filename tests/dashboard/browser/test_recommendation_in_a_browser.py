@@ -39,13 +39,13 @@ async def test_limits_stand_in_the_address_fill_their_fields_and_go_back(page: P
 async def test_what_was_redundant_stays_when_the_key_figures_are_drawn_anew(page: Page, address: str) -> None:
     await page.goto(f"{address}{RUN}")
     line = page.locator("#run-waste-words")
-    await expect(line).to_have_text(re.compile("of the data is redundant \\(≈ \\$228\\)"))
+    await expect(line).to_have_text(re.compile("of the data so far was redundant \\(≈ \\$228\\)"))
     await line.evaluate("(line) => { line.dataset.drawn = 'before'; }")
 
     await page.evaluate("window.dash_clientside.set_props('run-pulse', { data: Date.now() })")
 
     await expect(page.locator("#run-waste-words:not([data-drawn])")).to_have_text(
-        re.compile("of the data is redundant \\(≈ \\$228\\)")
+        re.compile("of the data so far was redundant \\(≈ \\$228\\)")
     )
     await expect(line).to_have_attribute("title", re.compile("^Predicted: "))
 

@@ -175,11 +175,11 @@ def test_what_was_redundant_is_an_interval_and_its_tooltip_says_of_how_much() ->
     unpriced = run_overview.redundant(replace(waste, usd=UNKNOWN), run(run_json(RUNS[0])))
 
     assert priced == {
-        "words": "26 % of the data is redundant (≈ $228)",
+        "words": "26 % of the data so far was redundant (≈ $228)",
         "title": "Predicted: $228 of $877, 26 % (95 %: 21 – 31 %), which smaller batches would not have needed.",
     }
     assert unpriced is not None
-    assert unpriced["words"] == "26 % of the data is redundant (≈ 2.65k seq)"
+    assert unpriced["words"] == "26 % of the data so far was redundant (≈ 2.65k seq)"
 
 
 def test_nothing_is_said_to_be_redundant_while_that_is_not_known() -> None:

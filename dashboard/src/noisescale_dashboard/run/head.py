@@ -98,7 +98,7 @@ def redundant(waste: Waste, run: Run) -> dict[str, str] | None:
     noun = "" if spent is waste.usd else f" {sentences.short_noun_of(run)}"
     of_all = f"{part(spent.value)} of {part(spent.value / waste.fraction.value)}{noun}"
     return {
-        "words": f"{share(waste.fraction.value)} of the data is redundant (≈ {part(spent.value)}{noun})",
+        "words": f"{share(waste.fraction.value)} of the data so far was redundant (≈ {part(spent.value)}{noun})",
         "title": f"Predicted: {of_all}, {share(waste.fraction.value)} (95 %: "
         f"{share_span(waste.fraction.low, waste.fraction.high)}), which smaller batches would not have needed.",
     }
