@@ -431,6 +431,8 @@ async def test_layers_show_the_noise_scale_or_one_of_its_terms(
 
     assert changed["run-layers-card-title"]["children"] == title
     assert unit in changed["run-layers-card-subtitle"]["children"]
+    # on a dark ground the larger ones are the lighter ones
+    assert "network order · faint to strong: " in changed["run-layers-card-subtitle"]["children"]
 
 
 @pytest.mark.parametrize(("hours", "seconds"), [(0.0, 0.0), (0.5, 6.0), (2.0, 24.0), (50.0, 60.0)])

@@ -126,7 +126,7 @@ def layers_subtitle(groups: Sequence[Group], kind: str, noun: str) -> str:
         return f"{noun.capitalize()}, log · largest first · whisker: 95 % · ▷ lower bound"
     low, high = layers.color_range(groups)
     ends = " to ".join(axes.power_of_ten(end) if end < TINY else si(end) for end in (low, high))
-    return f"network order · lighter to darker: {ends} {noun} · hatched: not resolved"
+    return f"network order · faint to strong: {ends} {noun} · hatched: not resolved"
 
 
 def layers_footer(groups: tuple[Group, ...]) -> str | None:

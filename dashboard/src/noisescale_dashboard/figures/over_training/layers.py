@@ -26,7 +26,7 @@ Row = Sequence[float | None]
 def layer_heat_map(
     groups: Sequence[Group], *, noun: str, narrow: bool, quantity: LayerQuantity = NOISE_SCALE
 ) -> go.Figure:
-    """Noise scale (or `quantity`) by layer (rows, network order) and step; darker is larger, hatched not resolved."""
+    """Noise scale (or `quantity`) by layer (rows, network order) and step; stronger is larger, hatched not resolved."""
     figure = _row_figure(groups, narrow=narrow)
     edges = cell_edges(groups[0].series.step) if groups else []
     low, high = color_range(groups)
@@ -57,7 +57,7 @@ def no_layers() -> go.Figure:
 
 
 def color_range(groups: Sequence[Group]) -> tuple[float, float]:
-    """Noise scales at the lightest and darkest colour, one and two significant digits."""
+    """Noise scales at the faintest and strongest colour, one and two significant digits."""
     known = axes.quantiles([v for group in groups for v in group.series.value], 0.02, 0.98) or (1.0, 10.0)
     low = float(f"{known[0]:.0e}")
     return low, max(float(f"{known[1]:.1e}"), low * 2)
