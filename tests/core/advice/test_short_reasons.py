@@ -45,6 +45,26 @@ def test_a_change_says_how_far_off_the_batch_looks(batch, said):
 
 
 @pytest.mark.parametrize(
+    ("batch", "examples_per_step", "said"),
+    [
+        (384, 2.0, r"By what steps cost here, 384 looks about \d+ × too large\."),
+        (4096, 1e6, r"By what steps cost here, 4,096 looks about \d+ × too small\."),
+        (65_536, 1000.0, r"65,536 looks about \d+ × too large\."),
+    ],
+)
+def test_a_batch_that_its_noise_scale_speaks_for_is_off_by_what_steps_cost(batch, examples_per_step, said):
+    answer = recommend(run(batch_size=batch, steps_done=1000), asked=Question(examples_per_step=examples_per_step))
+
+    assert re.fullmatch(said, answer.short_reason)
+
+
+def test_a_weight_of_steps_against_data_is_no_price():
+    answer = recommend(run(batch_size=384, steps_done=1000), asked=Question(preference=0.02))
+
+    assert answer.short_reason.startswith("384 looks about ")
+
+
+@pytest.mark.parametrize(
     ("probability", "word"), [(0.99, "sure"), (0.95, "sure"), (0.949, "likely"), (0.8, "likely"), (0.6, "probably")]
 )
 def test_the_word_for_the_odds_is_never_surer_than_they_are(probability, word):

@@ -163,7 +163,7 @@ def verdict(
     if found.choice.binding and word in CHANGES:
         headline += f", your {found.choice.binding[0].kind.called}"
     reason = wording.because(run, word, priced, at_stake, found.batch)
-    short_reason = wording.in_short(word, found.batch, run, at_stake)
+    short_reason = wording.in_short(word, found.batch, run, at_stake, priced)
     sureness = decision.sureness_of(word, at_stake, now=run.batch_size, inside=found)
     if found.choice.binding:
         alone = f"the price alone would choose {number(priced.best.value)}"

@@ -120,25 +120,34 @@ def _at_stake(run: RunSoFar, word: DecisionWord, found: Stake, to_batch: float) 
     return f"{odds}: it saves {percent(found.saving)} of the cost on average, and in the worst case of 20 it {worst}."
 
 
-def in_short(word: DecisionWord, to_batch: int, run: RunSoFar, found: Stake) -> str:
+def in_short(word: DecisionWord, to_batch: int, run: RunSoFar, found: Stake, priced: Priced) -> str:
     """The reason in one sentence without a term of the papers.
+
+    A batch below B_crit that is too large, or one above it that is too small, is so by the price of a step alone: a
+    reader who sees the noise scale above their batch is told that.
 
     Args:
         word: What to do.
         to_batch: The batch to change to, in examples.
         run: As it stands, with a batch.
         found: What the change puts at stake.
+        priced: B_crit, and whether a step has a price or is weighed against examples.
     """
     now = run.batch_size or float(to_batch)
+    past_critical = math.log(now / priced.critical.value) if priced.rate.examples_per_step is not None else 0.0
     if word in ("increase", "probably_increase"):
-        return f"{batch(now)} looks about {_times(to_batch / now)} too small."
+        return f"{_by_price(past_critical > 0)}{batch(now)} looks about {_times(to_batch / now)} too small."
     if word in ("decrease", "probably_decrease"):
-        return f"{batch(now)} looks about {_times(now / to_batch)} too large."
+        return f"{_by_price(past_critical < 0)}{batch(now)} looks about {_times(now / to_batch)} too large."
     regret = found.present_regret
     gain = percent(regret / (1 + regret) if math.isfinite(regret) else 1.0)
     if word == "keep":
         return f"Another batch would save {gain} or less."
     return f"Another batch may save up to {gain}, but none is known to be better."
+
+
+def _by_price(is_so: bool) -> str:
+    return "By what steps cost here, " if is_so else ""
 
 
 def _times(factor: float) -> str:
