@@ -136,9 +136,11 @@ def in_short(word: DecisionWord, to_batch: int, run: RunSoFar, found: Stake, pri
     now = run.batch_size or float(to_batch)
     past_critical = math.log(now / priced.critical.value) if priced.rate.examples_per_step is not None else 0.0
     if word in ("increase", "probably_increase"):
-        return f"{_by_price(past_critical > 0)}{batch(now)} looks about {_times(to_batch / now)} too small."
+        far = f"{_times(to_batch / now)} too small."
+        return _looks(now, far, "Steps are costly here" if past_critical > 0 else "")
     if word in ("decrease", "probably_decrease"):
-        return f"{_by_price(past_critical < 0)}{batch(now)} looks about {_times(now / to_batch)} too large."
+        far = f"{_times(now / to_batch)} too large."
+        return _looks(now, far, "Steps are cheap here" if past_critical < 0 else "")
     regret = found.present_regret
     gain = percent(regret / (1 + regret) if math.isfinite(regret) else 1.0)
     if word == "keep":
@@ -146,8 +148,9 @@ def in_short(word: DecisionWord, to_batch: int, run: RunSoFar, found: Stake, pri
     return f"Another batch may save up to {gain}, but none is known to be better."
 
 
-def _by_price(is_so: bool) -> str:
-    return "By what steps cost here, " if is_so else ""
+def _looks(now: float, far: str, price: str) -> str:
+    # as short as it can be: the card has one line for it
+    return f"{price}: {batch(now)} looks {far}" if price else f"{batch(now)} looks about {far}"
 
 
 def _times(factor: float) -> str:
