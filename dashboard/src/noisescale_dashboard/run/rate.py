@@ -73,9 +73,13 @@ def row(found: RateVerdict) -> list[Child]:
         return []
     word = found.verdict.replace("_", " ")
     odds = "" if found.probability is None else f", {chance(found.probability)} sure"
+    # two numbers that may point to opposite sides: one is of the present rate, one of what another batch does to it
+    alone = (
+        "" if found.verdict == "about_right" else " A rate that goes with another batch starts from the present one."
+    )
     return [
         html.Div([html.Span("Learning rate now", className="t2"), html.B(word, className="num")], className="row pair"),
-        html.P(unbroken(f"By the path of the parameters: {_best(found)}{odds}."), className="dim small"),
+        html.P(unbroken(f"By the path of the parameters: {_best(found)}{odds}.{alone}"), className="dim small"),
     ]
 
 

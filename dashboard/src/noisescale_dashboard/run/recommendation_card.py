@@ -237,7 +237,12 @@ def _rate_row(advice: Recommendation) -> list[tuple[str, Child]]:
     lr = advice.learning_rate
     if lr.recommended is None:
         return []
-    return [("Learning rate", html.Span([f"{rate(lr.current)} → ", html.B(rate(lr.recommended))], className="num"))]
+    return [
+        (
+            "Learning rate, by the batch",
+            html.Span([f"{rate(lr.current)} → ", html.B(rate(lr.recommended))], className="num"),
+        )
+    ]
 
 
 def why(advice: Recommendation) -> list[Child]:

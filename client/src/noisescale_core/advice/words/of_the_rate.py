@@ -85,8 +85,10 @@ def reason(
     """
     walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
     walked += f"same updates would: {_meaning(octaves)}."
-    least = "" if not is_beyond else "at least " if mean < 0 else "at most "
-    best = f"The best rate is {least}{ratio(2**-mean)} [{number(2**-high)}, {number(2**-low)}] the present one"
+    best = f"The best rate is {ratio(2**-mean)} [{number(2**-high)}, {number(2**-low)}] the present one"
+    if is_beyond:
+        # no bound: the interval reaches to either side of the verdict's own end
+        best += ", perhaps far more" if mean < 0 else ", perhaps far less"
     if word in ("about_right", "unclear"):
         return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs."
     side = "higher" if mean < 0 else "lower"
