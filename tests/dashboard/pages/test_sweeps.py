@@ -6,16 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from plotly.utils import PlotlyJSONEncoder
 
 from dashboard_callbacks import Callbacks
 from fakes_api import FakeApi
 from fakes_runs import HOSTILE, RUNS
 from fakes_sweeps import SWEEPS, published_json
 from noisescale_dashboard.answers.common import UNKNOWN, Interval
-from noisescale_dashboard.answers.sweeps import LackOfFit
+from noisescale_dashboard.answers.sweeps import LackOfFit, Proposal, SweepPlan
 from noisescale_dashboard.answers.sweeps import published_sweeps as published_sweeps_of
 from noisescale_dashboard.sweeps.branch import ARM_COLUMNS
-from noisescale_dashboard.sweeps.cards import FIT_COLUMNS
+from noisescale_dashboard.sweeps.cards import FIT_COLUMNS, plan_table
 from noisescale_dashboard.sweeps.published import footer
 from noisescale_dashboard.sweeps.words import bounds_words, lack_of_fit_words
 
@@ -277,6 +278,16 @@ async def test_without_a_law_the_critical_batches_are_drawn_and_the_reason_is_sa
 
     assert "targets" in changed["sweep-law-figures"]["data"]
     assert changed["sweep-targets-card-footer"]["children"] == "A law needs three targets with a fit."
+
+
+def test_steps_of_a_plan_are_whole_and_enough() -> None:
+    one = Proposal(64.0, (0.1,), 3, 77.7, 4972.8, "near the bend")
+
+    table = plan_table(SweepPlan(2.85, 1.5, 4972.8, "", proposals=(one,)), "images")
+
+    shown = json.dumps(table, cls=PlotlyJSONEncoder)
+    assert '"78"' in shown
+    assert "77.7" not in shown
 
 
 async def test_plan_and_quality_that_do_not_load_say_so_in_their_cards(callbacks: Callbacks, fake_api: FakeApi) -> None:

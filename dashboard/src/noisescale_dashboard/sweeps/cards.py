@@ -1,6 +1,7 @@
 """The cards of a sweep beside its figures: fits and refusals, what to run next, quality at large batch."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -236,7 +237,7 @@ def _proposal_row(one: Proposal) -> html.Tr:
         count(one.batch_size),
         ", ".join(rate(lr) for lr in one.learning_rates),
         count(one.num_seeds),
-        si(one.steps),
+        si(math.ceil(one.steps)),
         si(one.examples),
         one.reason,
     ]
