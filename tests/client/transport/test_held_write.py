@@ -59,6 +59,19 @@ def test_a_record_is_written_without_the_call_that_lets_others_run(tmp_path, mon
     assert written == list(range(1, 12))
 
 
+def test_who_waits_for_each_write_lets_other_threads_run_meanwhile(tmp_path, monkeypatch):
+    spool, written = DiskSpool([tmp_path], durability="direct"), []
+    write = os.write
+    spool.begin("run", "stream")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: written.append(data) or write(descriptor, data))
+        spool.append(HEAD)
+        spool.append(encode(2, metric(2)))
+    spool.end(5.0)
+
+    assert written == [HEAD, encode(2, metric(2))]
+
+
 def test_where_it_fails_the_reason_is_that_of_the_system(tmp_path):
     full = Segment(tmp_path / "1.seg")
     full._descriptor = os.open("/dev/full", os.O_WRONLY)

@@ -206,7 +206,7 @@ def update_from_two_batches(
     """
     if small_sq_norm < 0 or big_sq_norm < 0:
         raise _not_squares(small_sq_norm, big_sq_norm)
-    if layers is None and small_batch_size < big_batch_size:
+    if layers is None and 0 < small_batch_size < big_batch_size:
         trace_cov, grad_sq_norm = solve_two_batches(small_sq_norm, big_sq_norm, small_batch_size, big_batch_size)
         if abs(trace_cov) < MAX_TERM and abs(grad_sq_norm) < MAX_TERM and (loss is None or abs(loss) < math.inf):
             # as most steps are; the same as below, without a call for each question

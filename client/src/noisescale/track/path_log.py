@@ -36,6 +36,7 @@ class PathLog:
 
     Attributes:
         start: Number of the step whose update was the first since θ_0.
+        parts: What is new, by the number of its step; `take` takes it.
     """
 
     def __init__(self, keeper: PathKeeper | None = None) -> None:

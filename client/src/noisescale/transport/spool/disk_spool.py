@@ -87,6 +87,8 @@ class DiskSpool:
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._is_ending = self._is_dirty = False
+        # who asks for each write to be waited for may have a disk where that takes long: others run meanwhile
+        self._at_once = held_write.write if self._durability == "auto" else None
         self._see_who_writes()
 
     # ---- the training thread
@@ -133,7 +135,7 @@ class DiskSpool:
         self._newest_seq = seq = seq or seq_of(frame)
         if self._is_direct and self._io.acquire(False):
             try:
-                if not self._waiting.frames and self._write(frame, seq, seq, held_write.write):
+                if not self._waiting.frames and self._write(frame, seq, seq, self._at_once):
                     if not self._is_dirty or self._thread is None:
                         self._start_thread()
                     return

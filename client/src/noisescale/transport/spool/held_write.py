@@ -2,8 +2,8 @@
 
 `os.write` gives the interpreter away for the half microsecond that it takes, and beside a thread that computes in
 Python getting it back takes 5 to 10 ms: each hundredth logged step of a job that decodes its data in a thread. The
-kernel copies a record into its own memory, which is quicker than any such change of threads. A disk that is slow is not
-waited for in this way: the spool's own thread takes over, and its calls let others run.
+kernel copies a record into its own memory, which is quicker than any such change of threads. On a disk that is slow the
+first slow write holds up the other threads, too; from then on the spool's own thread writes, and lets others run.
 """
 
 import ctypes
