@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from noisescale_core.advice.learning_rate.rate_coefficients import Schedule, family_of
-from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.path import Path, push_since
 from noisescale_lab.reproduce.stacked.random_stream import RandomStream, keys
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import evaluate
@@ -68,7 +68,7 @@ class RateRun:
         rate: Peak learning rate.
         seed: Of weights and examples.
         loss: On the evaluation examples at the end; infinite where it has diverged.
-        paths: At each of the shares; None where it has diverged by then.
+        paths: At each of the shares, with the push since half of it; None where it has diverged by then.
     """
 
     rate: float
@@ -125,7 +125,9 @@ def train(
     optimizer = _Adam(parameters) if setting.optimizer == "AdamW" else _Momentum(parameters, setting.momentum)
     tables, rows = RandomStream().tables([seed for _, seed in of_replicas], planned * BATCH)
     ends = {round(share * planned): place for place, share in enumerate(shares)}
+    halves = {round(share * planned / 2) for share in shares}
     paths: list[list[Path | None]] = [[None] * len(shares) for _ in of_replicas]
+    moments: list[dict[int, Path]] = [{} for _ in of_replicas]
     for step in range(planned):
         positions = torch.full((len(of_replicas), 1), step * BATCH)
         gradient = _gradient(task, parameters, keys(tables, rows, positions, BATCH))
@@ -135,11 +137,15 @@ def train(
             parameters = parameters * (1 - DECAY * now)
         parameters = parameters + update
         totals += update.double().square().sum(1)
-        if step + 1 in ends:
+        made = step + 1
+        if made in ends or made in halves:
             distances = (parameters - start).double().square().sum(1)
             for row, (total, distance) in enumerate(zip(totals.tolist(), distances.tolist(), strict=True)):
                 if math.isfinite(total) and math.isfinite(distance):
-                    paths[row][ends[step + 1]] = Path(step + 1, total, 0.0, distance, setting.momentum)
+                    moments[row][made] = path = Path(made, total, 0.0, distance, setting.momentum)
+                    half = moments[row].get(round(shares[ends[made]] * planned / 2)) if made in ends else None
+                    if half is not None:
+                        paths[row][ends[made]] = path._replace(push=push_since(half, path))
     losses = evaluate(task, parameters).tolist()
     return [
         RateRun(rate, seed, loss if math.isfinite(loss) else math.inf, tuple(of_run))

@@ -137,7 +137,7 @@ def learning_rate_json(run: FakeRun) -> dict[str, Any]:
     """A rate that turns out too low by a factor of about 4; nothing for a run that is not resolved."""
     nothing = dict.fromkeys(
         ("octaves", "low", "high", "factor", "factor_low", "factor_high", "probability", "ratio", "ratio_low",
-         "ratio_high", "progress", "verdict", "step", "path")
+         "ratio_high", "push", "push_low", "push_high", "progress", "verdict", "step", "path")
     )  # fmt: skip
     said = {
         "run_id": run.id,

@@ -19,6 +19,9 @@ from noisescale_core.estimators.path import Path
 GROWTH = 1.125
 """Of the updates from one kept moment to the next."""
 
+NUMBERS = 5
+"""Of a path that are kept; its push follows from two moments."""
+
 
 @dataclass(slots=True)
 class Kept:
@@ -84,7 +87,7 @@ class PathKeeper:
             "layout": kept.layout,
             "sketch": kept.sketch,
             "start": kept.start,
-            "moments": [[step, list(path)] for step, path in kept.moments],
+            "moments": [[step, list(path[:NUMBERS])] for step, path in kept.moments],
         }
         self._writing = threading.Thread(target=self._write, args=(content,), daemon=True)
         self._writing.start()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from noisescale.rows.path_part import PathPart
 from noisescale.rows.updates import MAX_TERM
 from noisescale.track.kept_path import GROWTH, Kept, PathKeeper
-from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.path import Path, nearest_to_half, push_since
 
 if TYPE_CHECKING:
     from noisescale.capture.path.update_path import Look, UpdatePath
@@ -43,6 +43,7 @@ class PathLog:
         self.start = 0
         self._keeper = keeper
         self._total = NOTHING
+        self._moments: list[Path] = []  # of which the push takes the one at half of the updates
         self.parts: deque[tuple[int, PathPart]] = deque()
         self._last: Look | None = None
         self._generation = 1
@@ -52,7 +53,11 @@ class PathLog:
     @property
     def path(self) -> Path | None:
         """Since θ_0; None before the first look, and while no distance is known."""
-        return self._total if self._total.sq_distance > 0 else None
+        total = self._total
+        if not total.sq_distance > 0:
+            return None
+        half = nearest_to_half(self._moments, total)
+        return total if half is None else total._replace(push=push_since(half, total))
 
     def begin(self, path: "UpdatePath | None", step: int) -> None:
         """Go on from what an earlier process of the run has seen, where this one goes on with the run.
@@ -71,6 +76,7 @@ class PathLog:
         if kept is not None and total is not None and path.go_on_from(kept.layout, kept.sketch):
             kept.moments = [moment for moment in kept.moments if moment[0] <= step]
             self._kept, self._total, self.start = kept, total, kept.start
+            self._moments = [moment for _, moment in kept.moments]
 
     def collect(self, path: "UpdatePath | None", number_of: Callable[[int], int], *, is_last: bool = False) -> None:
         """Take the looks that have arrived.
@@ -103,6 +109,7 @@ class PathLog:
     def forget(self) -> None:
         """Another model is trained from here on."""
         self._total, self._last, self._generation = NOTHING, None, 1
+        self._moments = []
         self._kept, self._has_begun = None, False
         self.parts.clear()
 
@@ -125,6 +132,7 @@ class PathLog:
         else:
             self._generation = look.generation
         self._total, self._kept, self.start = NOTHING, None, number_of(look.number)
+        self._moments = []
         self._extend(look, None, number_of)
 
     def _extend(self, look: "Look", last: "Look | None", number_of: Callable[[int], int]) -> None:
@@ -150,11 +158,22 @@ class PathLog:
             total.sq_distance if sq_distance is None else sq_distance,
             look.momentum,
         )
+        if sq_distance is not None:
+            self._remember_moment()
+
+    def _remember_moment(self) -> None:
+        """Moments that are further and further apart, back to half of the updates."""
+        moments, now = self._moments, self._total
+        if moments and now.num_updates < GROWTH * moments[-1].num_updates:
+            return
+        moments.append(now)
+        while len(moments) > 1 and moments[1].num_updates <= now.num_updates / 2:
+            del moments[0]
 
     def _keep(self, path: "UpdatePath", number_of: Callable[[int], int], *, is_last: bool = False) -> None:
         """Keep the path as it is now, at moments that are further and further apart, and at the end."""
-        keeper, total, look = self._keeper, self.path, self._last
-        if keeper is None or total is None or look is None:
+        keeper, total, look = self._keeper, self._total, self._last
+        if keeper is None or look is None or not total.sq_distance > 0:
             return
         if self._kept is None:
             start = path.start()

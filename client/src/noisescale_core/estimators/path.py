@@ -3,9 +3,14 @@
 With updates u_1 … u_T from θ_0 on, |θ_T - θ_0|² = Σ |u_t|² + 2 Σ u_t · (θ_t - θ_0). The last sum is 0 where gradients
 neither push on along the path, as with a learning rate that is too low, nor back, as with one that is too high. What
 the optimizer's own momentum adds to it is known and divided out. Such a ratio needs neither loss nor noise scale.
+
+Of the last half of the updates the same sum is told by two distances: the growth of |θ - θ_0|² beyond what a random
+walk of these updates adds. It is of recent steps, and turns where the whole path still remembers earlier ones.
 """
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,8 +21,33 @@ SKETCH_SIZE = 1021
 
 A prime, as a place's bucket is its remainder: with a power of two a column of a matrix would fall into one bucket."""
 
+NEAR_HALF = 0.3
+"""Of ln(updates / half of all updates)."""
+
 Z = 1.959964
 """Half the width of a 95 % interval in standard deviations."""
+
+
+class Push(NamedTuple):
+    """How the last half of a path's updates went along it.
+
+    Attributes:
+        value: (growth of |θ - θ_0|²) / (factor · Σ |u|²) - 1 over them: above 0 they push on, below 0 back.
+        sd: Its standard deviation by measurement.
+    """
+
+    value: float
+    sd: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval."""
+        return self.value - Z * self.sd
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % interval."""
+        return self.value + Z * self.sd
 
 
 class Path(NamedTuple):
@@ -29,6 +59,7 @@ class Path(NamedTuple):
         variance: Of that sum, as some updates only were looked at.
         sq_distance: |θ_T - θ_0|² by a count-sketch.
         momentum: Share of an update that the next one repeats.
+        push: Of the last half of the updates; None where that is not known.
     """
 
     num_updates: float
@@ -36,6 +67,7 @@ class Path(NamedTuple):
     variance: float
     sq_distance: float
     momentum: float = 0.0
+    push: Push | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +111,44 @@ def path_ratio(path: Path) -> PathRatio | None:
     )
     relative_error = math.sqrt(path.variance) / path.sum_sq_norm
     return PathRatio(octaves, 0.5 / math.log(2) * math.hypot(sketch_error(), relative_error))
+
+
+def push_since(half: Path, now: Path) -> Push | None:
+    """The push of the updates between two moments of a path; None where it is not finite.
+
+    Without momentum it is 2 Σ u · (θ - θ_0) / Σ |u|²: 0 where gradients push the parameters neither on nor back along
+    the path. What momentum repeats is divided out, as in the path's ratio.
+
+    Args:
+        half: At about half of the updates.
+        now: After all of them.
+    """
+    factor = (1 + now.momentum) / (1 - now.momentum)
+    made = factor * (now.sum_sq_norm - half.sum_sq_norm)
+    gone = now.sq_distance - half.sq_distance
+    if not (0 < made < math.inf and math.isfinite(gone) and half.sq_distance >= 0):
+        return None
+    moved = max(made, (math.sqrt(now.sq_distance) - math.sqrt(half.sq_distance)) ** 2)
+    along = (gone - moved) / 2
+    # of inner products by a count-sketch: (|x|²|y|² + (x·y)²) / buckets
+    of_sketch = sketch_error() ** 2 * (2 * (half.sq_distance * moved + along * along) + moved * moved)
+    of_updates = (gone / made * factor) ** 2 * max(0.0, now.variance - half.variance)
+    found = Push(gone / made - 1, math.sqrt(of_sketch + of_updates) / made)
+    return found if math.isfinite(found.value) and math.isfinite(found.sd) else None
+
+
+def nearest_to_half(moments: Sequence[Path], now: Path) -> Path | None:
+    """Of moments of a path the one at which about half of its updates were made; None where all are far from that.
+
+    Args:
+        moments: Oldest first.
+        now: After all updates.
+    """
+    half = now.num_updates / 2
+    place = bisect_left(moments, half, key=lambda one: one.num_updates)
+    near = [one for one in moments[max(0, place - 1) : place + 1] if 0 < one.num_updates < now.num_updates]
+    found = min(near, key=lambda one: abs(math.log(one.num_updates / half)), default=None)
+    return found if found is not None and abs(math.log(found.num_updates / half)) < NEAR_HALF else None
 
 
 def walk_factor(momentum: float, num_updates: float) -> float:

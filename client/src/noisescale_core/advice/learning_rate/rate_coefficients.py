@@ -5,7 +5,7 @@ import json
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class PushLine:
+    """The same of asinh(SCALE_OF_PUSH · push), and what both readings leave open.
+
+    Attributes:
+        line: Of the push.
+        both_sd: Standard deviation of y about the mean of what path ratio and push tell, of tasks not fitted on.
+    """
+
+    line: Line
+    both_sd: float
+
+
+@dataclass(frozen=True, slots=True)
 class PathFamily:
     """Optimizers whose paths tell alike.
 
@@ -36,11 +49,13 @@ class PathFamily:
         from_progress: Share of the plan from which on they tell something.
         momentum: Stands for the optimizer's own; None: its own counts.
         lines: Of each schedule, one a share of the plan.
+        pushes: The same of the push; empty where nobody has measured it.
     """
 
     from_progress: float
     momentum: float | None
     lines: Mapping[str, Sequence[Line]]
+    pushes: Mapping[str, Sequence[PushLine]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +84,44 @@ class Coefficients:
             progress: Share of the plan, above 0.
             schedule: Of the learning rate.
         """
-        lines, place = self.families[family].lines[schedule], bisect_left(self.progress, progress)
-        if place == 0 or place == len(lines):
-            return lines[min(place, len(lines) - 1)]
+        return _between(self.families[family].lines[schedule], *self._place(progress))
+
+    def push_at(self, family: str, progress: float, schedule: Schedule) -> PushLine | None:
+        """The same of the push; None where nothing is known of it.
+
+        Args:
+            family: One of the file.
+            progress: Share of the plan, above 0.
+            schedule: Of the learning rate.
+        """
+        known = self.families[family].pushes.get(schedule)
+        if known is None:
+            return None
+        before, after, share = self._place(progress)
+        both_sd = (1 - share) * known[before].both_sd + share * known[after].both_sd
+        return PushLine(_between([one.line for one in known], before, after, share), both_sd)
+
+    def _place(self, progress: float) -> tuple[int, int, float]:
+        """The known shares of the plan on both sides of one, and how far it lies from the first to the second."""
+        place = bisect_left(self.progress, progress)
+        if place == 0 or place == len(self.progress):
+            nearest = min(place, len(self.progress) - 1)
+            return nearest, nearest, 0.0
         start, end = self.progress[place - 1], self.progress[place]
-        share = math.log(progress / start) / math.log(end / start)
-        before, after = lines[place - 1], lines[place]
-        return Line(
-            *((1 - share) * getattr(before, name) + share * getattr(after, name) for name in COLUMNS),
-        )
+        return place - 1, place, math.log(progress / start) / math.log(end / start)
+
+
+def _between(lines: Sequence[Line], before: int, after: int, share: float) -> Line:
+    return Line(
+        *((1 - share) * getattr(lines[before], name) + share * getattr(lines[after], name) for name in COLUMNS),
+    )
 
 
 COLUMNS = ("slope", "offset", "scatter")
 """Of a schedule in the file."""
+
+SCALE_OF_PUSH = 6.0
+"""In asinh(scale · push): of 1, 3, 6, 12 and more those from 3 on left the same scatter in tasks held out."""
 
 _FAMILIES = {"Adam": "Adam", "AdamW": "Adam", "Muon": "Muon"}
 
@@ -114,6 +154,13 @@ def coefficients() -> Coefficients:
                 {
                     schedule: [Line(*line) for line in zip(*(columns[name] for name in COLUMNS), strict=True)]
                     for schedule, columns in one["schedules"].items()
+                },
+                {
+                    schedule: [
+                        PushLine(Line(*line), both_sd)
+                        for *line, both_sd in zip(*(columns[name] for name in (*COLUMNS, "both_sd")), strict=True)
+                    ]
+                    for schedule, columns in one.get("pushes", {}).items()
                 },
             )
             for name, one in found["families"].items()

@@ -3,6 +3,8 @@
 The path ratio q of `estimators/path.py` rises with y = log₂(rate / best rate); how fast, and how surely, runs of known
 best rate have told (`rate_coefficients.json`). With q = offset + slope · y + error and y ~ N(0, prior²), what is known
 of y is normal again. The error of the measurement adds to the scatter between runs.
+
+The push of the last half of the updates is read in the same way. The two err in different tasks, and their mean counts.
 """
 
 import math
@@ -11,11 +13,19 @@ from statistics import NormalDist
 from typing import Literal
 
 from noisescale_core.advice.evidence.progress import UNKNOWN_PROGRESS
-from noisescale_core.advice.learning_rate.rate_coefficients import Line, PathFamily, Schedule, coefficients, family_of
+from noisescale_core.advice.learning_rate.rate_coefficients import (
+    SCALE_OF_PUSH,
+    Line,
+    PathFamily,
+    PushLine,
+    Schedule,
+    coefficients,
+    family_of,
+)
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording
 from noisescale_core.estimators.divergence import Divergence
-from noisescale_core.estimators.path import Path, PathRatio, Z, path_ratio
+from noisescale_core.estimators.path import Path, PathRatio, Push, Z, path_ratio
 
 Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_too_high", "too_high"]
 
@@ -49,6 +59,10 @@ class RateVerdict:
         ratio: q, in octaves, with the interval of its measurement; None where no path is known.
         ratio_low: Lower end.
         ratio_high: Upper end.
+        push: How the last half of the updates went along the path, above 0 on and below 0 back, with the interval of
+            its measurement; None where that is not known.
+        push_low: Lower end.
+        push_high: Upper end.
         num_updates: Updates of the path.
         progress: Share of the plan that the path has; None without a plan.
         schedule: Of the learning rate so far.
@@ -67,6 +81,9 @@ class RateVerdict:
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
+    push: float | None = None
+    push_low: float | None = None
+    push_high: float | None = None
     num_updates: int = 0
     progress: float | None = None
     schedule: Schedule = "unknown"
@@ -124,9 +141,11 @@ def rate_verdict(
     early = _too_early(path, known, progress, optimizer, planned_steps)
     if early is not None:
         return _nothing(early, path, measured, progress, schedule)
-    line = coefficients().line_at(family, UNKNOWN_PROGRESS if progress is None else progress, schedule)
-    found = octaves_of(measured, line)
-    return _said(found, path, measured, progress, schedule)
+    share = UNKNOWN_PROGRESS if progress is None else progress
+    line, of_push = (known_at(family, share, schedule) for known_at in (coefficients().line_at, coefficients().push_at))
+    if path.push is not None and of_push is not None:
+        return _said(octaves_of_both(measured, line, path.push, of_push), path, measured, progress, schedule)
+    return _said(octaves_of(measured, line), path._replace(push=None), measured, progress, schedule)
 
 
 def progress_of(path: Path, planned_steps: int | None, *, has_ended: bool = False) -> float | None:
@@ -154,6 +173,29 @@ def octaves_of(measured: PathRatio, line: Line) -> Octaves:
     mean = line.slope * prior**2 * (measured.value - line.offset) / (noise + (line.slope * prior) ** 2)
     told = max(-FARTHEST, min(FARTHEST, mean))
     return Octaves(told, 1 / math.sqrt(1 / prior**2 + line.slope**2 / noise), abs(mean - told))
+
+
+def octaves_of_both(measured: PathRatio, line: Line, push: Push, of_push: PushLine) -> Octaves:
+    """What is known of y once q and the push are: the mean of what each tells.
+
+    Args:
+        measured: q with its own error.
+        line: How q depends on y.
+        push: With its own error.
+        of_push: How it depends on y, and what the mean leaves open.
+    """
+    bent = SCALE_OF_PUSH * push.value
+    reading = PathRatio(math.asinh(bent), SCALE_OF_PUSH * push.sd / math.sqrt(1 + bent * bent))
+    by_ratio, by_push = octaves_of(measured, line), octaves_of(reading, of_push.line)
+    errors = (measured.sd * _weight(line) / 2, reading.sd * _weight(of_push.line) / 2)
+    mean, beyond = (by_ratio.mean + by_push.mean) / 2, (by_ratio.beyond + by_push.beyond) / 2
+    return Octaves(mean, math.hypot(of_push.both_sd, *errors), beyond if abs(mean) == FARTHEST else 0.0)
+
+
+def _weight(line: Line) -> float:
+    """Of a reading in what it tells of y, in octaves."""
+    prior = coefficients().prior_sd
+    return line.slope * prior**2 / (line.scatter**2 + (line.slope * prior) ** 2)
 
 
 def _with_momentum(path: Path, known: PathFamily) -> Path:
@@ -198,7 +240,15 @@ def _said(found: Octaves, path: Path, measured: PathRatio, progress: float | Non
         verdict=word,
         headline=wording.HEADLINES[word],
         reason=wording.reason(
-            word, path.num_updates, measured.value, found.mean, low, high, probability, is_beyond=found.beyond > 0
+            word,
+            path.num_updates,
+            measured.value,
+            found.mean,
+            low,
+            high,
+            probability,
+            push=None if path.push is None else path.push.value,
+            is_beyond=found.beyond > 0,
         ),
         octaves=found.mean,
         low=low,
@@ -210,10 +260,15 @@ def _said(found: Octaves, path: Path, measured: PathRatio, progress: float | Non
         ratio=measured.value,
         ratio_low=measured.low,
         ratio_high=measured.high,
+        **_of_push(path.push),
         num_updates=int(path.num_updates),
         progress=progress,
         schedule=schedule,
     )
+
+
+def _of_push(push: Push | None) -> dict[str, float]:
+    return {} if push is None else {"push": push.value, "push_low": push.low, "push_high": push.high}
 
 
 def _nothing(

@@ -69,9 +69,10 @@ def reason(
     high: float,
     probability: float,
     *,
+    push: float | None = None,
     is_beyond: bool = False,
 ) -> str:
-    """Why, in two sentences.
+    """Why, in two or three sentences.
 
     Args:
         word: The verdict.
@@ -81,10 +82,13 @@ def reason(
         low: Lower end of its interval.
         high: Upper end.
         probability: That the verdict is right.
+        push: Of the last half of the updates; None where it is not known.
         is_beyond: The rate is farther off than runs of known best rate can tell.
     """
     walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
     walked += f"same updates would: {_meaning(octaves)}."
+    if push is not None:
+        walked += f" In the last half of these steps {_meaning(-push)}."
     best = f"The best rate is {ratio(2**-mean)} [{number(2**-high)}, {number(2**-low)}] the present one"
     if is_beyond:
         # no bound: the interval reaches to either side of the verdict's own end

@@ -68,6 +68,9 @@ class LearningRateAnswer(Answer):
     ratio: float | None
     ratio_low: float | None
     ratio_high: float | None
+    push: float | None
+    push_low: float | None
+    push_high: float | None
     progress: float | None
     schedule: Schedule
     path: PathAnswer | None

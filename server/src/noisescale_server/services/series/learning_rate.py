@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
 from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict
 from noisescale_core.estimators.divergence import Divergence, divergence
-from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.path import Path, nearest_to_half, push_since
 from noisescale_server.services.platform.errors import RunNotFound
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.resolution import block, level_of
@@ -100,6 +100,7 @@ async def _points_since(session: AsyncSession, live: LiveSeries, start: int, max
 def _verdicts(run: Run, found: Sequence[PathPoint]) -> Iterator[RateAtStep]:
     num_updates = total = variance = 0.0
     rates: list[tuple[int, float]] = []
+    moments: list[Path] = []
     for point in found:
         num_updates, total = num_updates + point.num_updates, total + point.sum_sq_norm
         variance += point.variance
@@ -108,6 +109,9 @@ def _verdicts(run: Run, found: Sequence[PathPoint]) -> Iterator[RateAtStep]:
         if point.path_step is None or point.sq_distance is None:
             continue
         path = Path(num_updates, total, variance, point.sq_distance, point.momentum or 0.0)
+        moments.append(path)
+        half = nearest_to_half(moments, path)
+        path = path if half is None else path._replace(push=push_since(half, path))
         yield RateAtStep(point.path_step, point.learning_rate, path, _verdict(run, path, rates))
 
 
