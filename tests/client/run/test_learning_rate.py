@@ -150,7 +150,7 @@ def test_a_run_that_has_diverged_is_told_so():
 def test_it_is_printed_in_two_lines_and_is_a_function_of_the_package():
     text = str(Training(3e-4).steps(110).run.learning_rate())
 
-    assert text.startswith("Learning rate: too low\nOver ")
+    assert text.startswith("Learning rate: perhaps too low\nOver ")
     assert noisescale.learning_rate.__doc__ == noisescale.Run.learning_rate.__doc__
 
 

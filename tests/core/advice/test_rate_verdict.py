@@ -8,7 +8,7 @@ import pytest
 from noisescale_core.advice.learning_rate.rate_coefficients import coefficients, family_of
 from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
 from noisescale_core.advice.learning_rate.rate_verdict import octaves_of, rate_verdict
-from noisescale_core.estimators.path import Path, PathRatio, path_ratio, sketch_error, walk_factor
+from noisescale_core.estimators.path import Path, PathRatio, Push, path_ratio, sketch_error, walk_factor
 
 ERROR = sketch_error() / (2 * math.log(2))
 """Of q by a sketch, where every update was looked at."""
@@ -172,6 +172,61 @@ def test_a_run_that_has_ended_without_a_plan_is_judged_as_done():
     assert found.octaves == rate_verdict(path, optimizer="AdamW", planned_steps=1000).octaves
 
 
+def pushed(push, *, ratio=-0.2, sd=0.0, optimizer="AdamW", num_updates=500):
+    momentum = 0.0 if optimizer == "SGD" else 0.9
+    path = path_with(ratio, num_updates, momentum)._replace(push=None if push is None else Push(push, sd))
+    return rate_verdict(path, optimizer=optimizer, planned_steps=1000, schedule="constant")
+
+
+def test_the_path_ratio_and_the_push_count_alike():
+    known = coefficients()
+    of_push = known.push_at("Adam", 0.5, "constant")
+    by_ratio, by_push = pushed(None).octaves, octaves_of(PathRatio(math.asinh(6 * 0.4), 0.0), of_push.line).mean
+
+    found = pushed(0.4)
+
+    assert found.octaves == pytest.approx((by_ratio + by_push) / 2)
+    assert (found.high - found.low) / (2 * 1.959964) == pytest.approx(of_push.both_sd, rel=0.02)
+    assert (found.push, found.push_low, found.push_high) == (0.4, 0.4, 0.4)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
+def test_the_more_the_last_half_pushes_on_the_lower_the_rate_is_taken_to_be(optimizer):
+    told = [pushed(push, optimizer=optimizer).octaves for push in (-0.8, -0.2, 0.0, 0.5, 3.0)]
+
+    assert told == sorted(told, reverse=True)
+    assert told[0] - told[-1] > 1
+
+
+def test_a_push_that_is_known_less_well_makes_a_verdict_less_sure():
+    sure, unsure = pushed(0.1), pushed(0.1, sd=0.5)
+
+    assert unsure.high - unsure.low > sure.high - sure.low
+    assert 0 < unsure.octaves < sure.octaves
+
+
+@pytest.mark.parametrize(
+    ("ratio", "push", "said"),
+    [
+        (-0.5, 2.0, "they push on in one direction, in the last half, too."),
+        (-0.5, -0.5, "they push on in one direction, and in the last half they take each other back."),
+        (0.5, 0.0, "they take each other back, and in the last half they neither push on nor take each other back."),
+    ],
+)
+def test_the_reason_says_what_the_last_half_did(ratio, push, said):
+    assert said in pushed(push, ratio=ratio).reason
+
+
+def test_muon_has_no_line_of_its_push_and_its_verdict_does_not_speak_of_it():
+    path = path_with(-0.3, 600)
+
+    with_push, without = (
+        rate_verdict(one, optimizer="Muon", planned_steps=1000) for one in (path._replace(push=Push(3.0, 0.1)), path)
+    )
+
+    assert with_push == without
+
+
 def test_of_lion_nothing_is_said():
     found = verdict(-1.0, optimizer="Lion")
 
@@ -229,6 +284,11 @@ def test_the_coefficients_say_where_they_come_from():
         for lines in family.lines.values():
             assert len(lines) == len(known.progress)
             assert all(line.slope > 0 and line.scatter > 0 for line in lines)
+    for name in ("SGD", "momentum", "Adam"):
+        assert set(known.families[name].pushes) == {"constant", "cosine", "unknown"}
+        for pushes in known.families[name].pushes.values():
+            assert len(pushes) == len(known.progress)
+            assert all(one.line.slope < 0 < one.both_sd for one in pushes)
     assert coefficients() is known
 
 

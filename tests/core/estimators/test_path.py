@@ -9,7 +9,9 @@ from noisescale_core.errors import EstimationError
 from noisescale_core.estimators.path import (
     SKETCH_SIZE,
     Path,
+    at_half,
     path_ratio,
+    push_since,
     sketch_error,
     walk_factor,
     without_lookahead,
@@ -153,3 +155,101 @@ def test_a_momentum_that_cannot_be_is_refused_by_its_value(momentum):
 def test_a_path_without_an_update_is_refused():
     with pytest.raises(EstimationError, match="num_updates=0"):
         walk_factor(0.9, 0)
+
+
+# ---- the push of the last half
+
+
+def halves_of(updates, momentum=0.0):
+    """The path at half of its updates, and after all of them."""
+    return path_of(updates[: len(updates) // 2], momentum), path_of(updates, momentum)
+
+
+def test_the_push_is_twice_the_sum_of_updates_along_the_path_over_that_of_their_squares():
+    rng = random.Random(5)
+    updates = [[rng.gauss(0.2, 1) for _ in range(3)] for _ in range(40)]
+    half, now = halves_of(updates)
+
+    along, place = 0.0, [sum(column) for column in zip(*updates[:20], strict=True)]
+    for update in updates[20:]:
+        along += sum(x * y for x, y in zip(update, place, strict=True))
+        place = [x + y for x, y in zip(update, place, strict=True)]
+
+    made = sum(x * x for update in updates[20:] for x in update)
+    assert push_since(half, now).value == pytest.approx(2 * along / made)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_random_walk_neither_pushes_on_nor_back_whatever_the_momentum(momentum):
+    rng, size = random.Random(3), 800
+    update = [rng.gauss(0, 1) / math.sqrt(1 - momentum * momentum) for _ in range(size)]
+    updates = []
+    for _ in range(400):
+        updates.append(update)
+        update = [momentum * x + rng.gauss(0, 1) for x in update]
+
+    # what momentum adds across the middle of the walk is a twentieth of the rest
+    assert push_since(*halves_of(updates, momentum)).value == pytest.approx(0, abs=0.25)
+
+
+def test_a_straight_line_pushes_on_and_a_walk_back_pushes_back():
+    straight = push_since(*halves_of([[1.0]] * 40))
+    back = push_since(*halves_of([[1.0]] * 20 + [[-0.5]] * 20))
+
+    assert straight.value == pytest.approx(2 * sum(range(20, 40)) / 20)
+    assert back.value < 0
+
+
+def test_the_stated_error_of_a_push_is_that_of_the_sketches():
+    """Distances by sketches of one and the same drawing, as the job has them."""
+    rng, size, buckets, found = random.Random(6), 60, 64, []
+    updates = [[rng.gauss(0, 1) for _ in range(size)] for _ in range(40)]
+    half, now = halves_of(updates)
+    places = [[sum(column) for column in zip(*updates[:end], strict=True)] for end in (20, 40)]
+    for _ in range(400):
+        bucket, sign = [rng.randrange(buckets) for _ in range(size)], [rng.choice((-1, 1)) for _ in range(size)]
+        distances = []
+        for place in places:
+            sums = [0.0] * buckets
+            for x, b, s in zip(place, bucket, sign, strict=True):
+                sums[b] += s * x
+            distances.append(sum(one * one for one in sums))
+        found.append(push_since(half._replace(sq_distance=distances[0]), now._replace(sq_distance=distances[1])).value)
+    mean = sum(found) / len(found)
+    spread = math.sqrt(sum((one - mean) ** 2 for one in found) / len(found))
+
+    stated = push_since(half, now).sd * math.sqrt(SKETCH_SIZE / buckets)
+    assert spread == pytest.approx(stated, rel=0.25)
+
+
+def test_updates_that_were_not_looked_at_make_a_push_less_sure():
+    half, now = halves_of([[1.0, 0.5]] * 40)
+
+    assert push_since(half, now._replace(variance=100.0)).sd > 2 * push_since(half, now).sd
+
+
+@pytest.mark.parametrize(
+    ("half", "now"),
+    [
+        (Path(10, 4.0, 0.0, 1.0), Path(20, 4.0, 0.0, 2.0)),
+        (Path(10, 4.0, 0.0, 1.0), Path(20, math.inf, 0.0, 2.0)),
+        (Path(10, 4.0, 0.0, 1.0), Path(20, 8.0, 0.0, math.nan)),
+    ],
+)
+def test_of_a_path_that_went_nowhere_or_is_not_finite_nobody_knows_the_push(half, now):
+    assert push_since(half, now) is None
+
+
+def test_half_of_a_path_lies_between_the_moments_that_are_known():
+    moments = [Path(float(n), 2.0 * n, 0.5 * n, 3.0 * n, 0.9) for n in (40, 46, 52, 60)]
+
+    assert at_half(moments, Path(100, 200.0, 50.0, 300.0, 0.9)) == pytest.approx((50, 100, 25, 150, 0.9, None))
+    assert at_half(moments[:2], Path(90, 180.0, 45.0, 270.0, 0.9)) == pytest.approx((45, 90, 22.5, 135, 0.9, None))
+
+
+@pytest.mark.parametrize("num_updates", [30, 60, 200])
+def test_where_no_moment_is_near_nobody_knows_half_of_a_path(num_updates):
+    moments = [Path(40.0, 80.0, 0.0, 120.0)]
+
+    assert at_half(moments, Path(num_updates, 1.0, 0.0, 1.0)) is None
+    assert at_half([], Path(num_updates, 1.0, 0.0, 1.0)) is None

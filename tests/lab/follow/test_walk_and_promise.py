@@ -18,7 +18,7 @@ def at(stretches, *, batch=32.0, rate=1.0, optimizer="SGD"):
 def test_a_path_of_one_setting_is_what_was_measured():
     path = at([Stretch(10, 32, 1.0, 4.0, 64.0, 1.0)])
 
-    assert path == (10, 4.0, 0.25, 9.0, 0.5)
+    assert path[:5] == (10, 4.0, 0.25, 9.0, 0.5)
 
 
 def test_updates_count_as_if_the_present_rate_had_held_from_the_start():

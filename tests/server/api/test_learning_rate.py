@@ -9,7 +9,7 @@ import pytest
 
 from factories import STARTED_AT, make_batch, make_measurements, make_run, make_stream, with_path
 from noisescale_core.advice.learning_rate.rate_verdict import rate_verdict
-from noisescale_core.estimators.path import Path, walk_factor
+from noisescale_core.estimators.path import Path, push_since, walk_factor
 from problems import assert_problem
 
 
@@ -48,12 +48,15 @@ async def test_a_rate_that_is_too_low_is_told_as_the_core_tells_it(client: httpx
 
     found = await ask(client, run_id)
 
-    expected = rate_verdict(
-        Path(600, 600.0, 0.0, 600 / 4**-1.5), optimizer="SGD", planned_steps=1200, schedule="constant"
-    )
+    half, path = (Path(float(n), float(n), 0.0, n / 4**-1.5) for n in (300, 600))
+    path = path._replace(push=push_since(half, path))
+    expected = rate_verdict(path, optimizer="SGD", planned_steps=1200, schedule="constant")
     assert found["verdict"] == expected.verdict == "too_low"
     assert found["reason"] == expected.reason
-    for name in ("octaves", "low", "high", "factor", "factor_low", "factor_high", "probability", "ratio", "progress"):
+    for name in (
+        "octaves", "low", "high", "factor", "factor_low", "factor_high", "probability", "ratio", "progress", "push",
+        "push_low", "push_high",
+    ):  # fmt: skip
         assert found[name] == pytest.approx(getattr(expected, name)), name
     assert found["path"] == {
         "start": 0,

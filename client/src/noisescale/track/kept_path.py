@@ -14,13 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
 from noisescale.config import Config
-from noisescale_core.estimators.path import Path
+from noisescale_core.estimators.path import NUMBERS, Path
 
 GROWTH = 1.125
 """Of the updates from one kept moment to the next."""
-
-NUMBERS = 5
-"""Of a path that are kept; its push follows from two moments."""
 
 
 @dataclass(slots=True)
@@ -87,6 +84,7 @@ class PathKeeper:
             "layout": kept.layout,
             "sketch": kept.sketch,
             "start": kept.start,
+            # the push follows from two moments
             "moments": [[step, list(path[:NUMBERS])] for step, path in kept.moments],
         }
         self._writing = threading.Thread(target=self._write, args=(content,), daemon=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from noisescale.rows.path_part import PathPart
 from noisescale.rows.updates import MAX_TERM
 from noisescale.track.kept_path import GROWTH, Kept, PathKeeper
-from noisescale_core.estimators.path import Path, nearest_to_half, push_since
+from noisescale_core.estimators.path import Path, at_half, push_since
 
 if TYPE_CHECKING:
     from noisescale.capture.path.update_path import Look, UpdatePath
@@ -56,7 +56,7 @@ class PathLog:
         total = self._total
         if not total.sq_distance > 0:
             return None
-        half = nearest_to_half(self._moments, total)
+        half = at_half(self._moments, total)
         return total if half is None else total._replace(push=push_since(half, total))
 
     def begin(self, path: "UpdatePath | None", step: int) -> None:
@@ -168,7 +168,7 @@ class PathLog:
             return
         moments.append(now)
         while len(moments) > 1 and moments[1].num_updates <= now.num_updates / 2:
-            del moments[0]
+            del moments[0]  # the one before half stays
 
     def _keep(self, path: "UpdatePath", number_of: Callable[[int], int], *, is_last: bool = False) -> None:
         """Keep the path as it is now, at moments that are further and further apart, and at the end."""

@@ -21,8 +21,11 @@ SKETCH_SIZE = 1021
 
 A prime, as a place's bucket is its remainder: with a power of two a column of a matrix would fall into one bucket."""
 
-NEAR_HALF = 0.3
-"""Of ln(updates / half of all updates)."""
+WIDEST = 1.5
+"""Times the updates of one moment at the next, between which a path is taken for straight."""
+
+NUMBERS = 5
+"""Of a path, before its push."""
 
 Z = 1.959964
 """Half the width of a 95 % interval in standard deviations."""
@@ -137,8 +140,10 @@ def push_since(half: Path, now: Path) -> Push | None:
     return found if math.isfinite(found.value) and math.isfinite(found.sd) else None
 
 
-def nearest_to_half(moments: Sequence[Path], now: Path) -> Path | None:
-    """Of moments of a path the one at which about half of its updates were made; None where all are far from that.
+def at_half(moments: Sequence[Path], now: Path) -> Path | None:
+    """The path when half of its updates were made; None where no two moments about then are known.
+
+    It lies on the line between them, so that those who know other moments of a path find the same.
 
     Args:
         moments: Oldest first.
@@ -146,9 +151,19 @@ def nearest_to_half(moments: Sequence[Path], now: Path) -> Path | None:
     """
     half = now.num_updates / 2
     place = bisect_left(moments, half, key=lambda one: one.num_updates)
-    near = [one for one in moments[max(0, place - 1) : place + 1] if 0 < one.num_updates < now.num_updates]
-    found = min(near, key=lambda one: abs(math.log(one.num_updates / half)), default=None)
-    return found if found is not None and abs(math.log(found.num_updates / half)) < NEAR_HALF else None
+    if not 0 < place <= len(moments) or not moments[place - 1].num_updates > 0:
+        return None
+    before, after = moments[place - 1], moments[place] if place < len(moments) else now
+    if after.num_updates > WIDEST * before.num_updates:
+        return None
+    share = (half - before.num_updates) / (after.num_updates - before.num_updates)
+    return Path(
+        num_updates=half,
+        sum_sq_norm=(1 - share) * before.sum_sq_norm + share * after.sum_sq_norm,
+        variance=(1 - share) * before.variance + share * after.variance,
+        sq_distance=(1 - share) * before.sq_distance + share * after.sq_distance,
+        momentum=after.momentum,
+    )
 
 
 def walk_factor(momentum: float, num_updates: float) -> float:

@@ -22,6 +22,12 @@ COMPARED: Final[Mapping[str, Term]] = MappingProxyType(
             "Ivgi et al. 2023, arXiv:2302.12022",
             named=("path_ratio",),
         ),
+        "push": Term(
+            "push",
+            "Whether the last half of a run's updates still carry the parameters on along their path, or back.",
+            "Above 0 the learning rate may rise, below 0 it is likely too high; it turns sooner than the path ratio.",
+            named=("push",),
+        ),
         "octave": Term("octave", "A factor of two of a learning rate or a batch.", named=("octave",)),
         "anchor_rate": Term(
             "rate that others follow from",

@@ -142,7 +142,7 @@ def rate_verdict(
     if early is not None:
         return _nothing(early, path, measured, progress, schedule)
     share = UNKNOWN_PROGRESS if progress is None else progress
-    line, of_push = (known_at(family, share, schedule) for known_at in (coefficients().line_at, coefficients().push_at))
+    line, of_push = coefficients().line_at(family, share, schedule), coefficients().push_at(family, share, schedule)
     if path.push is not None and of_push is not None:
         return _said(octaves_of_both(measured, line, path.push, of_push), path, measured, progress, schedule)
     return _said(octaves_of(measured, line), path._replace(push=None), measured, progress, schedule)

@@ -86,9 +86,7 @@ def reason(
         is_beyond: The rate is farther off than runs of known best rate can tell.
     """
     walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
-    walked += f"same updates would: {_meaning(octaves)}."
-    if push is not None:
-        walked += f" In the last half of these steps {_meaning(-push)}."
+    walked += f"same updates would: {_meaning(octaves)}{_lately(octaves, push)}."
     best = f"The best rate is {ratio(2**-mean)} [{number(2**-high)}, {number(2**-low)}] the present one"
     if is_beyond:
         # no bound: the interval reaches to either side of the verdict's own end
@@ -97,6 +95,13 @@ def reason(
         return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs."
     side = "higher" if mean < 0 else "lower"
     return f"{walked} {best}, and {side} with a probability of {chance(probability)}."
+
+
+def _lately(octaves: float, push: float | None) -> str:
+    if push is None:
+        return ""
+    lately = _meaning(-push)
+    return ", in the last half, too" if lately == _meaning(octaves) else f", and in the last half {lately}"
 
 
 def _meaning(octaves: float) -> str:

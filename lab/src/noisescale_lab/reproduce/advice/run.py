@@ -226,11 +226,12 @@ class Run:
             if math.isfinite(trace) and math.isfinite(square):
                 self.looks.add(self.steps + step, Terms(float(trace), float(square)), job.batch, rate)
                 kept.append((float(trace), float(square)))
-        means = [sum(values) / len(kept) for values in zip(*kept, strict=True)] if kept else (None, None)
-        moved = float(record.update_sq_norm[:, row].sum())
-        self.stretches.append(
-            Stretch(job.steps, job.batch, self.learning_rate, moved, *means, sq_distance=self._sq_distance())
+        trace_cov, grad_sq_norm = (
+            [sum(values) / len(kept) for values in zip(*kept, strict=True)] if kept else (None, None)
         )
+        moved, distance = float(record.update_sq_norm[:, row].sum()), self._sq_distance()
+        made = Stretch(job.steps, job.batch, self.learning_rate, moved, trace_cov, grad_sq_norm, distance)
+        self.stretches.append(made)
 
     def _sq_distance(self) -> float:
         """|θ - θ_0|²."""

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
 from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict
 from noisescale_core.estimators.divergence import Divergence, divergence
-from noisescale_core.estimators.path import Path, nearest_to_half, push_since
+from noisescale_core.estimators.path import Path, at_half, push_since
 from noisescale_server.services.platform.errors import RunNotFound
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.resolution import block, level_of
@@ -19,8 +19,8 @@ from noisescale_server.storage.runs.streams import SIMPLE
 from noisescale_server.storage.series import path_sums
 from noisescale_server.storage.series.path_sums import PathPoint
 
-FEWEST_POINTS = 50
-"""That are read: fewer would not tell the schedule of the learning rate."""
+FEWEST_POINTS = 200
+"""That are read: fewer would not tell the schedule of the learning rate, nor half of the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _verdicts(run: Run, found: Sequence[PathPoint]) -> Iterator[RateAtStep]:
             continue
         path = Path(num_updates, total, variance, point.sq_distance, point.momentum or 0.0)
         moments.append(path)
-        half = nearest_to_half(moments, path)
+        half = at_half(moments, path)
         path = path if half is None else path._replace(push=push_since(half, path))
         yield RateAtStep(point.path_step, point.learning_rate, path, _verdict(run, path, rates))
 
