@@ -37,6 +37,15 @@ def test_what_append_returned_for_is_read_by_another_process_at_once(tmp_path):
     ledger.check()
 
 
+def test_a_stream_that_follows_waits_a_second_at_most_for_the_disk_of_the_one_before(tmp_path, monkeypatch):
+    waited = []
+    monkeypatch.setattr(DiskSpool, "end", lambda spool, timeout_seconds: waited.append(timeout_seconds))
+
+    DiskSpool([tmp_path]).begin("run", "stream")
+
+    assert waited == [1.0]
+
+
 def test_a_record_is_one_system_call(tmp_path, monkeypatch):
     stream = make_stream(tmp_path)
     stream.append(metric(0))

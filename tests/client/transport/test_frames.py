@@ -5,6 +5,7 @@ import zlib
 
 import pytest
 
+from noisescale.transport.spool import frames
 from noisescale.transport.spool.frames import decode, encode, seq_of
 from noisescale.transport.wire import FinishRecord, GroupRecord, Measurement, MetricRecord, RunRecord
 
@@ -37,6 +38,16 @@ def test_a_flipped_bit_is_noticed(position):
 
     with pytest.raises(ValueError, match="frame"):
         decode(bytes(damaged))
+
+
+def test_a_frame_of_another_version_is_refused_however_right_its_checksum():
+    frame, size = bytearray(encode(1, FULL)), frames._HEADER.size
+    frame[len(frames.MAGIC)] = frames.VERSION + 1
+    checksum = zlib.crc32(frame[frames.HEADER_BYTES :], zlib.crc32(frame[:size]))
+    frame[size : frames.HEADER_BYTES] = frames._CRC.pack(checksum)
+
+    with pytest.raises(ValueError, match=f"not a frame of version {frames.VERSION}"):
+        decode(bytes(frame))
 
 
 def test_a_frame_cut_short_is_noticed():

@@ -211,6 +211,18 @@ def test_one_thread_delivers_whoever_logs(make_sender):
     assert sender.uploader._thread is thread
 
 
+def test_who_logs_while_another_starts_the_thread_does_not_wait_for_it(make_sender):
+    sender = make_sender()
+    assert sender.uploader._start_once.acquire(blocking=False)
+
+    logging = threading.Thread(target=sender.log, args=(0,), daemon=True)
+    logging.start()
+    logging.join(5.0)
+
+    assert not logging.is_alive()
+    sender.uploader._start_once.release()
+
+
 def test_our_own_fault_is_followed_by_a_pause_too(make_sender, monkeypatch):
     monkeypatch.setattr(random, "uniform", lambda low, high: A_MINUTE)
     sender = make_sender(interval_seconds=0.001)

@@ -189,6 +189,15 @@ class TestTheRun:
 
         assert (await shown(session, run_id)).latest_global_batch == 256.0
 
+    async def test_a_step_of_which_nothing_was_measured_has_a_batch_all_the_same(self, session: AsyncSession) -> None:
+        run_id = uuid4()
+        rows = make_measurements(steps=[0], global_batch=64.0)
+        rows |= {name: [None] for name in rows if name.startswith(("sum_trace", "sum_grad"))}
+
+        await accept(session, uuid4(), run_id=run_id, measurements=rows)
+
+        assert (await shown(session, run_id)).latest_global_batch == 64.0
+
     async def test_a_row_of_several_updates_without_a_finite_loss_is_broken_since_the_first_of_them(
         self, session: AsyncSession
     ) -> None:
