@@ -63,10 +63,10 @@ def advised(tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 PARTS = (
-    Part("held-out", advised(tuple(HELD_OUT)), (530, 531, 532), policies=AT_CONSTANT_RATE),
-    Part("held-out", advised(tuple(HELD_OUT)), (530, 531, 532), decays=True),
-    Part("held-out", advised(tuple(HELD_OUT)), (530,), price_factor=0.25, policies=AT_OTHER_PRICES),
-    Part("held-out", advised(tuple(HELD_OUT)), (530,), price_factor=4.0, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (520, 521, 522), policies=AT_CONSTANT_RATE),
+    Part("held-out", advised(tuple(HELD_OUT)), (520, 521, 522), decays=True),
+    Part("held-out", advised(tuple(HELD_OUT)), (520,), price_factor=0.25, policies=AT_OTHER_PRICES),
+    Part("held-out", advised(tuple(HELD_OUT)), (520,), price_factor=4.0, policies=AT_OTHER_PRICES),
     Part("design", advised(tuple(DESIGN)), (20, 21), policies=AT_CONSTANT_RATE),
     Part("design", advised(tuple(DESIGN)), (20,), decays=True),
 )

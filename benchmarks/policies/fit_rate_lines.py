@@ -23,7 +23,6 @@ from benchmarks.smoke import IS_SMOKE
 from noisescale_core.estimators.path import Path as ParameterPath
 from noisescale_core.estimators.path import path_ratio
 from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.follow.walk import Stretch, push_at
 from noisescale_lab.reproduce.advice.references import read
 from noisescale_lab.reproduce.advice.run import FIRST_LOOKS, LOOK_RATIO
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference
@@ -39,8 +38,6 @@ BATCHES = (1 / 8, 1.0, 8.0)
 RATES = (1 / 4, 1 / 2, 2**-0.5, 1.0, 2**0.5, 2.0, 4.0)
 SHARES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 WITH_PROMISE = (0.06, 0.12, 0.25, 0.5)
-SCALE_OF_PUSH = 6.0
-"""In asinh(scale · push): of 1, 3, 6, 10, 20 and 40 those from 3 to 20 left the same scatter in tasks held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,6 @@ class Point:
     octaves: float
     ratio: float
     promise: float | None
-    push: float | None
 
 
 def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]:
@@ -62,7 +58,6 @@ def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]
     replicas, stream = Replicas.new(task, [seed for _, seed in cells]), RandomStream()
     origin, sums = replicas.parameters.clone(), np.zeros(len(cells))
     spans: list[list[Span]] = [[] for _ in cells]
-    stretches: list[list[Stretch]] = [[] for _ in cells]
     edges = _looks(round(planned))
     ends = {min(edges, key=lambda edge: abs(edge - max(2, share * planned))): share for share in SHARES}
     rates = [tuned.learning_rate * factor for factor, _ in cells]
@@ -72,11 +67,8 @@ def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]
             task, stream, replicas, seeds=[seed for _, seed in cells], learning_rate=rates, batch=tuned.batch,
             steps=edge - done,
         )  # fmt: skip
-        moved = record.update_sq_norm.sum(0)
-        sums += moved
-        distances = (replicas.parameters - origin).double().square().sum(1).tolist()
+        sums += record.update_sq_norm.sum(0)
         for row, rate in enumerate(rates):
-            stretches[row].append(Stretch(edge - done, tuned.batch, 1.0, float(moved[row]), sq_distance=distances[row]))
             losses = record.loss[:, row]
             error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
             spans[row].append(
@@ -84,14 +76,13 @@ def points(task: Task, reference: Reference, batch_factor: float) -> list[Point]
             )
         done = edge
         if done in ends:
-            name = task.optimizer.name
-            momentum = 0.0 if name == "sgd" else task.optimizer.beta1
-            for row, ((factor, _), total, distance) in enumerate(zip(cells, sums.tolist(), distances, strict=True)):
+            distances = (replicas.parameters - origin).double().square().sum(1).tolist()
+            momentum = 0.0 if task.optimizer.name == "sgd" else task.optimizer.beta1
+            for (factor, _), total, distance, spent in zip(cells, sums.tolist(), distances, spans, strict=True):
                 measured = path_ratio(ParameterPath(done, total, 0.0, distance, momentum))
                 if measured is not None:
-                    promise = kept_promise(spans[row]) if momentum == 0 else None
-                    push = push_at(stretches[row], optimizer=name, batch=tuned.batch, rate_factor=1.0)
-                    found.append(Point(name, ends[done], math.log2(factor), measured.value, promise, push))
+                    promise = kept_promise(spent) if momentum == 0 else None
+                    found.append(Point(task.optimizer.name, ends[done], math.log2(factor), measured.value, promise))
     return found
 
 
@@ -117,17 +108,7 @@ def with_promise(some: Sequence[Point]) -> tuple[float, float, float, float]:
     octaves = np.array([one.octaves for one in known])
     design = np.array([[1.0, one.ratio, one.promise] for one in known])
     fitted = np.linalg.lstsq(design, octaves, rcond=None)[0]
-    constant, ratio, promise = map(float, fitted)
-    return constant, ratio, promise, float(np.std(octaves - design @ fitted))
-
-
-def of_push(some: Sequence[Point]) -> tuple[float, float]:
-    """Y by the push, at all shares of the plan alike: constant and coefficient."""
-    known = [(one.octaves, one.push) for one in some if one.push is not None]
-    octaves, push = (np.array(column) for column in zip(*known, strict=True))
-    design = np.stack([np.ones_like(push), np.arcsinh(SCALE_OF_PUSH * push)], 1)
-    constant, slope = np.linalg.lstsq(design, octaves, rcond=None)[0]
-    return float(constant), float(slope)
+    return (*map(float, fitted), float(np.std(octaves - design @ fitted)))
 
 
 def main() -> None:
@@ -159,12 +140,6 @@ def main() -> None:
                 [with_promise(_some(found, "sgd", share)) for share in WITH_PROMISE],
             ),
         },
-        "push": {
-            "what": "Plain SGD: y = constant + of_push * asinh(scale * push), push = 2 sum u . (theta - theta_0) / "
-            "sum |u|^2 over the last half of the updates, at any share of the plan.",
-            **dict(zip(("constant", "of_push"), _rounded(of_push(_all_of("sgd", found))), strict=True)),
-            "scale": SCALE_OF_PUSH,
-        },
     }
     text = json.dumps(content, indent=1) + "\n"
     print(text) if IS_SMOKE else FILE.write_text(text)
@@ -172,14 +147,6 @@ def main() -> None:
 
 def _some(found: Sequence[Point], optimizer: str, share: float) -> list[Point]:
     return [one for one in found if (one.optimizer, one.share) == (optimizer, share)]
-
-
-def _all_of(optimizer: str, found: Sequence[Point]) -> list[Point]:
-    return [one for share in WITH_PROMISE for one in _some(found, optimizer, share)]
-
-
-def _rounded(numbers: Sequence[float]) -> list[float]:
-    return [round(number, 2) for number in numbers]
 
 
 def _columns(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, list[float]]:

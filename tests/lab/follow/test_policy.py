@@ -12,7 +12,6 @@ from noisescale_core.theory.prices import from_preference
 from noisescale_lab.follow.actions import Restart, RunState, Train, Undo
 from noisescale_lab.follow.memory import Memory, Probation, Settings
 from noisescale_lab.follow.policy import advise
-from noisescale_lab.follow.rate_lines import octaves_from_best
 
 SETTINGS = Settings()
 
@@ -129,20 +128,6 @@ def test_the_next_move_waits_until_the_progress_has_grown():
     state = make_state(path=path(-2.0))
 
     assert asked(state, next_move=0.26)[0].learning_rate == 0.4
-
-
-@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
-def test_a_push_says_the_same_of_plain_sgd_as_its_path_does_and_counts_as_much(optimizer):
-    state = make_state(optimizer=optimizer, path=path(0.1)._replace(momentum=0.0 if optimizer == "SGD" else 0.9))
-    whole = octaves_from_best(state).mean
-
-    on, back = (octaves_from_best(replace(state, push=push)).mean for push in (2.0, -0.5))
-
-    if optimizer == "SGD":
-        assert on == pytest.approx((whole + 0.13 - 0.36 * math.asinh(12)) / 2)
-        assert on < whole < back
-    else:
-        assert on == whole == back
 
 
 def test_losses_that_fall_by_what_was_promised_say_that_the_rate_is_too_low():

@@ -2,11 +2,10 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.follow.walk import Stretch, path_at, push_at
+from noisescale_lab.follow.walk import Stretch, path_at
 
 
 def at(stretches, *, batch=32.0, rate=1.0, optimizer="SGD"):
@@ -43,46 +42,6 @@ def test_a_gradient_that_is_not_seen_leaves_at_least_a_twentieth_of_the_update()
 
 def test_without_updates_there_is_no_path():
     assert at([]) is None
-
-
-def walked(updates, *, looks=4, rate=1.0):
-    """Stretches of a path with these updates, [steps, parameters], and where it began."""
-    where, found = np.zeros(updates.shape[1]), []
-    for part in np.array_split(updates, looks):
-        where = where + part.sum(0)
-        found.append(Stretch(len(part), 32, rate, float((part**2).sum()), sq_distance=float(where @ where)))
-    return found
-
-
-def test_the_push_is_that_of_the_updates_of_the_last_half_along_the_path():
-    updates = np.random.default_rng(0).normal(size=(40, 3)) + 0.3
-    places = np.cumsum(updates, 0) - updates
-
-    push = push_at(walked(updates), optimizer="SGD", batch=32, rate_factor=1.0)
-
-    half = slice(20, 40)
-    assert push == pytest.approx(2 * (updates[half] * places[half]).sum() / (updates[half] ** 2).sum())
-
-
-def test_a_path_that_goes_straight_on_pushes_and_one_that_turns_back_does_not():
-    straight, back = np.ones((16, 1)), np.array([[1.0]] * 12 + [[-1.0]] * 4)
-
-    assert push_at(walked(straight), optimizer="SGD", batch=32, rate_factor=1.0) > 1
-    assert push_at(walked(back, looks=2), optimizer="SGD", batch=32, rate_factor=1.0) < 0.1
-
-
-def test_half_the_rate_pushes_twice_as_much():
-    """u · (θ - θ_0) goes with the rate, |u|² with its square."""
-    path = walked(np.random.default_rng(1).normal(size=(40, 3)) + 0.3)
-
-    now, lower = (push_at(path, optimizer="SGD", batch=32, rate_factor=rate) for rate in (1.0, 0.5))
-
-    assert lower == pytest.approx(2 * now)
-
-
-@pytest.mark.parametrize("stretches", [[], [Stretch(10, 32, 1.0, 4.0)], [Stretch(10, 32, 1.0, 0.0, sq_distance=0.0)]])
-def test_without_distances_or_updates_nobody_knows_the_push(stretches):
-    assert push_at(stretches, optimizer="SGD", batch=32, rate_factor=1.0) is None
 
 
 def spans(*losses, promised=1.0, error=0.01):

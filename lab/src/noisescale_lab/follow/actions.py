@@ -51,7 +51,6 @@ class RunState:
         looks: Of all steps since the last start, oldest first.
         path: Of the same steps, as if all had been made with the present batch and base learning rate; None where it
             is not measured.
-        push: How the last half of these steps went along the path (`walk.push_at`); None where it is not known.
         promise: ln of the share that has come of the fall that gradient descent promised (`promise.py`); None where it
             is not known.
         schedule: Of the learning rate.
@@ -75,7 +74,6 @@ class RunState:
     noise_scale: NoiseScaleEstimate
     looks: Sequence[Look] = ()
     path: Path | None = None
-    push: float | None = None
     promise: float | None = None
     schedule: Schedule = "unknown"
     stated_price: ExchangeRate | None = None

@@ -23,7 +23,7 @@ from noisescale_lab.follow.memory import Settings
 from noisescale_lab.follow.policy import advise, rate_factor
 from noisescale_lab.follow.possible_batches import PossibleBatches
 from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.follow.walk import Stretch, path_at, push_at
+from noisescale_lab.follow.walk import Stretch, path_at
 
 STEPS_BETWEEN_LOOKS = 0.12
 """As a share of the steps so far: the policy was measured with looks this far apart (`docs/policies.md`)."""
@@ -169,9 +169,7 @@ def _stretches(books: Books, sight: Sight, means: tuple[float, float] | None) ->
     if not num_updates > 0:
         return known
     batch, rate_factor = sight.trained_batch, sight.trained_rate_factor
-    trace_cov, grad_sq_norm = means or (None, None)
-    made = Stretch(num_updates, batch, rate_factor, sum_sq_norm, trace_cov, grad_sq_norm, path.sq_distance)
-    return (*known, made)
+    return (*known, Stretch(num_updates, batch, rate_factor, sum_sq_norm, *(means or (None, None))))
 
 
 def _asked(books: Books, sight: Sight, plan: Plan) -> tuple[Books, Decision | None]:
@@ -243,7 +241,6 @@ def _state(books: Books, sight: Sight, plan: Plan) -> RunState:
     price = plan.examples_per_step
     planned = None if plan.planned_steps is None else plan.planned_steps * (price + plan.first_batch)
     first, last = (books.spans[0], books.spans[-1]) if books.spans else (None, None)
-    path = _path(books, sight, plan)
     return RunState(
         steps=books.steps,
         progress=plan.progress(books.steps, books.examples),
@@ -259,8 +256,7 @@ def _state(books: Books, sight: Sight, plan: Plan) -> RunState:
         loss_error=math.inf if last is None else last.loss_error,
         noise_scale=NOTHING_MEASURED,
         looks=tuple(sight.standing.looks),
-        path=path,
-        push=None if path is None else _push(books, plan),
+        path=_path(books, sight, plan),
         promise=kept_promise(books.spans) if family_of(plan.optimizer) is RuleFamily.SGD else None,
         schedule=sight.standing.schedule,
         stated_price=plan.price,
@@ -288,7 +284,3 @@ def _path(books: Books, sight: Sight, plan: Plan) -> Path | None:
         rate_factor=books.rate_factor,
         variance=path.variance,
     )
-
-
-def _push(books: Books, plan: Plan) -> float | None:
-    return push_at(books.stretches, optimizer=plan.optimizer, batch=books.batch, rate_factor=books.rate_factor)

@@ -47,7 +47,7 @@ class Settings:
     sure: float = SURE
     largest_growth: float = 4.0
     largest_shrink: float = 8.0
-    least_octaves: float = 0.4
+    least_octaves: float = 0.6
     most_octaves: float = 1.0
     first_batch: float = 0.01
     first_batch_steps: int = 50

@@ -5,9 +5,6 @@ here the cost of getting to a loss counts, and some of it is saved by acting ear
 runs of the design tasks: those behind these lines reach a loss as soon as they can, those behind the verdict's reach
 the least loss in a given number of steps, which smaller rates do (decision 28). Of optimizers that were not replayed
 the verdict's lines are taken.
-
-Plain gradient descent has two readings that err in different tasks, and their mean counts (decision 36): that of the
-whole path with the promise, and the push of its last half.
 """
 
 import functools
@@ -42,22 +39,12 @@ def octaves_from_best(run: RunState) -> Octaves | None:
     measured = path_ratio(path)
     if measured is None:
         return None
-    is_plain = family_of(_class_name(run.optimizer), path.momentum) == "SGD"
-    found = _with_promise(run, measured.value) if is_plain else None
-    if found is None:
-        line = _line(run)
-        found = None if line is None else octaves_of(measured, line)
-    if found is None or not is_plain or run.push is None:
-        return found
-    # the standard deviation stays: errors that both have in common do not average out
-    return Octaves((found.mean + _known().push.octaves(run.push)) / 2, found.sd)
-
-
-def _with_promise(run: RunState, ratio: float) -> Octaves | None:
-    both = _known().with_promise
-    if run.promise is None or run.progress < both.progress[0] * EARLIER:
-        return None
-    return both.octaves(ratio, run.promise, run.progress)
+    if run.promise is not None and family_of(_class_name(run.optimizer), path.momentum) == "SGD":
+        both = _known().with_promise
+        if run.progress >= both.progress[0] * EARLIER:
+            return both.octaves(measured.value, run.promise, run.progress)
+    line = _line(run)
+    return None if line is None else octaves_of(measured, line)
 
 
 def _line(run: RunState) -> Line | None:
@@ -101,37 +88,22 @@ class _WithPromise:
 
 
 @dataclass(frozen=True, slots=True)
-class _Push:
-    """y = constant + of_push · asinh(scale · push), at any share of the plan."""
-
-    constant: float
-    of_push: float
-    scale: float
-
-    def octaves(self, push: float) -> float:
-        found = self.constant + self.of_push * math.asinh(self.scale * push)
-        return max(-FARTHEST, min(FARTHEST, found))
-
-
-@dataclass(frozen=True, slots=True)
 class _Known:
-    """The file: (slope, offset, scatter) of each family at shares of the plan, what the promise adds, and the push."""
+    """The file: (slope, offset, scatter) of each family at shares of the plan, and what the promise adds."""
 
     progress: Sequence[float]
     lines: Mapping[str, Sequence[Sequence[float]]]
     with_promise: _WithPromise
-    push: _Push
 
 
 @functools.cache
 def _known() -> _Known:
     found = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-    both, push = found["with_promise"], found["push"]
+    both = found["with_promise"]
     return _Known(
         found["progress"],
         {name: _rows(columns, COLUMNS) for name, columns in found["families"].items()},
         _WithPromise(both["progress"], _rows(both, ("constant", "of_ratio", "of_promise", "sd"))),
-        _Push(push["constant"], push["of_push"], push["scale"]),
     )
 
 

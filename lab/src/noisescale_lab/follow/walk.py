@@ -27,7 +27,6 @@ class Stretch:
         sum_sq_norm: Σ |u|² over them, without weight decay.
         trace_cov: Mean estimate of tr Σ over them; None where it is not known.
         grad_sq_norm: Mean estimate of |G|².
-        sq_distance: |θ - θ_0|² at its end; None where it is not known.
     """
 
     num_updates: float
@@ -36,7 +35,6 @@ class Stretch:
     sum_sq_norm: float
     trace_cov: float | None = None
     grad_sq_norm: float | None = None
-    sq_distance: float | None = None
 
 
 def path_at(
@@ -62,45 +60,14 @@ def path_at(
     """
     if not stretches:
         return None
+    is_sgd = family_of(optimizer) is RuleFamily.SGD
     made = math.fsum(one.sum_sq_norm for one in stretches)
-    total = math.fsum(_at(one, optimizer, batch, rate_factor) for one in stretches)
+    total = math.fsum(
+        one.sum_sq_norm * (rate_factor / one.rate_factor) ** 2 * (_of_batch(one, batch) if is_sgd else 1.0)
+        for one in stretches
+    )
     scale = total / made if made > 0 else 1.0
     return Path(math.fsum(one.num_updates for one in stretches), total, variance * scale * scale, sq_distance, momentum)
-
-
-def push_at(stretches: Sequence[Stretch], *, optimizer: str | None, batch: float, rate_factor: float) -> float | None:
-    """How the last half of the updates went along the path: 2 Σ u · (θ - θ_0) / Σ |u|²; None where it is not known.
-
-    Above 0 gradients still push the parameters on, below 0 back, as beyond the best rate. It is the growth of
-    |θ - θ_0|² beyond Σ |u|², so that two distances tell it. To first order u · (θ - θ_0) goes with the rate and |u|²
-    with its square.
-
-    Args:
-        stretches: Since θ_0.
-        optimizer: Class name.
-        batch: In examples.
-        rate_factor: Of the base learning rate, in the stretches' unit.
-    """
-    left = math.fsum(one.num_updates for one in stretches) / 2
-    along, updates, after = [], [], len(stretches)
-    while left > 0:
-        after -= 1
-        one = stretches[after]
-        before = stretches[after - 1].sq_distance if after else 0.0
-        if one.sq_distance is None or before is None:
-            return None
-        along.append((one.sq_distance - before - one.sum_sq_norm) * rate_factor / one.rate_factor)
-        updates.append(_at(one, optimizer, batch, rate_factor))
-        left -= one.num_updates
-    total = math.fsum(updates)
-    push = math.fsum(along) / total if total > 0 else math.nan
-    return push if math.isfinite(push) else None
-
-
-def _at(one: Stretch, optimizer: str | None, batch: float, rate_factor: float) -> float:
-    """Σ |u|² of a stretch, had it been made with another batch and rate."""
-    of_batch = _of_batch(one, batch) if family_of(optimizer) is RuleFamily.SGD else 1.0
-    return one.sum_sq_norm * (rate_factor / one.rate_factor) ** 2 * of_batch
 
 
 def _of_batch(one: Stretch, batch: float) -> float:

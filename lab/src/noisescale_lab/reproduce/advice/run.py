@@ -14,7 +14,7 @@ from noisescale_core.estimators.uncertainty import estimate
 from noisescale_core.estimators.windows import WindowSums
 from noisescale_lab.follow.actions import Action, Branch, RunState
 from noisescale_lab.follow.promise import Span, kept_promise
-from noisescale_lab.follow.walk import Stretch, path_at, push_at
+from noisescale_lab.follow.walk import Stretch, path_at
 from noisescale_lab.reproduce.advice.sweep import PLAN, Reference, decayed
 from noisescale_lab.reproduce.task import Task
 from noisescale_lab.reproduce.trainer import Record, Replicas
@@ -163,18 +163,16 @@ class Run:
             noise_scale=estimate(WindowSums.from_blocks(self.blocks[-BLOCKS_OF_WINDOW:])),
             looks=self.looks.so_far(),
             path=self.path(),
-            push=push_at(
-                self.stretches, optimizer=self.task.optimizer.name, batch=self.batch, rate_factor=self.learning_rate
-            ),
             promise=kept_promise(self.spans),
             schedule="unknown" if self.start.decays else "constant",
         )
 
     def path(self) -> Path | None:
         """Of the steps since the start, as if all had been made with the settings of now."""
+        assert self.origin is not None
         return path_at(
             self.stretches,
-            sq_distance=self._sq_distance(),
+            sq_distance=float((self.replicas.parameters - self.origin).double().square().sum()),
             momentum=0.0 if self.task.optimizer.name == "sgd" else self.task.optimizer.beta1,
             optimizer=self.task.optimizer.name,
             batch=self.batch,
@@ -226,17 +224,9 @@ class Run:
             if math.isfinite(trace) and math.isfinite(square):
                 self.looks.add(self.steps + step, Terms(float(trace), float(square)), job.batch, rate)
                 kept.append((float(trace), float(square)))
-        trace_cov, grad_sq_norm = (
-            [sum(values) / len(kept) for values in zip(*kept, strict=True)] if kept else (None, None)
-        )
-        moved, distance = float(record.update_sq_norm[:, row].sum()), self._sq_distance()
-        made = Stretch(job.steps, job.batch, self.learning_rate, moved, trace_cov, grad_sq_norm, distance)
-        self.stretches.append(made)
-
-    def _sq_distance(self) -> float:
-        """|θ - θ_0|²."""
-        assert self.origin is not None
-        return float((self.replicas.parameters - self.origin).double().square().sum())
+        means = [sum(values) / len(kept) for values in zip(*kept, strict=True)] if kept else (None, None)
+        moved = float(record.update_sq_norm[:, row].sum())
+        self.stretches.append(Stretch(job.steps, job.batch, self.learning_rate, moved, *means))
 
     def keep(self) -> None:
         """Keep what may be put back."""
