@@ -118,7 +118,25 @@ def _of_group(name: str, some: Sequence[Judged], share: float | None) -> Iterato
         hits = [one for one in near if one.is_said and one.is_right]
         must_be = must("found") if factor == "4 × too low" else ""
         yield Figure(f"{name}: {factor}, found of {len(near)}", _percent(hits, near), "%", must_be)
+    yield from _about_right(name, some)
     yield Figure(f"{name}: error over stated spread, rms as the prior weighs rates", _honesty(some), "", "0.85 to 1.15")
+
+
+def _about_right(name: str, some: Sequence[Judged]) -> Iterator[Figure]:
+    """How often, and how often rightly, a rate is called about right; rates count as the prior weighs them."""
+    weights = {id(one): _usual(one) for one in some}
+    called = [one for one in some if one.said.verdict == "about_right"]
+    total = sum(weights[id(one)] for one in called)
+    yield Figure(f"{name}: called about right, as the prior weighs rates", 100 * total / sum(weights.values()), "%")
+    if called:
+        within = sum(weights[id(one)] for one in called if abs(one.octaves) <= 1)
+        stated = sum(weights[id(one)] * (one.said.probability or 0.0) for one in called)
+        yield Figure(f"{name}: of these within a factor 2 of the best rate", 100 * within / total, "%")
+        yield Figure(f"{name}: of these within a factor 2, as stated", 100 * stated / total, "%")
+
+
+def _usual(one: Judged) -> float:
+    return math.exp(-(one.octaves**2) / (2 * PRIOR**2))
 
 
 def _honesty(some: Sequence[Judged]) -> float:
@@ -127,7 +145,7 @@ def _honesty(some: Sequence[Judged]) -> float:
     for one in some:
         said = one.said
         if said.octaves is not None and said.high is not None and said.low is not None:
-            usual = math.exp(-(one.octaves**2) / (2 * PRIOR**2))
+            usual = _usual(one)
             total += usual * ((one.octaves - said.octaves) / ((said.high - said.low) / (2 * 1.96))) ** 2
             weight += usual
     return math.sqrt(total / weight) if weight else math.nan

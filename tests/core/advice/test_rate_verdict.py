@@ -133,7 +133,7 @@ def test_near_the_best_rate_it_is_about_right_only_where_that_is_likely():
             path = path_with(ratio, 1000, momentum)
             found = rate_verdict(path, optimizer=optimizer, planned_steps=1000, schedule=schedule)
             words[family, schedule] = found.verdict
-            assert (found.probability >= 0.7) == (found.verdict == "about_right")
+            assert (found.probability >= 0.6) == (found.verdict == "about_right")
 
     assert "about_right" in words.values()
     assert verdict(0.0, 120).verdict == "unclear"

@@ -32,8 +32,8 @@ Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_
 SURE, PERHAPS = 1.0, 0.75
 """Octaves from the best rate beyond which it is too low or too high, and perhaps so."""
 
-RIGHT = 0.7
-"""How likely the best rate lies within a factor 2 where the present one is about right."""
+RIGHT = 0.6
+"""How likely the best rate lies within a factor 2, at least, where the present one is about right: probably."""
 
 FEWEST_UPDATES = 50
 
