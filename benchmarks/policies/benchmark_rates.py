@@ -124,13 +124,12 @@ def _of_group(name: str, some: Sequence[Judged], share: float | None) -> Iterato
 
 def _about_right(name: str, some: Sequence[Judged]) -> Iterator[Figure]:
     """How often, and how often rightly, a rate is called about right; rates count as the prior weighs them."""
-    weights = {id(one): _usual(one) for one in some}
     called = [one for one in some if one.said.verdict == "about_right"]
-    total = sum(weights[id(one)] for one in called)
-    yield Figure(f"{name}: called about right, as the prior weighs rates", 100 * total / sum(weights.values()), "%")
+    total = sum(map(_usual, called))
+    yield Figure(f"{name}: called about right, as the prior weighs rates", 100 * total / sum(map(_usual, some)), "%")
     if called:
-        within = sum(weights[id(one)] for one in called if abs(one.octaves) <= 1)
-        stated = sum(weights[id(one)] * (one.said.probability or 0.0) for one in called)
+        within = sum(_usual(one) for one in called if abs(one.octaves) <= 1)
+        stated = sum(_usual(one) * (one.said.probability or 0.0) for one in called)
         yield Figure(f"{name}: of these within a factor 2 of the best rate", 100 * within / total, "%")
         yield Figure(f"{name}: of these within a factor 2, as stated", 100 * stated / total, "%")
 

@@ -23,7 +23,7 @@ import torch
 from benchmarks.policies.rate_runs import BATCH, SETTINGS, Setting, best_rate, train
 from noisescale_core.advice.learning_rate.rate_coefficients import SCALE_OF_PUSH, Line, family_of
 from noisescale_core.advice.learning_rate.rate_verdict import octaves_of
-from noisescale_core.estimators.path import PathRatio, path_ratio
+from noisescale_core.estimators.path import Reading, path_ratio
 from noisescale_lab.reproduce.registry import DESIGN
 
 FILE = Path(__file__).parents[2] / "client/src/noisescale_core/advice/learning_rate/rate_coefficients.json"
@@ -110,7 +110,7 @@ def both_sd(some: Sequence[Point]) -> float:
         for one in some:
             if one.task == task:
                 told = [
-                    octaves_of(PathRatio(v, 0.0), line).mean for v, line in ((one.ratio, by_ratio), (one.push, by_push))
+                    octaves_of(Reading(v, 0.0), line).mean for v, line in ((one.ratio, by_ratio), (one.push, by_push))
                 ]
                 usual = math.exp(-(one.y**2) / (2 * PRIOR**2))
                 total, weight = total + usual * (one.y - sum(told) / 2) ** 2, weight + usual

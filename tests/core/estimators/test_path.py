@@ -30,6 +30,16 @@ def path_of(updates, momentum=0.0):
     )
 
 
+def random_walk(num_updates, momentum):
+    """Updates in 800 directions, from the stationary state on, so that the first are as long as the last."""
+    rng, updates = random.Random(3), []
+    update = [rng.gauss(0, 1) / math.sqrt(1 - momentum * momentum) for _ in range(800)]
+    for _ in range(num_updates):
+        updates.append(update)
+        update = [momentum * x + rng.gauss(0, 1) for x in update]
+    return updates
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9, 0.95])
 @pytest.mark.parametrize("num_updates", [1, 2, 3, 50, 2000])
 def test_the_factor_of_momentum_is_the_exact_sum_over_all_pairs_of_updates(momentum, num_updates):
@@ -40,15 +50,7 @@ def test_the_factor_of_momentum_is_the_exact_sum_over_all_pairs_of_updates(momen
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_a_random_walk_has_the_ratio_zero_whatever_the_momentum(momentum):
-    rng, size = random.Random(3), 800
-    # from the stationary state on, so that the first updates are as long as the last
-    update = [rng.gauss(0, 1) / math.sqrt(1 - momentum * momentum) for _ in range(size)]
-    updates = []
-    for _ in range(200):
-        updates.append(update)
-        update = [momentum * x + rng.gauss(0, 1) for x in update]
-
-    ratio = path_ratio(path_of(updates, momentum))
+    ratio = path_ratio(path_of(random_walk(200, momentum), momentum))
 
     # |θ|² of 800 directions scatters by √(2/800) = 5 %
     assert ratio.value == pytest.approx(0, abs=5 * 0.05 / (2 * math.log(2)))
@@ -181,15 +183,8 @@ def test_the_push_is_twice_the_sum_of_updates_along_the_path_over_that_of_their_
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_a_random_walk_neither_pushes_on_nor_back_whatever_the_momentum(momentum):
-    rng, size = random.Random(3), 800
-    update = [rng.gauss(0, 1) / math.sqrt(1 - momentum * momentum) for _ in range(size)]
-    updates = []
-    for _ in range(400):
-        updates.append(update)
-        update = [momentum * x + rng.gauss(0, 1) for x in update]
-
     # what momentum adds across the middle of the walk is a twentieth of the rest
-    assert push_since(*halves_of(updates, momentum)).value == pytest.approx(0, abs=0.25)
+    assert push_since(*halves_of(random_walk(400, momentum), momentum)).value == pytest.approx(0, abs=0.25)
 
 
 def test_a_straight_line_pushes_on_and_a_walk_back_pushes_back():
@@ -234,9 +229,12 @@ def test_updates_that_were_not_looked_at_make_a_push_less_sure():
         (Path(10, 4.0, 0.0, 1.0), Path(20, 4.0, 0.0, 2.0)),
         (Path(10, 4.0, 0.0, 1.0), Path(20, math.inf, 0.0, 2.0)),
         (Path(10, 4.0, 0.0, 1.0), Path(20, 8.0, 0.0, math.nan)),
+        (Path(10, 4.0, 0.0, 1.0), Path(20, 8.0, 0.0, -1.0)),
+        (Path(10, 4.0, 0.0, 1.0, 1.0), Path(20, 8.0, 0.0, 2.0, 1.0)),
+        (Path(10, 1e-300, 0.0, 1.0), Path(20, 2e-300, 1.0, 1e100)),
     ],
 )
-def test_of_a_path_that_went_nowhere_or_is_not_finite_nobody_knows_the_push(half, now):
+def test_of_a_path_that_went_nowhere_or_is_beyond_all_numbers_nobody_knows_the_push(half, now):
     assert push_since(half, now) is None
 
 

@@ -31,12 +31,13 @@ Z = 1.959964
 """Half the width of a 95 % interval in standard deviations."""
 
 
-class Push(NamedTuple):
-    """How the last half of a path's updates went along it.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A number that is read off a path.
 
     Attributes:
-        value: (growth of |θ - θ_0|²) / (factor · Σ |u|²) - 1 over them: above 0 they push on, below 0 back.
-        sd: Its standard deviation by measurement.
+        value: The number.
+        sd: Its standard deviation by measurement: the sketch, and the updates that were not looked at.
     """
 
     value: float
@@ -51,6 +52,24 @@ class Push(NamedTuple):
     def high(self) -> float:
         """Upper end of the 95 % interval."""
         return self.value + Z * self.sd
+
+
+class PathRatio(Reading):
+    """q, the length that a random walk of the same updates would have got to over the one that was got to, in octaves.
+
+    Below 0 the updates pull together, above 0 they take each other back.
+    """
+
+    __slots__ = ()
+
+
+class Push(Reading):
+    """How the last half of a path's updates went along it: (growth of |θ - θ_0|²) / (factor · Σ |u|²) - 1.
+
+    Above 0 they push on, below 0 back.
+    """
+
+    __slots__ = ()
 
 
 class Path(NamedTuple):
@@ -71,29 +90,6 @@ class Path(NamedTuple):
     sq_distance: float
     momentum: float = 0.0
     push: Push | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PathRatio:
-    """q, the length that a random walk of the same updates would have got to over the one that was got to, in octaves.
-
-    Attributes:
-        value: Below 0 the updates pull together, above 0 they take each other back.
-        sd: Its standard deviation by measurement: the sketch, and the updates that were not looked at.
-    """
-
-    value: float
-    sd: float
-
-    @property
-    def low(self) -> float:
-        """Lower end of the 95 % interval."""
-        return self.value - Z * self.sd
-
-    @property
-    def high(self) -> float:
-        """Upper end of the 95 % interval."""
-        return self.value + Z * self.sd
 
 
 def path_ratio(path: Path) -> PathRatio | None:
@@ -117,7 +113,7 @@ def path_ratio(path: Path) -> PathRatio | None:
 
 
 def push_since(half: Path, now: Path) -> Push | None:
-    """The push of the updates between two moments of a path; None where it is not finite.
+    """The push of the updates between two moments of a path; None where it is not finite, or momentum never fades.
 
     Without momentum it is 2 Σ u · (θ - θ_0) / Σ |u|²: 0 where gradients push the parameters neither on nor back along
     the path. What momentum repeats is divided out, as in the path's ratio.
@@ -126,16 +122,19 @@ def push_since(half: Path, now: Path) -> Push | None:
         half: At about half of the updates.
         now: After all of them.
     """
+    if not 0 <= now.momentum < 1:
+        return None
     factor = (1 + now.momentum) / (1 - now.momentum)
     made = factor * (now.sum_sq_norm - half.sum_sq_norm)
     gone = now.sq_distance - half.sq_distance
-    if not (0 < made < math.inf and math.isfinite(gone) and half.sq_distance >= 0):
+    if not (0 < made < math.inf and math.isfinite(gone) and min(half.sq_distance, now.sq_distance) >= 0):
         return None
     moved = max(made, (math.sqrt(now.sq_distance) - math.sqrt(half.sq_distance)) ** 2)
     along = (gone - moved) / 2
     # of inner products by a count-sketch: (|x|²|y|² + (x·y)²) / buckets
     of_sketch = sketch_error() ** 2 * (2 * (half.sq_distance * moved + along * along) + moved * moved)
-    of_updates = (gone / made * factor) ** 2 * max(0.0, now.variance - half.variance)
+    grown = gone / made * factor
+    of_updates = grown * grown * max(0.0, now.variance - half.variance)
     found = Push(gone / made - 1, math.sqrt(of_sketch + of_updates) / made)
     return found if math.isfinite(found.value) and math.isfinite(found.sd) else None
 

@@ -25,7 +25,7 @@ from noisescale_core.advice.learning_rate.rate_coefficients import (
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording
 from noisescale_core.estimators.divergence import Divergence
-from noisescale_core.estimators.path import Path, PathRatio, Push, Z, path_ratio
+from noisescale_core.estimators.path import Path, PathRatio, Push, Reading, Z, path_ratio
 
 Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_too_high", "too_high"]
 
@@ -161,12 +161,12 @@ def progress_of(path: Path, planned_steps: int | None, *, has_ended: bool = Fals
     return 1.0 if has_ended else None
 
 
-def octaves_of(measured: PathRatio, line: Line) -> Octaves:
-    """What is known of y once q is.
+def octaves_of(measured: Reading, line: Line) -> Octaves:
+    """What is known of y once a reading is.
 
     Args:
-        measured: q with its own error.
-        line: How q depends on y.
+        measured: q, or asinh(SCALE_OF_PUSH · push), with its own error.
+        line: How it depends on y.
     """
     prior = coefficients().prior_sd
     noise = line.scatter**2 + measured.sd**2
@@ -185,7 +185,7 @@ def octaves_of_both(measured: PathRatio, line: Line, push: Push, of_push: PushLi
         of_push: How it depends on y, and what the mean leaves open.
     """
     bent = SCALE_OF_PUSH * push.value
-    reading = PathRatio(math.asinh(bent), SCALE_OF_PUSH * push.sd / math.sqrt(1 + bent * bent))
+    reading = Reading(math.asinh(bent), SCALE_OF_PUSH * push.sd / math.sqrt(1 + bent * bent))
     by_ratio, by_push = octaves_of(measured, line), octaves_of(reading, of_push.line)
     errors = (measured.sd * _weight(line) / 2, reading.sd * _weight(of_push.line) / 2)
     mean, beyond = (by_ratio.mean + by_push.mean) / 2, (by_ratio.beyond + by_push.beyond) / 2
