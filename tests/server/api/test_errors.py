@@ -73,6 +73,7 @@ class TestDatabaseAway:
             pytest.param(ConnectionRefusedError(111, "refused"), id="refused"),
             pytest.param(PoolTimeoutError("pool"), id="pool exhausted"),
             pytest.param(asyncpg.ConnectionDoesNotExistError("closed"), id="closed outside SQLAlchemy"),
+            pytest.param(asyncpg.InternalClientError("cannot switch to state 11"), id="killed while greeting"),
             *(
                 pytest.param(DBAPIError("SELECT 1", {}, StatementError(state)), id=state)
                 for state in ("08006", "57P01", "57P03", "57014", "53300", "40001", "40P01")

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from asyncpg.exceptions import InterfaceError as DriverInterfaceError
+from asyncpg.exceptions import InternalClientError as DriverConfused
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -174,7 +175,7 @@ def means_try_again(error: Exception) -> bool:
         return is_of_nodes or sqlstate.startswith(TRY_AGAIN_PREFIXES)
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
-    return isinstance(error, PoolTimeoutError | OSError | DriverInterfaceError)
+    return isinstance(error, PoolTimeoutError | OSError | DriverInterfaceError | DriverConfused)
 
 
 async def _on_domain_error(_request: Request, error: Exception) -> Response:
