@@ -4,6 +4,8 @@ One broadcast at each look, over gloo and so without waiting for any device; loo
 rank, as they depend on nothing but the number of steps.
 """
 
+import contextlib
+import weakref
 from datetime import timedelta
 from typing import Protocol, TypeVar
 
@@ -40,13 +42,24 @@ class Ranks:
 
     def __init__(self) -> None:
         self.is_first = dist.get_rank() == 0
-        self._group = dist.new_group(backend="gloo", timeout=timedelta(hours=WAIT_HOURS))
+        self._group = [dist.new_group(backend="gloo", timeout=timedelta(hours=WAIT_HOURS))]
+        weakref.finalize(self, _leave, self._group)
 
     def from_first(self, value: Value) -> Value:
         """What rank 0 has; the others wait for it."""
         box = [value]
-        dist.broadcast_object_list(box, src=0, group=self._group)
+        dist.broadcast_object_list(box, src=0, group=self._group[0])
         return box[0]
+
+
+def _leave(held: list[dist.ProcessGroup]) -> None:
+    """End the group's threads, before the interpreter ends at the latest: nobody says when following is over.
+
+    One that waits for Python's lock then, to let go of a tensor, would abort the whole process.
+    """
+    with contextlib.suppress(ValueError):  # the program has destroyed all of its groups
+        dist.destroy_process_group(held[0])
+    held.clear()
 
 
 def agreement() -> RankAgreement:

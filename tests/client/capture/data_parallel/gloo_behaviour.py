@@ -1,8 +1,11 @@
 """What else has to hold in a job of two ranks, one function of (rank, num_ranks) for each."""
 
 import contextlib
+import gc
 import logging
+import weakref
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -111,6 +114,24 @@ def a_sum_that_others_never_send_is_given_up(rank: int, num_ranks: int) -> list[
         sums.drain()
     dist.barrier()
     return [lost, sums.num_lost]
+
+
+def sums_are_held_after_they_have_arrived(rank: int, num_ranks: int) -> list[bool]:
+    all_reduce = dist.all_reduce
+    works = []
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        work = all_reduce(*args, **kwargs)
+        works.append(weakref.ref(work))
+        return work
+
+    sums = RankSums(open_group(range(num_ranks), "something"), num_ranks)
+    with patch.object(dist, "all_reduce", noted):
+        for step in range(3):
+            sums.send(step, torch.ones(2, dtype=torch.float64))
+    sums.drain()
+    gc.collect()
+    return [work() is not None for work in works]
 
 
 def ranks_agree_on_a_number(rank: int, num_ranks: int) -> float | None:
@@ -484,6 +505,7 @@ BEHAVIOUR = [
     nobody_waits_for_a_late_rank,
     a_sum_of_different_steps_is_lost,
     a_sum_that_others_never_send_is_given_up,
+    sums_are_held_after_they_have_arrived,
     ranks_agree_on_a_number,
     a_rank_that_does_not_come_is_named,
     ranks_that_watch_different_things_are_told,

@@ -32,6 +32,11 @@ def test_a_sum_that_others_never_send_is_given_up(of_two_ranks):
     assert found == [[True, 1], [False, 0]]
 
 
+def test_no_thread_of_gloo_frees_a_vector_while_the_interpreter_ends(of_two_ranks):
+    """It would need Python's lock for that; so we hold each sum longer than its thread does."""
+    assert of_two_ranks["sums_are_held_after_they_have_arrived"] == [[True] * 3] * 2
+
+
 def test_ranks_agree_on_the_mean_of_a_number(of_two_ranks):
     assert of_two_ranks["ranks_agree_on_a_number"] == [5.0, 5.0]
 

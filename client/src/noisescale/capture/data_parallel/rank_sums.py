@@ -21,6 +21,9 @@ from noisescale.capture.sums.device_values import DeviceEvent
 DRAIN_SECONDS = 5.0
 """Longest wait for the last sums of a run: the other ranks may be gone."""
 
+KEPT_WORKS = 64
+"""Sums that gloo's threads may be behind."""
+
 
 class RankSum:
     """One vector on its way through the sum.
@@ -51,10 +54,11 @@ class RankSum:
         """The sum; None while it is on its way and where it is lost."""
         return self._values
 
-    def start(self, group: dist.ProcessGroup | None) -> None:
+    def start(self, group: dist.ProcessGroup | None) -> dist.Work | None:
         """Send this rank's part."""
         if group is not None:
             self._work = dist.all_reduce(self._buffer, group=group, async_op=True)
+        return self._work
 
     def look(self, num_ranks: int) -> None:
         """Take the values over where they have arrived."""
@@ -105,6 +109,9 @@ class RankSums:
         self._make_event = make_event
         self._to_send: deque[RankSum] = deque()
         self._under_way: deque[RankSum] = deque()
+        # Whoever lets go of a sum last frees its vector, and needs Python's lock for that. A thread of gloo that waits
+        # for the lock while the interpreter ends is ended in the middle of C++, which aborts the whole process.
+        self._works: deque[dist.Work | None] = deque(maxlen=KEPT_WORKS)
         self.num_lost = 0
 
     def send(self, step: int, vector_V: Tensor) -> RankSum:
@@ -134,7 +141,7 @@ class RankSums:
         """Send what has reached the host and take in what has been summed; never waits."""
         while self._to_send and self._to_send[0].is_on_host:
             summed = self._to_send.popleft()
-            summed.start(self._group)
+            self._works.append(summed.start(self._group))
             self._under_way.append(summed)
         for summed in self._under_way:
             summed.look(self._num_ranks)
