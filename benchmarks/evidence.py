@@ -71,6 +71,12 @@ def _regret() -> Iterator[str]:
                     f"| {_number(100 * float(everything['missed']), 0)} % |"
                 )
         yield ""
+    kept = [found for rate in WANTED if (found := _policy(rows, rate, "keep", "right"))]
+    yield paragraph(
+        "*Before the first step* (target: 20 / 60 %): a run that starts with the batch and rate that a sweep of six "
+        "other seeds found best, at a constant rate, and keeps them, is the first line's “started right”: "
+        f"{' at a constant rate, '.join(map(_pair, kept))} at a decaying one."
+    )
     yield _source("policies")
 
 

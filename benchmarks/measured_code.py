@@ -207,6 +207,9 @@ MEASURED = MappingProxyType(
         "rates": Measured(
             "policies/benchmark_rates.py", alone=(f"{CORE}/advice/learning_rate/rate_coefficients.json",)
         ),
+        "rates_design": Measured(
+            "policies/benchmark_rates.py", alone=(f"{CORE}/advice/learning_rate/rate_coefficients.json",)
+        ),
         "recommendation": _server(
             "benchmark_recommendation.py", "recommendation/recommendation", "runs/runs", left_out=_FITTING
         ),

@@ -31,6 +31,7 @@ from noisescale_server.api.cost import cost
 from noisescale_server.api.defaults import routes as defaults
 from noisescale_server.api.forecast import forecast
 from noisescale_server.api.ingest import streams
+from noisescale_server.api.learning_rate import verdicts
 from noisescale_server.api.planner import tradeoff
 from noisescale_server.api.platform import about, docs_page, health
 from noisescale_server.api.platform.deps import PROBLEM_RESPONSES
@@ -42,7 +43,7 @@ from noisescale_server.api.recommendation import language_model, recommendation
 from noisescale_server.api.reproductions import reproductions
 from noisescale_server.api.retention import routes as retention
 from noisescale_server.api.runs import projects, runs
-from noisescale_server.api.series import groups, learning_rate, metrics, noise_scale, sparklines
+from noisescale_server.api.series import groups, metrics, noise_scale, sparklines
 from noisescale_server.api.sweeps import critical_batch, learning_rates, sweeps
 from noisescale_server.api.sweeps import plan as sweep_plan
 from noisescale_server.api.sweeps import published as published_sweeps
@@ -106,7 +107,7 @@ ROUTERS = (
     equal_loss.router,
     cost.router,
     forecast.router,
-    learning_rate.router,
+    verdicts.router,
     learning_rates.router,
     tasks.router,
     about.router,

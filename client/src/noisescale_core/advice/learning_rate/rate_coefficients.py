@@ -59,6 +59,21 @@ class PathFamily:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnLines:
+    """The lines of one family and schedule as runs of one's own have moved them, at the shares of the file.
+
+    Attributes:
+        lines: Of the path ratio.
+        pushes: Of the push; empty where nobody has measured it.
+        said: What moved them, as a sentence.
+    """
+
+    lines: tuple[Line, ...]
+    pushes: tuple[PushLine, ...]
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Coefficients:
     """The whole file.
 
@@ -76,26 +91,29 @@ class Coefficients:
     progress: Sequence[float]
     families: Mapping[str, PathFamily]
 
-    def line_at(self, family: str, progress: float, schedule: Schedule) -> Line:
+    def line_at(self, family: str, progress: float, schedule: Schedule, own: OwnLines | None = None) -> Line:
         """The line at a share of the plan: straight in ln progress between the known ones, flat outside.
 
         Args:
             family: One of the file.
             progress: Share of the plan, above 0.
             schedule: Of the learning rate.
+            own: Of this family and schedule, in place of the file's.
         """
-        return _between(self.families[family].lines[schedule], *self._place(progress))
+        lines = self.families[family].lines[schedule] if own is None else own.lines
+        return _between(lines, *self._place(progress))
 
-    def push_at(self, family: str, progress: float, schedule: Schedule) -> PushLine | None:
+    def push_at(self, family: str, progress: float, schedule: Schedule, own: OwnLines | None = None) -> PushLine | None:
         """The same of the push; None where nothing is known of it.
 
         Args:
             family: One of the file.
             progress: Share of the plan, above 0.
             schedule: Of the learning rate.
+            own: Of this family and schedule, in place of the file's.
         """
-        known = self.families[family].pushes.get(schedule)
-        if known is None:
+        known = self.families[family].pushes.get(schedule, ()) if own is None else own.pushes
+        if not known:
             return None
         before, after, share = self._place(progress)
         both_sd = (1 - share) * known[before].both_sd + share * known[after].both_sd

@@ -16,6 +16,7 @@ from noisescale_core.advice.evidence.progress import UNKNOWN_PROGRESS
 from noisescale_core.advice.learning_rate.rate_coefficients import (
     SCALE_OF_PUSH,
     Line,
+    OwnLines,
     PathFamily,
     PushLine,
     Schedule,
@@ -66,6 +67,7 @@ class RateVerdict:
         num_updates: Updates of the path.
         progress: Share of the plan that the path has; None without a plan.
         schedule: Of the learning rate so far.
+        calibration: Which runs of one's own it is read against, as a sentence; None where there are none.
     """
 
     verdict: Word | None
@@ -87,6 +89,7 @@ class RateVerdict:
     num_updates: int = 0
     progress: float | None = None
     schedule: Schedule = "unknown"
+    calibration: str | None = None
 
     def __str__(self) -> str:
         return f"{self.headline}\n{self.reason}"
@@ -119,6 +122,7 @@ def rate_verdict(
     has_ended: bool = False,
     schedule: Schedule = "unknown",
     divergence: Divergence | None = None,
+    own: OwnLines | None = None,
 ) -> RateVerdict:
     """The verdict on a run's learning rate.
 
@@ -129,10 +133,11 @@ def rate_verdict(
         has_ended: The run takes no more steps, so that all of it is done where no plan is known.
         schedule: Of the learning rate.
         divergence: Since when loss or gradients are not finite; None where they are.
+        own: What runs of one's own say, of this family of optimizers and this schedule.
     """
     family = family_of(optimizer, 0.0 if path is None else path.momentum)
     known = None if family is None else coefficients().families[family]
-    measured = None if path is None or known is None else path_ratio(_with_momentum(path, known))
+    measured = None if path is None or known is None else path_ratio(with_momentum(path, known))
     if path is None or family is None or known is None or measured is None:
         return _nothing(wording.not_known(optimizer) if known is None else wording.NOT_MEASURED, path, measured)
     if divergence is not None:
@@ -142,10 +147,13 @@ def rate_verdict(
     if early is not None:
         return _nothing(early, path, measured, progress, schedule)
     share = UNKNOWN_PROGRESS if progress is None else progress
-    line, of_push = coefficients().line_at(family, share, schedule), coefficients().push_at(family, share, schedule)
-    if path.push is not None and of_push is not None:
-        return _said(octaves_of_both(measured, line, path.push, of_push), path, measured, progress, schedule)
-    return _said(octaves_of(measured, line), path._replace(push=None), measured, progress, schedule)
+    line = coefficients().line_at(family, share, schedule, own)
+    of_push = coefficients().push_at(family, share, schedule, own)
+    if path.push is None or of_push is None:
+        path, found = path._replace(push=None), octaves_of(measured, line)
+    else:
+        found = octaves_of_both(measured, line, path.push, of_push)
+    return _said(found, path, measured, progress, schedule, None if own is None else own.said)
 
 
 def progress_of(path: Path, planned_steps: int | None, *, has_ended: bool = False) -> float | None:
@@ -184,12 +192,21 @@ def octaves_of_both(measured: PathRatio, line: Line, push: Push, of_push: PushLi
         push: With its own error.
         of_push: How it depends on y, and what the mean leaves open.
     """
-    bent = SCALE_OF_PUSH * push.value
-    reading = Reading(math.asinh(bent), SCALE_OF_PUSH * push.sd / math.sqrt(1 + bent * bent))
+    reading = bent(push)
     by_ratio, by_push = octaves_of(measured, line), octaves_of(reading, of_push.line)
     errors = (measured.sd * _weight(line) / 2, reading.sd * _weight(of_push.line) / 2)
     mean, beyond = (by_ratio.mean + by_push.mean) / 2, (by_ratio.beyond + by_push.beyond) / 2
     return Octaves(mean, math.hypot(of_push.both_sd, *errors), beyond if abs(mean) == FARTHEST else 0.0)
+
+
+def bent(push: Push) -> Reading:
+    """Asinh(SCALE_OF_PUSH · push), which is nearly straight in y.
+
+    Args:
+        push: With its own error.
+    """
+    scaled = SCALE_OF_PUSH * push.value
+    return Reading(math.asinh(scaled), SCALE_OF_PUSH * push.sd / math.sqrt(1 + scaled * scaled))
 
 
 def _weight(line: Line) -> float:
@@ -198,7 +215,13 @@ def _weight(line: Line) -> float:
     return line.slope * prior**2 / (line.scatter**2 + (line.slope * prior) ** 2)
 
 
-def _with_momentum(path: Path, known: PathFamily) -> Path:
+def with_momentum(path: Path, known: PathFamily) -> Path:
+    """The path with the momentum that stands for the family's.
+
+    Args:
+        path: As measured.
+        known: The family.
+    """
     return path if known.momentum is None else path._replace(momentum=known.momentum)
 
 
@@ -232,7 +255,14 @@ def word_of(found: Octaves) -> tuple[Word, float]:
     return ("about_right" if within >= RIGHT else "unclear"), within
 
 
-def _said(found: Octaves, path: Path, measured: PathRatio, progress: float | None, schedule: Schedule) -> RateVerdict:
+def _said(
+    found: Octaves,
+    path: Path,
+    measured: PathRatio,
+    progress: float | None,
+    schedule: Schedule,
+    calibration: str | None,
+) -> RateVerdict:
     word, probability = word_of(found)
     # an interval reaches as far as the path says, whatever the verdict's own end
     low, high = (found.mean + side * (Z * found.sd + found.beyond * (side * found.mean > 0)) for side in (-1, 1))
@@ -249,6 +279,7 @@ def _said(found: Octaves, path: Path, measured: PathRatio, progress: float | Non
             probability,
             push=None if path.push is None else path.push.value,
             is_beyond=found.beyond > 0,
+            calibration=calibration,
         ),
         octaves=found.mean,
         low=low,
@@ -264,6 +295,7 @@ def _said(found: Octaves, path: Path, measured: PathRatio, progress: float | Non
         num_updates=int(path.num_updates),
         progress=progress,
         schedule=schedule,
+        calibration=calibration,
     )
 
 

@@ -71,8 +71,9 @@ def reason(
     *,
     push: float | None = None,
     is_beyond: bool = False,
+    calibration: str | None = None,
 ) -> str:
-    """Why, in two or three sentences.
+    """Why, in two to four sentences.
 
     Args:
         word: The verdict.
@@ -84,6 +85,7 @@ def reason(
         probability: That the verdict is right.
         push: Of the last half of the updates; None where it is not known.
         is_beyond: The rate is farther off than runs of known best rate can tell.
+        calibration: Which runs of one's own the path is read against, as a sentence; None where there are none.
     """
     walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
     walked += f"same updates would: {_meaning(octaves)}{_lately(octaves, push)}."
@@ -91,10 +93,11 @@ def reason(
     if is_beyond:
         # no bound: the interval reaches to either side of the verdict's own end
         best += ", perhaps far more" if mean < 0 else ", perhaps far less"
+    against = "" if calibration is None else f" {calibration}"
     if word in ("about_right", "unclear"):
-        return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs."
+        return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs.{against}"
     side = "higher" if mean < 0 else "lower"
-    return f"{walked} {best}, and {side} with a probability of {chance(probability)}."
+    return f"{walked} {best}, and {side} with a probability of {chance(probability)}.{against}"
 
 
 def _lately(octaves: float, push: float | None) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
 from noisescale_server.analysis.calibration.measurement import observed_kappa
 from noisescale_server.analysis.estimate import Bounds, Estimate
-from noisescale_server.services.calibration import followed
+from noisescale_server.services.calibration import followed, known_rates
 from noisescale_server.services.runs import runs
 from noisescale_server.services.sweeps import gathered, noise_scale_behind, sweeps
 from noisescale_server.services.sweeps.measured import MeasuredSweep, last_step, measure
@@ -148,6 +148,7 @@ async def _of_sweep(session: AsyncSession, view: SweepView, sweep: MeasuredSweep
         "target": sweep.target,
         "tuned": tuned,
         "curve": [asdict(point) for point in sweep.curve],
+        "rates": await known_rates.of_sweep(session, view, sweep),
         "min_steps": sweep.min_steps and sweep.min_steps.value,
     }
     return fields | _against(known, behind, sweep.explanation), behind

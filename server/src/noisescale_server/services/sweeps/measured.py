@@ -12,6 +12,7 @@ from noisescale_server.analysis.estimate import Bounds, Estimate
 from noisescale_server.analysis.sweeps.batch_sweep.target_answer import CurvePoint, TargetAnswer, target_answer
 from noisescale_server.analysis.sweeps.fitting.refusal import Refusal
 from noisescale_server.analysis.sweeps.fitting.sweep_fit import SweepFit
+from noisescale_server.analysis.sweeps.learning_rate_sweep.best_rates import BestRate, best_rates
 from noisescale_server.analysis.sweeps.steps_to_target.best_of_grid import TargetPoint
 from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting
 from noisescale_server.services.sweeps import curves as sweep_curves
@@ -51,6 +52,7 @@ class MeasuredSweep:
         points: Steps at the best learning rate of each batch size.
         curve: Of the fit; empty where it was refused.
         fit: The whole of it; None where it was refused.
+        best_rates: At each batch size that reached the target, where several were tried.
     """
 
     sweep_id: UUID
@@ -67,6 +69,7 @@ class MeasuredSweep:
     points: tuple[TargetPoint, ...]
     curve: tuple[CurvePoint, ...]
     fit: SweepFit | None = None
+    best_rates: tuple[BestRate, ...] = ()
 
 
 async def measure(session: AsyncSession, sweep_id: UUID) -> MeasuredSweep:
@@ -104,6 +107,7 @@ def _measured(view: SweepView, settings: Sequence[Setting], targets: Sequence[fl
         points=() if found is None else found.points,
         curve=() if found is None else found.curve,
         fit=fit,
+        best_rates=() if found is None else best_rates(settings, found.target),
     )
 
 

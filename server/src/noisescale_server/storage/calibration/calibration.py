@@ -1,7 +1,8 @@
 """What sweeps, branches and followed runs say of B_crit and κ, one row each."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, or_, select
@@ -35,6 +36,7 @@ class NewCalibration:
     min_steps: float | None = None
     tuned: list[dict[str, float]] = field(default_factory=list)
     curve: list[dict[str, float]] = field(default_factory=list)
+    rates: list[dict[str, Any]] = field(default_factory=list)
     noise_scale: float | None = None
     log_kappa_low: float | None = None
     log_kappa_high: float | None = None
@@ -136,6 +138,27 @@ async def kappas(session: AsyncSession, wanted: Sequence[WantedKappa]) -> list[l
     for place, *row in await read(session, _KAPPAS, *map(list, columns)) if wanted else ():
         found[place - 1].append(StoredKappa(*row))
     return found
+
+
+_RATES = """
+SELECT calibration.task_id, rates
+FROM calibration
+WHERE project_id = $1::uuid AND optimizer = $2::text AND rates <> '[]'::jsonb AND (
+  task_id = $3::uuid OR family = coalesce($4::text, (SELECT family FROM task WHERE id = $3::uuid))
+)
+ORDER BY task_id <> $3::uuid, measured_at DESC, sweep_id
+LIMIT $5::int
+"""
+
+
+async def rates(session: AsyncSession, wanted: WantedKappa) -> list[tuple[UUID, list[dict[str, Any]]]]:
+    """What runs say of how paths tell learning rates, of the newest 50 sweeps, those of the task first.
+
+    Args:
+        session: Where to read.
+        wanted: Whose.
+    """
+    return [(task_id, said) for task_id, said in await read(session, _RATES, *astuple(wanted), MAX_SWEEPS)]
 
 
 async def swept_runs(session: AsyncSession, project: str | None, limit: int) -> list[tuple[Run, float, float]]:

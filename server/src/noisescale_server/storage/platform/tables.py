@@ -331,7 +331,8 @@ class Calibration(Table):
 
     Batches and noise scale in examples. `log_kappa_*` are one value, or the ends of an interval, null where open; both
     null where no noise scale is known, and `missing` says why. `tuned` lists the best settings: batch_size, lr, steps;
-    `curve` the fit: batch_size, steps, low, high.
+    `curve` the fit: batch_size, steps, low, high. `rates` what its runs say of how paths tell learning rates: run_id,
+    family, schedule, octaves from the best rate, its error, and the readings at shares of the plan.
     """
 
     __tablename__ = "calibration"
@@ -349,6 +350,7 @@ class Calibration(Table):
     min_steps: Mapped[float | None]
     tuned: Mapped[list[dict[str, float]]] = mapped_column(JSONB, server_default="[]")
     curve: Mapped[list[dict[str, float]]] = mapped_column(JSONB, server_default="[]")
+    rates: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, server_default="[]")
     noise_scale: Mapped[float | None]
     log_kappa_low: Mapped[float | None]
     log_kappa_high: Mapped[float | None]

@@ -1,0 +1,1 @@
+"""SQL for the learning rate: the path of the parameters."""

@@ -1,0 +1,148 @@
+"""Runs of a sweep, whose best rate it knows, place the verdict on the learning rate of the next run of their task."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from factories import make_batch, make_measurements, make_run, make_stream, with_path
+from noisescale_core.advice.learning_rate.rate_coefficients import coefficients
+from sweep_curves import TARGET
+
+BATCH_SIZE, BEST_RATE = 256.0, 0.1
+RATES = tuple(BEST_RATE * 2.0**power for power in range(-2, 3))
+NUM_STEPS = 601
+OFF = 0.8
+"""Octaves by which q of this task lies above the published lines."""
+
+
+def at(octaves: float, *, share: int = 1) -> float:
+    """Q of a run so many octaves from its best rate, as runs of this task have it."""
+    line = coefficients().families["SGD"].lines["constant"][share]
+    return line.offset + line.slope * octaves + OFF
+
+
+async def stored(
+    client: httpx.AsyncClient, project: str, task: str, lr: float, *, octaves: float, end: bool, optimizer: str = "SGD"
+) -> str:
+    """The id of a run with the path of one so many octaves from the best rate; its loss falls the slower the more."""
+    run_id = str(uuid4())
+    rows = with_path(make_measurements(steps=range(NUM_STEPS), lr=lr), octaves=at(octaves))
+    steps = 200 * (1 + octaves**2)
+    rows["sum_loss"] = [TARGET * ((step + 1) / steps) ** -0.3 for step in range(NUM_STEPS)]
+    finish = {"finish": {"seq": rows["seq"][-1] + 1, "status": "finished", "wall_time": 2e9}} if end else {}
+    planned = NUM_STEPS if end else 4 * NUM_STEPS
+    batch = make_batch(
+        run_id=run_id,
+        run=make_run(project=project, task=task, planned_steps=planned, family="vision"),
+        stream=make_stream(optimizer=optimizer),
+        measurements=rows,
+        **finish,
+    )
+    answer = await client.post(f"/api/v1/streams/{uuid4()}/batches", json=batch)
+    assert answer.status_code == 200, answer.text
+    return run_id
+
+
+async def swept(client: httpx.AsyncClient, project: str, task: str) -> tuple[str, list[str]]:
+    """A sweep over learning rates at one batch size; ids of it and its runs."""
+    body = {"project": project, "task": task, "targets": [TARGET], "optimizer": "SGD"}
+    sweep_id = (await client.post("/api/v1/sweeps", json=body)).json()["id"]
+    runs = [
+        await stored(client, project, task, rate, octaves=power, end=True)
+        for power, rate in zip(range(-2, 3), RATES, strict=True)
+    ]
+    given = [
+        {"run_id": run_id, "batch_size": BATCH_SIZE, "lr": rate, "seed": 0}
+        for run_id, rate in zip(runs, RATES, strict=True)
+    ]
+    answer = await client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": given})
+    assert answer.status_code == 200, answer.text
+    return sweep_id, runs
+
+
+async def ask(client: httpx.AsyncClient, run_id: str) -> dict[str, Any]:
+    answer = await client.get(f"/api/v1/runs/{run_id}/learning-rate")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def width(found: dict[str, Any]) -> float:
+    return float(found["high"] - found["low"])
+
+
+async def test_a_sweep_of_the_task_moves_the_verdict_and_narrows_it(shared_client: httpx.AsyncClient) -> None:
+    project = f"own rates {uuid4()}"
+    run_id = await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False)
+    before = await ask(shared_client, run_id)
+
+    await swept(shared_client, project, "one")
+    after = await ask(shared_client, run_id)
+
+    assert before["calibration"] is None
+    assert after["calibration"] == "Calibrated here on 5 runs of this task."
+    assert after["reason"].endswith(after["calibration"])
+    assert abs(after["octaves"]) < 0.7 * abs(before["octaves"])
+    assert width(after) < 0.9 * width(before)
+    assert after["ratio"] == before["ratio"]
+
+
+async def test_other_tasks_of_the_family_tell_less_and_other_projects_and_optimizers_nothing(
+    shared_client: httpx.AsyncClient,
+) -> None:
+    project = f"family of rates {uuid4()}"
+    await swept(shared_client, project, "one")
+
+    own, sister, elsewhere, other_optimizer = [
+        await ask(
+            shared_client,
+            await stored(shared_client, where, task, BEST_RATE, octaves=0.0, end=False, optimizer=optimizer),
+        )
+        for where, task, optimizer in (
+            (project, "one", "SGD"),
+            (project, "two", "SGD"),
+            (f"other {uuid4()}", "one", "SGD"),
+            (project, "one", "AdamW"),
+        )
+    ]
+
+    assert sister["calibration"] == "Calibrated here on 5 runs of other tasks."
+    assert elsewhere["calibration"] is other_optimizer["calibration"] is None
+    assert width(own) < width(sister) < width(elsewhere)
+    assert own["octaves"] < sister["octaves"] < elsewhere["octaves"]
+
+
+async def test_a_run_of_the_sweep_is_not_judged_by_itself(shared_client: httpx.AsyncClient) -> None:
+    project = f"not itself {uuid4()}"
+    _, runs = await swept(shared_client, project, "one")
+
+    found = await ask(shared_client, runs[2])
+
+    assert found["calibration"] == "Calibrated here on 4 runs of this task."
+
+
+async def test_a_sweep_that_is_deleted_takes_back_what_it_said(shared_client: httpx.AsyncClient) -> None:
+    project = f"taken back {uuid4()}"
+    sweep_id, _ = await swept(shared_client, project, "one")
+    run_id = await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False)
+
+    assert (await shared_client.delete(f"/api/v1/sweeps/{sweep_id}")).status_code == 204
+
+    assert (await ask(shared_client, run_id))["calibration"] is None
+
+
+async def test_a_sweep_whose_best_rate_is_the_last_one_tried_says_nothing(shared_client: httpx.AsyncClient) -> None:
+    project = f"edge {uuid4()}"
+    body = {"project": project, "task": "one", "targets": [TARGET], "optimizer": "SGD"}
+    sweep_id = (await shared_client.post("/api/v1/sweeps", json=body)).json()["id"]
+    runs = [await stored(shared_client, project, "one", RATES[k], octaves=k - 2.0, end=True) for k in range(3)]
+    given = [
+        {"run_id": one, "batch_size": BATCH_SIZE, "lr": rate, "seed": 0}
+        for one, rate in zip(runs, RATES[:3], strict=True)
+    ]
+    assert (await shared_client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": given})).status_code == 200
+
+    run_id = await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False)
+
+    assert (await ask(shared_client, run_id))["calibration"] is None
