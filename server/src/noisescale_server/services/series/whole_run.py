@@ -22,6 +22,8 @@ from noisescale_server.services.series.resolution import Range, choose, range_of
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import SIMPLE, Coverage
+from noisescale_server.storage.series import series
+from noisescale_server.storage.series.series import PointColumns
 
 NUM_AVERAGED = 40
 """Windows of 5 % that the run's average is taken over, each half covered by the next."""
@@ -48,6 +50,32 @@ class WholeRun:
     run_average: NoiseScaleEstimate
     signal_step: int | None
     latest_step: int | None = None
+
+
+async def points_of(
+    session: AsyncSession, live: LiveSeries, max_points: int, *, to_step: int | None = None
+) -> PointColumns:
+    """A run's steps from its first on, in at most so many points of equally many.
+
+    Args:
+        session: Where to read.
+        live: With at least one step.
+        max_points: What is read of ten million steps is as much as of a hundred.
+        to_step: The last that counts; None: all.
+    """
+    first, newest = live.first_step, live.newest_step
+    last = newest if to_step is None else min(max(to_step, first), newest)
+    whole = Range(first, last, first, last)
+    how = choose(
+        whole,
+        window=1,
+        max_points=max_points,
+        spacing=spacing_of(live.covered),
+        finest=live.finest_level(0, last),
+    )
+    level = how.point_level
+    pieces = live.pieces(first, last, level)
+    return await series.points(session, live.run_id, pieces, level=level, blocks_per_point=how.buckets_per_point)
 
 
 class WholeRuns:

@@ -9,15 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction, MetricCurve
 from noisescale_server.analysis.sweeps.steps_to_target.setting import Setting, Trial, settings_of
-from noisescale_server.services.series import metrics
+from noisescale_server.services.series import metrics, whole_run
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.services.series.metrics import AskedMetrics
-from noisescale_server.services.series.resolution import Range, choose, spacing_of
 from noisescale_server.services.sweeps.sweeps import Goal
 from noisescale_server.storage.platform.tables import Sweep, SweepRun
 from noisescale_server.storage.runs import runs, streams
 from noisescale_server.storage.runs.streams import SIMPLE
-from noisescale_server.storage.series import series
 from noisescale_server.storage.sweeps import sweeps
 
 MAX_POINTS = 500
@@ -95,21 +93,6 @@ async def _training_loss(session: AsyncSession, run_id: UUID) -> list[tuple[int,
     live = LiveSeries.of(run_id, SIMPLE, await streams.coverage_of_run(session, run_id, SIMPLE))
     if not live.intervals:
         return []
-    whole = Range(live.first_step, live.newest_step, live.first_step, live.newest_step)
-    how = choose(
-        whole,
-        window=1,
-        max_points=MAX_POINTS,
-        spacing=spacing_of(live.covered),
-        finest=live.finest_level(0, whole.high),
-    )
-    level = how.point_level
-    found = await series.points(
-        session,
-        run_id,
-        live.pieces(whole.low, whole.high, level),
-        level=level,
-        blocks_per_point=how.buckets_per_point,
-    )
+    found = await whole_run.points_of(session, live, MAX_POINTS)
     rows = zip(found.step_last, found.sum_loss, found.num_loss, strict=True)
     return [(step + 1, total / count) for step, total, count in rows if count]

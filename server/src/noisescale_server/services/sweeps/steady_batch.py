@@ -7,12 +7,11 @@ from cachetools import LRUCache
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_server.analysis.series.steady_batch import BatchWindow, steady_batch
+from noisescale_server.services.series import whole_run
 from noisescale_server.services.series.live import LiveSeries
-from noisescale_server.services.series.resolution import Range, choose, spacing_of
 from noisescale_server.storage.comparison import comparison
 from noisescale_server.storage.comparison.comparison import MeasuredRun
 from noisescale_server.storage.runs.streams import SIMPLE
-from noisescale_server.storage.series import series
 
 NUM_WINDOWS = 64
 """At most, of equally many steps: what is read of ten million steps is as much as of a hundred."""
@@ -53,23 +52,6 @@ async def _windows(session: AsyncSession, run: MeasuredRun, to_step: int | None)
 
 async def _read(session: AsyncSession, run: MeasuredRun, to_step: int | None) -> list[BatchWindow]:
     live = LiveSeries.of(run.run_id, SIMPLE, run.coverage)
-    first, newest = live.first_step, live.newest_step
-    last = newest if to_step is None else min(max(to_step, first), newest)
-    whole = Range(first, last, first, last)
-    how = choose(
-        whole,
-        window=1,
-        max_points=NUM_WINDOWS,
-        spacing=spacing_of(live.covered),
-        finest=live.finest_level(0, whole.high),
-    )
-    level = how.point_level
-    found = await series.points(
-        session,
-        run.run_id,
-        live.pieces(whole.low, whole.high, level),
-        level=level,
-        blocks_per_point=how.buckets_per_point,
-    )
+    found = await whole_run.points_of(session, live, NUM_WINDOWS, to_step=to_step)
     columns = zip(found.global_batch_max, found.sum_global_batch, found.num_global_batch, strict=True)
     return [BatchWindow(largest, total / count) for largest, total, count in columns if largest is not None and count]
