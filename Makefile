@@ -117,7 +117,7 @@ test-fast: setup  ## the inner loop: no browser, no database, no processes, noth
 # Two at once: with three, pages are now and then slower than their tests wait. Then by themselves the few that hold
 # answers to a clock.
 test-full: setup  ## long statistics, faults and the smoke form of every benchmark as well
-	$(BIN)/pytest -m "slow and not alone" --numprocesses 2 --dist loadfile
+	$(BIN)/pytest -m "slow and not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 	$(BIN)/pytest -m "slow and alone"
 
 test-gpu: setup  ## what needs a CUDA device

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 from results_file import Figure, write
-from smoke import size
+from smoke import IS_SMOKE, size
 
 sys.path.extend(map(str, (Path(__file__).parents[1] / "tests").glob("**/support")))
 
@@ -54,6 +54,8 @@ def main() -> None:
                     seed=seed,
                     folder=Path(folder),
                     is_limited=is_limited,
+                    with_sequences=not IS_SMOKE,
+                    path=size(None, "/api/v1/projects"),
                 )
                 num_requests += found.num_requests
                 num_failures += found.num_failures

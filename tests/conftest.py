@@ -42,12 +42,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Load
     return ByFolder(config, log)
 
 
+LONGEST = (
+    "tests/benchmarks/test_smoke.py",
+    "tests/dashboard/browser/test_thousand_runs_in_a_browser.py",
+    "tests/client/capture/test_long_runs.py",
+    "tests/server/analysis/test_sweep_fit.py",
+    "tests/e2e/",
+    "tests/torture/",
+    "tests/dashboard/browser/",
+    "tests/client/transport/",
+)
+"""Files that take minutes where slow tests run: they begin first, so that no worker is left alone with one at the end."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever wants a database starts a Postgres: `make test-fast` leaves it out."""
+    """Whatever wants a database starts a Postgres, which `make test-fast` leaves out; and the longest come first."""
     for item in items:
         if "postgres" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.processes)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    return next((place for place, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
 
 
 def pytest_collection_finish() -> None:

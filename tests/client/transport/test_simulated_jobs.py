@@ -7,7 +7,7 @@ from simulated_jobs import BODY_LIMITS, Story, cards_of, stories, told
 
 FEW = 15
 FEW_HUNDRED = 300
-MANY = 1000
+MANY = 500
 
 
 def bad_outcomes(chosen: list[Story], folder) -> list[tuple[Story, object]]:
@@ -30,7 +30,7 @@ def test_behind_a_proxy_that_answers_anything_every_record_is_stored_once_or_dec
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_thousand_jobs_with_every_status_and_body(tmp_path):
+def test_five_hundred_jobs_with_every_status_and_body(tmp_path):
     chosen = stories(MANY)
     outcomes = [told(story, tmp_path / str(at)) for at, story in enumerate(chosen)]
 

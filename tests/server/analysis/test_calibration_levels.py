@@ -57,9 +57,9 @@ def test_the_interval_of_the_next_run_holds_it_where_the_spreads_are_as_the_prio
 @pytest.mark.parametrize("count", [1, 3, 10])
 @pytest.mark.parametrize("level", ["task", "family"])
 def test_it_holds_it_at_the_typical_spreads_too(level: str, count: int) -> None:
-    found = coverage(level, count, num_runs=3, trials=500, between=(TASKS, RUNS))
+    found = coverage(level, count, num_runs=3, trials=250, between=(TASKS, RUNS))
 
-    assert found > 0.95 - 5 * math.sqrt(0.95 * 0.05 / 500)
+    assert found > 0.95 - 5 * math.sqrt(0.95 * 0.05 / 250)
 
 
 @pytest.mark.slow
@@ -67,16 +67,16 @@ def test_it_holds_it_at_the_typical_spreads_too(level: str, count: int) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 10])
 @pytest.mark.parametrize("level", ["task", "family"])
 def test_over_many_families_it_holds_in_95_of_100(level: str, count: int, num_runs: int) -> None:
-    found = coverage(level, count, num_runs=num_runs, trials=800, between=None)
+    found = coverage(level, count, num_runs=num_runs, trials=400, between=None)
 
-    assert abs(found - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 800)
+    assert abs(found - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 400)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3, 10])
 @pytest.mark.parametrize("level", ["task", "family"])
 def test_spreads_nearly_twice_the_typical_ones_cost_a_few_points_and_no_more(level: str, count: int) -> None:
-    found = coverage(level, count, num_runs=5, trials=500, between=(1.8 * TASKS, 1.7 * RUNS))
+    found = coverage(level, count, num_runs=5, trials=250, between=(1.8 * TASKS, 1.7 * RUNS))
 
     assert found > 0.85
 
