@@ -52,7 +52,7 @@ LONGEST = (
     "tests/dashboard/browser/",
     "tests/client/transport/",
 )
-"""Files that take minutes where slow tests run: they begin first, so that no worker is left alone with one at the end."""
+"""Files that take minutes where slow tests run. They begin first, so that no worker is left alone with one."""
 
 
 @pytest.hookimpl(tryfirst=True)
