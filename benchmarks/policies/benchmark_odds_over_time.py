@@ -29,7 +29,7 @@ from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory.trade_off import regret_at_price
 
 KINDS = ("stands still", "grows", "heavy tails")
-STREAMS = size(100, 3)
+STREAMS = size(400, 3)
 """Of each kind."""
 
 STEPS = size(2_000, 200)

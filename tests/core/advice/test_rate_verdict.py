@@ -2,10 +2,11 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
-from noisescale_core.advice.learning_rate.rate_coefficients import coefficients, family_of
+from noisescale_core.advice.learning_rate.rate_coefficients import OwnLines, coefficients, family_of
 from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
 from noisescale_core.advice.learning_rate.rate_verdict import octaves_of, rate_verdict
 from noisescale_core.estimators.path import Path, PathRatio, Push, path_ratio, sketch_error, walk_factor
@@ -103,6 +104,33 @@ def test_a_rate_that_is_too_high_is_told_to_be_lowered():
 
     assert found.factor < 1
     assert "and lower with a probability of" in found.reason
+
+
+@pytest.mark.parametrize(("octaves", "is_said"), [(-9.0, True), (-1.5, False), (9.0, True)])
+def test_a_rate_that_is_off_by_more_than_a_factor_4_comes_before_the_batch(octaves, is_said):
+    found = verdict(octaves)
+
+    assert (abs(found.octaves) > 2) == is_said
+    assert found.reason.endswith("so set the rate first.") == is_said
+
+
+def test_a_verdict_says_which_runs_of_ones_own_it_is_read_against():
+    lines = coefficients().families["Adam"]
+    own = OwnLines(
+        tuple(replace(one, offset=one.offset - 1.0) for one in lines.lines["constant"]),
+        (),
+        "Calibrated here on 3 runs of this task.",
+    )
+    path = path_with(0.0)
+
+    published, found = (
+        rate_verdict(path, optimizer="AdamW", planned_steps=1000, schedule="constant", own=one) for one in (None, own)
+    )
+
+    assert (published.calibration, found.calibration) == (None, own.said)
+    assert found.reason.endswith(own.said)
+    assert found.octaves > published.octaves
+    assert found.ratio == published.ratio
 
 
 def test_no_more_is_said_than_the_runs_have_shown_that_the_coefficients_come_from():

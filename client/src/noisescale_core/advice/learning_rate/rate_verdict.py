@@ -33,6 +33,9 @@ Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_
 SURE, PERHAPS = 1.0, 0.75
 """Octaves from the best rate beyond which it is too low or too high, and perhaps so."""
 
+OUT_OF_REACH = 2.0
+"""Octaves from the best rate beyond which odds of a batch do not hold: they are of rates within a factor 4."""
+
 RIGHT = 0.6
 """How likely the best rate lies within a factor 2, at least, where the present one is about right: probably."""
 
@@ -279,6 +282,7 @@ def _said(
             probability,
             push=None if path.push is None else path.push.value,
             is_beyond=found.beyond > 0,
+            is_out_of_reach=abs(found.mean) > OUT_OF_REACH,
             calibration=calibration,
         ),
         octaves=found.mean,

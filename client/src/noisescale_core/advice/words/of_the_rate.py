@@ -13,6 +13,8 @@ HEADLINES = {
     "too_high": "Learning rate: too high",
 }
 
+RATE_FIRST = "Advice on the batch takes a rate within a factor 4 of the best one, so set the rate first."
+
 NOT_MEASURED = (
     "The path of the parameters is not measured: watch(model, optimizer) measures it, unless judge_rate=False."
 )
@@ -71,9 +73,10 @@ def reason(
     *,
     push: float | None = None,
     is_beyond: bool = False,
+    is_out_of_reach: bool = False,
     calibration: str | None = None,
 ) -> str:
-    """Why, in two to four sentences.
+    """Why, in two to five sentences.
 
     Args:
         word: The verdict.
@@ -85,6 +88,7 @@ def reason(
         probability: That the verdict is right.
         push: Of the last half of the updates; None where it is not known.
         is_beyond: The rate is farther off than runs of known best rate can tell.
+        is_out_of_reach: So far off that what is said of the batch does not hold.
         calibration: Which runs of one's own the path is read against, as a sentence; None where there are none.
     """
     walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
@@ -97,7 +101,8 @@ def reason(
     if word in ("about_right", "unclear"):
         return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs.{against}"
     side = "higher" if mean < 0 else "lower"
-    return f"{walked} {best}, and {side} with a probability of {chance(probability)}.{against}"
+    first = f" {RATE_FIRST}" if is_out_of_reach else ""
+    return f"{walked} {best}, and {side} with a probability of {chance(probability)}.{against}{first}"
 
 
 def _lately(octaves: float, push: float | None) -> str:
