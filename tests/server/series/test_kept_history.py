@@ -24,26 +24,30 @@ async def advice(client: httpx.AsyncClient, run_id: UUID, **query: object) -> di
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The last step of each history that was read from the database."""
-    ends: list[int] = []
+def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[UUID, int]]:
+    """Run and last step of each history that was read from the database."""
+    ends: list[tuple[UUID, int]] = []
     original = run_history.read
 
     async def count(session, live, wanted, *, has_signal):
-        ends.append(wanted.high)
+        ends.append((live.run_id, wanted.high))
         return await original(session, live, wanted, has_signal=has_signal)
 
     async def none(session):
         return []
 
     monkeypatch.setattr(whole_run.run_history, "read", count)
-    # a server that judges the run for its row reads it, too
+    # a server that judges the run for its row reads it, too; one that is at it already has runs of other tests
     monkeypatch.setattr(decisions, "of_a_round", none)
     return ends
 
 
+def ends_of(run_id: UUID, read: list[tuple[UUID, int]]) -> list[int]:
+    return [end for one, end in read if one == run_id]
+
+
 async def test_another_question_about_the_same_data_reads_nothing_again(
-    shared_client: httpx.AsyncClient, read: list[int]
+    shared_client: httpx.AsyncClient, read: list[tuple[UUID, int]]
 ) -> None:
     run_id, stream_id = uuid4(), uuid4()
     await send(shared_client, run_id, stream_id, range(60))
@@ -54,10 +58,12 @@ async def test_another_question_about_the_same_data_reads_nothing_again(
 
     assert again == first
     assert with_limits["waste"] == first["waste"]
-    assert read == [59]
+    assert ends_of(run_id, read) == [59]
 
 
-async def test_new_data_and_an_earlier_step_are_read(shared_client: httpx.AsyncClient, read: list[int]) -> None:
+async def test_new_data_and_an_earlier_step_are_read(
+    shared_client: httpx.AsyncClient, read: list[tuple[UUID, int]]
+) -> None:
     run_id, stream_id = uuid4(), uuid4()
     await send(shared_client, run_id, stream_id, range(60))
     before = await advice(shared_client, run_id)
@@ -66,13 +72,13 @@ async def test_new_data_and_an_earlier_step_are_read(shared_client: httpx.AsyncC
     await send(shared_client, run_id, stream_id, range(60, 120), first_seq=62, run=None)
     after = await advice(shared_client, run_id)
 
-    assert read == [59, 39, 119]
+    assert ends_of(run_id, read) == [59, 39, 119]
     assert [one["step"] for one in (before, earlier, after)] == [59, 39, 119]
     assert before["waste"]["examples"]["value"] < after["waste"]["examples"]["value"]
 
 
 async def test_a_recommendation_is_made_anew_only_where_it_would_be_another(
-    shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, read: list[int]
+    shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, read: list[tuple[UUID, int]]
 ) -> None:
     run_id, stream_id = uuid4(), uuid4()
     made: list[object] = []
