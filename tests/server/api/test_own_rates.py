@@ -44,21 +44,34 @@ async def stored(
     return run_id
 
 
-async def swept(client: httpx.AsyncClient, project: str, task: str) -> tuple[str, list[str]]:
-    """A sweep over learning rates at one batch size; ids of it and its runs."""
-    body = {"project": project, "task": task, "targets": [TARGET], "optimizer": "SGD"}
-    sweep_id = (await client.post("/api/v1/sweeps", json=body)).json()["id"]
+async def swept(
+    client: httpx.AsyncClient, project: str, task: str, *, targets: tuple[float, ...] = (TARGET,), infeasible: int = 0
+) -> tuple[str, list[str]]:
+    """A sweep over learning rates at one batch size, the highest so many infeasible; ids of it and its runs."""
+    sweep_id = await declared(client, project, task, targets)
     runs = [
         await stored(client, project, task, rate, octaves=power, end=True)
         for power, rate in zip(range(-2, 3), RATES, strict=True)
     ]
+    await attach(client, sweep_id, runs, infeasible=infeasible)
+    return sweep_id, runs
+
+
+async def declared(client: httpx.AsyncClient, project: str, task: str, targets: tuple[float, ...] = (TARGET,)) -> str:
+    body = {"project": project, "task": task, "targets": targets, "optimizer": "SGD"}
+    sweep_id: str = (await client.post("/api/v1/sweeps", json=body)).json()["id"]
+    return sweep_id
+
+
+async def attach(client: httpx.AsyncClient, sweep_id: str, runs: list[str], *, infeasible: int = 0) -> None:
     given = [
         {"run_id": run_id, "batch_size": BATCH_SIZE, "lr": rate, "seed": 0}
         for run_id, rate in zip(runs, RATES, strict=True)
     ]
+    for one in given[len(given) - infeasible :]:
+        one["status"] = "infeasible"
     answer = await client.post(f"/api/v1/sweeps/{sweep_id}/runs", json={"runs": given})
     assert answer.status_code == 200, answer.text
-    return sweep_id, runs
 
 
 async def ask(client: httpx.AsyncClient, run_id: str) -> dict[str, Any]:
@@ -122,6 +135,33 @@ async def test_a_run_of_the_sweep_is_not_judged_by_itself(shared_client: httpx.A
     assert found["calibration"] == "Calibrated here on 4 runs of this task."
 
 
+async def test_a_run_counts_once_in_however_many_sweeps_it_is(shared_client: httpx.AsyncClient) -> None:
+    project = f"twice {uuid4()}"
+    _, runs = await swept(shared_client, project, "one")
+    run_id = await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False)
+    once = await ask(shared_client, run_id)
+
+    await attach(shared_client, await declared(shared_client, project, "one"), runs)
+
+    assert (await ask(shared_client, run_id)) == once
+
+
+async def test_a_run_that_a_sweep_calls_infeasible_says_nothing(shared_client: httpx.AsyncClient) -> None:
+    project = f"infeasible {uuid4()}"
+    await swept(shared_client, project, "one", infeasible=1)
+    run_id = await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False)
+
+    assert (await ask(shared_client, run_id))["calibration"] == "Calibrated here on 4 runs of this task."
+
+
+async def test_the_best_rate_is_that_of_the_hardest_target_that_was_reached(shared_client: httpx.AsyncClient) -> None:
+    project = f"hardest {uuid4()}"
+    await swept(shared_client, project, "one", targets=(TARGET / 10, TARGET))
+    run_id = await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False)
+
+    assert (await ask(shared_client, run_id))["calibration"] == "Calibrated here on 5 runs of this task."
+
+
 async def test_a_sweep_that_is_deleted_takes_back_what_it_said(shared_client: httpx.AsyncClient) -> None:
     project = f"taken back {uuid4()}"
     sweep_id, _ = await swept(shared_client, project, "one")
@@ -134,8 +174,7 @@ async def test_a_sweep_that_is_deleted_takes_back_what_it_said(shared_client: ht
 
 async def test_a_sweep_whose_best_rate_is_the_last_one_tried_says_nothing(shared_client: httpx.AsyncClient) -> None:
     project = f"edge {uuid4()}"
-    body = {"project": project, "task": "one", "targets": [TARGET], "optimizer": "SGD"}
-    sweep_id = (await shared_client.post("/api/v1/sweeps", json=body)).json()["id"]
+    sweep_id = await declared(shared_client, project, "one")
     runs = [await stored(shared_client, project, "one", RATES[k], octaves=k - 2.0, end=True) for k in range(3)]
     given = [
         {"run_id": one, "batch_size": BATCH_SIZE, "lr": rate, "seed": 0}

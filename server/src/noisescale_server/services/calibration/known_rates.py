@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.learning_rate.rate_coefficients import Schedule, coefficients, family_of
 from noisescale_core.advice.learning_rate.rate_verdict import bent, with_momentum
-from noisescale_core.estimators.path import Path, path_ratio
+from noisescale_core.estimators.path import path_ratio
 from noisescale_server.analysis.calibration.rate_lines import REACH
 from noisescale_server.analysis.sweeps.learning_rate_sweep.best_rates import BestRate
 from noisescale_server.services.learning_rate import paths
@@ -17,7 +17,7 @@ from noisescale_server.services.learning_rate.paths import Moment, planned_steps
 from noisescale_server.services.sweeps.measured import MeasuredSweep
 from noisescale_server.services.sweeps.sweeps import SweepView
 from noisescale_server.storage.platform.tables import Run, SweepRun
-from noisescale_server.storage.runs import runs
+from noisescale_server.storage.runs import runs, streams
 
 MAX_RUNS = 24
 """Of a sweep that are read, those nearest to the best rate."""
@@ -28,8 +28,8 @@ NEAR = 0.1
 KEPT = 1_000
 _kept: LRUCache[Hashable, "Readings | None"] = LRUCache(KEPT)
 
-Readings = tuple[str, Schedule, list[float | None], list[float | None]]
-"""Family of optimizers, schedule, q and bent push at the shares of the plan at which lines stand."""
+Readings = tuple[str, list[Schedule], list[float | None], list[float | None]]
+"""Family of optimizers; schedule until then, q and bent push at the shares of the plan at which lines stand."""
 
 
 async def of_sweep(session: AsyncSession, view: SweepView, sweep: MeasuredSweep) -> list[dict[str, Any]]:
@@ -41,19 +41,19 @@ async def of_sweep(session: AsyncSession, view: SweepView, sweep: MeasuredSweep)
         sweep: What it says.
     """
     best = {one.batch_size: one for one in sweep.best_rates if one.log_standard_error is not None}
-    near = [(_octaves(run, best[run.batch_size]), run) for run in view.runs if run.is_stored and run.batch_size in best]
+    near = [(_octaves(run, best[run.batch_size]), run) for run in view.runs if _counts(run) and run.batch_size in best]
     known = sorted(((y, one) for y, one in near if abs(y) <= REACH), key=lambda pair: (abs(pair[0]), pair[1].run_id))
     found = []
     for octaves, one in known[:MAX_RUNS]:
         readings = await _readings(session, await runs.get(session, one.run_id))
         error = best[one.batch_size].log_standard_error or 0.0
         if readings is not None:
-            family, schedule, ratios, pushes = readings
+            family, schedules, ratios, pushes = readings
             found.append(
                 {
                     "run_id": str(one.run_id),
                     "family": family,
-                    "schedule": schedule,
+                    "schedules": schedules,
                     "octaves": octaves,
                     "error": error / math.log(2),
                     "ratios": ratios,
@@ -63,14 +63,22 @@ async def of_sweep(session: AsyncSession, view: SweepView, sweep: MeasuredSweep)
     return found
 
 
+def _counts(run: SweepRun) -> bool:
+    return run.is_stored and run.status != "infeasible"
+
+
 def _octaves(run: SweepRun, best: BestRate) -> float:
-    return math.log2(run.lr / best.lr)
+    return math.log2(run.lr) - math.log2(best.lr)
 
 
 async def _readings(session: AsyncSession, run: Run | None) -> Readings | None:
     if run is None or run.finish_status != "finished" or run.optimizer is None:
         return None
-    key = (run.id, run.created_at, run.latest_step, run.planned_steps)
+    if run.loss_broken_since is not None or run.gradients_broken_since is not None:
+        return None
+    covered = tuple(await streams.coverage_of_run(session, run.id))
+    # stored rows never change: the same steps give the same path
+    key = (run.id, run.created_at, covered, run.optimizer, planned_steps(run))
     if key not in _kept:
         walked = await paths.of_run(session, run)
         _kept[key] = readings_of(run, walked.moments)
@@ -87,22 +95,23 @@ def readings_of(run: Run, moments: Sequence[Moment]) -> Readings | None:
     planned = planned_steps(run)
     if not moments or not planned:
         return None
-    last = moments[-1]
-    family = family_of(run.optimizer, last.path.momentum)
+    family = family_of(run.optimizer, moments[-1].path.momentum)
     if family is None:
         return None
-    at = [_path_at(moments, share * planned) for share in coefficients().progress]
-    told = [None if path is None else with_momentum(path, coefficients().families[family]) for path in at]
+    at = [_moment_at(moments, share * planned) for share in coefficients().progress]
+    told = [None if one is None else with_momentum(one.path, coefficients().families[family]) for one in at]
     ratios = [None if path is None else path_ratio(path) for path in told]
     pushes = [None if path is None or path.push is None else bent(path.push) for path in told]
+    if not any(ratios):
+        return None
     return (
         family,
-        last.schedule,
+        ["unknown" if one is None else one.schedule for one in at],
         [None if one is None else round(one.value, 4) for one in ratios],
         [None if one is None else round(one.value, 4) for one in pushes],
     )
 
 
-def _path_at(moments: Sequence[Moment], num_updates: float) -> Path | None:
-    nearest = min((one.path for one in moments), key=lambda path: abs(path.num_updates - num_updates))
-    return nearest if abs(nearest.num_updates - num_updates) <= NEAR * num_updates else None
+def _moment_at(moments: Sequence[Moment], num_updates: float) -> Moment | None:
+    nearest = min(moments, key=lambda one: abs(one.path.num_updates - num_updates))
+    return nearest if abs(nearest.path.num_updates - num_updates) <= NEAR * num_updates else None

@@ -44,18 +44,31 @@ class OwnRates:
         return self._lines[family, schedule]
 
     def _lines_of(self, family: str, schedule: Schedule) -> OwnLines | None:
-        told = [(task, known) for task, rows in self.sweeps if (known := self._known(rows, family, schedule)).runs]
+        counted = {str(self.run.id)}
+        told = [
+            (task, known)
+            for task, rows in self.sweeps
+            if (known := _known([one for one in rows if one["run_id"] not in counted], family, schedule, counted)).runs
+        ]
         by_task = {task: tuple(known for _, known in of) for task, of in groupby(told, lambda one: one[0])}
         return own_lines(family, schedule, by_task.pop(self.run.task_id, ()), tuple(by_task.values()))
 
-    def _known(self, rows: Sequence[dict[str, Any]], family: str, schedule: Schedule) -> KnownRates:
-        said = [
-            one
-            for one in rows
-            if (one["family"], one["schedule"]) == (family, schedule) and one["run_id"] != str(self.run.id)
-        ]
-        known = [KnownRate(one["octaves"], tuple(one["ratios"]), tuple(one["pushes"])) for one in said]
-        return KnownRates(max((one["error"] for one in said), default=0.0), tuple(known))
+
+def _known(rows: Sequence[dict[str, Any]], family: str, schedule: Schedule, counted: set[str]) -> KnownRates:
+    """What the runs of a sweep read under this schedule; a run counts once, in whichever sweep it stands first."""
+    known, error = list[KnownRate](), 0.0
+    for one in rows:
+        ratios, pushes = (
+            tuple(
+                value if under == schedule else None for value, under in zip(one[name], one["schedules"], strict=True)
+            )
+            for name in ("ratios", "pushes")
+        )
+        if one["family"] == family and any(value is not None for value in (*ratios, *pushes)):
+            counted.add(one["run_id"])
+            known.append(KnownRate(one["octaves"], ratios, pushes))
+            error = max(error, one["error"])
+    return KnownRates(error, tuple(known))
 
 
 async def known_for(session: AsyncSession, run: Run) -> OwnRates:

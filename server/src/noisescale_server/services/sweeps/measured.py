@@ -52,7 +52,7 @@ class MeasuredSweep:
         points: Steps at the best learning rate of each batch size.
         curve: Of the fit; empty where it was refused.
         fit: The whole of it; None where it was refused.
-        best_rates: At each batch size that reached the target, where several were tried.
+        best_rates: At each batch size, at the hardest target at which one is known on both sides.
     """
 
     sweep_id: UUID
@@ -107,8 +107,17 @@ def _measured(view: SweepView, settings: Sequence[Setting], targets: Sequence[fl
         points=() if found is None else found.points,
         curve=() if found is None else found.curve,
         fit=fit,
-        best_rates=() if found is None else best_rates(settings, found.target),
+        best_rates=_best_rates(settings, targets),
     )
+
+
+def _best_rates(settings: Sequence[Setting], targets: Sequence[float]) -> tuple[BestRate, ...]:
+    """At the hardest target at which a best rate is known on both sides; empty where there is none."""
+    for target in targets:
+        found = best_rates(settings, target)
+        if any(one.log_standard_error is not None for one in found):
+            return found
+    return ()
 
 
 def _hardest(settings: Sequence[Setting], targets: Sequence[float]) -> TargetAnswer | None:

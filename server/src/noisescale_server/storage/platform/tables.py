@@ -332,7 +332,7 @@ class Calibration(Table):
     Batches and noise scale in examples. `log_kappa_*` are one value, or the ends of an interval, null where open; both
     null where no noise scale is known, and `missing` says why. `tuned` lists the best settings: batch_size, lr, steps;
     `curve` the fit: batch_size, steps, low, high. `rates` what its runs say of how paths tell learning rates: run_id,
-    family, schedule, octaves from the best rate, its error, and the readings at shares of the plan.
+    family, octaves from the best rate, its error, and schedule and readings at shares of the plan.
     """
 
     __tablename__ = "calibration"

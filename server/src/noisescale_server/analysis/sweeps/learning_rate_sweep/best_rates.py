@@ -46,7 +46,7 @@ class BestRate:
         """Of log lr, uniform between the ends; None where an end is open."""
         if self.low is None or self.high is None:
             return None
-        return math.log(self.high / self.low) / math.sqrt(12)
+        return (math.log(self.high) - math.log(self.low)) / math.sqrt(12)
 
 
 def best_rates(settings: Sequence[Setting], target: float) -> tuple[BestRate, ...]:
@@ -74,9 +74,9 @@ def _best(batch_size: float, tried: Sequence[float], reached: dict[float, SeedAv
     assert steps is not None, "rates that did not reach the target are left out"
     return BestRate(
         batch_size=batch_size,
-        lr=math.sqrt(as_good[0] * as_good[-1]),
-        low=math.sqrt(tried[first - 1] * tried[first]) if first > 0 else None,
-        high=math.sqrt(tried[last] * tried[last + 1]) if last + 1 < len(tried) else None,
+        lr=math.sqrt(as_good[0]) * math.sqrt(as_good[-1]),
+        low=math.sqrt(tried[first - 1]) * math.sqrt(tried[first]) if first > 0 else None,
+        high=math.sqrt(tried[last]) * math.sqrt(tried[last + 1]) if last + 1 < len(tried) else None,
         steps=steps,
         num_rates=len(tried),
         num_as_good=len(as_good),
