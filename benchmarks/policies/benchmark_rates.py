@@ -220,15 +220,11 @@ if __name__ == "__main__":
         print(f"{task_name}, {of_task.name}", file=sys.stderr, flush=True)
     everything = [one for (name, setting), runs in trained.items() for one in judged(name, setting, runs)]
     later = list(with_own_runs(trained))
-    write(
-        "rates",
-        [
-            *figures(everything),
-            *(
-                figure
-                for knowing in (OWN, OTHERS)
-                for figure in figures([v for k, v in later if k == knowing], knowing)
-            ),
-        ],
-        command="python benchmarks/policies/benchmark_rates.py",
-    )
+    measured = list(figures(everything))
+    for knowing in (OWN, OTHERS):
+        measured += figures([one for known, one in later if known == knowing], knowing)
+    called = "python benchmarks/policies/benchmark_rates.py"
+    if IS_DESIGN:
+        write("rates_design", measured, command=f"{called} --design")
+    else:
+        write("rates", measured, command=called)
