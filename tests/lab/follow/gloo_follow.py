@@ -3,6 +3,7 @@
 Called as `gloo_follow.py RANK FOLDER`; writes what it found to FOLDER/result-RANK.json.
 """
 
+import gc
 import json
 import logging
 import sys
@@ -16,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 import noisescale
 from client_runs import make_kept_run
 from noisescale_lab.follow import follower as follower_module
+from noisescale_lab.follow.agreement import agreement
 from noisy_mean import DIMENSIONS, Mean
 from scripted_run import Loop
 
@@ -64,6 +66,20 @@ def a_first_rank_that_fails_keeps_nobody_waiting(rank):
     return [failed, found(loop.follower, loop.optimizer, loop.batches)]
 
 
+def the_group_of_an_agreement_ends_with_it(rank):
+    """Threads of gloo while it is there and afterwards."""
+    agreed = agreement()
+    assert agreed.from_first(rank) == 0
+    during = num_threads_of_gloo()
+    del agreed
+    gc.collect()
+    return [during, num_threads_of_gloo()]
+
+
+def num_threads_of_gloo():
+    return sum("gloo_runloop" in task.read_text() for task in Path("/proc/self/task").glob("*/comm"))
+
+
 def found(follower, optimizer, sizes):
     return {
         "decisions": [(decision.step, decision.to_batch, decision.to_rate_factor) for decision in follower.decisions],
@@ -88,6 +104,7 @@ if __name__ == "__main__":
         a_job_of_two_ranks,
         only_the_first_rank_knows_a_noise_scale,
         a_first_rank_that_fails_keeps_nobody_waiting,
+        the_group_of_an_agreement_ends_with_it,
     )
     results = {scenario.__name__: scenario(own_rank) for scenario in scenarios}
     (folder / f"result-{own_rank}.json").write_text(json.dumps(results))

@@ -60,6 +60,11 @@ def test_a_first_rank_that_fails_keeps_nobody_waiting_and_goes_on_later(of_ranks
     assert len(later["decisions"]) >= 1
 
 
+def test_no_thread_of_the_group_is_left_that_could_meet_the_end_of_the_interpreter(of_ranks):
+    for during, after in of_ranks["the_group_of_an_agreement_ends_with_it"]:
+        assert after < during
+
+
 @pytest.mark.slow
 def test_two_ranks_of_a_trainer_change_together(tmp_path):
     script = Path(__file__).with_name("trainer_on_two_ranks.py")

@@ -1,7 +1,7 @@
 """How the path of a run's parameters tells its learning rate here, by runs whose best rate a sweep has found.
 
 A task's readings lie off the published lines all alike, so a few runs of a task, at whatever rates, place the lines of
-the next one; runs of other tasks do so as far as tasks of a server are alike. All is normal, the spreads are known.
+the next one; runs of other tasks do so as far as tasks of a project are alike. All is normal, the spreads are known.
 """
 
 import functools
@@ -16,11 +16,11 @@ from noisescale_core.advice.learning_rate.rate_coefficients import Line, OwnLine
 OF_FAMILY, BETWEEN_RUNS = 0.2, 0.75
 BETWEEN_TASKS = math.sqrt(1 - OF_FAMILY**2 - BETWEEN_RUNS**2)
 """Standard deviations of a reading's distance from its published line, in units of that line's scatter: of the mean of
-a server's tasks, of a run about its task, and of a task about that mean; of a task that nobody has seen all together.
+a project's tasks, of a run about its task, and of a task about that mean; of a task that nobody has seen all together.
 
-On the design tasks runs of one task scatter by 0.3 to 0.7 about their own lines. But the slope is the task's own, too,
-and its best rate is not known exactly: with 0.57 verdicts there were 1.3 times as far off as they stated, with 0.75
-they are as far off (`benchmark_rates.py --design`)."""
+On the design tasks runs of one task mostly scatter by 0.3 to 0.7 about their own lines. But the slope is the task's
+own, too, and its best rate is not known exactly: with 0.57 verdicts there were 1.3 times as far off as they stated,
+with 0.75 they are as far off (`benchmark_rates.py --design`)."""
 
 FARTHEST = 3.0
 """Scatters that a run counts as off at most: one that got stuck says nothing of others."""

@@ -22,7 +22,7 @@ class OwnRates:
 
     Attributes:
         run: Of it: what it says itself does not count.
-        sweeps: (task, readings of the runs of a sweep), those of the run's own task first.
+        sweeps: (task, readings of the runs of a sweep), one task's together, its newest first.
     """
 
     run: Run
