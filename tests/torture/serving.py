@@ -43,13 +43,13 @@ def count_redelivered(folder: Path) -> None:
     ingestion._check_repeated, ingestion.advance_of = noted_repeated, noted_advance
 
 
-def hold_answers_back() -> None:
-    """Wait a little between COMMIT and answer."""
+def hold_answers_back(seconds: float | None) -> None:
+    """Wait between COMMIT and answer: so long, or a little."""
     commit = routes.commit_with_retry
 
     async def held(*arguments: Any, **named: Any) -> Any:
         result = await commit(*arguments, **named)
-        await asyncio.sleep(random.uniform(0, LONGEST_HOLD_SECONDS))
+        await asyncio.sleep(random.uniform(0, LONGEST_HOLD_SECONDS) if seconds is None else seconds)
         return result
 
     routes.commit_with_retry = held
@@ -67,9 +67,10 @@ def serve(words: list[str]) -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--oracle", type=Path, required=True)
     parser.add_argument("--mutant", default="")
+    parser.add_argument("--hold-seconds", type=float)
     arguments = parser.parse_args(words)
     count_redelivered(arguments.oracle)
-    hold_answers_back()
+    hold_answers_back(arguments.hold_seconds)
     mutants.apply_to_server(arguments.mutant)
     uvicorn.run(create_app(Settings()), host="127.0.0.1", port=arguments.port, log_level="critical", loop="uvloop")
 
