@@ -229,7 +229,7 @@ async def connected(app: FastAPI) -> AsyncIterator[None]:
     app.state.sessions = session_factory(engine)
     app.state.read_sessions = session_factory(read_engine)
     async with (
-        kept_fresh(app.state.sessions),
+        kept_fresh(app.state.sessions, app.state.whole_runs),
         alerted(app.state.sessions, app.state.post, events_kept=timedelta(days=settings.alert_events_days)),
         house_kept(app.state.sessions, app.state.process_metrics),
         reported(app, settings),

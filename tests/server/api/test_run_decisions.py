@@ -15,6 +15,7 @@ from calibrating_sweeps import planted_sweep
 from factories import make_batch, make_measurements, make_run
 from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.recommendation import decisions
+from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.recommendation import decisions as run_decisions
 from stored_runs import judge_all, resolved, store_run
@@ -182,7 +183,7 @@ async def refreshed(app: FastAPI, run_id: UUID) -> None:
     async with app.state.sessions.begin() as session:
         await stale_windows.refresh(session, run_id)
     async with app.state.sessions.begin() as session:
-        await decisions.refresh(session, run_id)
+        await decisions.refresh(session, run_id, WholeRuns())
 
 
 async def is_waiting(app: FastAPI, run_id: UUID) -> bool:

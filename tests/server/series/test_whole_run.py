@@ -1,14 +1,17 @@
 """The figures of a whole run are remembered until data come, and never longer."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from factories import make_batch, make_measurements
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
+from noisescale_server.services.recommendation import decisions
 from noisescale_server.services.series import latest, whole_run
 from noisescale_server.services.series.live import LiveSeries
+from noisescale_server.services.series.whole_run import WholeRuns
 
 
 async def send(client: httpx.AsyncClient, run_id: str, stream_id: str, steps: range, **parts: object) -> None:
@@ -63,6 +66,50 @@ async def test_new_rows_change_the_figures_at_once(shared_client: httpx.AsyncCli
     assert answer.status_code == 200, answer.text
     assert after[1]["num_updates"] > before[1]["num_updates"]
     assert after != before
+
+
+@pytest.fixture
+def histories(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The runs whose history was read from the database, by nobody but the test."""
+    runs: list[object] = []
+    read = whole_run.run_history.read
+
+    async def none_to_judge(_: object) -> list[UUID]:
+        return []
+
+    async def count(session, live, wanted, **others):
+        runs.append(live.run_id)
+        return await read(session, live, wanted, **others)
+
+    monkeypatch.setattr(decisions, "of_a_round", none_to_judge)
+    monkeypatch.setattr(whole_run.run_history, "read", count)
+    return runs
+
+
+async def test_a_run_and_its_recommendation_read_its_history_once(
+    shared_client: httpx.AsyncClient, histories: list
+) -> None:
+    run_id, stream_id = str(uuid4()), str(uuid4())
+    await send(shared_client, run_id, stream_id, range(60))
+
+    (await shared_client.get(f"/api/v1/runs/{run_id}")).raise_for_status()
+    (await shared_client.get(f"/api/v1/runs/{run_id}/recommendation")).raise_for_status()
+
+    assert histories == [UUID(run_id)]
+
+
+async def test_runs_that_are_judged_in_turn_push_out_nothing_that_was_read(
+    shared_app: FastAPI, shared_client: httpx.AsyncClient, histories: list
+) -> None:
+    run_id, stream_id = str(uuid4()), str(uuid4())
+    await send(shared_client, run_id, stream_id, range(60))
+    known = WholeRuns()
+
+    for _ in range(2):
+        async with shared_app.state.sessions() as session:
+            await decisions.refresh(session, UUID(run_id), known)
+
+    assert histories == 2 * [UUID(run_id)]
 
 
 async def test_the_oldest_are_forgotten(session, monkeypatch: pytest.MonkeyPatch) -> None:

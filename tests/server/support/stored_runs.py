@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from sqlalchemy import and_, case, func, update
 
 from noisescale_server.services.recommendation import decisions
+from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.platform.tables import Run
 from noisescale_server.storage.runs import runs, trials
 from noisescale_server.storage.runs.runs import NewRun
@@ -68,7 +69,7 @@ async def judge_all(app: FastAPI) -> None:
             return
         for run_id in waiting:
             async with app.state.sessions.begin() as session:
-                await decisions.refresh(session, run_id)
+                await decisions.refresh(session, run_id, WholeRuns())
 
 
 async def names_of_all_pages(client: httpx.AsyncClient, *, limit: int, **query: Any) -> list[str]:

@@ -5,12 +5,14 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.recommendation import decisions
+from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.platform.errors import DATABASE_ERRORS
 
 SECONDS_BETWEEN_ROUNDS = 1.0
@@ -30,9 +32,14 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def kept_fresh(sessions: async_sessionmaker[AsyncSession]) -> AsyncIterator[None]:
-    """For the block, refresh windows and decisions every second; what is under way at its end is rolled back."""
-    task = asyncio.create_task(_refresh_for_ever(sessions))
+async def kept_fresh(sessions: async_sessionmaker[AsyncSession], whole_runs: WholeRuns) -> AsyncIterator[None]:
+    """For the block, refresh windows and decisions every second; what is under way at its end is rolled back.
+
+    Args:
+        sessions: For the refreshes.
+        whole_runs: What readers have asked for.
+    """
+    task = asyncio.create_task(_refresh_for_ever(sessions, whole_runs))
     try:
         yield
     finally:
@@ -40,7 +47,7 @@ async def kept_fresh(sessions: async_sessionmaker[AsyncSession]) -> AsyncIterato
         await asyncio.wait([task])
 
 
-async def _refresh_for_ever(sessions: async_sessionmaker[AsyncSession]) -> None:
+async def _refresh_for_ever(sessions: async_sessionmaker[AsyncSession], whole_runs: WholeRuns) -> None:
     turns = Turns()
     late = 0.0
     while True:
@@ -49,7 +56,7 @@ async def _refresh_for_ever(sessions: async_sessionmaker[AsyncSession]) -> None:
             if await _refresh_some(sessions) == stale_windows.AT_ONCE:
                 seconds = SECONDS_WHILE_MANY_WAIT
             if turns.has_time(late):
-                await _decide_some(sessions)
+                await _decide_some(sessions, whole_runs)
         except DATABASE_ERRORS as error:
             # requests say what is wrong with the database; a round that failed leaves the runs marked
             log.debug("stale runs wait for the next round: %s", error)
@@ -86,7 +93,7 @@ async def _refresh_some(sessions: async_sessionmaker[AsyncSession]) -> int:
     return len(stale)
 
 
-async def _decide_some(sessions: async_sessionmaker[AsyncSession]) -> None:
+async def _decide_some(sessions: async_sessionmaker[AsyncSession], whole_runs: WholeRuns) -> None:
     """Judge runs as long as the round has time for it: batches and pages come first."""
     async with sessions() as session:
         stale = await decisions.of_a_round(session)
@@ -94,7 +101,7 @@ async def _decide_some(sessions: async_sessionmaker[AsyncSession]) -> None:
     for run_id in stale:
         if time.monotonic() >= until:
             return
-        await _alone(sessions, decisions.refresh, run_id)
+        await _alone(sessions, partial(decisions.refresh, whole_runs=whole_runs), run_id)
 
 
 async def _alone(

@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.calibration.levels import Observation
 from noisescale_server.analysis.calibration.measurement import log_sd
@@ -76,7 +76,7 @@ class LeastSteps:
             AnalysisError: Where the interval of S_min is open.
         """
         share = 0.5 + LEVEL / 2
-        widened = float(student.ppf(share, fit.freedom)) / NormalDist().inv_cdf(share)
+        widened = float(stdtrit(fit.freedom, share)) / NormalDist().inv_cdf(share)
         return cls(fit.min_steps.value, log_sd(fit.min_steps), fit.scatter * widened)
 
 

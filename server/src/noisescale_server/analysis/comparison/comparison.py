@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from noisescale_server.analysis.comparison.agreement import agreement
 from noisescale_server.analysis.estimate import Estimate
+from noisescale_server.analysis.robust import interval_of_share
 
 Array = NDArray[np.float64]
 
@@ -114,8 +114,7 @@ def _with_interval(value: float, resampled: Array, level: float) -> Estimate:
 def _share(distance: Array, factor: float, level: float) -> Estimate:
     # a factor that is met exactly is within it, whatever the rounding of logarithms
     inside = int((distance <= math.log10(factor) + 1e-12).sum())
-    interval = binomtest(inside, distance.size).proportion_ci(level, method="wilson")
-    return Estimate(inside / distance.size, float(interval.low), float(interval.high), level)
+    return Estimate(inside / distance.size, *interval_of_share(inside, distance.size, level), level)
 
 
 def kappa_estimate(noise_scale: Estimate | None, critical_batch: Estimate | None) -> Estimate | None:

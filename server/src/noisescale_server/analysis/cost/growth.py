@@ -13,9 +13,9 @@ from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import theilslopes
 
 from noisescale_server.analysis.estimate import Estimate
+from noisescale_server.analysis.robust import theil_sen
 
 OPERATIONS_OF_A_PF_DAY = 1e15 * 86_400
 OPERATIONS_PER_PARAMETER = 6.0
@@ -185,7 +185,7 @@ def fit_growth(days: Sequence[float], values: Sequence[float], *, level: float =
         return None
     years = np.asarray(days, dtype=float) / DAYS_PER_YEAR
     logs = np.log2(np.asarray(values, dtype=float))
-    slope, _, low, high = (float(one) for one in theilslopes(logs, years, alpha=level))
+    slope, low, high = theil_sen(years, logs, level)
     at_end = float(np.median(logs - slope * years)) + slope * float(years.max())
     doublings = Estimate(slope, low, high, level)
     return Growth(doublings, _months(doublings), 2.0**at_end, len(days))

@@ -12,7 +12,7 @@ from statistics import fmean, variance
 from typing import Literal
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.sweeps.steps_to_target.crossing import Direction
 from noisescale_server.analysis.sweeps.steps_to_target.seed_average import CommonCurves
@@ -181,7 +181,7 @@ def _difference(values: Sequence[float], others: Sequence[float], level: float) 
         return Difference(value, value, value)
     freedoms = (len(values) - 1, len(others) - 1)
     freedom = total**2 / math.fsum(part**2 / each for part, each in zip(parts, freedoms, strict=True))
-    half = float(student_t.ppf(0.5 + level / 2, freedom)) * math.sqrt(total)
+    half = float(stdtrit(freedom, 0.5 + level / 2)) * math.sqrt(total)
     return Difference(value, value - half, value + half)
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.sweeps.batch_sweep.target_answer import TargetAnswer
 from noisescale_server.analysis.sweeps.fitting.observations import NoiseLevel
@@ -152,7 +152,7 @@ def _gain(values: Sequence[_Value], added: _Value, points: Sequence[TargetPoint]
 
 def _shrinkage(before: Sequence[_Value], after: Sequence[_Value], fit: SweepFit) -> float:
     """The interval's width on the log scale after, over before."""
-    quantiles = [float(student_t.ppf(0.5 + fit.level / 2, max(len(values) - 2, 1))) for values in (after, before)]
+    quantiles = [float(stdtrit(max(len(values) - 2, 1), 0.5 + fit.level / 2)) for values in (after, before)]
     return quantiles[0] / quantiles[1] * math.sqrt(_spread(before, fit) / _spread(after, fit))
 
 

@@ -12,6 +12,7 @@ from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import (
     RUN_DELETED,
     AppSettings,
+    KnownWholeRuns,
     Now,
     ReadSession,
     RunId,
@@ -50,14 +51,19 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     openapi_extra=body_of(NewRun),
 )
 async def create_run(
-    request: Request, response: Response, session: Session, settings: AppSettings, now: Now
+    request: Request,
+    response: Response,
+    session: Session,
+    whole_runs: KnownWholeRuns,
+    settings: AppSettings,
+    now: Now,
 ) -> RunAnswer | RunStatusAnswer:
     """Create a run; the same id again gives the same run of that project. A write key is told its status only."""
     body = parse(NewRun, await read_body(request))
     await enter_project(request, body.project)
     await enter_if_there(request, "run", body.id)
     new = StoredNewRun(**{**body.model_dump(), "id": body.id or uuid4()})
-    view, is_created = await runs.create(session, new, now=now, patience=patience(settings))
+    view, is_created = await runs.create(session, whole_runs, new, now=now, patience=patience(settings))
     response.status_code = 201 if is_created else 200
     if is_created:
         await note_author(request, session, new.id)
@@ -107,22 +113,28 @@ async def change_runs(request: Request, session: Session) -> ChangedRuns:
 
 
 @router.get("/{run_id}/status")
-async def get_run_status(run_id: RunId, session: Session, settings: AppSettings, now: Now) -> RunStatusAnswer:
+async def get_run_status(
+    run_id: RunId, session: Session, whole_runs: KnownWholeRuns, settings: AppSettings, now: Now
+) -> RunStatusAnswer:
     """What a run is doing: all of it that a training job's key reads, and only of runs that it wrote to."""
-    return status_answer(await runs.get(session, run_id, now=now, patience=patience(settings)))
+    return status_answer(await runs.get(session, whole_runs, run_id, now=now, patience=patience(settings)))
 
 
 @router.get("/{run_id}")
-async def get_run(run_id: RunId, session: ReadSession, settings: AppSettings, now: Now) -> RunAnswer:
+async def get_run(
+    run_id: RunId, session: ReadSession, whole_runs: KnownWholeRuns, settings: AppSettings, now: Now
+) -> RunAnswer:
     """One run."""
-    return run_answer(await runs.get(session, run_id, now=now, patience=patience(settings)))
+    return run_answer(await runs.get(session, whole_runs, run_id, now=now, patience=patience(settings)))
 
 
 @router.patch("/{run_id}", response_model=RunAnswer, openapi_extra=body_of(RunPatch))
-async def change_run(run_id: RunId, request: Request, session: Session, settings: AppSettings, now: Now) -> RunAnswer:
+async def change_run(
+    run_id: RunId, request: Request, session: Session, whole_runs: KnownWholeRuns, settings: AppSettings, now: Now
+) -> RunAnswer:
     """Rename, tag, remark on, archive, or move to another task of the project."""
     changes = parse(RunPatch, await read_body(request)).model_dump(exclude_unset=True)
-    return run_answer(await runs.change(session, run_id, changes, now=now, patience=patience(settings)))
+    return run_answer(await runs.change(session, whole_runs, run_id, changes, now=now, patience=patience(settings)))
 
 
 @router.delete("/{run_id}", status_code=204)

@@ -10,7 +10,6 @@ from itertools import pairwise
 from statistics import fmean, median
 from uuid import UUID
 
-from scipy.stats import binomtest
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.evidence.critical_belief import critical_of
@@ -19,6 +18,7 @@ from noisescale_core.advice.evidence.usual import near
 from noisescale_core.advice.hindsight import Hindsight, hindsight
 from noisescale_core.advice.parts.known_noise_scale import known_noise_scale
 from noisescale_core.estimators.looks import Look, steps_of
+from noisescale_server.analysis.robust import interval_of_share
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.storage.calibration import calibration
@@ -164,9 +164,8 @@ def _bins(found: Iterable[Hindsight]) -> Iterator[Bin]:
         inside = [one for one in changes if low <= one.probability and (is_last or one.probability < high)]
         if inside:
             num_true = sum(one.is_cheaper for one in inside)
-            ends = binomtest(num_true, len(inside)).proportion_ci(LEVEL, method="wilson")
-            said = fmean(one.probability for one in inside)
-            yield Bin(low, high, len(inside), said, num_true / len(inside), float(ends.low), float(ends.high))
+            said, ends = fmean(one.probability for one in inside), interval_of_share(num_true, len(inside), LEVEL)
+            yield Bin(low, high, len(inside), said, num_true / len(inside), *ends)
 
 
 def _record(share: float, found: Sequence[Hindsight]) -> RecordAtShare:

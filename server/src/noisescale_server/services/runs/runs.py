@@ -20,6 +20,7 @@ from noisescale_server.services.ingest import stale_windows
 from noisescale_server.services.platform.errors import RunDeleted, RunIdTaken, RunNotFound, refuse
 from noisescale_server.services.recommendation import decisions, known_kappa
 from noisescale_server.services.series.so_far import run_so_far
+from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.baselines import rows as baselines
 from noisescale_server.storage.calibration import followed
 from noisescale_server.storage.platform.tables import Run
@@ -83,7 +84,9 @@ class Page:
     has_more: bool
 
 
-async def create(session: AsyncSession, new: NewRun, *, now: datetime, patience: Patience) -> tuple[RunView, bool]:
+async def create(
+    session: AsyncSession, whole_runs: WholeRuns, new: NewRun, *, now: datetime, patience: Patience
+) -> tuple[RunView, bool]:
     """The run and True if it was created, False if the project already had it.
 
     Raises:
@@ -96,10 +99,12 @@ async def create(session: AsyncSession, new: NewRun, *, now: datetime, patience:
     row = await run_queries.get_row(session, new.id)
     if row is None or row.project != new.project:
         raise RunIdTaken(new.id)
-    return await _seen(session, row, now=now, patience=patience), is_created
+    return await _seen(session, whole_runs, row, now=now, patience=patience), is_created
 
 
-async def get(session: AsyncSession, run_id: UUID, *, now: datetime, patience: Patience) -> RunView:
+async def get(
+    session: AsyncSession, whole_runs: WholeRuns, run_id: UUID, *, now: datetime, patience: Patience
+) -> RunView:
     """The run.
 
     Raises:
@@ -108,7 +113,7 @@ async def get(session: AsyncSession, run_id: UUID, *, now: datetime, patience: P
     row = await run_queries.get_row(session, run_id)
     if row is None:
         raise RunNotFound(run_id)
-    return await _seen(session, row, now=now, patience=patience)
+    return await _seen(session, whole_runs, row, now=now, patience=patience)
 
 
 async def list_page(
@@ -147,7 +152,13 @@ async def _check_pattern(session: AsyncSession, pattern: str) -> None:
 
 
 async def change(
-    session: AsyncSession, run_id: UUID, changes: dict[str, Any], *, now: datetime, patience: Patience
+    session: AsyncSession,
+    whole_runs: WholeRuns,
+    run_id: UUID,
+    changes: dict[str, Any],
+    *,
+    now: datetime,
+    patience: Patience,
 ) -> RunView:
     """The run after the changes of `name`, `tags`, `remarks`, `archived` and `task`.
 
@@ -168,7 +179,7 @@ async def change(
     if values:
         await run_queries.change(session, run_id, values)
     await session.refresh(row.run)
-    return await get(session, run_id, now=now, patience=patience)
+    return await get(session, whole_runs, run_id, now=now, patience=patience)
 
 
 async def summary(session: AsyncSession, wanted: RunFilter, by: str, *, limit: int) -> RunGroups:
@@ -239,10 +250,12 @@ async def remove(session: AsyncSession, run_id: UUID) -> None:
         raise RunNotFound(run_id)
 
 
-async def _seen(session: AsyncSession, row: RunRow, *, now: datetime, patience: Patience) -> RunView:
+async def _seen(
+    session: AsyncSession, whole_runs: WholeRuns, row: RunRow, *, now: datetime, patience: Patience
+) -> RunView:
     """One run as people see it now, with all its rows."""
     await stale_windows.show_all_rows(session, row.run)
-    await decisions.show_newest(session, row.run)
+    await decisions.show_newest(session, whole_runs, row.run)
     is_baseline = row.run.id in await baselines.of_projects(session, [row.run.project_id])
     kappa = await known_kappa.of_run(session, row.run)
     return view(row, kappa, now=now, patience=patience, is_baseline=is_baseline)

@@ -79,12 +79,15 @@ async def read(session: AsyncSession, live: LiveSeries, wanted: Range, *, has_si
         spacing=spacing_of(live.covered),
         finest=live.finest_level(0, wanted.high),
     )
-    found = await windows.read(session, live, wanted, how, has_signal=has_signal)
-    resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)
     looks = [look for _, look in await looks_of(session, live, wanted.high)]
-    # milliseconds of arithmetic, for which no other request should wait
-    known = await asyncio.to_thread(known_noise_scale, looks)
-    return replace(_history(found, resumed, first_step=wanted.low), known=known)
+    # milliseconds of arithmetic, for which no other request should wait, while Postgres adds up what comes next
+    known = asyncio.create_task(asyncio.to_thread(known_noise_scale, looks))
+    try:
+        found = await windows.read(session, live, wanted, how, has_signal=has_signal)
+    finally:
+        said = await known
+    resumed = resumptions(cut(live.intervals, found.low, wanted.high), run_low=wanted.run_low)
+    return replace(_history(found, resumed, first_step=wanted.low), known=said)
 
 
 async def looks_of(session: AsyncSession, live: LiveSeries, high: int) -> list[tuple[int, Look]]:

@@ -119,9 +119,9 @@ class WholeRuns:
         return await self.history_of(session, run, live, to_step)
 
     async def history_of(
-        self, session: AsyncSession, run: Run, live: LiveSeries, to_step: int | None = None
+        self, session: AsyncSession, run: Run, live: LiveSeries, to_step: int | None = None, *, is_kept: bool = True
     ) -> History:
-        """The same where the run's series is known."""
+        """The same where the run's series is known; kept for the next that asks, or not."""
         stands_at = live.newest_step if to_step is None and live.covered else to_step
         wanted = range_of(live.intervals, None, stands_at)
         if wanted is None:
@@ -131,8 +131,10 @@ class WholeRuns:
         if known is not None:
             return known
         has_signal = await self.has_signal(session, run, live, wanted.high)
-        self._histories[key] = known = await run_history.read(session, live, wanted, has_signal=has_signal)
-        return known
+        found = await run_history.read(session, live, wanted, has_signal=has_signal)
+        if is_kept:
+            self._histories[key] = found
+        return found
 
 
 def _key(run: Run, live: LiveSeries) -> Key:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.forecast.laws.choice import Choice, choose
@@ -177,7 +177,7 @@ def _irreducible_loss(data: LawObservations, num_effective: float, level: float)
     freedom = num_effective - 3
     if freedom <= 1:
         return None
-    quantile = float(student_t.ppf(0.5 + level / 2, freedom))
+    quantile = float(stdtrit(freedom, 0.5 + level / 2))
     allowed = np.flatnonzero(misses <= misses.min() * (1 + quantile**2 / freedom))
     is_open = allowed[-1] == limits.size - 1
     return Estimate(

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.errors import AnalysisError
 from noisescale_server.analysis.estimate import Estimate
@@ -43,7 +43,7 @@ def predict(fit: SweepFit, batch_size: float) -> Prediction:
     log_batch = math.log(batch_size)
     value = fit.log_steps(log_batch)
     low, high = fit.region.log_steps(log_batch)
-    noise = float(student_t.ppf(0.5 + fit.level / 2, fit.freedom)) * fit.scatter
+    noise = float(stdtrit(fit.freedom, 0.5 + fit.level / 2)) * fit.scatter
     one_low, one_high = value - math.hypot(value - low, noise), value + math.hypot(high - value, noise)
     sizes = [residual.batch_size for residual in fit.residuals]
     return Prediction(

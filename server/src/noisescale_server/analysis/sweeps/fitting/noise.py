@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma
-from scipy.stats import chi2
-from scipy.stats import f as f_distribution
+from scipy.special import chdtrc, digamma, fdtrc
 
 from noisescale_server.analysis.sweeps.points.sweep import Repeats, SweepPoint
 
@@ -113,7 +111,7 @@ def misfit_probability(*, squares: float, freedom: int, noise: RepeatNoise) -> f
 
     Source: Draper & Smith 1998, "Applied Regression Analysis", section 2.1.
     """
-    return float(f_distribution.sf(squares / freedom / noise.sd**2, freedom, noise.freedom))
+    return float(fdtrc(freedom, noise.freedom, squares / freedom / noise.sd**2))
 
 
 def _variance(repeats: Repeats | None) -> float | None:
@@ -133,4 +131,4 @@ def _bartlett(groups: Sequence[Repeats]) -> float | None:
     pooled = float(freedom @ variance / freedom.sum())
     statistic = freedom.sum() * math.log(pooled) - freedom @ np.log(variance)
     correction = 1 + (np.sum(1 / freedom) - 1 / freedom.sum()) / (3 * (len(groups) - 1))
-    return float(chi2.sf(statistic / correction, len(groups) - 1))
+    return float(chdtrc(len(groups) - 1, statistic / correction))

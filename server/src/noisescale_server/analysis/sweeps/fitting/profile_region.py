@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.sweeps.fitting.likelihood import Likelihood
 from noisescale_server.analysis.sweeps.points.hyperbola import LIMIT, Array, log_steps_ratio
@@ -96,7 +96,7 @@ def allowance(*, num_values: float, num_parameters: int, level: float) -> float:
     usual quantile of chi-square.
     """
     freedom = num_values - num_parameters
-    quantile = float(student_t.ppf(0.5 + level / 2, freedom))
+    quantile = float(stdtrit(freedom, 0.5 + level / 2))
     return num_values * math.log1p(quantile**2 / freedom)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.sweeps.fitting.noise import RepeatNoise
 from noisescale_server.analysis.sweeps.points.sweep import SweepPoint
@@ -47,5 +47,5 @@ def overall_slope(points: Sequence[SweepPoint], noise: RepeatNoise | None, level
         residual = log_steps - log_steps.mean() - value * centred
         freedom = len(known) - 2
         error = math.sqrt(float(residual @ residual) / freedom / spread)
-    half = float(student_t.ppf(0.5 + level / 2, freedom)) * error
+    half = float(stdtrit(freedom, 0.5 + level / 2)) * error
     return Slope(value, value - half, value + half)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from noisescale_server.analysis.estimate import Estimate
 from noisescale_server.analysis.sweeps.learning_rate_sweep.best_rates import BestRate
@@ -273,7 +273,7 @@ def _derivatives(curve: Curve, p: Array, log_batch: Array) -> Array:
 
 
 def _quantile(level: float, freedom: int) -> float:
-    return float(student_t.ppf(0.5 + level / 2, freedom))
+    return float(stdtrit(freedom, 0.5 + level / 2))
 
 
 def _exponential(value: float, half: float, level: float) -> Estimate:

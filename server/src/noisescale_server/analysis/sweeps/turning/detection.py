@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtr
 
 from noisescale_server.analysis.sweeps.fitting.likelihood import NormalLikelihood
 from noisescale_server.analysis.sweeps.fitting.noise import RepeatNoise, variances_of_means
@@ -79,7 +79,7 @@ def find_turn(points: Sequence[SweepPoint], noise: RepeatNoise | None) -> Detect
     variance = (left[1] + USUAL_COUNTS_AS * usual_variance(points, known, noise)) / freedom
     if rise(best, start, power, float(data.log_batch.min())) < max(LEAST_RISE, RISE_OVER_SCATTER * math.sqrt(variance)):
         return None
-    probability = float(student_t.sf(math.sqrt(max(left[0] - left[1], 0.0) / variance), freedom))
+    probability = float(stdtr(freedom, -math.sqrt(max(left[0] - left[1], 0.0) / variance)))
     allowed = PROBABILITY * min(1.0, PROBABILITY_FOR / len(known)) ** 2
     return Detection(known, data, probability) if probability <= allowed else None
 
