@@ -1,5 +1,6 @@
 """What `noisescale reproduce` writes is what the server keeps and the dashboard reads: one shape, three programs."""
 
+import json
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -12,8 +13,13 @@ from noisescale_lab.reproduce.advice.recommendation_scores import Row
 from noisescale_lab.reproduce.advice.scores import Score
 from noisescale_lab.reproduce.advice.tables import Tables
 from noisescale_lab.reproduce.advice.tables import summary as advice_summary
+from noisescale_lab.reproduce.claim.exact_quadratics import QuadraticCheck
+from noisescale_lab.reproduce.claim.judged.findings import findings
+from noisescale_lab.reproduce.claim.report.files import summary as claim_summary_of
+from noisescale_lab.reproduce.claim.task_result import AdaptiveBatch
 from noisescale_lab.reproduce.findings_to_server import store_findings
-from reproduction_bodies import claim_summary
+from reproduced_tasks import make_result
+from reproduction_bodies import CLAIMS, claim_summary
 from served_app import TOKEN, free_port, served_app
 
 VISITOR = {"authorization": f"Bearer {TOKEN}"}
@@ -36,6 +42,27 @@ def advice() -> dict[str, object]:
     row = Row("constant", "10 %", "measured, latest window", "published spread", 120, 0.0, 0.0, NAN, NAN, NAN, 0.0, 0.0,
               0.0, NAN, NAN, NAN, NAN, NAN, NAN, 40.0, 90.0)  # fmt: skip
     return advice_summary(Tables({("held out", "constant"): scores}, [row]))
+
+
+def claim_of(tasks: str) -> object:
+    """What the command writes of so many tasks, B_crit and noise scale rising, and of one that does not count."""
+    number, _, whether = tasks.partition(", ")
+    adaptive = AdaptiveBatch(16, 128, 0.97, 1.02)
+    results = [
+        make_result(f"task_{place}", critical_batch=3.0**place, noise_scale=2.5**place, adaptive=adaptive)
+        for place in range(1, int(number) + 1)
+    ]
+    if whether != "all count":
+        results.append(make_result("diabetes_linreg", exclusion="S_min 2.1 is below 5 steps"))
+    quadratic = QuadraticCheck("quadratic_isotropic", 12, 12, 11, 31.0, 30.5, 30.5)
+    return json.loads(json.dumps(claim_summary_of(findings(results, [quadratic])), allow_nan=False))
+
+
+def test_the_claims_that_other_tests_stand_on_are_as_the_command_writes_them() -> None:
+    """Where it writes something else on purpose: put `{tasks: claim_of(tasks)}` into the file."""
+    kept = json.loads(CLAIMS.read_text())
+
+    assert kept == {tasks: claim_of(tasks) for tasks in kept}
 
 
 @pytest.mark.slow

@@ -6,21 +6,11 @@ import pytest
 
 from noisescale_dashboard.answers.reproductions import comparison
 from noisescale_dashboard.report.reproduced import document
-from noisescale_lab.reproduce.claim.judged.findings import findings
-from noisescale_lab.reproduce.claim.report.files import summary
-from reproduced_tasks import make_result
-
-
-def found(num_tasks: int = 6) -> dict:
-    results = [
-        make_result(f"task_{place}", critical_batch=3.0**place, noise_scale=2.5**place)
-        for place in range(1, num_tasks + 1)
-    ]
-    return summary(findings(results, []))
+from reproduction_bodies import claim_summary
 
 
 def test_every_scored_task_is_a_point_with_both_intervals_and_the_published_ones_stand_beside() -> None:
-    compared = comparison(found())
+    compared = comparison(claim_summary("6, all count"))
 
     assert [task.task for task in compared.drawn] == [f"task_{place}" for place in range(1, 7)]
     assert all(task.noise_scale.low and task.critical_batch.high for task in compared.drawn)
@@ -30,7 +20,7 @@ def test_every_scored_task_is_a_point_with_both_intervals_and_the_published_ones
 
 
 def test_the_file_loads_nothing_shows_the_figure_twice_and_escapes_the_tables() -> None:
-    text = document(found(), "a < b & c" + " " * 5_000 + "the last table")
+    text = document(claim_summary("6, all count"), "a < b & c" + " " * 5_000 + "the last table")
 
     assert text.count("<svg") == 2
     assert "task_4" in text
@@ -41,7 +31,7 @@ def test_the_file_loads_nothing_shows_the_figure_twice_and_escapes_the_tables() 
 
 
 def test_colours_and_marks_are_explained_with_the_colours_that_the_figure_has() -> None:
-    content = found()
+    content = claim_summary("6, all count")
     content["targets"][-1]["unit"] = content["targets"][-2]["unit"] = "sequences"
 
     text = document(content, "")
@@ -57,14 +47,14 @@ def test_colours_and_marks_are_explained_with_the_colours_that_the_figure_has() 
 
 
 def test_too_few_tasks_have_a_figure_and_no_statistics() -> None:
-    text = document(found(3), "")
+    text = document(claim_summary("3, all count"), "")
 
     assert "No figures over tasks: fewer than five tasks." in text
     assert text.count("<svg") == 2
 
 
 def test_units_of_many_to_an_example_are_what_is_drawn() -> None:
-    content = found()
+    content = claim_summary("6, all count")
     content["targets"][-1]["units_per_example"] = 32
 
     (*_, last) = comparison(content).drawn

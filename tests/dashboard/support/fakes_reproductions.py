@@ -24,5 +24,5 @@ def hostile_claim() -> Any:
 REPRODUCTIONS = (
     stored(0, claim_body(claim=hostile_claim())),
     stored(1, advice_body()),
-    stored(2, claim_body(claim=claim_summary(3), effort="full", seed=7)),
+    stored(2, claim_body(claim=claim_summary("3"), effort="full", seed=7)),
 )

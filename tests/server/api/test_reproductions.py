@@ -40,7 +40,7 @@ class TestStore:
         assert first.json() == again.json()
         assert listed["total"] == 1
 
-    @pytest.mark.parametrize("changes", [{"project": "other"}, {"seed": 1}, {"claim": claim_summary(5)}])
+    @pytest.mark.parametrize("changes", [{"project": "other"}, {"seed": 1}, {"claim": claim_summary("5")}])
     async def test_other_content_and_another_project_are_another_one(
         self, client: httpx.AsyncClient, changes: dict[str, Any]
     ) -> None:

@@ -13,7 +13,6 @@ from sqlalchemy import update
 
 from app_in_process import running_app
 from keys_of_tests import bearer
-from noisescale_dashboard.app import mount
 from noisescale_server.services.access import keys, offboarding, people, sessions
 from noisescale_server.services.access.access import EVERYTHING, LOCAL, PersonRole, Principal
 from noisescale_server.services.access.keys import NewKey
@@ -48,6 +47,8 @@ class Team:
 @asynccontextmanager
 async def running_team(database_url: str, **settings: Any) -> AsyncIterator[Team]:
     """The server from its start to its end, with two projects and everybody in them."""
+    from noisescale_dashboard.app import mount  # half a second for all tests that take a name from this file
+
     team_settings = {"auth": "required", "secret_key": SECRET, "public_url": PUBLIC_URL, "local_token": None}
     async with running_app(database_url, **{**team_settings, **settings}) as app:
         mount(app)
