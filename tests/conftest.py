@@ -5,8 +5,10 @@ fixtures that need them: a file of pure formulas starts in a third of the time (
 """
 
 import gc
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,8 +108,14 @@ def postgres() -> "Iterator[EmbeddedPostgres]":
         return
     from noisescale_server.embedded import EmbeddedPostgres
 
-    with EmbeddedPostgres.throw_away() as running:
+    with EmbeddedPostgres.throw_away(_quickest_folder()) as running:
         yield running
+
+
+def _quickest_folder() -> Path:
+    """In memory, where there is plenty: a database of 400 tables is copied there in a sixth of the time."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() and shutil.disk_usage(memory).free > 12 << 30 else Path("/tmp")
 
 
 @pytest.fixture(scope="session")

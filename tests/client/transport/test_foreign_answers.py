@@ -224,7 +224,7 @@ def test_an_account_of_what_another_sender_has_sent_is_believed_of_a_server(make
         ledger.accept(stream_id, batch)
         return Answer(413, {})  # a proxy's, after the server has stored it
 
-    sender.server.faults += [ahead] * 20
+    sender.server.faults += [ahead] * 1_000
     sender.log(*range(10))
     assert sender.wait(lambda: seen)
     sender.server.faults.clear()

@@ -19,6 +19,7 @@ from noisescale_core.estimators.uncertainty import estimate
 from noisescale_server.api.ingest.streams import batch_of
 from noisescale_server.api.ingest.wire_schemas import BatchBody
 from noisescale_server.services.ingest import ingestion
+from noisescale_server.services.recommendation import decisions
 from noisescale_server.services.series import evidence, whole_run, windows
 from noisescale_server.services.series.live import LiveSeries
 from noisescale_server.storage.runs import streams
@@ -165,7 +166,11 @@ async def test_what_is_known_of_an_earlier_step_is_not_asked_again(
         asked.append(high)
         return await look(session, live, high)
 
-    # of reads alone: a server that looks after stale windows and decisions meanwhile asks, too
+    async def none_to_judge(_: object) -> list[UUID]:
+        return []
+
+    # of reads alone: a server that looks after decisions meanwhile asks, too
+    monkeypatch.setattr(decisions, "of_a_round", none_to_judge)
     monkeypatch.setattr(whole_run, "evidence", SimpleNamespace(has_signal=count))
     for high in (399, 300, 350, 200, 399, 250):
         await read(shared_client, run_id, f"/noise-scale?from=100&to={high}")

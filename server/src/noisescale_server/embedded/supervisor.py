@@ -61,9 +61,13 @@ class EmbeddedPostgres:
 
     @classmethod
     @contextlib.contextmanager
-    def throw_away(cls) -> Iterator["EmbeddedPostgres"]:
-        """A running server without durability, on a folder of its own that goes with it. For tests."""
-        data_dir = Path(tempfile.mkdtemp(prefix="noisescale-throw-away-", dir="/tmp"))
+    def throw_away(cls, parent: Path | None = None) -> Iterator["EmbeddedPostgres"]:
+        """A running server without durability, on a folder of its own that goes with it. For tests.
+
+        Args:
+            parent: Where its folder is made; None: in /tmp.
+        """
+        data_dir = Path(tempfile.mkdtemp(prefix="noisescale-throw-away-", dir="/tmp" if parent is None else parent))
         data_dir.chmod(0o711)  # when we are root, Postgres runs as another user and has to get through
         try:
             with cls(data_dir, durable=False) as postgres:
@@ -216,7 +220,8 @@ class EmbeddedPostgres:
 
     def create_database(self, name: str, template: str | None = None) -> None:
         """Create a database, as a copy of `template` if given; nobody may be connected to that one meanwhile."""
-        self._run_client("createdb", *([f"--template={template}"] if template else []), name)
+        copied = [f"--template={template}", "--strategy=file_copy"] if template else []
+        self._run_client("createdb", *copied, name)
 
     def drop_database(self, name: str) -> None:
         """Drop a database and end the sessions in it."""
