@@ -67,7 +67,9 @@ class EmbeddedPostgres:
         Args:
             parent: Where its folder is made; None: in /tmp.
         """
-        data_dir = Path(tempfile.mkdtemp(prefix="noisescale-throw-away-", dir="/tmp" if parent is None else parent))
+        # not TMPDIR, which may be nobody's but ours
+        where = parent or Path("/tmp")  # noqa: S108 - the folder itself has a name that nobody can guess
+        data_dir = Path(tempfile.mkdtemp(prefix="noisescale-throw-away-", dir=where))
         data_dir.chmod(0o711)  # when we are root, Postgres runs as another user and has to get through
         try:
             with cls(data_dir, durable=False) as postgres:
