@@ -72,13 +72,14 @@ def _place(item: pytest.Item) -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is imported and collected stays: it is not looked through for garbage, now or later."""
+    """What is imported and collected stays: it is not looked through for garbage, now or later; the rest more rarely."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(10_000, 20, 10)
         gc.enable()
 
 

@@ -62,6 +62,7 @@ def test_a_run_is_as_long_as_its_window_and_what_confirms_it_or_as_its_share_dem
     assert lengths[3:] == pytest.approx([0.85 * 25.6 / 0.05, 0.85 * 100 / 0.05])
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("setting", "steps", "num_runs"),

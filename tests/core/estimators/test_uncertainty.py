@@ -80,6 +80,7 @@ def test_fieller_ends_are_where_the_t_test_stops_rejecting(c):
             assert high == pytest.approx(inside[-1], rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("steps", [8, 32, 128])
 @pytest.mark.parametrize("sd_grad", [0.5, 3.0, 12.0])

@@ -73,6 +73,7 @@ def test_a_curve_without_a_bend_has_no_critical_batch():
     assert found.log_min_steps[0] == -math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_where_rates_are_equally_good_most_of_the_luck_of_choosing_is_seen():
     """The best of five means of four seeds reads low by 1.163 × 0.1 / 2 in log steps, at every batch size."""

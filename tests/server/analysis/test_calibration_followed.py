@@ -138,6 +138,7 @@ def ramp(kappa: float, ideal_steps: float, batches: tuple[float, float]) -> tupl
     return stretches, ends
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("kappa", [0.3, 1.0, 5.0])
 @pytest.mark.parametrize("batches", [(32.0, 256.0), (256.0, 32.0), (64.0, 1024.0)])

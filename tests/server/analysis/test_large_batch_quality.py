@@ -27,6 +27,7 @@ def compared(*trials: Trial) -> dict:
     return {one.budget: one for one in qualities(settings_of(trials), level=LEVEL)}
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize(("budget", "rise"), [("equal_steps", 0.0), ("equal_examples", 0.0), ("large_budget", 0.5)])
 def test_the_interval_holds_the_planted_difference_in_95_of_100_sweeps(budget, rise):

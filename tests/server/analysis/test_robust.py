@@ -37,6 +37,7 @@ def test_the_median_slope_and_its_interval_are_theils_and_sens(num_points: int, 
         )
 
 
+@pytest.mark.slow
 def test_a_server_is_loaded_without_the_distributions_of_scipy() -> None:
     code = "import sys, noisescale_server.app; sys.exit('scipy.stats' in sys.modules)"
 
