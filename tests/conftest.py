@@ -72,7 +72,7 @@ def _place(item: pytest.Item) -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is imported and collected stays: it is not looked through for garbage, now or later; the rest more rarely."""
+    """What is imported and collected stays: no search for garbage looks at it, now or later, and all are rarer."""
     gc.disable()
     try:
         return (yield)

@@ -25,6 +25,7 @@ from demo.tasks import Task
 from demo.train import PLANS, Plan, train
 from noisescale.ask.recommendation import Recommendation
 from noisescale_core.advice.decision import KEEP_REGRET
+from noisescale_core.advice.words.of_the_rate import SET_FIRST
 from noisescale_core.theory.trade_off import regret_at_price
 from noisescale_lab.reproduce.advice.sweep import fit
 
@@ -35,6 +36,9 @@ FIRST_RATE = {"digits": 0.5, "characters": 4e-3}
 
 SEEDS = (0,) if IS_SMOKE else (0, 1)
 MOST_STEPS = 200 if IS_SMOKE else 6_000
+FAR = 4
+"""Best rate over the present one from which a batch is told after the rate; no demo run has a rate that is too high."""
+
 EVALUATIONS = 1.04
 """Steps from one evaluation to the next."""
 
@@ -124,16 +128,16 @@ def tuned(task: Task, batch: int, first: float, target: float) -> tuple[float, f
     return look(best), first * 2 ** (best / 2)
 
 
-def critical_batch(task: Task, target: float) -> float:
-    """B_crit of the task's sweep to the target."""
-    points, rate = [], FIRST_RATE[task.name]
+def swept(task: Task, target: float) -> tuple[float, dict[int, float]]:
+    """B_crit of the task's sweep to the target, and the best learning rate at each of its batch sizes."""
+    points, rates, rate = [], dict[int, float](), FIRST_RATE[task.name]
     for batch in BATCHES[task.name][:: 3 if IS_SMOKE else 1]:
         steps, found = tuned(task, batch, rate, target)
         print(f"  {task.name} {batch}: {steps:.1f} steps at {found:.3g}", flush=True)
         if math.isfinite(steps):
             points.append((batch, steps))
-            rate = found
-    return fit(points)[1]
+            rates[batch] = rate = found
+    return fit(points)[1], rates
 
 
 def figures() -> Iterator[Figure]:
@@ -143,11 +147,16 @@ def figures() -> Iterator[Figure]:
         task = TASKS[name]()
         runs = [told(task, plan.scaled(0.2 if IS_SMOKE else 1)) for plan in plans]
         target = max(run.loss for run in runs)
-        critical = critical_batch(task, target)
+        critical, rates = swept(task, target)
         yield Figure(f"{name}: target", target, "nats")
         yield Figure(f"{name}: critical batch of the sweep", critical, f"{task.example}s")
         for run in runs:
             now, answer = run.plan.batch_size, run.answer
+            if answer.headline == SET_FIRST:
+                off = rates[min(rates, key=lambda batch: abs(math.log(batch / now)))] / run.plan.learning_rate
+                num_answered, num_right = num_answered + 1, num_right + (off > FAR)
+                yield Figure(f"{run.plan.name}: {answer.headline}. {answer.short_reason} The best one is", off, "times")
+                continue
             said = answer.recommended_batch_size
             kept = regret_at_price(batch=now, critical_batch=critical, examples_per_step=critical)
             if said is None or answer.decision == "keep_for_now":

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from noisescale_core.advice.parts.known_noise_scale import KnownNoiseScale
+from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import decide, recommend
 from noisescale_core.estimators.belief import Belief
@@ -69,6 +70,51 @@ def test_the_odds_are_said_as_the_answer_holds_them():
         f"{100 * odds.saving:.0f} % of the cost on average, and in the worst case of 20 it costs "
         f"{100 * odds.worst_case:.0f} % more."
     )
+
+
+TOO_LOW, TOO_HIGH = RateOff(7.1, 2.4, 21.5), RateOff(0.14, 0.05, 0.42)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "rate_off", "said"),
+    [
+        (
+            65_536,
+            TOO_HIGH,
+            "The present rate is 7.1 × [2.38, 20] the best one. So far above it the noise scale is smaller",
+        ),
+        (512, TOO_LOW, "The best rate is 7.1 × [2.4, 21.5] the present one. So far below it the noise scale is"),
+    ],
+)
+def test_a_change_that_a_far_off_rate_makes_look_good_waits_for_the_rate(batch_size, rate_off, said):
+    one = run(batch_size=batch_size, steps_done=1000, rate_off=rate_off)
+
+    answer, row = recommend(one, asked=BALANCED), decide(one, asked=BALANCED)
+
+    assert (answer.decision, answer.headline) == ("keep_for_now", "Set the learning rate first")
+    assert answer.reason.startswith(said)
+    assert answer.short_reason.endswith("one: the batch comes after it.")
+    assert answer.next_step.startswith("Set it about 7.1 × ")
+    assert (answer.odds, answer.sureness, answer.effect) == (None, None, None), "they are of a rate near the best one"
+    assert (row.decision, row.reason) == (answer.decision, answer.reason)
+    assert (row.probability, row.saving) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "rate_off"), [(32, TOO_LOW), (32, TOO_HIGH), (512, TOO_HIGH), (65_536, TOO_LOW)]
+)
+def test_a_change_that_holds_at_a_far_off_rate_is_said_at_once(batch_size, rate_off):
+    one = {"batch_size": batch_size, "steps_done": 1000}
+
+    assert recommend(run(**one, rate_off=rate_off), asked=BALANCED) == recommend(run(**one), asked=BALANCED)
+
+
+def test_a_batch_that_breaks_a_limit_does_not_wait_for_the_rate():
+    devices = Question(num_devices=16, examples_per_device=64, max_micro_batches=1)
+
+    answer = recommend(run(batch_size=65_536, rate_off=TOO_HIGH), asked=devices)
+
+    assert answer.decision == "decrease"
 
 
 def test_a_row_of_a_table_says_what_the_card_says():

@@ -173,3 +173,28 @@ async def test_an_unknown_run_and_a_wrong_number_of_points_are_refused(client: h
 
     assert_problem(unknown, 404, "run-not-found")
     assert_problem(wrong, 422, "invalid-input")
+
+
+@pytest.mark.parametrize(("octaves", "decision"), [(9.0, "keep_for_now"), (-9.0, "decrease"), (0.0, "decrease")])
+async def test_a_smaller_batch_waits_for_a_rate_that_is_far_too_high_on_every_page(
+    shared_client: httpx.AsyncClient, octaves: float, decision: str
+) -> None:
+    rows = make_measurements(steps=range(601), noise_scale=30.0, global_batch=1024.0)
+    run_id = await post(shared_client, with_path(rows, octaves=octaves))
+
+    page = (await shared_client.get(f"/api/v1/runs/{run_id}/recommendation")).raise_for_status().json()
+    at_half = (
+        (await shared_client.get(f"/api/v1/runs/{run_id}/recommendation", params={"to_step": 400}))
+        .raise_for_status()
+        .json()
+    )
+    several = (
+        (await shared_client.get("/api/v1/runs/recommendations", params={"ids": run_id})).raise_for_status().json()
+    )
+    row = (await shared_client.get(f"/api/v1/runs/{run_id}")).raise_for_status().json()["decision"]
+
+    assert page["decision"] == row["decision"] == decision
+    assert at_half["decision"] == several["recommendations"][0]["decision"] == decision
+    assert page["reason"] == row["reason"]
+    assert (page["headline"] == "Set the learning rate first") is (decision == "keep_for_now")
+    assert (page["odds"] is None) is (row["probability"] is None) is (decision == "keep_for_now")

@@ -76,6 +76,7 @@ def _so_far(measured: MeasuredRun, question: Question) -> RunSoFar:
         noise_scale_step=measured.noise_scale_step,
         divergence=measured.divergence,
         known=known_noise_scale(history.looks),
+        rate_off=measured.rate_off,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from noisescale.description import RunDescription
 from noisescale.window.run_history import RunHistory
+from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
@@ -24,6 +25,7 @@ class MeasuredRun:
         is_silent: Another rank of the job has the numbers.
         divergence: Since when loss or gradients are not finite; None where they are.
         noise_scale_step: The last step that is in the noise scale.
+        rate_off: How far the learning rate is off; None where it is not, or nobody knows.
     """
 
     description: RunDescription
@@ -37,3 +39,4 @@ class MeasuredRun:
     is_silent: bool
     divergence: Divergence | None = None
     noise_scale_step: int | None = None
+    rate_off: RateOff | None = None

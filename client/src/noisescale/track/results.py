@@ -14,6 +14,7 @@ from noisescale.track.stream_description import StreamDescription
 from noisescale.track.watching import Watching
 from noisescale.window.recent_updates import NoiseScale, RecentUpdates
 from noisescale_core.advice.early import Early, why_early
+from noisescale_core.advice.learning_rate.rate_verdict import far_off
 from noisescale_core.estimators.uncertainty import NoiseScaleEstimate
 
 
@@ -84,6 +85,7 @@ class Results:
             is_silent=self._watching.is_silent,
             divergence=log.finite.divergence,
             noise_scale_step=log.finite.estimated_step,
+            rate_off=far_off(log.learning_rate(self._stream.optimizer, described.planned_steps, has_ended=has_ended)),
         )
 
 

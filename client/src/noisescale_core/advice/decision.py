@@ -3,7 +3,7 @@
 import math
 
 from noisescale_core.advice.limited import Inside
-from noisescale_core.advice.parts.parts import DecisionWord, Sureness
+from noisescale_core.advice.parts.parts import AnyDecision, DecisionWord, RateOff, Sureness
 from noisescale_core.theory.expected_cost import Stake
 from noisescale_core.theory.limits import Limit
 
@@ -48,6 +48,31 @@ def word_of(found: Stake, *, now: float, then: float, inside: Inside | None = No
         return "keep" if _regret(found, inside) <= KEEP_REGRET else "keep_for_now"
     is_likely = found.probability >= LIKELY and found.saving > 0
     return _moved(is_larger, is_sure=False) if is_likely else "keep_for_now"
+
+
+def waits_for_the_rate(word: AnyDecision, rate: RateOff | None) -> bool:
+    """Whether the learning rate comes before the batch: a change this way is less likely right than its odds say.
+
+    Below the best rate φ is larger than at it, above it smaller (McCandlish et al. 2018, appendix C: φ falls with the
+    temperature), so a rate that is far too high makes smaller batches look good, and one that is far too low larger
+    ones. How often changes are right then is measured (`docs/learning_rate.md`): sure raises hold below the best rate.
+
+    Args:
+        word: What the odds say to do.
+        rate: How far the learning rate is off; None where it is not, or nobody knows.
+    """
+    if rate is None:
+        return False
+    return word in ("decrease", "probably_decrease") if rate.is_too_high else word == "probably_increase"
+
+
+def may_wait_for_the_rate(word: AnyDecision) -> bool:
+    """Whether there are learning rates at which a decision waits.
+
+    Args:
+        word: What the odds say to do.
+    """
+    return word in ("decrease", "probably_decrease", "probably_increase")
 
 
 def sureness_of(word: DecisionWord, found: Stake, *, now: float, inside: Inside) -> Sureness | None:

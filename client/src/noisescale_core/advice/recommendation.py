@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from noisescale_core.advice import effects, verdict
 from noisescale_core.advice.answer import Recommendation
 from noisescale_core.advice.cautions import cautions
-from noisescale_core.advice.decision import word_of
+from noisescale_core.advice.decision import waits_for_the_rate, word_of
 from noisescale_core.advice.defaults import price_sentence
 from noisescale_core.advice.early import caution as caution_early
 from noisescale_core.advice.evidence.evidence import LARGEST, SMALLEST, Evidence, Measured, Swept, begun
@@ -42,7 +42,7 @@ from noisescale_core.advice.surer import Surer, surer
 from noisescale_core.advice.verdict import Verdict
 from noisescale_core.advice.waste import waste
 from noisescale_core.advice.words import of_a_run as wording
-from noisescale_core.advice.words import of_divergence
+from noisescale_core.advice.words import of_divergence, of_the_rate
 from noisescale_core.estimators.uncertainty import NOTHING_MEASURED
 from noisescale_core.theory import prices
 from noisescale_core.theory.efficiency import example_efficiency, step_efficiency
@@ -109,6 +109,9 @@ def decide(run: RunSoFar, evidence: Evidence = UNCALIBRATED, asked: Question = N
     best, to_batch = priced.best, round_batch(priced.best.value)
     found = stake(priced.belief, priced.rate, now=run.batch_size, then=to_batch)
     word = word_of(found, now=run.batch_size, then=to_batch)
+    if waits_for_the_rate(word, run.rate_off):
+        assert run.rate_off is not None
+        return Decision("keep_for_now", to_batch, best.low, best.high, of_the_rate.before_the_batch(run.rate_off))
     why = wording.because(run, word, priced, found, to_batch)
     return Decision(word, to_batch, best.low, best.high, why, found.probability, found.saving)
 
@@ -197,7 +200,7 @@ def _answer(case: _Case) -> Recommendation:
         sureness=said.sureness,
         effect=said.effect,
         recommended_batch_size=to_batch,
-        odds=_odds(case),
+        odds=_odds(case, said),
         otherwise=_otherwise(case),
         rounding_regret=None if found is None else found.regret,
         interval=None if priced is None else priced.best,
@@ -325,10 +328,10 @@ def _is_fallback(asked: Question, priced: Priced | None) -> bool:
     return asked.fixed_hardware and "fixed_hardware" in asked.project_says and is_relative
 
 
-def _odds(case: _Case) -> Odds | None:
-    """What only a run with a batch has: of a task there is no present one to compare with."""
+def _odds(case: _Case, said: Verdict) -> Odds | None:
+    """What a run with a batch has at a rate at which odds hold: a task has no present batch to compare with."""
     found, so_far = case.at_stake, case.so_far
-    if found is None or so_far is None:
+    if found is None or so_far is None or said.waits_for_the_rate:
         return None
     return Odds(
         probability=found.probability,

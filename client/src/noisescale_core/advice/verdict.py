@@ -11,10 +11,18 @@ from noisescale_core.advice.limits.predictions import Prediction, Predictions
 from noisescale_core.advice.limits.pricing import Priced
 from noisescale_core.advice.limits.worth import Missing
 from noisescale_core.advice.parts.numbers import number
-from noisescale_core.advice.parts.parts import AnyDecision, DecisionWord, Predicted, RunSetting, RunSoFar, Sureness
+from noisescale_core.advice.parts.parts import (
+    AnyDecision,
+    DecisionWord,
+    Predicted,
+    RateOff,
+    RunSetting,
+    RunSoFar,
+    Sureness,
+)
 from noisescale_core.advice.surer import Surer
 from noisescale_core.advice.words import of_a_run as wording
-from noisescale_core.advice.words import of_a_task, of_divergence
+from noisescale_core.advice.words import of_a_task, of_divergence, of_the_rate
 from noisescale_core.estimators.divergence import Divergence
 from noisescale_core.theory.expected_cost import Stake
 
@@ -31,6 +39,7 @@ class Verdict:
         next_step: What would make it surer.
         short_reason: Why, in one short sentence; empty where `reason` is one.
         sureness: That a change is cheaper.
+        waits_for_the_rate: The learning rate is to be set first, so that odds of the batch do not hold.
     """
 
     decision: AnyDecision
@@ -40,6 +49,7 @@ class Verdict:
     next_step: str
     short_reason: str = ""
     sureness: Sureness | None = None
+    waits_for_the_rate: bool = False
 
 
 def without_value(run: RunSetting, evidence: Evidence, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
@@ -159,6 +169,9 @@ def verdict(
     assert found.batch is not None
     assert run.batch_size is not None
     word = decision.word_of(at_stake, now=run.batch_size, then=found.batch, inside=found)
+    if waits_for_the_rate(run, word, found):
+        assert run.rate_off is not None
+        return _rate_first(run.rate_off)
     headline = wording.headline(word, found.batch, run)
     if found.choice.binding and word in CHANGES:
         headline += f", your {found.choice.binding[0].kind.called}"
@@ -186,6 +199,30 @@ def verdict(
         next_step=_next_step(word, run, evidence, options, at_stake),
         short_reason=short_reason,
         sureness=sureness,
+    )
+
+
+def waits_for_the_rate(run: RunSoFar, word: DecisionWord, found: Inside) -> bool:
+    """Whether the learning rate is to be set before the batch; a batch that breaks a limit does not wait.
+
+    Args:
+        run: As it stands, with a batch.
+        word: What the odds say to do.
+        found: The best batch inside the limits.
+    """
+    assert run.batch_size is not None
+    return decision.waits_for_the_rate(word, run.rate_off) and not decision.broken_limits(run.batch_size, found)
+
+
+def _rate_first(rate: RateOff) -> Verdict:
+    return Verdict(
+        decision="keep_for_now",
+        headline=of_the_rate.SET_FIRST,
+        reason=of_the_rate.before_the_batch(rate),
+        effect=None,
+        next_step=of_the_rate.change_it(rate),
+        short_reason=of_the_rate.in_short(rate),
+        waits_for_the_rate=True,
     )
 
 

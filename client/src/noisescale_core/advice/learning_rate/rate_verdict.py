@@ -23,6 +23,7 @@ from noisescale_core.advice.learning_rate.rate_coefficients import (
     coefficients,
     family_of,
 )
+from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.advice.words import of_divergence
 from noisescale_core.advice.words import of_the_rate as wording
 from noisescale_core.estimators.divergence import Divergence
@@ -240,6 +241,18 @@ def _too_early(
     if progress is not None and progress < known.from_progress:
         return wording.too_early(progress, known.from_progress, planned_steps)
     return None
+
+
+def far_off(said: RateVerdict) -> RateOff | None:
+    """How far a learning rate is off; None where it is not, or not so far that odds of a batch do not hold.
+
+    Args:
+        said: The verdict on it.
+    """
+    octaves, factor, low, high = said.octaves, said.factor, said.factor_low, said.factor_high
+    if octaves is None or factor is None or low is None or high is None or abs(octaves) <= OUT_OF_REACH:
+        return None
+    return RateOff(factor, low, high)
 
 
 def word_of(found: Octaves) -> tuple[Word, float]:

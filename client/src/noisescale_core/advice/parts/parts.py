@@ -107,6 +107,26 @@ class RunSetting:
         return max(0, (self.planned_steps or 0) - self.steps_done)
 
 
+@dataclass(frozen=True, slots=True)
+class RateOff:
+    """A learning rate that is more than a factor 4 from the best one, as the path of the parameters tells.
+
+    Attributes:
+        factor: Best rate over the present one.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+    """
+
+    factor: float
+    low: float
+    high: float
+
+    @property
+    def is_too_high(self) -> bool:
+        """Whether the present rate is the larger one."""
+        return self.factor < 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSoFar(RunSetting):
     """A run that has begun, with what was measured in it.
@@ -122,6 +142,7 @@ class RunSoFar(RunSetting):
         divergence: Since when its loss or gradients are not finite; None where they are.
         has_ended: It takes no more steps: what would need some is for the next run.
         known: The noise scale by all of its looks; None: what `noise_scale` says by itself.
+        rate_off: How far the learning rate is off; None where it is not, or nobody knows.
     """
 
     noise_scale: NoiseScaleEstimate
@@ -134,6 +155,7 @@ class RunSoFar(RunSetting):
     divergence: Divergence | None = None
     has_ended: bool = False
     known: "KnownNoiseScale | None" = None
+    rate_off: RateOff | None = None
 
     @property
     def belief(self) -> Belief | None:

@@ -1,6 +1,7 @@
 """What is said of a run's learning rate."""
 
 from noisescale_core.advice.parts.numbers import chance, number, percent, ratio
+from noisescale_core.advice.parts.parts import RateOff
 
 NO_VERDICT = "No verdict on the learning rate"
 
@@ -15,9 +16,49 @@ HEADLINES = {
 
 RATE_FIRST = "Advice on the batch takes a rate within a factor 4 of the best one, so set the rate first."
 
+SET_FIRST = "Set the learning rate first"
+
 NOT_MEASURED = (
     "The path of the parameters is not measured: watch(model, optimizer) measures it, unless judge_rate=False."
 )
+
+
+def in_short(rate: RateOff) -> str:
+    """What comes before the batch, in one line.
+
+    Args:
+        rate: How far the learning rate is off.
+    """
+    if rate.is_too_high:
+        return f"The present rate is about {ratio(1 / rate.factor)} the best one: the batch comes after it."
+    return f"The best rate is about {ratio(rate.factor)} the present one: the batch comes after it."
+
+
+def change_it(rate: RateOff) -> str:
+    """What to do about it.
+
+    Args:
+        rate: How far the learning rate is off.
+    """
+    times = ratio(1 / rate.factor if rate.is_too_high else rate.factor)
+    how = f"Set it about {times} {'lower' if rate.is_too_high else 'higher'}"
+    return f"{how}, and look again: the noise scale of the new rate is known after a window."
+
+
+def before_the_batch(rate: RateOff) -> str:
+    """Why the batch is not judged yet.
+
+    Args:
+        rate: How far the learning rate is off.
+    """
+    if rate.is_too_high:
+        ends = f"[{number(1 / rate.high)}, {number(1 / rate.low)}]"
+        off = f"The present rate is {ratio(1 / rate.factor)} {ends} the best one"
+        why = "So far above it the noise scale is smaller than there, and that a smaller batch is cheaper is"
+    else:
+        off = f"The best rate is {ratio(rate.factor)} [{number(rate.low)}, {number(rate.high)}] the present one"
+        why = "So far below it the noise scale is larger than there, and that a larger batch is cheaper is"
+    return f"{off}. {why} less likely than its odds say."
 
 
 def not_known(optimizer: str | None) -> str:

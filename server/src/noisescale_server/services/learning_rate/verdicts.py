@@ -5,7 +5,8 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, rate_verdict
+from noisescale_core.advice.learning_rate.rate_verdict import RateVerdict, far_off, rate_verdict
+from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.estimators.divergence import Divergence, divergence
 from noisescale_core.estimators.path import Path
 from noisescale_server.services.learning_rate import own_rates, paths
@@ -74,6 +75,21 @@ async def of_run(session: AsyncSession, run_id: UUID, *, max_points: int) -> Rat
     broken = divergence(run.loss_broken_since, run.gradients_broken_since, run.latest_step)
     now = points[-1].verdict if broken is None else _verdict(run, shown[-1], own, broken)
     return RateSeries(run, now, walked.start, points)
+
+
+async def far_off_at(session: AsyncSession, run: Run, to_step: int | None = None) -> RateOff | None:
+    """How far the learning rate of a run was off; None where it was not, or nobody knows.
+
+    Args:
+        session: Where to read.
+        run: As stored.
+        to_step: The last step that counts; None: all.
+    """
+    walked = await paths.of_run(session, run)
+    moments = [one for one in walked.moments if to_step is None or one.step <= to_step]
+    if not moments:
+        return None
+    return far_off(_verdict(run, moments[-1], await own_rates.known_for(session, run)))
 
 
 def _verdict(run: Run, moment: Moment, own: OwnRates, broken: Divergence | None = None) -> RateVerdict:

@@ -5,10 +5,12 @@ is read by itself is judged on the spot.
 """
 
 import asyncio
+from dataclasses import replace
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from noisescale_core.advice.decision import may_wait_for_the_rate
 from noisescale_core.advice.defaults import filled
 from noisescale_core.advice.evidence.evidence import Measured
 from noisescale_core.advice.parts.parts import Decision
@@ -16,6 +18,7 @@ from noisescale_core.advice.question import NOTHING_ASKED
 from noisescale_core.advice.recommendation import decide
 from noisescale_core.estimators.looks import look_of, steps_of
 from noisescale_server.services.defaults import of_project
+from noisescale_server.services.learning_rate import verdicts
 from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series import history as run_history
 from noisescale_server.services.series.live import LiveSeries
@@ -68,5 +71,8 @@ async def _judge(
     said = await of_project.of_id(session, run.project_id)
     asked = filled(NOTHING_ASKED, said, own_price=run.usd_per_device_hour)
     # milliseconds of arithmetic, for which no request should wait
-    found = await asyncio.to_thread(decide, run_history.so_far(run, past), Measured(kappa), asked)
+    so_far = run_history.so_far(run, past)
+    found = await asyncio.to_thread(decide, so_far, Measured(kappa), asked)
+    if may_wait_for_the_rate(found.decision) and (off := await verdicts.far_off_at(session, run)) is not None:
+        found = await asyncio.to_thread(decide, replace(so_far, rate_off=off), Measured(kappa), asked)
     return found, steps_of(look_of(live.newest_step))[1] + 1 if live.covered else None

@@ -8,15 +8,17 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from noisescale_core.advice.answer import Recommendation
+from noisescale_core.advice.decision import may_wait_for_the_rate
 from noisescale_core.advice.defaults import NO_DEFAULTS, filled
 from noisescale_core.advice.evidence.evidence import Measured
 from noisescale_core.advice.evidence.kappa import Kappa
-from noisescale_core.advice.parts.parts import RunSoFar
+from noisescale_core.advice.parts.parts import RateOff, RunSoFar
 from noisescale_core.advice.question import Question
 from noisescale_core.advice.recommendation import recommend
 from noisescale_core.errors import DomainError
 from noisescale_server.services.defaults import of_project
 from noisescale_server.services.ingest import stale_windows
+from noisescale_server.services.learning_rate import verdicts
 from noisescale_server.services.platform.errors import RunNotFound, refuse
 from noisescale_server.services.recommendation import known_kappa
 from noisescale_server.services.series import history as run_history
@@ -79,8 +81,14 @@ async def advise(
     moment = None if to_step is None else Moment(await run_history.batch_at(session, live, to_step))
     kappa = await known_kappa.of_run(session, run)
     asked = filled(asked, await of_project.of_id(session, run.project_id), own_price=run.usd_per_device_hour)
-    has_crashed = crashed_before is not None and run.updated_at <= crashed_before
-    return _advice(whole_runs, run, past, kappa, asked, moment, has_crashed=has_crashed and moment is None)
+    has_crashed = crashed_before is not None and run.updated_at <= crashed_before and moment is None
+    found = _advice(whole_runs, run, past, kappa, asked, moment, has_crashed=has_crashed)
+    if not may_wait_for_the_rate(found.recommendation.decision):
+        return found
+    rate_off = await verdicts.far_off_at(session, run, to_step)
+    if rate_off is None:
+        return found
+    return _advice(whole_runs, run, past, kappa, asked, moment, has_crashed=has_crashed, rate_off=rate_off)
 
 
 async def advise_several(
@@ -100,7 +108,11 @@ async def advise_several(
         live = LiveSeries.of(run.id, SIMPLE, measured[run.id].coverage if run.id in measured else ())
         wanted = filled(asked, said.get(run.project_id, NO_DEFAULTS), own_price=run.usd_per_device_hour)
         past = await whole_runs.history_of(session, run, live)
-        advice.append(_advice(whole_runs, run, past, kappa, wanted, is_of_list=True))
+        one = _advice(whole_runs, run, past, kappa, wanted, is_of_list=True)
+        if may_wait_for_the_rate(one.recommendation.decision):
+            rate_off = await verdicts.far_off_at(session, run)
+            one = _advice(whole_runs, run, past, kappa, wanted, is_of_list=True, rate_off=rate_off)
+        advice.append(one)
     return advice
 
 
@@ -114,11 +126,12 @@ def _advice(
     *,
     is_of_list: bool = False,
     has_crashed: bool = False,
+    rate_off: RateOff | None = None,
 ) -> RunAdvice:
     found = run_history.so_far(run, past, moment=moment, usd_per_device_hour=asked.usd_per_device_hour)
-    found = replace(found, has_ended=found.has_ended or has_crashed)
+    found = replace(found, has_ended=found.has_ended or has_crashed, rate_off=rate_off)
     premises = found, kappa, asked
-    kept = whole_runs.recommendations.get((run.id, is_of_list))
+    kept = whole_runs.recommendations.get((run.id, is_of_list, rate_off is None))
     if kept is not None and kept[0] == premises:
         return RunAdvice(run, found, kept[1], asked)
     try:
@@ -126,5 +139,5 @@ def _advice(
     except DomainError as error:
         # all else was checked where the question was read; how often the run is interrupted depends on its devices
         raise refuse("interruptions_per_device_hour", str(error)) from error
-    whole_runs.recommendations[run.id, is_of_list] = premises, advice
+    whole_runs.recommendations[run.id, is_of_list, rate_off is None] = premises, advice
     return RunAdvice(run, found, advice, asked)

@@ -82,13 +82,14 @@ class WholeRuns:
     """The figures of the runs read last; those not read for longest are forgotten.
 
     Attributes:
-        recommendations: The last one of a run, in full or of a list, with all that it was made from.
+        recommendations: The last one of a run, in full or of a list, with a learning rate that is not far off or one
+            that is, and with all that it was made from.
     """
 
     def __init__(self, capacity: int = 1_000) -> None:
         self._known: LRUCache[Key, WholeRun] = LRUCache(capacity)
         self._histories: LRUCache[tuple[Key, int], History] = LRUCache(NUM_HISTORIES)
-        self.recommendations: LRUCache[tuple[UUID, bool], tuple[object, Recommendation]] = LRUCache(NUM_HISTORIES)
+        self.recommendations: LRUCache[tuple[UUID, bool, bool], tuple[object, Recommendation]] = LRUCache(NUM_HISTORIES)
 
     async def of_run(self, session: AsyncSession, run: Run, live: LiveSeries) -> WholeRun:
         """The figures of a run with steps, remembered or computed."""
