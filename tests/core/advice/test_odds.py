@@ -96,6 +96,7 @@ def test_a_change_that_a_far_off_rate_makes_look_good_waits_for_the_rate(batch_s
     assert answer.short_reason.endswith("one: the batch comes after it.")
     assert answer.next_step.startswith("Set it about 7.1 × ")
     assert (answer.odds, answer.sureness, answer.effect) == (None, None, None), "they are of a rate near the best one"
+    assert (answer.learning_rate, answer.rescaling, answer.schedule) == (None, None, None)
     assert (row.decision, row.reason) == (answer.decision, answer.reason)
     assert (row.probability, row.saving) == (None, None)
 

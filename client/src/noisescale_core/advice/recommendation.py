@@ -82,6 +82,15 @@ class _Case:
         return begun(self.run) if isinstance(self.evidence, Measured) else None
 
     @property
+    def waits_for_the_rate(self) -> bool:
+        """Whether the learning rate is so far off that it is set first, and odds of the batch do not hold."""
+        found, run, at_stake = self.found, self.so_far, self.at_stake
+        if found is None or found.batch is None or run is None or run.batch_size is None or at_stake is None:
+            return False
+        word = word_of(at_stake, now=run.batch_size, then=found.batch, inside=found)
+        return verdict.waits_for_the_rate(run, word, found)
+
+    @property
     def has_diverged(self) -> bool:
         """Whether the run itself has no finite loss or gradients any more."""
         return self.so_far is not None and self.so_far.divergence is not None
@@ -200,7 +209,7 @@ def _answer(case: _Case) -> Recommendation:
         sureness=said.sureness,
         effect=said.effect,
         recommended_batch_size=to_batch,
-        odds=_odds(case, said),
+        odds=_odds(case),
         otherwise=_otherwise(case),
         rounding_regret=None if found is None else found.regret,
         interval=None if priced is None else priced.best,
@@ -209,7 +218,7 @@ def _answer(case: _Case) -> Recommendation:
         preference=case.asked.preference if case.asked.is_stated else SPLIT,
         critical_batch=None if priced is None else priced.critical_batch,
         learning_rate=None
-        if to_batch is None or priced is None
+        if to_batch is None or priced is None or case.waits_for_the_rate
         else effects.learning_rate_advice(run, priced.critical_batch, to_batch),
         warnings=_cautions(case, foretold),
         next_step=said.next_step,
@@ -247,6 +256,8 @@ def _with_the_rest(answer: Recommendation, case: _Case) -> Recommendation:
     run, so_far, to_batch = case.run, case.so_far, answer.recommended_batch_size
     whole = None if case.found is None else case.priced
     not_judged = None if case.missing is None else case.missing.text
+    if case.waits_for_the_rate:
+        to_batch, not_judged = None, of_the_rate.NO_SCHEDULE
     rest = plan(run, case.evidence, case.asked, priced=case.priced, found=case.found, not_judged=not_judged)
     set_with = rescaling(run, run.config, None if case.priced is None else case.priced.critical_batch, to_batch)
     answer = replace(
@@ -328,10 +339,10 @@ def _is_fallback(asked: Question, priced: Priced | None) -> bool:
     return asked.fixed_hardware and "fixed_hardware" in asked.project_says and is_relative
 
 
-def _odds(case: _Case, said: Verdict) -> Odds | None:
+def _odds(case: _Case) -> Odds | None:
     """What a run with a batch has at a rate at which odds hold: a task has no present batch to compare with."""
     found, so_far = case.at_stake, case.so_far
-    if found is None or so_far is None or said.waits_for_the_rate:
+    if found is None or so_far is None or case.waits_for_the_rate:
         return None
     return Odds(
         probability=found.probability,

@@ -39,7 +39,6 @@ class Verdict:
         next_step: What would make it surer.
         short_reason: Why, in one short sentence; empty where `reason` is one.
         sureness: That a change is cheaper.
-        waits_for_the_rate: The learning rate is to be set first, so that odds of the batch do not hold.
     """
 
     decision: AnyDecision
@@ -49,7 +48,6 @@ class Verdict:
     next_step: str
     short_reason: str = ""
     sureness: Sureness | None = None
-    waits_for_the_rate: bool = False
 
 
 def without_value(run: RunSetting, evidence: Evidence, missing: Missing | None, options: Sequence[Surer]) -> Verdict:
@@ -222,7 +220,6 @@ def _rate_first(rate: RateOff) -> Verdict:
         effect=None,
         next_step=of_the_rate.change_it(rate),
         short_reason=of_the_rate.in_short(rate),
-        waits_for_the_rate=True,
     )
 
 

@@ -17,6 +17,7 @@ HEADLINES = {
 RATE_FIRST = "Advice on the batch takes a rate within a factor 4 of the best one, so set the rate first."
 
 SET_FIRST = "Set the learning rate first"
+NO_SCHEDULE = "There is no schedule of batches before the learning rate is set."
 
 NOT_MEASURED = (
     "The path of the parameters is not measured: watch(model, optimizer) measures it, unless judge_rate=False."
