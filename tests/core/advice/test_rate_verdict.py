@@ -8,7 +8,8 @@ import pytest
 
 from noisescale_core.advice.learning_rate.rate_coefficients import OwnLines, coefficients, family_of
 from noisescale_core.advice.learning_rate.rate_schedule import schedule_of
-from noisescale_core.advice.learning_rate.rate_verdict import octaves_of, rate_verdict
+from noisescale_core.advice.learning_rate.rate_verdict import far_off, octaves_of, rate_verdict
+from noisescale_core.advice.parts.parts import RateOff
 from noisescale_core.estimators.path import Path, PathRatio, Push, path_ratio, sketch_error, walk_factor
 
 ERROR = sketch_error() / (2 * math.log(2))
@@ -106,12 +107,13 @@ def test_a_rate_that_is_too_high_is_told_to_be_lowered():
     assert "and lower with a probability of" in found.reason
 
 
-@pytest.mark.parametrize(("octaves", "is_said"), [(-9.0, True), (-1.5, False), (9.0, True)])
-def test_a_rate_that_is_off_by_more_than_a_factor_4_comes_before_the_batch(octaves, is_said):
+@pytest.mark.parametrize(("octaves", "is_said"), [(-9.0, True), (-1.5, False), (0.5, False), (9.0, True)])
+def test_a_rate_that_is_far_off_comes_before_the_batch(octaves, is_said):
     found = verdict(octaves)
 
-    assert (abs(found.octaves) > 2) == is_said
+    assert (not -2 <= found.octaves <= 1) == is_said
     assert found.reason.endswith("so set the rate first.") == is_said
+    assert far_off(found) == (RateOff(found.factor, found.factor_low, found.factor_high) if is_said else None)
 
 
 def test_a_verdict_says_which_runs_of_ones_own_it_is_read_against():

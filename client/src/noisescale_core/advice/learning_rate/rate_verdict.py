@@ -34,8 +34,9 @@ Word = Literal["too_low", "perhaps_too_low", "about_right", "unclear", "perhaps_
 SURE, PERHAPS = 1.0, 0.75
 """Octaves from the best rate beyond which it is too low or too high, and perhaps so."""
 
-OUT_OF_REACH = 2.0
-"""Octaves from the best rate beyond which odds of a batch do not hold: they are of rates within a factor 4."""
+FAR_BELOW, FAR_ABOVE = -2.0, 1.0
+"""Octaves from the best rate beyond which odds of a batch do not hold: at twice the best rate smaller batches are right
+less often than is said, at half of it larger ones still as often (decision 38)."""
 
 RIGHT = 0.6
 """How likely the best rate lies within a factor 2, at least, where the present one is about right: probably."""
@@ -250,9 +251,13 @@ def far_off(said: RateVerdict) -> RateOff | None:
         said: The verdict on it.
     """
     octaves, factor, low, high = said.octaves, said.factor, said.factor_low, said.factor_high
-    if octaves is None or factor is None or low is None or high is None or abs(octaves) <= OUT_OF_REACH:
+    if octaves is None or factor is None or low is None or high is None or not _is_far(octaves):
         return None
     return RateOff(factor, low, high)
+
+
+def _is_far(octaves: float) -> bool:
+    return not FAR_BELOW <= octaves <= FAR_ABOVE
 
 
 def word_of(found: Octaves) -> tuple[Word, float]:
@@ -295,7 +300,7 @@ def _said(
             probability,
             push=None if path.push is None else path.push.value,
             is_beyond=found.beyond > 0,
-            is_out_of_reach=abs(found.mean) > OUT_OF_REACH,
+            is_far=_is_far(found.mean),
             calibration=calibration,
         ),
         octaves=found.mean,

@@ -109,7 +109,7 @@ class RunSetting:
 
 @dataclass(frozen=True, slots=True)
 class RateOff:
-    """A learning rate that is more than a factor 4 from the best one, as the path of the parameters tells.
+    """A learning rate so far from the best one that odds of a batch do not all hold, as the path tells.
 
     Attributes:
         factor: Best rate over the present one.

@@ -14,7 +14,7 @@ HEADLINES = {
     "too_high": "Learning rate: too high",
 }
 
-RATE_FIRST = "Advice on the batch takes a rate within a factor 4 of the best one, so set the rate first."
+RATE_FIRST = "Odds of a batch do not all hold at a rate so far off, so set the rate first."
 
 SET_FIRST = "Set the learning rate first"
 NO_SCHEDULE = "There is no schedule of batches before the learning rate is set."
@@ -115,7 +115,7 @@ def reason(
     *,
     push: float | None = None,
     is_beyond: bool = False,
-    is_out_of_reach: bool = False,
+    is_far: bool = False,
     calibration: str | None = None,
 ) -> str:
     """Why, in two to five sentences.
@@ -130,7 +130,7 @@ def reason(
         probability: That the verdict is right.
         push: Of the last half of the updates; None where it is not known.
         is_beyond: The rate is farther off than runs of known best rate can tell.
-        is_out_of_reach: So far off that what is said of the batch does not hold.
+        is_far: So far off that what is said of the batch does not hold.
         calibration: Which runs of one's own the path is read against, as a sentence; None where there are none.
     """
     walked = f"Over {number(num_updates)} steps the parameters got {ratio(2**-octaves)} as far as a random walk of the "
@@ -143,7 +143,7 @@ def reason(
     if word in ("about_right", "unclear"):
         return f"{walked} {best}, within a factor 2 in {chance(probability)} of such runs.{against}"
     side = "higher" if mean < 0 else "lower"
-    first = f" {RATE_FIRST}" if is_out_of_reach else ""
+    first = f" {RATE_FIRST}" if is_far else ""
     return f"{walked} {best}, and {side} with a probability of {chance(probability)}.{against}{first}"
 
 
