@@ -46,7 +46,8 @@ class Recommendation:
         effect: What following it would change, or what is possible where limits exclude each other.
         current_batch_size: In examples.
         recommended_batch_size: Inside the limits, a whole batch that can be run.
-        odds: That the recommended batch is cheaper than the present one, and what is at stake.
+        odds: That the recommended batch is cheaper than the present one, and what is at stake; None where the learning
+            rate is so far off that they do not hold.
         otherwise: The batch for readers who value steps otherwise, where the price is assumed.
         rounding_regret: What rounding to it costs, as a share.
         interval: Of the best batch at the price, by both errors, without limits.

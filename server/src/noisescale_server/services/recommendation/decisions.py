@@ -1,6 +1,6 @@
 """What to do with a run's batch, for its row in lists: judged in turn by every server, a few runs a second.
 
-To judge a run takes its whole history, some 10 ms of which most is arithmetic, so no batch waits for it and a run that
+To judge a run takes its whole history, some 20 ms of which most is arithmetic, so no batch waits for it and a run that
 is read by itself is judged on the spot.
 """
 
