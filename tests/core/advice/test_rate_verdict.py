@@ -107,13 +107,14 @@ def test_a_rate_that_is_too_high_is_told_to_be_lowered():
     assert "and lower with a probability of" in found.reason
 
 
-@pytest.mark.parametrize(("octaves", "is_said"), [(-9.0, True), (-1.5, False), (0.5, False), (9.0, True)])
+@pytest.mark.parametrize(("octaves", "is_said"), [(-9.0, True), (-1.0, False), (0.0, False), (9.0, True)])
 def test_a_rate_that_is_far_off_comes_before_the_batch(octaves, is_said):
-    found = verdict(octaves)
+    found = verdict(octaves, schedule="constant")
 
     assert (not -2 <= found.octaves <= 1) == is_said
     assert found.reason.endswith("so set the rate first.") == is_said
     assert far_off(found) == (RateOff(found.factor, found.factor_low, found.factor_high) if is_said else None)
+    assert far_off(verdict(octaves, schedule="unknown")) is None, "somebody may have set it, and the path remembers"
 
 
 def test_a_verdict_says_which_runs_of_ones_own_it_is_read_against():

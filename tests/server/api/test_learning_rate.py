@@ -198,3 +198,16 @@ async def test_a_smaller_batch_waits_for_a_rate_that_is_far_too_high_on_every_pa
     assert page["reason"] == row["reason"]
     assert (page["headline"] == "Set the learning rate first") is (decision == "keep_for_now")
     assert (page["odds"] is None) is (row["probability"] is None) is (decision == "keep_for_now")
+
+
+async def test_who_has_set_the_rate_is_not_told_to_set_it_again(shared_client: httpx.AsyncClient) -> None:
+    """The path remembers the steps at the old rate: what it says is of that one."""
+    rows = make_measurements(steps=range(601), noise_scale=30.0, global_batch=1024.0)
+    rows = with_path(rows, octaves=9.0) | {"lr": [0.8] * 500 + [0.1] * 101}
+    run_id = await post(shared_client, rows)
+
+    page = (await shared_client.get(f"/api/v1/runs/{run_id}/recommendation")).raise_for_status().json()
+    row = (await shared_client.get(f"/api/v1/runs/{run_id}")).raise_for_status().json()["decision"]
+
+    assert page["decision"] == row["decision"] == "decrease"
+    assert page["odds"] is not None

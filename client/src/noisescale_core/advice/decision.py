@@ -9,6 +9,9 @@ from noisescale_core.theory.limits import Limit
 
 CHANGES = ("increase", "decrease", "probably_increase", "probably_decrease")
 
+WAIT_WHERE_TOO_HIGH, WAIT_WHERE_TOO_LOW = ("decrease", "probably_decrease"), ("probably_increase",)
+"""Changes that are not said where the learning rate is far too high, or low."""
+
 CERTAIN = 0.95
 """From here on a change is called sure."""
 
@@ -63,7 +66,7 @@ def waits_for_the_rate(word: AnyDecision, rate: RateOff | None) -> bool:
     """
     if rate is None:
         return False
-    return word in ("decrease", "probably_decrease") if rate.is_too_high else word == "probably_increase"
+    return word in (WAIT_WHERE_TOO_HIGH if rate.is_too_high else WAIT_WHERE_TOO_LOW)
 
 
 def may_wait_for_the_rate(word: AnyDecision) -> bool:
@@ -72,7 +75,7 @@ def may_wait_for_the_rate(word: AnyDecision) -> bool:
     Args:
         word: What the odds say to do.
     """
-    return word in ("decrease", "probably_decrease", "probably_increase")
+    return word in (*WAIT_WHERE_TOO_HIGH, *WAIT_WHERE_TOO_LOW)
 
 
 def sureness_of(word: DecisionWord, found: Stake, *, now: float, inside: Inside) -> Sureness | None:

@@ -1,4 +1,4 @@
-"""Two estimates of scipy.stats, which takes 0.7 s to load: every start of a server would wait for it."""
+"""Two estimates of scipy.stats, which takes some 0.4 s to load: every start of a server would wait for it."""
 
 import math
 from statistics import NormalDist

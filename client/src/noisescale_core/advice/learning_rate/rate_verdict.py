@@ -247,9 +247,13 @@ def _too_early(
 def far_off(said: RateVerdict) -> RateOff | None:
     """How far a learning rate is off; None where it is not, or not so far that odds of a batch do not hold.
 
+    A rate that follows no known schedule may have been set meanwhile, and the path remembers the one before.
+
     Args:
         said: The verdict on it.
     """
+    if said.schedule == "unknown":
+        return None
     octaves, factor, low, high = said.octaves, said.factor, said.factor_low, said.factor_high
     if octaves is None or factor is None or low is None or high is None or not _is_far(octaves):
         return None
