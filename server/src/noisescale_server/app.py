@@ -65,6 +65,7 @@ from noisescale_server.services.alerts.sending import sender
 from noisescale_server.services.comparison import reference_values as reference_value_service
 from noisescale_server.services.comparison.comparison import Comparisons
 from noisescale_server.services.comparison.equal_loss import KnownWindows
+from noisescale_server.services.ingest.window_turns import WindowTurns
 from noisescale_server.services.platform import durability
 from noisescale_server.services.platform import health as health_service
 from noisescale_server.services.platform.health import Migrations
@@ -149,6 +150,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.whole_runs = WholeRuns()
     app.state.comparisons = Comparisons()
     app.state.known_windows = KnownWindows()
+    app.state.window_turns = WindowTurns()
     app.state.recalibrations = Recalibrations(gathers=settings.gather_sweeps)
     app.state.reference_values = reference_value_service.load()
     set_up_access(app, settings)

@@ -14,6 +14,7 @@ from noisescale_server.api.ingest.streams import batch_of
 from noisescale_server.api.ingest.wire_schemas import BatchBody
 from noisescale_server.services.ingest import ingestion
 from noisescale_server.services.ingest.ingestion import Accepted, Batch
+from noisescale_server.storage.platform.row_tables import Measurement
 from noisescale_server.storage.platform.tables import Run, Stream
 from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import Loss
@@ -75,6 +76,22 @@ class TestSince:
             14,
             ["memory_full", "rejected"],
         )
+
+
+async def test_a_column_of_one_value_and_one_of_several_are_stored_row_by_row(session: AsyncSession) -> None:
+    stream_id, run_id, one_value = uuid4(), uuid4(), make_measurements(steps=range(5))
+    several = one_value | {"lr": [0.5, None, 0.5, 0.25, 0.5], "flags": [0, 0, 4, 0, 0]}
+
+    await accept(session, stream_id, run_id=run_id, measurements=one_value)
+    later = several | {"seq": list(range(7, 12))}
+    await accept(session, stream_id, run_id=run_id, first_seq=7, with_run=False, measurements=later)
+
+    stored = (
+        await session.scalars(select(Measurement).where(Measurement.stream_id == stream_id).order_by(Measurement.seq))
+    ).all()
+    for name in (*several.keys() - {"seq"}, "momentum"):
+        sent = [*one_value.get(name, [None] * 5), *several.get(name, [None] * 5)]
+        assert [getattr(row, name) for row in stored] == sent, name
 
 
 async def ledger_of(session: AsyncSession, stream_id: UUID) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from factories import STARTED_AT, make_batch, make_measurements, make_stream
 from noisescale_server.services.ingest import ingestion, stale_windows
+from noisescale_server.services.ingest.window_turns import WindowTurns
 from noisescale_server.storage.runs import runs
 
 HALF_A_ROUND = 0.5
@@ -49,6 +50,22 @@ async def test_a_run_that_is_read_at_once_shows_all_its_rows(shared_client: http
     assert run["noise_scale"]["value"] == pytest.approx(measured["value"])
     advice = (await shared_client.get(f"/api/v1/runs/{run_id}/recommendation")).json()
     assert advice["noise_scale"]["value"] == pytest.approx(measured["value"])
+
+
+async def test_a_batch_that_finds_no_turn_leaves_its_window_to_readers_and_to_the_end_of_the_job(
+    shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WindowTurns, "take", lambda _: False)
+    run_id, stream_id = uuid4(), uuid4()
+
+    await send(shared_client, run_id, stream_id, measurements=make_measurements(steps=range(40)))
+
+    assert await step_in_the_list(shared_client, run_id) is None
+    assert (await shared_client.get(f"/api/v1/runs/{run_id}")).json()["noise_scale"]["step"] == 39
+    end = {"seq": 43, "status": "finished", "wall_time": 3e9}
+    more = make_measurements(first_seq=42, steps=range(40, 41))
+    await send(shared_client, run_id, stream_id, first_seq=42, measurements=more, finish=end)
+    assert await step_in_the_list(shared_client, run_id) == 40
 
 
 @pytest.mark.thorough

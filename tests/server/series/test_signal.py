@@ -158,7 +158,6 @@ async def test_the_evidence_equals_brute_force_over_the_live_rows(session: Async
 async def test_what_is_known_of_an_earlier_step_is_not_asked_again(
     shared_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id = await send(shared_client, measurements=make_measurements(steps=range(400)))
     asked: list[int] = []
     look = evidence.has_signal
 
@@ -171,6 +170,7 @@ async def test_what_is_known_of_an_earlier_step_is_not_asked_again(
 
     # of reads alone: a server that looks after decisions meanwhile asks, too
     monkeypatch.setattr(decisions, "of_a_round", none_to_judge)
+    run_id = await send(shared_client, measurements=make_measurements(steps=range(400)))
     monkeypatch.setattr(whole_run, "evidence", SimpleNamespace(has_signal=count))
     for high in (399, 300, 350, 200, 399, 250):
         await read(shared_client, run_id, f"/noise-scale?from=100&to={high}")

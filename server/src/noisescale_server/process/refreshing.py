@@ -16,14 +16,17 @@ from noisescale_server.services.series.whole_run import WholeRuns
 from noisescale_server.storage.platform.errors import DATABASE_ERRORS
 
 SECONDS_BETWEEN_ROUNDS = 1.0
+SECONDS_FOR_WINDOWS = 0.2
+"""Of a round: some thirty runs, a fifth of a core."""
+
 SECONDS_FOR_DECISIONS = 0.2
-"""Of a round: some ten runs, a fifth of a core."""
+"""Likewise, some ten runs."""
 
 LATE_SECONDS = 0.02
 """A round that begins so much later than it should finds a process that others wait for: batches and pages."""
 
 MOST_LEFT_OUT = 15
-"""Rounds in a row without a decision: lists show one that is so much older at most, a run's page always the newest."""
+"""Rounds in a row that leave all as it is: lists lag by so much, a run's page always shows the newest."""
 
 SECONDS_WHILE_MANY_WAIT = 0.1
 """Runs that somebody writes to stay in the next round: it must not be asked for without end."""
@@ -53,9 +56,9 @@ async def _refresh_for_ever(sessions: async_sessionmaker[AsyncSession], whole_ru
     while True:
         seconds = SECONDS_BETWEEN_ROUNDS
         try:
-            if await _refresh_some(sessions) == stale_windows.AT_ONCE:
-                seconds = SECONDS_WHILE_MANY_WAIT
             if turns.has_time(late):
+                if await _refresh_some(sessions) == stale_windows.AT_ONCE:
+                    seconds = SECONDS_WHILE_MANY_WAIT
                 await _decide_some(sessions, whole_runs)
         except DATABASE_ERRORS as error:
             # requests say what is wrong with the database; a round that failed leaves the runs marked
@@ -66,7 +69,7 @@ async def _refresh_for_ever(sessions: async_sessionmaker[AsyncSession], whole_ru
 
 
 class Turns:
-    """Which rounds have time for decisions: not those that begin late, but one of sixteen all the same."""
+    """Which rounds have time: not those that begin late, but one of sixteen all the same."""
 
     def __init__(self) -> None:
         self._num_left_out = 0
@@ -85,10 +88,13 @@ class Turns:
 
 
 async def _refresh_some(sessions: async_sessionmaker[AsyncSession]) -> int:
-    """How many runs were looked at."""
+    """How many runs were found, of which as many are refreshed as the round has time for."""
     async with sessions() as session:
         stale = await stale_windows.of_a_round(session)
+    until = time.monotonic() + SECONDS_FOR_WINDOWS
     for run_id in stale:
+        if time.monotonic() >= until:
+            break
         await _alone(sessions, stale_windows.refresh, run_id)
     return len(stale)
 

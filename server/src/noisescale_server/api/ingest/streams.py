@@ -165,7 +165,7 @@ async def post_batch(stream_id: StreamId, request: Request, behind_the_answer: B
     await enter_run(request, batch.run_id, None if batch.run is None else batch.run.run.project)
 
     async def store(session: AsyncSession) -> ingestion.Accepted:
-        accepted = await ingestion.accept(session, batch)
+        accepted = await ingestion.accept(session, batch, request.app.state.window_turns)
         if batch.run is not None:
             await note_author(request, session, batch.run_id)
         return accepted

@@ -7,9 +7,10 @@ cursor on, refresh what the run shows. The row lock lets any number of servers t
 import math
 import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from noisescale_core.estimators.flags import Flags
 from noisescale_core.estimators.step_sizes import SEEN, batch_in_use
 from noisescale_server.services.ingest import metric_names
 from noisescale_server.services.ingest.metric_names import OneNameTooMany
+from noisescale_server.services.ingest.window_turns import WindowTurns
 from noisescale_server.services.platform.errors import (
     RunDeleted,
     RunNotFound,
@@ -111,8 +113,13 @@ class Accepted:
     refused: Sequence[OneNameTooMany] = ()
 
 
-async def accept(session: AsyncSession, batch: Batch) -> Accepted:
+async def accept(session: AsyncSession, batch: Batch, turns: WindowTurns | None = None) -> Accepted:
     """How far the stream is stored once the transaction commits.
+
+    Args:
+        session: Where to write.
+        batch: Records of one stream.
+        turns: Of batches to compute their run's latest window where it is due; without them each does.
 
     Raises:
         RunNotFound: When neither the run nor a `run` record exists.
@@ -137,6 +144,8 @@ async def accept(session: AsyncSession, batch: Batch) -> Accepted:
     if batch.last_seq < cursor.next_seq:
         _check_repeated(batch, cursor)
         return Accepted(cursor.next_seq - 1, cursor.epoch, cursor.database_id, refused)
+    if batch.measurements and cursor.is_due and turns is not None:
+        cursor = replace(cursor, is_due=turns.take())
     refused += await _store(session, batch.since(cursor.next_seq), cursor)
     return Accepted(batch.last_seq, cursor.epoch, cursor.database_id, refused)
 
@@ -245,7 +254,7 @@ def _first_step(rows: MeasurementColumns) -> int:
 
 
 async def _move_on(session: AsyncSession, new: Batch, cursor: Cursor, change: Advance) -> None:
-    """Move the cursor; the run shows what came, and once a second and at its end the latest window's noise scale.
+    """Move the cursor; the run shows what came, and where due and at its end the latest window's noise scale.
 
     Any other batch leaves the window stale, for `stale_windows` to refresh: nobody says that a job was killed.
     What a run shows comes from kind simple alone: streams of the other kinds only add their name to its row.
@@ -334,27 +343,36 @@ def _of_newest_row(rows: MeasurementColumns) -> dict[str, Any]:
 
 def _of_finite_values(rows: MeasurementColumns) -> dict[str, Any]:
     """Since which step losses and gradients are not finite, as far as these rows tell."""
-    # a row without a finite loss covers the steps since the row before it
-    first_steps = [step - updates + 1 for step, updates in zip(rows.step, rows.num_updates, strict=True)]
-    losses = list(map(seen_of_loss, rows.flags, rows.num_loss))
-    gradients = [
-        seen_of_gradients(flags, has_terms=trace_cov is not None)
-        for flags, trace_cov in zip(rows.flags, rows.sum_trace_cov, strict=True)
-    ]
+    # what was before the last finite value is over
+    after_loss = 1 + _last_place(rows, lambda place: rows.num_loss[place] > 0)
+    after_gradients = 1 + _last_place(rows, lambda place: rows.sum_trace_cov[place] is not None)
+    losses = (
+        # a row without a finite loss covers the steps since the row before it
+        (rows.step[place] - rows.num_updates[place] + 1, seen_of_loss(rows.flags[place], rows.num_loss[place]))
+        for place in range(after_loss, len(rows))
+    )
+    gradients = (
+        (rows.step[place], seen_of_gradients(rows.flags[place], has_terms=False))
+        for place in range(after_gradients, len(rows))
+    )
     return {
-        "has_finite_loss": any(one.is_finite for one in losses),
-        "loss_broken_since": broken_since(None, zip(first_steps, losses, strict=True)),
-        "has_finite_gradients": any(one.is_finite for one in gradients),
-        "gradients_broken_since": broken_since(None, zip(rows.step, gradients, strict=True)),
+        "has_finite_loss": after_loss > 0,
+        "loss_broken_since": broken_since(None, losses),
+        "has_finite_gradients": after_gradients > 0,
+        "gradients_broken_since": broken_since(None, gradients),
     }
+
+
+def _last_place(rows: MeasurementColumns, is_one: Callable[[int], bool]) -> int:
+    return next(filter(is_one, range(len(rows) - 1, -1, -1)), -1)
 
 
 def _batch_in_use(rows: MeasurementColumns) -> float | None:
     """The batch of these rows; None where none is known, or all rows are of far smaller steps."""
-    known = zip(rows.global_batch, rows.flags, rows.sum_trace_cov, strict=True)
-    sizes = [
+    newest_first = zip(reversed(rows.global_batch), reversed(rows.flags), reversed(rows.sum_trace_cov), strict=True)
+    sizes = (
         size
-        for size, flags, trace_cov in known
+        for size, flags, trace_cov in newest_first
         if size is not None and not (flags & Flags.SMALLER_STEP and trace_cov is None)
-    ]
-    return batch_in_use(sizes[-SEEN:])
+    )
+    return batch_in_use(list(islice(sizes, SEEN))[::-1])

@@ -1,7 +1,8 @@
 """Refreshes what runs show of their newest rows where no batch has done so.
 
-A batch computes the window at most once a second, which is all that a job needs that goes on sending. After the last
-batch of one that was killed, and when an older stream of a run sends late, nobody would.
+A batch computes the window at most once a second, and where it finds a turn, which is all that a few jobs need that go
+on sending. After the last batch of one that was killed, when an older stream of a run sends late, and where a thousand
+jobs send, nobody would.
 """
 
 from uuid import UUID
@@ -17,11 +18,11 @@ from noisescale_server.storage.runs import streams
 from noisescale_server.storage.runs.streams import SIMPLE
 
 AT_ONCE = 100
-"""Runs of one round; those that are left come in the next."""
+"""Runs of one round; those that are left have the same chance in the next."""
 
 
 async def of_a_round(session: AsyncSession) -> list[UUID]:
-    """Runs to refresh now, those in use first."""
+    """Runs to refresh now."""
     return await progress.stale_runs(session, AT_ONCE)
 
 

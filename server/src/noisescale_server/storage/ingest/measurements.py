@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass, fields
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -68,15 +69,29 @@ _INTEGER_COLUMNS = {
 _NUM_KEYS = 3
 
 
-def _unnest() -> str:
-    """The batch as a table, from one array parameter a column: parsed once, however many rows there are."""
-    types = ["bigint" if name in _INTEGER_COLUMNS else "float8" for name in COLUMN_NAMES]
-    arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(types, start=_NUM_KEYS + 1))
-    return f"unnest({arrays}) AS given({', '.join(COLUMN_NAMES)})"
+_OF_EACH_ROW = frozenset(
+    {"seq", "step", "wall_time", "examples", "sum_loss"}
+    | {name for name in COLUMN_NAMES if name.startswith(("sum_trace_cov", "sum_grad_sq_norm"))}
+)
+"""Columns whose values differ from row to row; any other holds one value throughout most batches."""
+
+
+def _given() -> str:
+    """The batch as a table, from one array parameter a column: parsed once, however many rows there are.
+
+    A column of one value comes as an array of that value alone: to encode arrays is most of what a server does with a
+    batch.
+    """
+    arrays, values = [], []
+    for number, name in enumerate(COLUMN_NAMES, start=_NUM_KEYS + 1):
+        arrays.append(f"${number}::{'bigint' if name in _INTEGER_COLUMNS else 'float8'}[]")
+        once = f"CASE WHEN cardinality(${number}) = 1 THEN (${number})[1] ELSE {name} END AS {name}"
+        values.append(name if name in _OF_EACH_ROW else once)
+    return f"SELECT {', '.join(values)} FROM unnest({', '.join(arrays)}) AS sent({', '.join(COLUMN_NAMES)})"  # noqa: S608
 
 
 _STORE_AND_FOLD = f"""
-WITH given AS MATERIALIZED (SELECT * FROM {_unnest()}),
+WITH given AS MATERIALIZED ({_given()}),
 stored AS (
   INSERT INTO measurement (run_id, stream_id, {", ".join(COLUMN_NAMES)})
   SELECT $1::uuid, $2::uuid, given.* FROM given
@@ -90,5 +105,11 @@ async def store(
     session: AsyncSession, *, run_id: UUID, stream_id: UUID, series: str, columns: MeasurementColumns
 ) -> None:
     """Insert the rows in the order of their key, and add them to every level of the pyramid."""
-    parameters = (run_id, stream_id, series, *(getattr(columns, name) for name in COLUMN_NAMES))
-    await fetch(session, _STORE_AND_FOLD, *parameters)
+    given = ((name, getattr(columns, name)) for name in COLUMN_NAMES)
+    sent = [column if name in _OF_EACH_ROW else _once(column) for name, column in given]
+    await fetch(session, _STORE_AND_FOLD, run_id, stream_id, series, *sent)
+
+
+def _once(column: list[Any]) -> list[Any]:
+    """A column, or where all of its values are the same the first of them."""
+    return column[:1] if column.count(column[0]) == len(column) else column

@@ -209,7 +209,7 @@ _STALE = """
 SELECT id FROM run
 WHERE window_is_stale AND first_step IS NOT NULL
   AND coalesce(latest_refreshed_at < clock_timestamp() - interval '1.5 seconds', true)
-ORDER BY latest_refreshed_at DESC NULLS LAST
+ORDER BY random()
 LIMIT $1::bigint"""
 _LOCK_STALE = "SELECT id FROM run WHERE id = $1::uuid AND window_is_stale FOR NO KEY UPDATE SKIP LOCKED"
 _OF_OVERTAKEN = f"{_ADVANCE} {_saw_data(_STREAM['first_step'])} WHERE id = $1::uuid"
@@ -252,7 +252,11 @@ async def store(
 
 
 async def stale_runs(session: AsyncSession, limit: int) -> list[UUID]:
-    """Runs whose window lacks rows and that no batch has refreshed for a second and a half; those in use first."""
+    """Some of the runs whose window lacks rows and that no batch has refreshed for a second and a half.
+
+    At random: whichever comes first by a rule, some run behind it would never come where more wait than there is time
+    for, or one that cannot be computed would stand before all others.
+    """
     return [row[0] for row in await fetch(session, _STALE, limit)]
 
 
