@@ -157,14 +157,31 @@ async def test_a_run_that_finishes_later_joins_it(shared_client: httpx.AsyncClie
     assert late in {run["run_id"] for run in sweep["runs"]}
 
 
+async def test_runs_at_three_rates_of_one_batch_size_become_a_sweep_that_knows_the_best_of_them(
+    shared_client: httpx.AsyncClient,
+) -> None:
+    project = f"rates {uuid4()}"
+    runs = [await finished_run(shared_client, project, 64, lr) for lr in (0.05, 0.1, 0.07)]
+
+    (sweep,) = await sweeps_of(shared_client, project)
+
+    assert {run["run_id"] for run in sweep["runs"]} == set(runs)
+    told = (await shared_client.get(f"/api/v1/sweeps/{sweep['id']}/learning-rates")).json()
+    (best,) = told["rates"]
+    assert (best["batch_size"], best["lr"], best["num_rates"], best["is_at_grid_edge"]) == (64.0, 0.1, 3, True)
+    advice = (await shared_client.get(f"/api/v1/runs/{runs[0]}/recommendation")).json()
+    assert advice["calibration"]["state"] == "uncalibrated"
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         [(size, 0.1, 2) for size in (*SIZES, 16, 4096)],
         [(size, lr, 2) for size in SIZES[:2] for lr in RATES],
+        [(64, lr, int(1 / lr)) for lr in (0.05, 0.1, 0.2)],
         [(size, lr, size) for size in SIZES for lr in RATES],
     ],
-    ids=["one rate each", "two batch sizes", "configs that differ"],
+    ids=["one rate each", "two batch sizes", "rates of configs that differ", "configs that differ"],
 )
 async def test_runs_that_say_nothing_together_stay_apart(
     shared_client: httpx.AsyncClient, settings: list[tuple[int, float, int]]

@@ -1,12 +1,14 @@
 """Runs of a sweep, whose best rate it knows, place the verdict on the learning rate of the next run of their task."""
 
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import httpx
+import pytest
 
 from factories import make_batch, make_measurements, make_run, make_stream, with_path
 from noisescale_core.advice.learning_rate.rate_coefficients import coefficients
+from noisescale_server.api.calibration.calibrations import NUM_SHARES, PathFamilyName
 from sweep_curves import TARGET
 
 BATCH_SIZE, BEST_RATE = 256.0, 0.1
@@ -23,7 +25,15 @@ def at(octaves: float, *, share: int = 1) -> float:
 
 
 async def stored(
-    client: httpx.AsyncClient, project: str, task: str, lr: float, *, octaves: float, end: bool, optimizer: str = "SGD"
+    client: httpx.AsyncClient,
+    project: str,
+    task: str,
+    lr: float,
+    *,
+    octaves: float,
+    end: bool,
+    optimizer: str = "SGD",
+    config: dict[str, Any] | None = None,
 ) -> str:
     """The id of a run with the path of one so many octaves from the best rate; its loss falls the slower the more."""
     run_id = str(uuid4())
@@ -34,7 +44,7 @@ async def stored(
     planned = NUM_STEPS if end else 4 * NUM_STEPS
     batch = make_batch(
         run_id=run_id,
-        run=make_run(project=project, task=task, planned_steps=planned, family="vision"),
+        run=make_run(project=project, task=task, planned_steps=planned, family="vision", config=config or {}),
         stream=make_stream(optimizer=optimizer),
         measurements=rows,
         **finish,
@@ -101,6 +111,19 @@ async def test_a_sweep_of_the_task_moves_the_verdict_and_narrows_it(shared_clien
     assert after["ratio"] == before["ratio"]
 
 
+async def test_runs_at_several_rates_tell_it_without_a_sweep_that_anybody_declared(
+    shared_client: httpx.AsyncClient,
+) -> None:
+    project = f"undeclared {uuid4()}"
+    for power, rate in zip(range(-2, 3), RATES, strict=True):
+        config = {"lr": rate, "depth": 2}
+        await stored(shared_client, project, "one", rate, octaves=power, end=True, config=config)
+
+    found = await ask(shared_client, await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False))
+
+    assert found["calibration"] == "Calibrated here on 5 runs of this task."
+
+
 async def test_other_tasks_of_the_family_tell_less_and_other_projects_and_optimizers_nothing(
     shared_client: httpx.AsyncClient,
 ) -> None:
@@ -124,6 +147,57 @@ async def test_other_tasks_of_the_family_tell_less_and_other_projects_and_optimi
     assert elsewhere["calibration"] is other_optimizer["calibration"] is None
     assert width(own) < width(sister) < width(elsewhere)
     assert own["octaves"] < sister["octaves"] < elsewhere["octaves"]
+
+
+async def test_what_a_sweep_says_goes_to_another_server_without_its_runs(shared_client: httpx.AsyncClient) -> None:
+    here, there = f"from {uuid4()}", f"to {uuid4()}"
+    await swept(shared_client, here, "one")
+    known, told = [
+        await stored(shared_client, project, "one", BEST_RATE, octaves=0.0, end=False) for project in (here, there)
+    ]
+    (exported,) = (await shared_client.get(f"/api/v1/projects/{here}/calibrations")).json()["calibrations"]
+
+    taken = await shared_client.post(
+        f"/api/v1/projects/{there}/calibrations", json={"calibrations": [exported | {"id": str(uuid4())}]}
+    )
+
+    assert taken.json() == {"added": 1, "updated": 0, "left": 0}, taken.text
+    assert (await ask(shared_client, told))["calibration"] == "Calibrated here on 5 runs of this task."
+    assert (await ask(shared_client, told))["octaves"] == pytest.approx((await ask(shared_client, known))["octaves"])
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"family": "Lion"}, "family"),
+        ({"octaves": 40.0}, "octaves"),
+        ({"ratios": [0.1]}, "ratios"),
+        ({"pushes": [0.1, 0.2, "fast", None]}, "pushes"),
+        ({"schedules": ["constant", "constant", "constant", "linear"]}, "schedules"),
+        ({"error": -1.0}, "error"),
+    ],
+)
+async def test_readings_that_are_none_are_refused_by_name(
+    shared_client: httpx.AsyncClient, change: dict[str, Any], names: str
+) -> None:
+    reading = {
+        "run_id": str(uuid4()), "family": "SGD", "schedules": ["constant"] * 4, "octaves": 1.0, "error": 0.1,
+        "ratios": [0.1, 0.2, 0.3, None], "pushes": [None] * 4,
+    }  # fmt: skip
+    said = {"id": str(uuid4()), "task": "one", "optimizer": "sgd", "name": "rates"}
+    path = f"/api/v1/projects/readings {uuid4()}/calibrations"
+
+    refused = await shared_client.post(path, json={"calibrations": [said | {"rates": [reading | change]}]})
+    taken = await shared_client.post(path, json={"calibrations": [said | {"rates": [reading]}]})
+
+    assert refused.status_code == 422
+    assert f"calibrations[0].rates[0].{names}" in refused.text
+    assert taken.status_code == 200, taken.text
+
+
+def test_what_travels_is_read_by_the_families_and_shares_of_the_published_lines() -> None:
+    assert set(get_args(PathFamilyName)) == set(coefficients().families)
+    assert len(coefficients().progress) == NUM_SHARES
 
 
 async def test_a_run_of_the_sweep_is_not_judged_by_itself(shared_client: httpx.AsyncClient) -> None:

@@ -1,4 +1,7 @@
-"""/api/v1/projects/{project}/calibrations: what sweeps, branches and followed runs say of κ, for another server."""
+"""/api/v1/projects/{project}/calibrations: what sweeps, branches and followed runs say, for another server.
+
+Of κ, and of how the paths of runs tell their learning rates.
+"""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -8,7 +11,9 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Request
 from pydantic import Field, model_validator
 
+from noisescale_core.advice.learning_rate.rate_coefficients import Schedule
 from noisescale_server.analysis.calibration.kappa import optimizer_kind
+from noisescale_server.analysis.calibration.rate_lines import REACH
 from noisescale_server.api.platform.body import parse, read_body
 from noisescale_server.api.platform.deps import ReadSession, Session, Text, body_of
 from noisescale_server.api.platform.schemas import Answer, Body, Name
@@ -25,17 +30,54 @@ router = APIRouter(prefix="/projects/{project:path}/calibrations", tags=["sweeps
 ProjectName = Annotated[Text, Path(description="name of the project")]
 SAYS = (
     *("family", "target", "critical_batch", "critical_batch_low", "critical_batch_high", "noise_scale"),
-    *("log_kappa_low", "log_kappa_high", "error", "num_runs", "squares", "run_error"),
+    *("log_kappa_low", "log_kappa_high", "error", "num_runs", "squares", "run_error", "rates"),
 )
 """What a calibration says; the rest describes its sweep."""
 
 LogKappa = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
 Error = Annotated[float, Field(ge=1e-9, le=1e6, allow_inf_nan=False)]
 Spread = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+PathFamilyName = Literal["SGD", "momentum", "Adam", "Muon"]
+NUM_SHARES = 4
+"""Shares of a plan at which a path is read: 12, 25, 50 and 100 %."""
+MAX_READ = 100
+"""Runs of one sweep."""
+Reading = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
+AtShares = Field(min_length=NUM_SHARES, max_length=NUM_SHARES)
+
+
+class RateReadingsBody(Body):
+    """What the path of a run read at 12, 25, 50 and 100 % of its plan, and how far its rate was from the best one.
+
+    `ratios` are q in octaves and `pushes` asinh(6 push), null where a share was not read; `octaves` is log₂ of the
+    run's learning rate over the sweep's best one, `error` the standard error of that.
+    """
+
+    run_id: UUID
+    family: PathFamilyName
+    schedules: Annotated[list[Schedule], AtShares]
+    octaves: Annotated[float, Field(ge=-REACH, le=REACH, allow_inf_nan=False)]
+    error: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+    ratios: Annotated[list[Reading | None], AtShares]
+    pushes: Annotated[list[Reading | None], AtShares]
+
+
+class RateReadingsAnswer(Answer):
+    """See `RateReadingsBody`."""
+
+    run_id: UUID
+    family: PathFamilyName
+    schedules: list[Schedule]
+    octaves: float
+    error: float
+    ratios: list[float | None]
+    pushes: list[float | None]
 
 
 class CalibrationBody(Body):
     """What one sweep, branch or followed run says of B_crit and κ = B_crit / noise scale; batches in examples.
+
+    And, in `rates`, what the runs of a sweep say of how paths tell learning rates.
 
     `log_kappa_low` and `log_kappa_high` are one value, or the ends of an interval, null where it is open. `error` is
     the standard error of the value, null where no noise scale is known.
@@ -60,6 +102,7 @@ class CalibrationBody(Body):
     num_runs: Annotated[int, Field(ge=0, le=10_000)] = 0
     squares: Spread = 0.0
     run_error: Spread = 0.0
+    rates: Annotated[list[RateReadingsBody], Field(max_length=MAX_READ, default_factory=list)]
     measured_at: datetime | None = None
     is_imported: bool = False
 
@@ -83,8 +126,9 @@ class CalibrationBody(Body):
             raise ValueError("has a κ of no run: give num_runs, 1 or more")
         if self.error is not None and self.log_kappa_low is None and self.log_kappa_high is None:
             raise ValueError("has an error of κ and no κ: give log_kappa_low or log_kappa_high")
-        if self.error is None and self.critical_batch_low is None and self.critical_batch_high is None:
-            raise ValueError("says nothing: give log_kappa_low, log_kappa_high and error, or a critical batch")
+        says_kappa = self.error is not None or {self.critical_batch_low, self.critical_batch_high} != {None}
+        if not says_kappa and not self.rates:
+            raise ValueError("says nothing: give log_kappa_low, log_kappa_high and error, a critical batch, or rates")
         return self
 
 
@@ -117,6 +161,7 @@ class CalibrationAnswer(Answer):
     num_runs: int
     squares: float
     run_error: float
+    rates: list[RateReadingsAnswer]
     measured_at: datetime
     is_imported: bool
 
@@ -138,7 +183,7 @@ class ImportedAnswer(Answer):
 
 @router.get("")
 async def list_calibrations(project: ProjectName, session: ReadSession) -> CalibrationList:
-    """What the project's sweeps, branches and followed runs say of κ, for another server to import."""
+    """What the project's sweeps, branches and followed runs say, for another server to import."""
     found = await exchange.export(session, project)
     return CalibrationList(calibrations=[_answer(one) for one in found])
 
@@ -159,7 +204,7 @@ def _answer(one: StoredCalibration) -> CalibrationAnswer:
 
 
 def _carried(project: str, body: CalibrationBody) -> Carried:
-    given = body.model_dump()
+    given = body.model_dump() | {"rates": [one.model_dump(mode="json") for one in body.rates]}
     new = NewSweep(
         id=body.id,
         project=project,

@@ -1,4 +1,4 @@
-"""Calibrations that go from one server to another: what sweeps, branches and followed runs say of κ, without runs.
+"""Calibrations that go from one server to another: what sweeps, branches and followed runs say, without the runs.
 
 A calibration keeps the id of its sweep, so that the same file twice changes nothing, and a server that has measured the
 sweep itself is not told otherwise.
@@ -27,7 +27,7 @@ class Carried:
 
     Attributes:
         new: Its sweep as it is created where it is not known.
-        says: Of B_crit and κ: fields of `NewCalibration`.
+        says: Of B_crit, κ and learning rates: fields of `NewCalibration`.
     """
 
     new: NewSweep
@@ -50,7 +50,7 @@ class Imported:
 
 
 async def export(session: AsyncSession, project: str) -> list[StoredCalibration]:
-    """What a project's sweeps, branches and followed runs say of κ, the newest 1,000, without those that say nothing.
+    """What a project's sweeps, branches and followed runs say, the newest 1,000, without those that say nothing.
 
     Args:
         session: Where to read.

@@ -2,7 +2,8 @@
 
 What calibrates κ without being asked for. Runs whose configs differ in anything else are of another sweep, those whose
 configs say nothing else are of none, and a batch size counts once two learning rates were tried there: one rate alone
-says nothing of the steps that a tuned run takes. A run whose batch changed while it trained is of no batch size.
+says nothing of the steps that a tuned run takes. Three rates at one size are a sweep, too: it knows the best of them,
+though no critical batch. A run whose batch changed while it trained is of no batch size.
 """
 
 import json
@@ -27,6 +28,9 @@ FEWEST_BATCH_SIZES = 3
 """As the fit of a sweep needs."""
 
 FEWEST_RATES = 2
+FEWEST_RATES_OF_ONE_SIZE = 3
+"""The best of fewer is the smallest or the largest tried, and a better one may lie beyond."""
+
 MOST_RUNS = 500
 """Of one task that are looked through, the newest."""
 
@@ -103,7 +107,7 @@ async def leave_changed(session: AsyncSession, sweep: Sweep) -> None:
 
 
 def swept(runs: Sequence[NewSweepRun]) -> list[NewSweepRun]:
-    """Those at batch sizes where several learning rates were tried, if there are enough such sizes; else none.
+    """Those at batch sizes where several learning rates were tried: two at three sizes or more, else three.
 
     Args:
         runs: Alike but for batch size, learning rate and seed.
@@ -111,8 +115,10 @@ def swept(runs: Sequence[NewSweepRun]) -> list[NewSweepRun]:
     at_size: defaultdict[float, list[NewSweepRun]] = defaultdict(list)
     for one in runs:
         at_size[one.batch_size].append(one)
-    tuned = [some for some in at_size.values() if len({one.lr for one in some}) >= FEWEST_RATES]
-    return [one for some in tuned for one in some] if len(tuned) >= FEWEST_BATCH_SIZES else []
+    num_rates = {size: len({one.lr for one in some}) for size, some in at_size.items()}
+    are_tuned = sum(number >= FEWEST_RATES for number in num_rates.values()) >= FEWEST_BATCH_SIZES
+    fewest = FEWEST_RATES if are_tuned else FEWEST_RATES_OF_ONE_SIZE
+    return [one for size, some in at_size.items() if num_rates[size] >= fewest for one in some]
 
 
 async def _described(session: AsyncSession, run: Run, sweep_id: UUID) -> NewSweep:

@@ -197,7 +197,7 @@ async def of_task(session: AsyncSession, task_id: UUID) -> Sequence[tuple[Calibr
 
 
 async def of_project(session: AsyncSession, project: str, limit: int) -> list[StoredCalibration]:
-    """What a project's sweeps, branches and followed runs say of B_crit or κ, newest first.
+    """What a project's sweeps, branches and followed runs say of B_crit, κ or learning rates, newest first.
 
     Args:
         session: Where to read.
@@ -208,6 +208,7 @@ async def of_project(session: AsyncSession, project: str, limit: int) -> list[St
         Calibration.error.is_not(None),
         Calibration.critical_batch_low.is_not(None),
         Calibration.critical_batch_high.is_not(None),
+        Calibration.rates != [],
     )
     rows = (
         select(Calibration, Sweep, Project.name, Task.name)
